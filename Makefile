@@ -1,0 +1,65 @@
+# Everything runs in .venv, made from the locks in requirements/; nothing is left outside this folder.
+PYTHON ?= python3
+
+CACHE := $(CURDIR)/.cache
+# RUSTUP_HOME is here because pip asks any rustc it finds for its version.
+export XDG_CACHE_HOME := $(CACHE)
+export TMPDIR := $(CACHE)/tmp
+export PIP_CACHE_DIR := $(CACHE)/pip
+export RUSTUP_HOME := $(CACHE)/rustup
+export NUMBA_CACHE_DIR := $(CACHE)/numba
+export MPLCONFIGDIR := $(CACHE)/matplotlib
+export RUFF_CACHE_DIR := $(CACHE)/ruff
+export MYPY_CACHE_DIR := $(CACHE)/mypy
+export HYPOTHESIS_STORAGE_DIRECTORY := $(CACHE)/hypothesis
+# Packages are installed without byte code, so the first import must be able to keep it.
+unexport PYTHONDONTWRITEBYTECODE
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test test-all format lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: | .cache/tmp ## run the worked example
+	@"$(PYTHON)" tools/environment.py demo
+	@.venv/bin/python examples/machine_maintenance.py
+
+test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
+	@"$(PYTHON)" tools/environment.py test
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter
+	.venv/bin/pytest -n 2 -m "not slow"
+	@"$(PYTHON)" tools/check_wheel.py
+
+test-all: test ## make test, then the slow tests
+	.venv/bin/pytest -n 2 -m slow || [ $$? -eq 5 ] # 5: there is no slow test
+
+format: | .cache/tmp ## put the code into the house format
+	@"$(PYTHON)" tools/environment.py test
+	.venv/bin/ruff format
+	.venv/bin/ruff check --fix
+
+# Pins that still fit are kept; `make lock UPGRADE=--upgrade` takes the newest of everything.
+COMPILE = .cache/lock/bin/uv pip compile --quiet --no-config --system-certs --universal \
+	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(UPGRADE) pyproject.toml
+
+lock: .cache/lock/bin/uv ## resolve the dependencies anew
+	$(COMPILE) requirements/demo.in --output-file requirements/demo.txt
+	$(COMPILE) --extra rl --extra storm requirements/test.in --constraint requirements/demo.txt \
+		--output-file requirements/test.txt
+
+clean: ## remove everything that make made
+	rm -rf .venv .cache
+	find . -path ./.git -prune -o -name __pycache__ -prune -exec rm -rf {} +
+
+.cache/tmp:
+	@mkdir -p $@
+
+.cache/lock/bin/uv: | .cache/tmp
+	"$(PYTHON)" -m venv --clear --without-pip .cache/lock
+	"$(PYTHON)" -m pip --python .cache/lock/bin/python install --quiet --only-binary :all: uv

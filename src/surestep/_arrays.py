@@ -1,0 +1,265 @@
+"""Flat arrays and runs: what every noun is made of.
+
+A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
+`flat[offsets[i]:offsets[i + 1]]`. States own runs of pairs, pairs own runs of transitions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from surestep.errors import SurestepError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+IndexArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+AnyArray = npt.NDArray[Any]
+ErrorType = type[SurestepError]
+Kind = TypeVar("Kind", bound=AnyArray)
+
+LARGEST_INDEX = int(np.iinfo(np.int32).max)
+LARGEST_EXACT_DOUBLE = 2**53  # above it, whole numbers are not all doubles
+ROUNDING_SLACK = 1e-12  # a sum this close to 1 is 1 in doubles: its terms are kept bit for bit
+SUM_TOLERANCE = 1e-6  # a sum this close to 1 (probabilities of single precision) is rescaled
+
+
+# ---- reading what a caller hands over ---------------------------------------------------------
+
+
+def numbers(name: str, values: object, error: ErrorType) -> AnyArray:
+    """`values` as an array of numbers of any shape and type."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, OverflowError) as problem:
+        raise error(f"{name} is not a rectangular table of numbers: {problem}") from None
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise error(f"{name} holds values of type {array.dtype}, expected numbers")
+    return array
+
+
+def floats(
+    name: str,
+    values: object,
+    shape: tuple[int, ...] | None,
+    error: ErrorType,
+    describe: Callable[[int], str] | None = None,
+) -> FloatArray:
+    """Finite doubles of the given shape (any shape for None).
+
+    `describe` turns the flat index of an offender into words for the message.
+    """
+    array = shaped(name, numbers(name, values, error), shape, error)
+    result: FloatArray = array.astype(np.float64, copy=False)
+    refuse_where(
+        ~np.isfinite(result),
+        lambda i: f"{name}{at(result, i, describe)} is {result.flat[i]}, expected a finite number",
+        "value",
+        error,
+    )
+    return result
+
+
+def whole_numbers(
+    name: str,
+    values: object,
+    shape: tuple[int, ...] | None,
+    error: ErrorType,
+    describe: Callable[[int], str] | None = None,
+) -> IntArray:
+    """64-bit integers of the given shape (any for None); doubles are taken where they are whole."""
+    array = shaped(name, numbers(name, values, error), shape, error)
+    if array.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            wrong = ~(np.abs(array) <= LARGEST_EXACT_DOUBLE) | (array != np.round(array))
+    else:
+        wrong = array > np.iinfo(np.int64).max
+    refuse_where(
+        wrong,
+        lambda i: f"{name}{at(array, i, describe)} is {array.flat[i]}, expected a whole number",
+        "value",
+        error,
+    )
+    return array.astype(np.int64, copy=False)
+
+
+def booleans(name: str, values: object, shape: tuple[int, ...], error: ErrorType) -> BoolArray:
+    """Booleans of the given shape; the numbers 0 and 1 are taken too."""
+    array = shaped(name, numbers(name, values, error), shape, error)
+    refuse_where(
+        (array != 0) & (array != 1),
+        lambda i: f"{name}{at(array, i)} is {array.flat[i]}, expected True or False",
+        "value",
+        error,
+    )
+    return array.astype(np.bool_, copy=False)
+
+
+def indices(
+    name: str,
+    values: object,
+    below: int,
+    error: ErrorType,
+    describe: Callable[[int], str] | None = None,
+) -> IndexArray:
+    """A flat array of indices 0 ≤ i < `below`, stored in 32 bits."""
+    array = whole_numbers(name, values, None, error, describe)
+    if array.ndim != 1:
+        raise error(f"{name} has {array.ndim} dimensions, expected a flat array")
+    refuse_where(
+        (array < 0) | (array >= below),
+        lambda i: f"{name}{at(array, i, describe)} is {array[i]}, expected 0 to {below - 1}",
+        "value",
+        error,
+    )
+    return array.astype(np.int32)
+
+
+def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
+    """The array, once it is known to have the shape."""
+    if shape is not None and array.shape != shape:
+        raise error(f"{name} has shape {array.shape}, expected {shape}")
+    return array
+
+
+def at(array: AnyArray, flat_index: int, describe: Callable[[int], str] | None = None) -> str:
+    """Where an entry is, in words: ' of state 3, action 1' or '[3, 1]'."""
+    if describe is not None:
+        return f" of {describe(flat_index)}"
+    return str([int(i) for i in np.unravel_index(flat_index, array.shape)]) if array.ndim else ""
+
+
+def refuse_where(
+    wrong: AnyArray, message: Callable[[int], str], noun: str, error: ErrorType
+) -> None:
+    """Raises, where any entry is wrong: the message of the first, and how many there are."""
+    if not np.any(wrong):
+        return
+    count, size = int(np.count_nonzero(wrong)), int(np.size(wrong))
+    affected = f"{count} of {size} {noun}s {'is' if count == 1 else 'are'} affected"
+    text = message(int(np.argmax(wrong)))
+    raise error(text if size == 1 else f"{text}; {affected}")
+
+
+def freeze(array: Kind) -> Kind:
+    """A read-only contiguous array that nobody else can write to.
+
+    An array that is read-only already is taken as it is, any other one is copied: the caller's
+    array stays the caller's.
+    """
+    owner = array if array.base is None else array.base
+    shared = array.flags.writeable or (isinstance(owner, np.ndarray) and owner.flags.writeable)
+    result = array.copy(order="C") if shared or not array.flags.c_contiguous else array
+    result.flags.writeable = False
+    return result
+
+
+def own(array: Kind) -> Kind:
+    """The array itself, made read-only: for arrays just made here, which need no copy."""
+    array.flags.writeable = False
+    return array
+
+
+def equal_fields(first: Any, second: Any) -> bool:
+    """Whether two dataclass instances of one type hold equal values, arrays compared in full."""
+    pairs = ((getattr(first, f.name), getattr(second, f.name)) for f in dataclasses.fields(first))
+    return all(
+        a is b or (np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b) for a, b in pairs
+    )
+
+
+# ---- runs -------------------------------------------------------------------------------------
+
+
+def read_offsets(name: str, values: object, items: int, total: int, error: ErrorType) -> IntArray:
+    """Offsets of `items` runs over a flat array of length `total`."""
+    offsets = whole_numbers(name, values, (items + 1,), error)
+    if offsets[0] != 0 or offsets[-1] != total:
+        raise error(f"{name} runs from {offsets[0]} to {offsets[-1]}, expected from 0 to {total}")
+    refuse_where(
+        offsets[1:] < offsets[:-1],
+        lambda i: f"{name} falls from {offsets[i]} to {offsets[i + 1]} at position {i + 1}",
+        "run",
+        error,
+    )
+    return offsets
+
+
+def offsets_of(lengths: AnyArray) -> IntArray:
+    """Offsets of runs with the given lengths."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def run_lengths(offsets: IntArray) -> IntArray:
+    """How long each run is."""
+    return np.diff(offsets)
+
+
+def run_owners(offsets: IntArray) -> IntArray:
+    """For each element of the flat array, the item that owns it."""
+    return np.repeat(np.arange(offsets.size - 1), run_lengths(offsets))
+
+
+def run_sums(values: Kind, offsets: IntArray) -> Kind:
+    """The sum over each run; 0 for an empty one."""
+    starts, filled = offsets[:-1], run_lengths(offsets) > 0
+    sums = np.zeros(starts.size, dtype=values.dtype)
+    if values.size:
+        sums[filled] = np.add.reduceat(values, starts[filled])
+    return sums  # type: ignore[return-value]
+
+
+def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
+    """True where a value stands in its run for the second time."""
+    owners = run_owners(offsets)
+    rising = (values[1:] > values[:-1]) | (owners[1:] != owners[:-1])
+    repeated = np.zeros(values.size, np.bool_)
+    if not rising.all():  # only then a sort is needed to tell disorder from repetition
+        order = np.lexsort((values, owners))
+        same = (values[order][1:] == values[order][:-1]) & (owners[order][1:] == owners[order][:-1])
+        repeated[order[1:][same]] = True
+    return repeated
+
+
+# ---- distributions ----------------------------------------------------------------------------
+
+
+def normalised_runs(
+    probability: FloatArray,
+    offsets: IntArray,
+    describe_item: Callable[[int], str],
+    describe_entry: Callable[[int], str],
+    remedy: str,
+    error: ErrorType,
+) -> FloatArray:
+    """Probabilities of which each non-empty run sums to 1.
+
+    A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE` is rescaled,
+    any other one is refused.
+    """
+    refuse_where(
+        probability < 0,
+        lambda i: f"probability of {describe_entry(i)} is {probability[i]}, expected 0 to 1",
+        "value",
+        error,
+    )
+    filled = run_lengths(offsets) > 0
+    with np.errstate(over="ignore"):
+        sums = run_sums(probability, offsets)
+    gap = np.where(filled, np.abs(sums - 1.0), 0.0)
+    refuse_where(
+        gap > SUM_TOLERANCE,
+        lambda i: f"probabilities of {describe_item(i)} sum to {sums[i]:.10g}, expected 1{remedy}",
+        "run",
+        error,
+    )
+    rescale = gap > ROUNDING_SLACK
+    if not rescale.any():
+        return probability
+    divisor = np.repeat(np.where(rescale, sums, 1.0), run_lengths(offsets))
+    return probability / divisor

@@ -1,0 +1,1 @@
+"""The command line: parse, call, print; one file a verb, no logic."""

@@ -1,0 +1,33 @@
+"""The errors that surestep raises: one family, so that `except SurestepError` catches them all."""
+
+
+class SurestepError(Exception):
+    """Something the caller can act on; the message says what, where, and what to do."""
+
+
+class InvalidModel(SurestepError):
+    """An MDP, or a part of one, that is not well formed."""
+
+
+class InvalidPolicy(SurestepError):
+    """A policy that is not a distribution over the enabled actions of every state."""
+
+
+class InvalidCounts(SurestepError):
+    """Counts that no log could have produced."""
+
+
+class InvalidParameter(SurestepError):
+    """A setting outside its range."""
+
+
+class ShapeMismatch(SurestepError):
+    """Two things combined that do not describe the same states, actions or transitions."""
+
+
+class NotConverged(SurestepError):
+    """An iteration that ended before its answer was proven good enough."""
+
+
+class MissingExtra(SurestepError):
+    """An optional dependency that is not installed; the message ends with the install command."""

@@ -1,0 +1,5 @@
+"""Files and foreign objects to nouns, and back."""
+
+from surestep.io.gymnasium import from_gymnasium
+
+__all__ = ["from_gymnasium"]

@@ -1,0 +1,130 @@
+"""Tabular Gymnasium environments to finite MDPs.
+
+A tabular environment has a table `P[s][a] = [(probability, next state, reward, terminated), …]`
+in which successors may repeat. Whether an episode ends is said by the flag, never by the rows:
+FrozenLake's terminal states loop, but those of CliffWalking and Taxi go on as if nothing had
+happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import AnyArray, BoolArray, FloatArray, offsets_of, run_owners
+from surestep.errors import InvalidModel
+from surestep.model.mdp import FiniteMDP, spread_initial
+from surestep.model.pairs import Pairs
+
+
+def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> FiniteMDP:
+    """The MDP of a tabular Gymnasium environment (FrozenLake, CliffWalking, Taxi, …).
+
+    States keep their numbers and their values. A terminating transition into a state where nothing
+    happens any more (FrozenLake's goal) ends the episode there; all others (CliffWalking, Taxi) go
+    to one more state, the last, which is the end. The start is the environment's own distribution,
+    unless `initial` (a state or a distribution) is given.
+    """
+    base = getattr(env, "unwrapped", env)
+    pair_offsets, action, rows = read_table(env, getattr(base, "P", None))
+    num_states = pair_offsets.size - 1
+    if initial is None:
+        initial = getattr(base, "initial_state_distrib", None)
+    if initial is None:
+        raise InvalidModel(
+            f"{name_of(env)} does not say where episodes start; give a state or a distribution as "
+            "initial="
+        )
+    pair_state = run_owners(pair_offsets)
+    ends = closed_states(rows, pair_state, num_states)
+    elsewhere = rows["terminated"] & ~ends[rows["successor"]]
+    if elsewhere.any():
+        rows["successor"][elsewhere] = num_states
+        ends = np.append(ends, True)
+        pair_offsets = np.append(pair_offsets, pair_offsets[-1] + 1)
+        action = np.append(action, 0)
+        initial = np.append(initial, 0.0) if np.ndim(initial) else initial
+    pairs = Pairs(pair_offsets, action, int(action.max()) + 1)
+    kept = rows[~ends[pairs.state[rows["pair"]]]]
+    return assemble(pairs, kept, discount, spread_initial(pairs, initial))
+
+
+ROW = np.dtype(
+    [
+        ("pair", np.int64),
+        ("successor", np.int64),
+        ("probability", np.float64),
+        ("reward", np.float64),
+        ("terminated", np.bool_),
+    ]
+)
+
+
+def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """(pair offsets [S+1], action [K], rows) of the environment's table."""
+    if not isinstance(table, Mapping | Sequence) or len(table) == 0:
+        raise InvalidModel(
+            f"{name_of(env)} has no table P of transitions, expected a tabular environment such as "
+            "FrozenLake, CliffWalking or Taxi"
+        )
+    lengths: list[int] = []
+    actions: list[int] = []
+    rows: list[tuple[int, int, float, float, bool]] = []
+    for state in range(len(table)):
+        try:
+            row = table[state]
+            choices = sorted(row) if isinstance(row, Mapping) else range(len(row))
+            for action in choices:
+                for probability, successor, reward, terminated in row[action]:
+                    entry = (float(probability), float(reward), bool(terminated))
+                    rows.append((len(actions), int(successor), *entry))
+                actions.append(int(action))
+        except (TypeError, ValueError, KeyError, IndexError, OverflowError) as problem:
+            raise InvalidModel(
+                f"the table P of {name_of(env)} is malformed at state {state}: {problem}; expected "
+                "P[state][action] = [(probability, next state, reward, terminated), …]"
+            ) from None
+        lengths.append(len(choices))
+    found = np.array(rows, ROW)
+    outside = (found["successor"] < 0) | (found["successor"] >= len(table))
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InvalidModel(
+            f"the table P of {name_of(env)} leads to state {found['successor'][first]}, expected 0 "
+            f"to {len(table) - 1}"
+        )
+    return offsets_of(np.array(lengths)), np.array(actions, np.int64), found
+
+
+def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:
+    """States [S] from which every action leads back with reward 0: nothing happens there any more."""
+    leaves = (rows["successor"] != pair_state[rows["pair"]]) | (rows["reward"] != 0)
+    leaving = pair_state[rows["pair"][leaves & (rows["probability"] > 0)]]
+    return np.bincount(leaving, minlength=num_states) == 0
+
+
+def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
+    """The MDP of the rows, with repeated successors added up and their rewards averaged."""
+    key = rows["pair"] * pairs.num_states + rows["successor"]
+    keys, group = np.unique(key, return_inverse=True)
+    probability = np.bincount(group, rows["probability"], minlength=keys.size)
+    earned = np.bincount(group, rows["probability"] * rows["reward"], minlength=keys.size)
+    kept = probability > 0
+    pair = keys[kept] // pairs.num_states
+    return FiniteMDP(
+        pairs,
+        offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
+        (keys[kept] % pairs.num_states).astype(np.int32),
+        probability[kept],
+        earned[kept] / probability[kept],
+        np.full(pairs.num_pairs, discount),
+        initial,
+    )
+
+
+def name_of(env: Any) -> str:
+    """How messages call the environment."""
+    spec = getattr(env, "spec", None)
+    return str(getattr(spec, "id", None) or type(env).__name__)

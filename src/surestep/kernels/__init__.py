@@ -1,0 +1,1 @@
+"""Compiled loops over raw arrays: where the time goes, and nothing else."""

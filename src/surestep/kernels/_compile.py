@@ -1,0 +1,137 @@
+"""How kernels are compiled, and where their machine code is kept between runs.
+
+A kernel is compiled on its first call, for exactly one signature. The machine code is kept on
+disk in a folder named after a hash of *all* kernel sources: Numba's own check looks only at the
+file of the function that is called, so a helper edited in another file would leave its callers
+stale. Where no place is writable the code lives in memory only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+import numba
+from numba import types
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+F64 = types.float64
+I64 = types.int64
+# What a kernel reads (frozen or not) and what it writes.
+FLOATS_IN = types.Array(types.float64, 1, "C", readonly=True)
+INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
+INDICES_IN = types.Array(types.int32, 1, "C", readonly=True)
+BOOLS_IN = types.Array(types.boolean, 1, "C", readonly=True)
+TABLE_IN = types.Array(types.float64, 2, "C", readonly=True)
+FLOATS_OUT = types.Array(types.float64, 1, "C")
+INTS_OUT = types.Array(types.int64, 1, "C")
+INDICES_OUT = types.Array(types.int32, 1, "C")
+TABLE_OUT = types.Array(types.float64, 2, "C")
+
+
+class Kernel(Generic[Arguments, Result]):
+    """A compiled function of one signature; callable like the Python function it was made from."""
+
+    def __init__(
+        self, function: Callable[Arguments, Result], signature: Any, parallel: bool
+    ) -> None:
+        """Remembers what to compile; nothing is compiled yet."""
+        self.function = function
+        self.signature = signature
+        self.parallel = parallel
+        self.__doc__ = function.__doc__
+        self._compiled: Callable[Arguments, Result] | None = None
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        """Runs the machine code, made or read from disk at the first call."""
+        if self._compiled is None:
+            self._compiled = self.compile(cache_directory())
+        return self._compiled(*args, **kwargs)
+
+    def compile(self, directory: Path | None) -> Callable[Arguments, Result]:
+        """The machine code, kept in `directory` unless that is None or cannot be written."""
+        dispatcher = numba.njit(parallel=self.parallel)(self.function)
+        if directory is not None:
+            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(directory)
+            try:
+                dispatcher.enable_caching()
+                dispatcher.compile(self.signature)
+            except (OSError, RuntimeError):  # disk full, or gone read-only since it was chosen
+                return self.compile(None)
+            finally:
+                numba.config.CACHE_DIR = before
+        else:
+            dispatcher.compile(self.signature)
+        dispatcher.disable_compile()
+        return cast(Callable[Arguments, Result], dispatcher)
+
+
+def kernel(
+    *signature: Any, returns: Any = types.void, parallel: bool = False
+) -> Callable[[Callable[Arguments, Result]], Kernel[Arguments, Result]]:
+    """Makes a kernel of a function over raw arrays, with the given argument types."""
+
+    def decorate(function: Callable[Arguments, Result]) -> Kernel[Arguments, Result]:
+        made = Kernel(function, returns(*signature), parallel)
+        ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
+        return made
+
+    return decorate
+
+
+def helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Makes a function that kernels can call; it is compiled into its callers."""
+    return cast(Callable[Arguments, Result], numba.njit(function))
+
+
+def parallel_helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Makes a function with parallel loops of its own that parallel kernels can call."""
+    return cast(Callable[Arguments, Result], numba.njit(parallel=True)(function))
+
+
+ALL_KERNELS: dict[str, Kernel[Any, Any]] = {}
+
+
+def source_hash(folder: Path) -> str:
+    """A hash of all Python sources in the folder: names and contents."""
+    digest = hashlib.sha256()
+    for source in sorted(folder.glob("*.py")):
+        content = source.read_bytes()
+        digest.update(f"{source.name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_directory() -> Path | None:
+    """Where the machine code of these kernel sources is kept, or None for memory only.
+
+    `NUMBA_CACHE_DIR` if it is set; else beside the sources, else in the user's cache folder.
+    """
+    here = Path(__file__).parent
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        roots = [Path(chosen)]
+    else:
+        user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        roots = [here / "__pycache__", Path(user) / "surestep"]
+    return first_writable(root / f"surestep-kernels-{source_hash(here)}" for root in roots)
+
+
+def first_writable(folders: Iterable[Path]) -> Path | None:
+    """The first folder that exists or can be made, and that can be written to."""
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        return folder
+    return None

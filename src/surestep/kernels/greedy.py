@@ -1,0 +1,30 @@
+"""Greedy steps: from values of pairs to a policy."""
+
+from __future__ import annotations
+
+from numba import prange
+
+from surestep._arrays import FloatArray, IntArray
+from surestep.kernels._compile import F64, FLOATS_IN, FLOATS_OUT, INTS_IN, helper, kernel
+
+
+@helper
+def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
+    """The first pair of `first` … `last − 1` whose q is within `tie` of the largest."""
+    highest = q[first]
+    for k in range(first + 1, last):
+        highest = max(highest, q[k])
+    for k in range(first, last):
+        if q[k] >= highest - tie:
+            return k
+    return first
+
+
+@kernel(INTS_IN, FLOATS_IN, F64, FLOATS_OUT, parallel=True)
+def greedy(pair_offsets: IntArray, q: FloatArray, tie: float, probability: FloatArray) -> None:
+    """All mass on the best pair of each state, the lowest action among those within `tie`."""
+    for s in prange(pair_offsets.size - 1):
+        first, last = pair_offsets[s], pair_offsets[s + 1]
+        chosen = best_pair(first, last, q, tie)
+        for k in range(first, last):
+            probability[k] = 1.0 if k == chosen else 0.0

@@ -1,0 +1,110 @@
+"""BiCGSTAB for (I − W) x = b, one iteration a call, on the rows of a Markov chain.
+
+H. A. van der Vorst, "Bi-CGSTAB" (SIAM J. Sci. Stat. Comput. 13, 1992). Inner products are summed
+over fixed blocks, so the result is the same to the last bit on any number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep.kernels._compile import (
+    F64,
+    FLOATS_IN,
+    FLOATS_OUT,
+    INDICES_IN,
+    INTS_IN,
+    TABLE_OUT,
+    kernel,
+    parallel_helper,
+)
+
+BLOCK = 4096
+RHO, ALPHA, OMEGA = 0, 1, 2  # the scalars that one iteration hands to the next
+
+
+@parallel_helper
+def dot(first: FloatArray, second: FloatArray) -> float:
+    """Σ_i first(i) second(i)."""
+    blocks = (first.size + BLOCK - 1) // BLOCK
+    partial = np.zeros(blocks)
+    for b in prange(blocks):
+        total = 0.0
+        for i in range(b * BLOCK, min((b + 1) * BLOCK, first.size)):
+            total += first[i] * second[i]
+        partial[b] = total
+    return float(partial.sum())
+
+
+@parallel_helper
+def multiply(
+    offsets: IntArray,
+    successor: IndexArray,
+    weight: FloatArray,
+    vector: FloatArray,
+    result: FloatArray,
+) -> None:
+    """(I − W) vector, into `result`."""
+    for s in prange(result.size):
+        total = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            total += weight[t] * vector[successor[t]]
+        result[s] = vector[s] - total
+
+
+@kernel(
+    INTS_IN,
+    INDICES_IN,
+    FLOATS_IN,
+    FLOATS_IN,
+    FLOATS_OUT,
+    TABLE_OUT,
+    FLOATS_OUT,
+    returns=F64,
+    parallel=True,
+)
+def bicgstab_step(
+    offsets: IntArray,
+    successor: IndexArray,
+    weight: FloatArray,
+    shadow: FloatArray,
+    solution: FloatArray,
+    work: FloatArray,
+    scalars: FloatArray,
+) -> float:
+    """One iteration; the largest entry of the new residual, or −1 on a breakdown.
+
+    `work` [4, S] holds residual, direction, the image of it, and a scratch vector; `shadow` [S] is
+    the first residual. Before the first call: direction and image 0, all scalars 1.
+    """
+    residual, direction, image, scratch = work[0], work[1], work[2], work[3]
+    rho = dot(shadow, residual)
+    if rho == 0.0 or scalars[OMEGA] == 0.0:
+        return -1.0
+    beta = (rho / scalars[RHO]) * (scalars[ALPHA] / scalars[OMEGA])
+    omega = scalars[OMEGA]
+    for i in prange(solution.size):
+        direction[i] = residual[i] + beta * (direction[i] - omega * image[i])
+    multiply(offsets, successor, weight, direction, image)
+    bottom = dot(shadow, image)
+    if bottom == 0.0:
+        return -1.0
+    alpha = rho / bottom
+    for i in prange(solution.size):
+        residual[i] -= alpha * image[i]
+    multiply(offsets, successor, weight, residual, scratch)
+    bottom = dot(scratch, scratch)
+    omega = dot(scratch, residual) / bottom if bottom > 0.0 else 0.0
+    blocks = (solution.size + BLOCK - 1) // BLOCK
+    largest = np.zeros(blocks)
+    for b in prange(blocks):
+        highest = 0.0
+        for i in range(b * BLOCK, min((b + 1) * BLOCK, solution.size)):
+            solution[i] += alpha * direction[i] + omega * residual[i]
+            residual[i] -= omega * scratch[i]
+            highest = max(highest, abs(residual[i]))
+        largest[b] = highest
+    scalars[RHO], scalars[ALPHA], scalars[OMEGA] = rho, alpha, omega
+    return float(largest.max())

@@ -1,0 +1,24 @@
+"""The nouns: immutable values of read-only arrays, validated once, when they are made."""
+
+from surestep.model.batch import MDPBatch
+from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.estimate import estimate_mdp
+from surestep.model.mdp import DenseMDP, FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.plan import Plan
+from surestep.model.policy import Policy
+from surestep.model.problem import Improvement, Problem
+
+__all__ = [
+    "Counts",
+    "DenseMDP",
+    "FiniteMDP",
+    "Improvement",
+    "LoggedRewards",
+    "MDPBatch",
+    "Pairs",
+    "Plan",
+    "Policy",
+    "Problem",
+    "estimate_mdp",
+]

@@ -1,0 +1,160 @@
+"""Many models of one shape: the same pairs and successors, other probabilities and rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surestep._arrays import (
+    ROUNDING_SLACK,
+    SUM_TOLERANCE,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    floats,
+    freeze,
+    offsets_of,
+    own,
+    refuse_where,
+    run_lengths,
+    run_owners,
+)
+from surestep.errors import InvalidModel, ShapeMismatch
+from surestep.model.mdp import FiniteMDP, read_discount, read_initial
+from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.model.transitions import read_successors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MDPBatch:
+    """B models over one set of pairs and successors, for `evaluate_batch` and `optimal_batch`.
+
+    A row of zeros ends the episode in that model: models estimated from different data sets share
+    the successors that any of them has seen.
+    """
+
+    pairs: Pairs
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    probability: FloatArray  # [B, T]
+    expected_reward: FloatArray  # [B, K]
+    discount: FloatArray  # [K]
+    initial: FloatArray  # [S]
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        pairs = self.pairs
+        if not isinstance(pairs, Pairs):
+            raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
+        probability = floats("probability", self.probability, None, InvalidModel)
+        if probability.ndim != 2 or probability.shape[0] == 0:
+            raise InvalidModel(
+                f"probability has shape {probability.shape}, expected [models, {successor.size}]"
+            )
+        size = probability.shape[0]
+        floats("probability", probability, (size, successor.size), InvalidModel)
+        reward = floats(
+            "expected_reward", self.expected_reward, (size, pairs.num_pairs), InvalidModel
+        )
+        probability = read_rows(pairs, offsets, probability)
+        possible = probability.max(axis=0)
+        discount = read_discount(pairs, offsets, successor, possible, self.discount)
+        set_field = object.__setattr__
+        set_field(self, "offsets", offsets)
+        set_field(self, "successor", successor)
+        set_field(self, "probability", freeze(probability))
+        set_field(self, "expected_reward", freeze(reward))
+        set_field(self, "discount", freeze(discount))
+        set_field(self, "initial", freeze(read_initial(pairs, self.initial)))
+
+    @classmethod
+    def from_models(cls, models: Sequence[FiniteMDP]) -> MDPBatch:
+        """The batch of models with the same pairs, discounts and start.
+
+        Their successors may differ: the batch has those of all of them.
+        """
+        if not models:
+            raise InvalidModel("the batch has no model, expected at least one")
+        first = models[0]
+        for index, model in enumerate(models):
+            check_same_pairs("model 0", first.pairs, f"model {index}", model.pairs)
+            for what in ("discount", "initial"):
+                if not np.array_equal(getattr(model, what), getattr(first, what)):
+                    raise ShapeMismatch(f"model {index} has another {what} than model 0")
+        size = np.int64(first.num_states)
+        keys = [run_owners(model.offsets) * size + model.successor for model in models]
+        union = np.unique(np.concatenate(keys))
+        probability = np.zeros((len(models), union.size))
+        for row, key, model in zip(probability, keys, models, strict=True):
+            row[np.searchsorted(union, key)] = model.probability
+        return cls(
+            first.pairs,
+            offsets_of(np.bincount(union // size, minlength=first.num_pairs)),
+            (union % size).astype(np.int32),
+            own(probability),
+            own(np.stack([model.expected_reward for model in models])),
+            first.discount,
+            first.initial,
+        )
+
+    @property
+    def num_models(self) -> int:
+        """B, the number of models."""
+        return self.probability.shape[0]
+
+    @property
+    def num_states(self) -> int:
+        """|S|."""
+        return self.pairs.num_states
+
+    def model(self, index: int) -> FiniteMDP:
+        """One model of the batch; its rewards are the expected ones of its pairs."""
+        chances, reward = self.probability[index], self.expected_reward[index]
+        present = chances > 0
+        pair = run_owners(self.offsets)[present]
+        lengths = np.bincount(pair, minlength=self.pairs.num_pairs)
+        return FiniteMDP(
+            self.pairs,
+            offsets_of(lengths),
+            self.successor[present],
+            chances[present],
+            reward[pair],
+            self.discount,
+            self.initial,
+            np.where(lengths == 0, reward, 0.0),
+        )
+
+
+def read_rows(pairs: Pairs, offsets: IntArray, probability: FloatArray) -> FloatArray:
+    """Rows [B, T] that sum to 1 or 0 in each model, rescaled where single precision shows."""
+    refuse_where(
+        probability < 0,
+        lambda i: (
+            f"probability{[int(j) for j in np.unravel_index(i, probability.shape)]} is "
+            f"{probability.flat[i]}, expected 0 to 1"
+        ),
+        "value",
+        InvalidModel,
+    )
+    lengths = run_lengths(offsets)
+    filled = lengths > 0
+    sums = np.zeros((probability.shape[0], filled.size))
+    if probability.size:
+        with np.errstate(over="ignore"):
+            sums[:, filled] = np.add.reduceat(probability, offsets[:-1][filled], axis=1)
+    gap = np.where(sums == 0, 0.0, np.abs(sums - 1))
+    refuse_where(
+        gap > SUM_TOLERANCE,
+        lambda i: (
+            f"probabilities of {pairs.pair_name(i % filled.size)} in model {i // filled.size} sum "
+            f"to {sums.flat[i]:.10g}, expected 1 (or 0, to end the episode)"
+        ),
+        "row",
+        InvalidModel,
+    )
+    if gap.max(initial=0.0) <= ROUNDING_SLACK:
+        return probability
+    return probability / np.repeat(np.where(gap > ROUNDING_SLACK, sums, 1.0), lengths, axis=1)

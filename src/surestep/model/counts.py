@@ -1,0 +1,310 @@
+"""Counts: all that a log of Markov decisions says about the dynamics, and their merging."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    booleans,
+    equal_fields,
+    floats,
+    freeze,
+    numbers,
+    offsets_of,
+    own,
+    refuse_where,
+    run_lengths,
+    run_owners,
+    run_sums,
+    whole_numbers,
+)
+from surestep.errors import InvalidCounts, ShapeMismatch
+from surestep.model.mdp import dense_pairs
+from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.model.transitions import read_successors, transition_name
+
+LARGEST_TOTAL = 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoggedRewards:
+    """What a log says about rewards: known beforehand, or summed over the visits."""
+
+    values: FloatArray  # [K] for "pair", [T] for "transition"
+    per: Literal["pair", "transition"]
+    known: bool  # the reward itself; otherwise the sum of what was observed
+
+    def __post_init__(self) -> None:
+        """Checks the words; `Counts` checks the numbers, whose meaning it knows."""
+        if self.per not in ("pair", "transition"):
+            raise InvalidCounts(f"rewards are per {self.per!r}, expected 'pair' or 'transition'")
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, LoggedRewards) and equal_fields(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """#_D(s,a,s') and what belongs to it: the sufficient statistic of a log of Markov decisions.
+
+    `first + second` merges two logs of the same states and actions.
+    """
+
+    pairs: Pairs
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    times: IntArray  # [T] #_D(s,a,s')
+    rewards: LoggedRewards
+    starts: IntArray  # [S] how many episodes started there
+    # [S] episodes are known to end there; None means nowhere
+    terminal: BoolArray = field(default=None)  # type: ignore[assignment]
+    visits: IntArray = field(init=False)  # [K] #_D(s,a)
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        pairs = self.pairs
+        if not isinstance(pairs, Pairs):
+            raise InvalidCounts(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidCounts)
+
+        def name(transition: int) -> str:
+            return transition_name(pairs, offsets, successor, transition)
+
+        times = whole_numbers("count", self.times, (successor.size,), InvalidCounts, name)
+        refuse_where(
+            times < 0,
+            lambda t: f"count of {name(t)} is {times[t]}, expected 0 or more",
+            "transition",
+            InvalidCounts,
+        )
+        if times.astype(np.float64).sum() > LARGEST_TOTAL:
+            raise InvalidCounts(f"the counts add up to more than {LARGEST_TOTAL}")
+        visits = run_sums(times, offsets)
+        set_field = object.__setattr__
+        set_field(self, "offsets", offsets)
+        set_field(self, "successor", successor)
+        set_field(self, "times", freeze(times))
+        set_field(self, "visits", own(visits))
+        set_field(self, "rewards", read_rewards(self, self.rewards))
+        set_field(self, "starts", freeze(read_starts(pairs, self.starts)))
+        set_field(self, "terminal", freeze(read_terminal(pairs, visits, self.terminal)))
+
+    @classmethod
+    def from_dense(
+        cls,
+        C: object,
+        *,
+        rewards: object = None,
+        reward_sums: object = None,
+        starts: object = None,
+        enabled: object = None,
+        terminal: object = None,
+    ) -> Counts:
+        """Counts given by tables: whole numbers `C` [S, A, S] and exactly one kind of reward.
+
+        `rewards` ([S, A] or [S, A, S]) is known, also for pairs never visited; `reward_sums`
+        (same shapes) is what was observed, added up over the visits. `starts` [S] counts the
+        starts (default: one episode, from state 0); `enabled` [S, A] masks actions that do not
+        exist; `terminal` [S] marks states in which episodes are known to end.
+        """
+        cube = whole_numbers("C", C, None, InvalidCounts)
+        if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
+            raise InvalidCounts(f"C has shape {cube.shape}, expected [states, actions, states]")
+        if (rewards is None) == (reward_sums is None):
+            found = "both" if rewards is not None else "neither"
+            raise InvalidCounts(f"{found} of rewards and reward_sums given, expected exactly one")
+        pairs = dense_pairs(cube.shape[:2], enabled, None, None)
+        rows = cube[pairs.state, pairs.action]  # [K, S]
+        pair, successor = np.nonzero(rows)
+        known = rewards is not None
+        what, table = ("rewards", rewards) if known else ("reward_sums", reward_sums)
+        values = numbers(what, table, InvalidCounts)
+        logged: LoggedRewards
+        if values.shape == cube.shape:
+            chosen = values[pairs.state, pairs.action]
+            if not known:
+                refuse_where(
+                    (rows == 0) & (chosen != 0),
+                    lambda i: (
+                        f"reward_sums holds {chosen.flat[i]} for "
+                        f"{pairs.pair_name(i // pairs.num_states)} → "
+                        f"{pairs.state_name(i % pairs.num_states)}, which was never observed; "
+                        "expected 0"
+                    ),
+                    "entry",
+                    InvalidCounts,
+                )
+            logged = LoggedRewards(chosen[pair, successor], "transition", known)
+        elif values.shape == cube.shape[:2]:
+            logged = LoggedRewards(pairs.flat(what, values, InvalidCounts), "pair", known)
+        else:
+            raise InvalidCounts(
+                f"{what} has shape {values.shape}, expected {cube.shape[:2]} or {cube.shape}"
+            )
+        if starts is None:
+            starts = np.eye(1, pairs.num_states, dtype=np.int64)[0]
+        return cls(
+            pairs,
+            offsets_of(np.count_nonzero(rows, axis=1)),
+            successor,  # type: ignore[arg-type]
+            rows[pair, successor],
+            logged,
+            starts,  # type: ignore[arg-type]
+            terminal,  # type: ignore[arg-type]
+        )
+
+    def mean_reward(self) -> FloatArray:
+        """The reward of each transition [T]: known, or the mean of what was observed."""
+        values, lengths = self.rewards.values, run_lengths(self.offsets)
+        per_pair = self.rewards.per == "pair"
+        if not self.rewards.known:
+            values = values / np.maximum(self.visits if per_pair else self.times, 1)
+        return np.repeat(values, lengths) if per_pair else values
+
+    def unseen_reward(self) -> FloatArray:
+        """The reward [K] of the pairs never visited: known per pair, else 0; 0 at visited ones."""
+        if self.rewards.known and self.rewards.per == "pair":
+            return np.where(self.visits == 0, self.rewards.values, 0.0)
+        return np.zeros(self.pairs.num_pairs)
+
+    def __add__(self, other: Counts) -> Counts:
+        """The counts of both logs together."""
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return merge(self, other)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, Counts) and (self is other or equal_fields(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def merge(first: Counts, second: Counts) -> Counts:
+    """Adds up counts, starts and reward sums; known rewards must agree. Order does not matter."""
+    check_same_pairs("the first counts", first.pairs, "the second counts", second.pairs)
+    ours, theirs = first.rewards, second.rewards
+    if (ours.known, ours.per) != (theirs.known, theirs.per):
+        raise ShapeMismatch(
+            f"the first counts have {describe_rewards(ours)}, the second {describe_rewards(theirs)}"
+        )
+    pair = np.concatenate([run_owners(first.offsets), run_owners(second.offsets)])
+    successor = np.concatenate([first.successor, second.successor])
+    order = np.lexsort((successor, pair))
+    pair, successor = pair[order], successor[order]
+    new = np.ones(pair.size, np.bool_)
+    new[1:] = (pair[1:] != pair[:-1]) | (successor[1:] != successor[:-1])
+    groups = np.append(np.flatnonzero(new), pair.size)
+    times = np.concatenate([first.times, second.times])[order]
+    offsets = offsets_of(np.bincount(pair[new], minlength=first.pairs.num_pairs))
+    if ours.per == "transition":
+        logged = np.concatenate([ours.values, theirs.values])[order]
+        if ours.known:
+            conflict = ~new & (logged != np.roll(logged, 1))
+            refuse_where(
+                conflict,
+                lambda t: (
+                    f"the known reward of {first.pairs.pair_name(int(pair[t]))} → "
+                    f"{first.pairs.state_name(int(successor[t]))} is {logged[t - 1]} in the first "
+                    f"counts and {logged[t]} in the second"
+                ),
+                "transition",
+                ShapeMismatch,
+            )
+            values = logged[new]
+        else:
+            values = run_sums(logged, groups)
+    elif ours.known:
+        refuse_where(
+            ours.values != theirs.values,
+            lambda k: (
+                f"the known reward of {first.pairs.pair_name(k)} is {ours.values[k]} in the first "
+                f"counts and {theirs.values[k]} in the second"
+            ),
+            "pair",
+            ShapeMismatch,
+        )
+        values = ours.values
+    else:
+        values = ours.values + theirs.values
+    labelled = first.pairs if first.pairs.state_labels is not None else second.pairs
+    return Counts(
+        labelled,
+        offsets,
+        successor[new],
+        run_sums(times, groups),
+        LoggedRewards(values, ours.per, ours.known),
+        first.starts + second.starts,
+        first.terminal | second.terminal,
+    )
+
+
+def describe_rewards(rewards: LoggedRewards) -> str:
+    """'known rewards per pair', for messages."""
+    return f"{'known rewards' if rewards.known else 'reward sums'} per {rewards.per}"
+
+
+def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
+    """Finite rewards of the right length; sums are 0 where nothing was observed."""
+    if not isinstance(rewards, LoggedRewards):
+        raise InvalidCounts(f"rewards is of type {type(rewards).__name__}, expected LoggedRewards")
+    pairs = counts.pairs
+
+    def name(index: int) -> str:
+        if rewards.per == "pair":
+            return pairs.pair_name(index)
+        return transition_name(pairs, counts.offsets, counts.successor, index)
+
+    observed = counts.visits if rewards.per == "pair" else counts.times
+    what = "reward" if rewards.known else "reward sum"
+    values = floats(what, rewards.values, observed.shape, InvalidCounts, name)
+    if not rewards.known:
+        refuse_where(
+            (observed == 0) & (values != 0),
+            lambda i: (
+                f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected 0"
+            ),
+            "value",
+            InvalidCounts,
+        )
+    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known))
+
+
+def read_starts(pairs: Pairs, values: object) -> IntArray:
+    """How many episodes started in each state [S]; at least one in all."""
+    starts = whole_numbers("starts", values, (pairs.num_states,), InvalidCounts, pairs.state_name)
+    refuse_where(
+        starts < 0,
+        lambda s: f"starts of {pairs.state_name(s)} is {starts[s]}, expected 0 or more",
+        "state",
+        InvalidCounts,
+    )
+    if not 1 <= starts.astype(np.float64).sum() <= LARGEST_TOTAL:
+        raise InvalidCounts(
+            f"starts add up to {starts.astype(np.float64).sum():.0f}, expected at least 1 episode"
+        )
+    return starts
+
+
+def read_terminal(pairs: Pairs, visits: IntArray, values: object) -> BoolArray:
+    """States [S] in which episodes end, which therefore have no visits."""
+    if values is None:
+        return np.zeros(pairs.num_states, np.bool_)
+    terminal = booleans("terminal", values, (pairs.num_states,), InvalidCounts)
+    refuse_where(
+        terminal & (run_sums(visits, pairs.offsets) > 0),
+        lambda s: f"{pairs.state_name(s)} is marked as terminal, but decisions were made there",
+        "state",
+        InvalidCounts,
+    )
+    return terminal

@@ -1,0 +1,337 @@
+"""The finite MDP: known dynamics, rewards, discounts and start, as runs of flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    equal_fields,
+    floats,
+    freeze,
+    normalised_runs,
+    numbers,
+    offsets_of,
+    own,
+    refuse_where,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
+from surestep.errors import InvalidModel
+from surestep.model.pairs import Labels, Pairs
+from surestep.model.transitions import dense_cube, read_successors, state_on_cycle, transition_name
+
+
+class DenseMDP(NamedTuple):
+    """An MDP as tables, in the order in which `FiniteMDP.from_dense` takes them."""
+
+    P: FloatArray  # [S, A, S]; a row of zeros ends the episode
+    R: FloatArray  # [S, A], or [S, A, S] where rewards differ between the successors of a pair
+    discount: FloatArray  # [S, A]
+    initial: FloatArray  # [S]
+    enabled: BoolArray  # [S, A]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FiniteMDP:
+    """A finite MDP M = (S, A, ι, P, R, γ) with ragged actions and a discount per pair.
+
+    V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
+    its `ending_reward` and ends the episode. Discounts lie in [0, 1]; pairs of discount 1 must not
+    form a cycle. The numbers that are stored *are* the model: rows that sum to 1 within rounding
+    are kept as they are, rows within 1e-6 of it are rescaled.
+    """
+
+    pairs: Pairs
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    probability: FloatArray  # [T]
+    reward: FloatArray  # [T]
+    discount: FloatArray  # [K]
+    initial: FloatArray  # [S]
+    # [K], 0 at pairs with successors; None means 0 everywhere
+    ending_reward: FloatArray = field(default=None)  # type: ignore[assignment]
+    expected_reward: FloatArray = field(init=False)  # [K] Σ_s' P(s'|s,a) R(s,a,s')
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        pairs = self.pairs
+        if not isinstance(pairs, Pairs):
+            raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
+
+        def name(transition: int) -> str:
+            return transition_name(pairs, offsets, successor, transition)
+
+        shape = (successor.size,)
+        probability = normalised_runs(
+            floats("probability", self.probability, shape, InvalidModel, name),
+            offsets,
+            pairs.pair_name,
+            name,
+            " (or no successor at all, to end the episode)",
+            InvalidModel,
+        )
+        reward = floats("reward", self.reward, shape, InvalidModel, name)
+        ending = read_ending_reward(pairs, offsets, self.ending_reward)
+        discount = read_discount(pairs, offsets, successor, probability, self.discount)
+        initial = read_initial(pairs, self.initial)
+        with np.errstate(over="ignore"):
+            expected = run_sums(probability * reward, offsets) + ending
+        refuse_where(
+            ~np.isfinite(expected),
+            lambda k: f"the expected reward of {pairs.pair_name(k)} is too large for a double",
+            "pair",
+            InvalidModel,
+        )
+        set_field = object.__setattr__
+        set_field(self, "offsets", offsets)
+        set_field(self, "successor", successor)
+        set_field(self, "probability", freeze(probability))
+        set_field(self, "reward", freeze(reward))
+        set_field(self, "discount", freeze(discount))
+        set_field(self, "initial", freeze(initial))
+        set_field(self, "ending_reward", freeze(ending))
+        set_field(self, "expected_reward", own(expected))
+
+    @classmethod
+    def from_dense(
+        cls,
+        P: object,
+        R: object,
+        discount: object,
+        initial: object = 0,
+        enabled: object = None,
+        *,
+        state_labels: Labels = None,
+        action_labels: Labels = None,
+    ) -> FiniteMDP:
+        """The MDP given by tables.
+
+        `P` [S, A, S], where a row of zeros is a pair that ends the episode; `R` [S, A], or
+        [S, A, S], in which a pair that ends the episode earns 0; `discount` a number or [S, A];
+        `initial` a state or a distribution [S]; `enabled` [S, A] masks actions that do not exist.
+        """
+        cube = numbers("P", P, InvalidModel)
+        if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
+            raise InvalidModel(f"P has shape {cube.shape}, expected [states, actions, states]")
+        pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
+        rows = cube[pairs.state, pairs.action]  # [K, S]
+        pair, successor = np.nonzero(rows)  # NaN is not zero and is refused below
+        rewards = numbers("R", R, InvalidModel)
+        if rewards.shape == cube.shape:
+            reward = rewards[pairs.state, pairs.action][pair, successor]
+            per_pair = np.zeros(pairs.num_pairs)
+        elif rewards.shape == cube.shape[:2]:
+            per_pair = pairs.flat("R", rewards, InvalidModel)
+            reward = per_pair[pair]
+        else:
+            raise InvalidModel(
+                f"R has shape {rewards.shape}, expected {cube.shape[:2]} or {cube.shape}"
+            )
+        lengths = np.count_nonzero(rows, axis=1)
+        return cls(
+            pairs,
+            offsets_of(lengths),
+            successor,
+            rows[pair, successor],
+            reward,
+            spread_discount(pairs, discount),
+            spread_initial(pairs, initial),
+            np.where(lengths == 0, per_pair, 0.0),
+        )
+
+    @classmethod
+    def from_sparse(
+        cls,
+        P: Sequence[Any],
+        R: object,
+        discount: object,
+        initial: object = 0,
+        enabled: object = None,
+        *,
+        state_labels: Labels = None,
+        action_labels: Labels = None,
+    ) -> FiniteMDP:
+        """The MDP given by one SciPy sparse matrix [S, S] an action.
+
+        `R` is a table [S, A] or one sparse matrix [S, S] an action (0 where nothing is stored);
+        everything else is as in `from_dense`.
+        """
+        from surestep.model.sparse import read_matrices, rewards_at, stacked
+
+        matrices = read_matrices("P", P)
+        pairs = dense_pairs(
+            (matrices[0].shape[0], len(matrices)), enabled, state_labels, action_labels
+        )
+        lengths, successor, probability = stacked(matrices, pairs)
+        offsets = offsets_of(lengths)
+        if isinstance(R, np.ndarray) or not isinstance(R, Sequence) or not hasattr(R[0], "tocsr"):
+            per_pair = pairs.flat("R", R, InvalidModel)
+            reward = np.repeat(per_pair, lengths)
+        else:
+            per_pair = np.zeros(pairs.num_pairs)
+            reward = rewards_at(read_matrices("R", R), pairs, offsets, successor)
+        return cls(
+            pairs,
+            offsets,
+            successor,
+            probability,
+            reward,
+            spread_discount(pairs, discount),
+            spread_initial(pairs, initial),
+            np.where(lengths == 0, per_pair, 0.0),
+        )
+
+    def dense(self) -> DenseMDP:
+        """The MDP as tables, such that `FiniteMDP.from_dense(*mdp.dense())` is the same MDP."""
+        pairs = self.pairs
+        lengths = run_lengths(self.offsets)
+        first = np.minimum(self.offsets[:-1], max(self.successor.size - 1, 0))
+        per_pair = self.reward[first] if self.reward.size else np.zeros(pairs.num_pairs)
+        per_pair = np.where(lengths > 0, per_pair, self.ending_reward)
+        if np.array_equal(np.repeat(per_pair, lengths), self.reward):
+            rewards = pairs.dense(per_pair)
+        else:
+            refuse_where(
+                (lengths == 0) & (per_pair != 0),
+                lambda k: (
+                    f"{pairs.pair_name(k)} ends the episode with reward {per_pair[k]} while other "
+                    "pairs have a reward per successor: no one table holds both"
+                ),
+                "pair",
+                InvalidModel,
+            )
+            rewards = dense_cube(pairs, self.offsets, self.successor, self.reward)
+        return DenseMDP(
+            dense_cube(pairs, self.offsets, self.successor, self.probability),
+            rewards,
+            pairs.dense(self.discount),
+            self.initial.copy(),
+            pairs.enabled(),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, FiniteMDP) and (self is other or equal_fields(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def num_states(self) -> int:
+        """|S|."""
+        return self.pairs.num_states
+
+    @property
+    def num_pairs(self) -> int:
+        """K, the number of enabled pairs."""
+        return self.pairs.num_pairs
+
+    @property
+    def num_transitions(self) -> int:
+        """T, the number of stored transitions."""
+        return self.successor.size
+
+
+def dense_pairs(
+    shape: tuple[int, ...], enabled: object, state_labels: Labels, action_labels: Labels
+) -> Pairs:
+    """The pairs of a table [S, A]: all of them, or those that the mask enables."""
+    states, actions = shape
+    if enabled is None:
+        return Pairs.full(states, actions, state_labels=state_labels, action_labels=action_labels)
+    mask = numbers("enabled", enabled, InvalidModel)
+    if mask.shape != shape:
+        raise InvalidModel(f"enabled has shape {mask.shape}, expected {shape}")
+    return Pairs.from_enabled(mask, state_labels=state_labels, action_labels=action_labels)
+
+
+def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
+    """One discount for all pairs, or one each ([S, A] or [K]), as [K]."""
+    values = numbers("discount", discount, InvalidModel)
+    if values.ndim == 0:
+        return np.full(pairs.num_pairs, float(values))
+    return pairs.flat("discount", values, InvalidModel)
+
+
+def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
+    """A start state, or a distribution over states, as [S]."""
+    values = numbers("initial", initial, InvalidModel)
+    if values.ndim > 0:
+        return values.astype(np.float64)
+    state = float(values)
+    if not np.isfinite(state) or state != int(state):
+        raise InvalidModel(f"initial is {initial!r}, expected a state or a distribution")
+    if not 0 <= state < pairs.num_states:
+        raise InvalidModel(f"initial state is {initial}, expected 0 to {pairs.num_states - 1}")
+    distribution = np.zeros(pairs.num_states)
+    distribution[int(state)] = 1.0
+    return distribution
+
+
+def read_initial(pairs: Pairs, initial: object) -> FloatArray:
+    """A distribution over states [S]."""
+    values = floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
+    return normalised_runs(
+        values,
+        np.array([0, values.size]),
+        lambda _: "the initial distribution",
+        lambda s: f"starting in {pairs.state_name(s)}",
+        "",
+        InvalidModel,
+    )
+
+
+def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> FloatArray:
+    """The reward [K] of the pairs without successors; other pairs must not have one."""
+    if values is None:
+        return np.zeros(pairs.num_pairs)
+    ending = floats("ending reward", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
+    refuse_where(
+        (ending != 0) & (run_lengths(offsets) > 0),
+        lambda k: (
+            f"the ending reward of {pairs.pair_name(k)} is {ending[k]}, but the pair has "
+            "successors; expected 0 (its rewards are those of its transitions)"
+        ),
+        "pair",
+        InvalidModel,
+    )
+    return ending
+
+
+def read_discount(
+    pairs: Pairs,
+    offsets: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    values: object,
+) -> FloatArray:
+    """Discounts [K] in [0, 1]; the pairs of discount 1 form no cycle."""
+    discount = floats("discount", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
+    refuse_where(
+        (discount < 0) | (discount > 1),
+        lambda k: f"discount of {pairs.pair_name(k)} is {discount[k]}, expected 0 to 1",
+        "pair",
+        InvalidModel,
+    )
+    if (discount < 1).all():
+        return discount
+    pair = run_owners(offsets)
+    undiscounted = (discount[pair] == 1) & (probability > 0)
+    state = state_on_cycle(
+        pairs.num_states, pairs.state[pair[undiscounted]], successor[undiscounted]
+    )
+    if state is not None:
+        raise InvalidModel(
+            f"{pairs.state_name(state)} lies on a cycle of pairs with discount 1, where values "
+            "may be infinite; expected a discount below 1 somewhere on every cycle"
+        )
+    return discount

@@ -1,0 +1,276 @@
+"""Pairs: which actions exist in which state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from surestep._arrays import (
+    LARGEST_INDEX,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    booleans,
+    equal_fields,
+    floats,
+    freeze,
+    indices,
+    numbers,
+    offsets_of,
+    own,
+    read_offsets,
+    refuse_where,
+    run_lengths,
+    run_owners,
+)
+from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
+
+if TYPE_CHECKING:
+    from surestep._arrays import AnyArray, ErrorType
+
+Labels = tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """The enabled state-action pairs, numbered state by state and action by action.
+
+    State s owns the pairs `offsets[s]` … `offsets[s+1] − 1`; `action` names the action of each,
+    rising within a state. Every state has at least one action: at the end of an episode, one
+    whose pair has no successor.
+    """
+
+    offsets: IntArray  # [S+1]
+    action: IndexArray  # [K]
+    num_actions: int  # actions are numbered 0 … num_actions − 1; not all are enabled everywhere
+    state_labels: Labels = None  # [S]
+    action_labels: Labels = None  # [num_actions]
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        num_actions = count("num_actions", self.num_actions)
+        action = indices("action", self.action, num_actions, InvalidModel)
+        num_states = max(len(numbers("pair offsets", self.offsets, InvalidModel).ravel()) - 1, 0)
+        if not 1 <= num_states <= LARGEST_INDEX:
+            raise InvalidModel(f"the model has {num_states} states, expected 1 to {LARGEST_INDEX}")
+        offsets = read_offsets("pair offsets", self.offsets, num_states, action.size, InvalidModel)
+        state_labels = read_labels("state", self.state_labels, num_states)
+        action_labels = read_labels("action", self.action_labels, num_actions)
+        refuse_where(
+            run_lengths(offsets) == 0,
+            lambda s: (
+                f"{label('state', state_labels, s)} has no action, expected at least one "
+                "(a state that ends the episode has an action without successors)"
+            ),
+            "state",
+            InvalidModel,
+        )
+        owners = run_owners(offsets)
+        refuse_where(
+            (action[1:] <= action[:-1]) & (owners[1:] == owners[:-1]),
+            lambda k: (
+                f"the actions of {label('state', state_labels, int(owners[k]))} are not rising: "
+                f"{action[k]} is followed by {action[k + 1]}"
+            ),
+            "pair",
+            InvalidModel,
+        )
+        set_field = object.__setattr__
+        set_field(self, "num_actions", num_actions)
+        set_field(self, "offsets", freeze(offsets))
+        set_field(self, "action", own(action))
+        set_field(self, "state_labels", state_labels)
+        set_field(self, "action_labels", action_labels)
+
+    @classmethod
+    def full(
+        cls,
+        num_states: int,
+        num_actions: int,
+        *,
+        state_labels: Labels = None,
+        action_labels: Labels = None,
+    ) -> Pairs:
+        """Every action in every state."""
+        num_states, num_actions = count("num_states", num_states), count("num_actions", num_actions)
+        offsets = np.arange(num_states + 1) * num_actions
+        action = np.tile(np.arange(num_actions), num_states)
+        return cls(own(offsets), action, num_actions, state_labels, action_labels)
+
+    @classmethod
+    def from_enabled(
+        cls, enabled: BoolArray, *, state_labels: Labels = None, action_labels: Labels = None
+    ) -> Pairs:
+        """The pairs for which the mask `enabled` [S, A] is true."""
+        shape = numbers("enabled", enabled, InvalidModel).shape
+        if len(shape) != 2 or 0 in shape:
+            raise InvalidModel(f"enabled has shape {shape}, expected [states, actions]")
+        mask = booleans("enabled", enabled, shape, InvalidModel)
+        offsets = offsets_of(np.count_nonzero(mask, axis=1))
+        return cls(own(offsets), np.nonzero(mask)[1], shape[1], state_labels, action_labels)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value, labels included."""
+        return isinstance(other, Pairs) and (self is other or equal_fields(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def num_states(self) -> int:
+        """|S|."""
+        return self.offsets.size - 1
+
+    @property
+    def num_pairs(self) -> int:
+        """K, the number of enabled pairs."""
+        return self.action.size
+
+    @property
+    def state(self) -> IntArray:
+        """The state of each pair [K]."""
+        return run_owners(self.offsets)
+
+    def enabled(self) -> BoolArray:
+        """The mask [S, A] of enabled actions."""
+        mask = np.zeros((self.num_states, self.num_actions), np.bool_)
+        mask[self.state, self.action] = True
+        return mask
+
+    def state_name(self, state: int) -> str:
+        """'state 3', or with labels "state 'ward'"."""
+        return label("state", self.state_labels, state)
+
+    def action_name(self, action: int) -> str:
+        """'action 1', or with labels "action 'wait'"."""
+        return label("action", self.action_labels, action)
+
+    def pair_name(self, pair: int) -> str:
+        """'state 3, action 1', or the same with labels."""
+        state = int(np.searchsorted(self.offsets, pair, side="right")) - 1
+        return f"{self.state_name(state)}, {self.action_name(int(self.action[pair]))}"
+
+    def flat(
+        self, name: str, table: object, error: ErrorType, *, zero_elsewhere: bool = False
+    ) -> FloatArray:
+        """A table [S, A] or a flat array [K] of finite numbers as a flat array [K].
+
+        Entries of disabled actions are ignored, or must be 0 where `zero_elsewhere` says so.
+        """
+        values: AnyArray = numbers(name, table, error)
+        dense_shape = (self.num_states, self.num_actions)
+        if values.ndim == 2 and values.shape == dense_shape:
+            if zero_elsewhere:
+                disabled = ~self.enabled() & (values != 0)
+                refuse_where(
+                    disabled,
+                    lambda i: (
+                        f"{name} gives {values.flat[i]} to "
+                        f"{self.state_name(i // self.num_actions)}, "
+                        f"{self.action_name(i % self.num_actions)}, which is not enabled; "
+                        "expected 0"
+                    ),
+                    "entry",
+                    error,
+                )
+            values = values[self.state, self.action]
+        elif values.shape != (self.num_pairs,):
+            raise error(
+                f"{name} has shape {values.shape}, expected {dense_shape} (states × actions) "
+                f"or {(self.num_pairs,)} (enabled pairs)"
+            )
+        return floats(name, values, (self.num_pairs,), error, self.pair_name)
+
+    def dense(self, values: FloatArray) -> FloatArray:
+        """A flat array [K] as a table [S, A], 0 at disabled actions."""
+        table = np.zeros((self.num_states, self.num_actions))
+        table[self.state, self.action] = values
+        return table
+
+
+class HasPairs(Protocol):
+    """Anything built on a set of pairs: a model, a policy, counts."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """The pairs it is built on."""
+        ...
+
+
+def pairs_of(source: Pairs | HasPairs) -> Pairs:
+    """The pairs themselves, or those of a model, a policy or counts."""
+    found = source if isinstance(source, Pairs) else getattr(source, "pairs", None)
+    if not isinstance(found, Pairs):
+        raise SurestepError(f"expected a model or its pairs, found {type(source).__name__}")
+    return found
+
+
+def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pairs) -> None:
+    """Refuses two things that do not have the same states and enabled actions.
+
+    Labels are compared where both sides have them.
+    """
+    if first is second:
+        return
+    for what, here, there in (
+        ("states", first.num_states, second.num_states),
+        ("actions", first.num_actions, second.num_actions),
+    ):
+        if here != there:
+            raise ShapeMismatch(f"{first_name} has {here} {what}, {second_name} has {there}")
+    differs = first.num_pairs != second.num_pairs or not np.array_equal(first.action, second.action)
+    if differs or not np.array_equal(first.offsets, second.offsets):
+        differing = np.any(first.enabled() != second.enabled(), axis=1)
+        refuse_where(
+            differing,
+            lambda s: (
+                f"{first_name} and {second_name} enable different actions in {first.state_name(s)}"
+            ),
+            "state",
+            ShapeMismatch,
+        )
+    for what, ours, theirs in (
+        ("state", first.state_labels, second.state_labels),
+        ("action", first.action_labels, second.action_labels),
+    ):
+        if ours is not None and theirs is not None and ours != theirs:
+            i = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+            raise ShapeMismatch(
+                f"{what} {i} is {ours[i]!r} in {first_name} and {theirs[i]!r} in {second_name}"
+            )
+
+
+def count(name: str, value: object) -> int:
+    """A number of states or actions: a whole number of at least 1 that fits an index."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidModel(f"{name} is {value!r}, expected a whole number")
+    if not 1 <= value <= LARGEST_INDEX:
+        raise InvalidModel(f"{name} is {value}, expected 1 to {LARGEST_INDEX}")
+    return int(value)
+
+
+def label(kind: str, labels: Labels, index: int) -> str:
+    """'state 3' or "state 'ward'"."""
+    return f"{kind} {index}" if labels is None else f"{kind} {labels[index]!r}"
+
+
+def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:
+    """Labels as a tuple of distinct strings, one each."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        raise InvalidModel(f"{kind} labels are {labels!r}, expected a sequence of strings")
+    result = tuple(labels)
+    if len(result) != expected:
+        raise InvalidModel(f"{len(result)} {kind} labels were given, expected {expected}")
+    seen: set[str] = set()
+    for index, name in enumerate(result):
+        if not isinstance(name, str):
+            raise InvalidModel(f"label of {kind} {index} is {name!r}, expected a string")
+        if name in seen:
+            raise InvalidModel(f"{kind} label {name!r} is given twice, the second time at {index}")
+        seen.add(name)
+    return result

@@ -1,0 +1,24 @@
+"""Plan: a policy together with what is known about its value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surestep._arrays import FloatArray
+from surestep.model.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A policy, its value, and how far that value can be off.
+
+    Both V^π of the policy and the best value in the class that was searched (V* for `optimal`)
+    lie within `error_bound` of `value` in every state; so the policy is within 2·`error_bound` of
+    the best one. `residual` is max_s |(Tv)(s) − v(s)| for the operator T that was iterated.
+    """
+
+    policy: Policy
+    value: FloatArray  # [S]
+    iterations: int
+    residual: float
+    error_bound: float

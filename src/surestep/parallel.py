@@ -1,0 +1,38 @@
+"""One map over tasks: in this process, or in worker processes.
+
+Workers are spawned, never forked: a fork copies the threads' locks of compiled kernels but not the
+threads, and hangs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
+
+from surestep.errors import InvalidParameter
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def map_in_order(
+    function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 1
+) -> Iterator[Result]:
+    """`function(task)` for each task, in the order of the tasks, as they get done.
+
+    With more than one worker, function and tasks are pickled: the function must be importable.
+    The first error of a task is raised, and the tasks not yet begun are dropped.
+    """
+    if workers < 1:
+        raise InvalidParameter(f"workers is {workers}, expected 1 or more")
+    if workers == 1:
+        yield from map(function, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(workers, mp_context=context)
+    try:
+        yield from executor.map(function, tasks)
+    finally:
+        executor.shutdown(cancel_futures=True)

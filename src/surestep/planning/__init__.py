@@ -1,0 +1,34 @@
+"""Known MDP to numbers: evaluation, optimisation and occupancy, each with a proven error."""
+
+from surestep.model.plan import Plan
+from surestep.planning.batch import EvaluationBatch, PlanBatch, evaluate_batch, optimal_batch
+from surestep.planning.evaluation import (
+    Evaluation,
+    evaluate,
+    evaluate_with_bound,
+    occupancy,
+    performance,
+)
+from surestep.planning.iteration import (
+    modified_policy_iteration,
+    optimal,
+    policy_iteration,
+    value_iteration,
+)
+
+__all__ = [
+    "Evaluation",
+    "EvaluationBatch",
+    "Plan",
+    "PlanBatch",
+    "evaluate",
+    "evaluate_batch",
+    "evaluate_with_bound",
+    "modified_policy_iteration",
+    "occupancy",
+    "optimal",
+    "optimal_batch",
+    "performance",
+    "policy_iteration",
+    "value_iteration",
+]

@@ -1,0 +1,167 @@
+"""The Markov chain that a policy makes of an MDP, and three ways to solve (I − W) x = b on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, identity
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import splu
+
+from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of, run_owners
+from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
+from surestep.kernels.extremes import difference_range
+from surestep.kernels.krylov import bicgstab_step
+from surestep.model.mdp import FiniteMDP
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Rows of weights W(s,s') = Σ_a π(a|s) Γ(s,a) P(s'|s,a); a successor may stand in a row twice."""
+
+    offsets: IntArray  # [S+1]
+    successor: IndexArray  # [≤ T]
+    weight: FloatArray  # [≤ T]
+    reward: FloatArray  # [S] r_π
+
+    def step(self, value: FloatArray) -> FloatArray:
+        """r_π + W v."""
+        result = np.empty_like(value)
+        chain_step(self.offsets, self.successor, self.weight, self.reward, value, result)
+        return result
+
+    def matrix(self) -> csr_array:
+        """W as a SciPy matrix."""
+        size = self.reward.size
+        return csr_array((self.weight, self.successor, self.offsets), shape=(size, size))
+
+    def transposed(self, right_side: FloatArray) -> Chain:
+        """The chain with Wᵀ in place of W, and another right-hand side."""
+        matrix = self.matrix().T.tocsr()
+        return Chain(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+            right_side,
+        )
+
+
+def policy_chain(mdp: FiniteMDP, policy: FloatArray) -> Chain:
+    """The chain of a policy given by its probabilities [K]; linear in the transitions taken."""
+    pair_offsets = mdp.pairs.offsets
+    lengths, reward = np.empty(mdp.num_states, np.int64), np.empty(mdp.num_states)
+    chain_sizes(
+        pair_offsets, mdp.offsets, mdp.discount, mdp.expected_reward, policy, lengths, reward
+    )
+    offsets = offsets_of(lengths)
+    successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
+    chain_rows(
+        pair_offsets,
+        mdp.offsets,
+        mdp.successor,
+        mdp.probability,
+        mdp.discount,
+        policy,
+        offsets,
+        successor,
+        weight,
+    )
+    return Chain(offsets, successor, weight, reward)
+
+
+def solve_dense(chain: Chain) -> FloatArray:
+    """By LAPACK's dense LU: S² memory, S³ time."""
+    system = np.eye(chain.reward.size)
+    np.subtract.at(system, (run_owners(chain.offsets), chain.successor), chain.weight)
+    return np.linalg.solve(system, chain.reward)
+
+
+def solve_sparse(chain: Chain) -> FloatArray:
+    """By SuperLU: exact; time and memory grow with the fill."""
+    matrix = chain.matrix()
+    matrix.sum_duplicates()
+    factors = splu((identity(chain.reward.size, format="csr") - matrix).tocsc())
+    solution: FloatArray = factors.solve(chain.reward)
+    return solution
+
+
+def solve_krylov(chain: Chain, start: FloatArray, target: float, limit: int) -> FloatArray:
+    """By BiCGSTAB from `start`, until the residual is at most `target` or nothing is gained."""
+    best, smallest = start, largest_change(chain, start)
+    while smallest > target and limit > 0:
+        solution = best.copy()
+        shadow = chain.step(solution) - solution
+        work = np.zeros((4, solution.size))
+        work[0] = shadow
+        scalars = np.ones(3)
+        for _ in range(limit):
+            limit -= 1
+            size = bicgstab_step(
+                chain.offsets, chain.successor, chain.weight, shadow, solution, work, scalars
+            )
+            if not target / 2 < size < 1e3 * smallest:  # done, broken down, or diverging
+                break
+        reached = largest_change(chain, solution)
+        if not reached < smallest / 2:  # also where it is NaN
+            break
+        best, smallest = solution, reached
+    return best
+
+
+def solve_sweeps(chain: Chain, start: FloatArray, target: float, limit: int) -> FloatArray:
+    """By at most `limit` sweeps v ← r_π + W v, which always converge."""
+    value = start
+    for _ in range(limit):
+        after = chain.step(value)
+        if not max(map(abs, difference_range(after, value))) > target:
+            break
+        value = after
+    return value
+
+
+def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
+    """(min, max) of r_π + W v − v."""
+    return difference_range(chain.step(value), value)
+
+
+def largest_change(chain: Chain, value: FloatArray) -> float:
+    """max |r_π + W v − v|."""
+    return max(map(abs, change_range(chain, value)))
+
+
+def predicted_fill(chain: Chain, limit: int) -> int:
+    """An upper estimate of the entries in the factors of I − W; more than `limit` if it is large.
+
+    The estimate is twice the envelope after reverse Cuthill–McKee ordering. A breadth-first probe
+    tells wide graphs, whose envelope is large anyway, without ordering them.
+    """
+    size = chain.reward.size
+    if frontier_exceeds(chain, limit // size, levels=300):
+        return limit + 1
+    matrix = chain.matrix()
+    pattern = (matrix + matrix.T).tocsr()
+    order = reverse_cuthill_mckee(pattern, symmetric_mode=True)
+    place = np.empty(size, np.int64)
+    place[order] = np.arange(size)
+    row = place[run_owners(pattern.indptr.astype(np.int64))]
+    reach = np.zeros(size, np.int64)
+    np.maximum.at(reach, row, row - place[pattern.indices])
+    return int(2 * reach.sum() + size)
+
+
+def frontier_exceeds(chain: Chain, width: int, levels: int) -> bool:
+    """Whether a breadth-first search from the first state meets a level wider than `width`."""
+    seen = np.zeros(chain.reward.size, np.bool_)
+    frontier = np.zeros(1, np.int64)
+    seen[0] = True
+    for _ in range(levels):
+        rows = [chain.successor[chain.offsets[s] : chain.offsets[s + 1]] for s in frontier.tolist()]
+        reached = np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
+        frontier = reached[~seen[reached]]
+        if frontier.size > width:
+            return True
+        if frontier.size == 0:
+            return False
+        seen[frontier] = True
+    return False

@@ -1,0 +1,169 @@
+"""Known MDP and policy to values, each with a proven bound on its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from surestep._arrays import FloatArray, run_lengths
+from surestep.errors import InvalidParameter, NotConverged
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy
+from surestep.planning.chain import (
+    Chain,
+    change_range,
+    policy_chain,
+    predicted_fill,
+    solve_dense,
+    solve_krylov,
+    solve_sparse,
+    solve_sweeps,
+)
+from surestep.planning.proof import Judge, Verdict, horizon_of
+
+Method = Literal["auto", "dense", "sparse", "iterative"]
+
+DENSE_STATES = 300  # up to here a dense LU is the fastest
+FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
+LARGEST_FILL = 20_000_000
+KRYLOV_STEPS = 1_000
+SWEEPS_PER_STEP = 40  # (1 − 1/w)^(40 w) < 1e-17: more sweeps cannot help
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """V^π, and how far it can be off: |V^π(s) − value(s)| ≤ `error_bound` in every state."""
+
+    value: FloatArray  # [S]
+    residual: float  # max_s |(T_π v)(s) − v(s)|
+    error_bound: float
+    method: Method  # the one that was used
+
+
+def evaluate(
+    mdp: FiniteMDP, policy: Policy, *, method: Method = "auto", tolerance: float | None = None
+) -> FloatArray:
+    """V^π [S]: the expected discounted reward from each state. See `evaluate_with_bound`."""
+    return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance).value
+
+
+def evaluate_with_bound(
+    mdp: FiniteMDP, policy: Policy, *, method: Method = "auto", tolerance: float | None = None
+) -> Evaluation:
+    """V^π with a proven bound on its error.
+
+    Methods: "dense" LU, "sparse" LU, "iterative" (BiCGSTAB, then sweeps), or "auto": dense when
+    small, sparse while the predicted fill is small, else iterative. `tolerance` is the largest
+    error allowed; by default 1e-10 of the largest reward and value, or what doubles can prove.
+    """
+    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
+    check_method(method)
+    judge = Judge.of(mdp, tolerance)
+    chain = policy_chain(mdp, policy.probability)
+
+    def verdict(value: FloatArray, residuals: tuple[float, float]) -> Verdict:
+        return judge.verdict(residuals, float(np.abs(value).max()))
+
+    start = np.zeros(mdp.num_states)
+    first = verdict(start, (0.0, 0.0))
+    value, used = solve(
+        chain,
+        method,
+        start,
+        target=max(first.goal / judge.horizon.high / 2, first.floor),
+        steps=judge.horizon.high,
+        good_enough=lambda value: verdict(value, change_range(chain, value)).good,
+    )
+    residuals = change_range(chain, value)
+    final = verdict(value, residuals)
+    if not final.good:
+        judge.refuse(final)
+    return Evaluation(value, max(map(abs, residuals)), final.error, used)
+
+
+def performance(
+    mdp: FiniteMDP, policy: Policy, *, method: Method = "auto", tolerance: float | None = None
+) -> float:
+    """ρ(π, M) = Σ_s ι(s) V^π(s)."""
+    return float(mdp.initial @ evaluate(mdp, policy, method=method, tolerance=tolerance))
+
+
+def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> FloatArray:
+    """Expected discounted visits of each pair [K]: Σ_t E[γ^t 1(s_t = s, a_t = a)].
+
+    With discounts per pair, γ^t is the product of the discounts passed. The errors of all pairs
+    together are at most 1e-9 · max w, with w the expected discounted number of steps.
+    """
+    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
+    check_method(method)
+    chain = policy_chain(mdp, policy.probability).transposed(mdp.initial)
+    allowed = 1e-9
+
+    def imbalance(visits: FloatArray) -> float:
+        # In the sum norm, (I − Wᵀ)⁻¹ is at most max w.
+        return float(np.abs(chain.step(visits) - visits).sum())
+
+    visits, _ = solve(
+        chain,
+        method,
+        mdp.initial,
+        target=allowed / mdp.num_states / 10,
+        steps=horizon_of(mdp).high,
+        good_enough=lambda visits: imbalance(visits) <= allowed,
+    )
+    if not imbalance(visits) <= allowed:
+        raise NotConverged(
+            f"inflow and outflow of the visits differ by {imbalance(visits):.3g}, expected at most "
+            f"{allowed:.3g}; use method='sparse', or discounts further below 1"
+        )
+    return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * policy.probability
+
+
+def solve(
+    chain: Chain,
+    method: Method,
+    start: FloatArray,
+    target: float,
+    steps: float,
+    good_enough: Callable[[FloatArray], bool],
+) -> tuple[FloatArray, Method]:
+    """Solves x = b + W x; the solution and the method that was used.
+
+    `target` is the residual to aim for, `good_enough(x)` the judgement that counts, and `steps`
+    the horizon, which limits the sweeps. Exact methods need none of them.
+    """
+    used = choose_method(chain) if method == "auto" else method
+    if used == "iterative":
+        value = solve_krylov(chain, start, target, KRYLOV_STEPS)
+        if good_enough(value):
+            return value, used
+        if method == "iterative" or not worth_factoring(chain):
+            sweeps = int(min(SWEEPS_PER_STEP * steps, 10_000_000))
+            return solve_sweeps(chain, value, target, sweeps), used
+        used = "sparse"
+    return solve_dense(chain) if used == "dense" else solve_sparse(chain), used
+
+
+def choose_method(chain: Chain) -> Method:
+    """Dense when small, sparse while the predicted fill is small, else iterative."""
+    if chain.reward.size <= DENSE_STATES:
+        return "dense"
+    return "sparse" if worth_factoring(chain) else "iterative"
+
+
+def worth_factoring(chain: Chain) -> bool:
+    """Whether the predicted fill of a sparse LU is small."""
+    limit = min(FILL_PER_STATE * chain.reward.size, LARGEST_FILL)
+    return predicted_fill(chain, limit) <= limit
+
+
+def check_method(method: str) -> None:
+    """Refuses unknown methods."""
+    if method not in get_args(Method):
+        raise InvalidParameter(
+            f"method is {method!r}, expected one of {', '.join(get_args(Method))}"
+        )

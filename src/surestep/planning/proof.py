@@ -1,0 +1,163 @@
+"""From residuals to proven errors.
+
+For a policy π with weights W = Γ_π P_π, any vector v and d = r_π + W v − v,
+
+    V^π − v = (I − W)⁻¹ d,    (I − W)⁻¹ = Σ_n Wⁿ ≥ 0,
+
+so V^π − v lies between min(d) and max(d) times (I − W)⁻¹ 1, the expected discounted number of
+steps. Any w with w ≥ 1 + Γ_a P_a w for every action a bounds that number for all policies at once.
+
+If d = max over a class of policies of (r_π + W_π v) − v, the best policy of the class has a d that
+is nowhere larger, so its value lies below the same upper bound (and above the greedy policy's).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray, run_lengths
+from surestep.errors import InvalidParameter, NotConverged
+from surestep.kernels.backup import best_values
+from surestep.kernels.horizon import undiscounted_heights
+from surestep.model.mdp import FiniteMDP
+
+TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
+DEFAULT_TOLERANCE = 1e-10  # relative to max |R| + max |v|
+ROW_EXCESS = 3 * ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
+REFINEMENTS = 50  # sweeps spent on a smaller w, for models with discount 1 somewhere
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Bounds low ≤ w ≤ high on the expected discounted number of steps, for every policy."""
+
+    low: float
+    high: float
+    uniform: bool  # one discount and no ends, so that w is the same number for every state
+
+
+def horizon_of(mdp: FiniteMDP) -> Horizon:
+    """1/(1 − γ) where all discounts are below 1, else the largest entry of a certified w."""
+    discount = mdp.discount
+    if discount.max() == 1.0:
+        return Horizon(1.0, certified_steps(mdp), uniform=False)
+    largest = float(discount.max()) * (1 + ROW_EXCESS)
+    smallest = float(discount.min()) * (1 - ROW_EXCESS)
+    endless = bool((run_lengths(mdp.offsets) > 0).all())
+    return Horizon(
+        low=1 / (1 - smallest) if endless else 1.0,
+        high=1 / (1 - largest) if largest < 1 else np.inf,
+        uniform=endless and bool(discount.min() == discount.max()),
+    )
+
+
+def certified_steps(mdp: FiniteMDP) -> float:
+    """max w for a w ≥ 1 + Γ_a P_a w, for models in which some pairs have discount 1.
+
+    Start: with γ the largest discount below 1, h(s) the longest path of steps with discount 1 from
+    s and H the largest of them, w(s) = (1 + γH)/(1 − γ) + h(s) will do: along discount 1 because h
+    falls by at least 1 a step, elsewhere because 1 + γ((1 + γH)/(1 − γ) + H) = (1 + γH)/(1 − γ).
+    Sweeps w ↦ max_a (1 + Γ_a P_a w) make it smaller. Certificate: if w − Γ_a P_a w ≥ θ > 0 for all
+    pairs, then w/θ qualifies, whatever rounding did on the way.
+    """
+    discount, sources = mdp.discount, (mdp.pairs.offsets, mdp.offsets, mdp.successor)
+    below = float(discount[discount < 1.0].max(initial=0.0)) * (1 + ROW_EXCESS)
+    if below >= 1:
+        return np.inf
+    height = np.empty(mdp.num_states, np.int64)
+    undiscounted_heights(*sources, mdp.probability, discount, height)
+    w: FloatArray = (1 + below * height.max()) / (1 - below) + height
+    one, after = np.ones(mdp.num_pairs), np.empty(mdp.num_states)
+    for _ in range(REFINEMENTS):
+        best_values(*sources, mdp.probability, discount, one, w, after)
+        shrinking = after.max() < w.max() * 0.999
+        w, after = after, w
+        if not shrinking:
+            break
+    best_values(*sources, mdp.probability, discount, one, w, after)
+    rounding = (int(run_lengths(mdp.offsets).max(initial=0)) + 4) * 2.0**-52 * float(w.max())
+    theta = float((1 + w - after).min()) - rounding
+    return float(w.max()) / theta if theta > 0 else np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a residual proves: low ≤ V(s) − v(s) ≤ high in every state, and the error to reach."""
+
+    low: float
+    high: float
+    goal: float
+    floor: float  # a residual this small is rounding and ties
+
+    @property
+    def error(self) -> float:
+        """The largest |V(s) − v(s)| that is possible."""
+        return max(-self.low, self.high)
+
+    @property
+    def good(self) -> bool:
+        """Whether the error is small enough (never, where it is NaN)."""
+        return self.error <= self.goal
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Turns residuals of one model into proven errors.
+
+    Rounding: a computed residual is a sum of at most m + |A| + 4 rounded terms, m the most
+    successors of a pair, none larger than max |R| + max |v|. 2⁻⁵² a term is twice the unit
+    roundoff, which covers the terms of second order.
+    """
+
+    horizon: Horizon
+    reward_scale: float  # max |R|
+    terms: int
+    tolerance: float | None  # the largest error allowed; None: what doubles can prove
+
+    @classmethod
+    def of(cls, mdp: FiniteMDP, tolerance: float | None) -> Judge:
+        """The judge for a model."""
+        if tolerance is not None and not tolerance > 0:
+            raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
+        rewards = (mdp.reward, mdp.ending_reward)
+        return cls(
+            horizon_of(mdp),
+            max(float(np.abs(values).max(initial=0.0)) for values in rewards),
+            most_terms(mdp.offsets, mdp.pairs.offsets),
+            tolerance,
+        )
+
+    def verdict(
+        self, residuals: tuple[float, float], value_scale: float, tie_tolerance: float = 0.0
+    ) -> Verdict:
+        """From the smallest and the largest residual, max |v|, and what a greedy step gives up."""
+        scale = self.reward_scale + value_scale  # no |q| is larger
+        slack, ties = self.terms * 2.0**-52 * scale, tie_tolerance * scale
+        lowest, highest = residuals[0] - slack, residuals[1] + slack + ties
+        steps = self.horizon
+        goal = self.tolerance
+        if goal is None:
+            goal = max(DEFAULT_TOLERANCE * scale, 4 * (slack + ties) * steps.high)
+        return Verdict(
+            low=lowest * (steps.high if lowest < 0 else steps.low),
+            high=highest * (steps.high if highest > 0 else steps.low),
+            goal=goal,
+            floor=slack + ties,
+        )
+
+    def refuse(self, verdict: Verdict) -> NoReturn:
+        """Raises: the error is proven to be small, but not as small as it was to be."""
+        asked = "the default" if self.tolerance is None else "the tolerance asked for"
+        raise NotConverged(
+            f"the error of the values is proven to be at most {verdict.error:.3g}, expected "
+            f"{verdict.goal:.3g} ({asked}); give a larger tolerance, or discounts further below 1"
+        )
+
+
+def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
+    """The number of rounded terms in a residual."""
+    successors = int(run_lengths(offsets).max(initial=0))
+    return successors + int(run_lengths(pair_offsets).max()) + 8

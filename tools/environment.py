@@ -1,0 +1,132 @@
+"""Make .venv what the lock says: `python tools/environment.py demo|test`.
+
+A stamp inside an environment records what its packages were made from: the lock, the interpreter
+and the folder of the clone. While that still holds there is nothing to do; otherwise the
+environment is made from scratch, except that the small set grows into the large one. A stamp goes
+first and comes back last, so an interrupted set-up is never taken for a complete one.
+
+Only old-fashioned syntax here: Python 3.6 must get as far as the message that it is too old.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+SETS = ("demo", "test")  # each contains the ones before it, in the same versions
+
+
+class Origin(NamedTuple):
+    """What the packages of an environment were made from."""
+
+    packages: str = ""  # the name of the set
+    lock: str = ""
+    interpreter: str = ""
+    clone: str = ""
+
+
+def main() -> int:
+    if len(sys.argv) != 2 or sys.argv[1] not in SETS:
+        return refuse("usage: python tools/environment.py " + "|".join(SETS))
+    if sys.version_info < (3, 11):  # noqa: UP036
+        return refuse(
+            "surestep needs Python 3.11 or newer and {} is {}.{}; choose another with "
+            "`make PYTHON=...`".format(sys.executable, *sys.version_info[:2])
+        )
+    if importlib.util.find_spec("pip") is None:
+        return refuse(
+            f"{sys.executable} has no pip to install packages with; install it (on Debian: "
+            "apt install python3-pip) or choose another Python with `make PYTHON=...`"
+        )
+    try:
+        hold_packages(VENV, sys.argv[1])
+        hold_project(VENV)
+    except subprocess.CalledProcessError as error:
+        print(error.stdout, "pip failed; .venv is not complete", sep="\n", file=sys.stderr)
+        return 1
+    return 0
+
+
+def hold_packages(environment: Path, wanted: str) -> None:
+    """Brings an environment to the wanted set, unless it already holds that or a larger one."""
+    stamp = environment / "packages.json"
+    found = recorded_origin(stamp)
+    usable = found.packages in SETS and found == current_origin(found.packages)
+    if usable and SETS.index(found.packages) >= SETS.index(wanted):
+        return
+
+    name = environment.relative_to(ROOT)
+    print(f"Setting up {name} with the packages of requirements/{wanted}.txt", flush=True)
+    if stamp.exists():
+        stamp.unlink()
+    if not usable:
+        venv.create(environment, clear=True, symlinks=True, with_pip=False)
+    # Wheels only: nothing is built. Byte code comes with the first import, which halves the wait.
+    pip(
+        environment,
+        *("install", "--no-compile", "--only-binary", ":all:"),
+        *("--require-hashes", "--requirement", str(lock_of(wanted))),
+    )
+    stamp.write_text(json.dumps(current_origin(wanted)._asdict(), indent=2), encoding="utf-8")
+
+
+def hold_project(environment: Path) -> None:
+    """Installs this project editable, again whenever pyproject.toml changes."""
+    stamp = environment / "project.sha256"
+    current = digest(ROOT / "pyproject.toml")
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == current:
+        return
+    if stamp.exists():
+        stamp.unlink()
+    pip(environment, "install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    stamp.write_text(current, encoding="utf-8")
+
+
+def pip(environment: Path, *arguments: str) -> None:
+    """Runs this interpreter's pip on an environment, which needs no pip (nor ensurepip) itself."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), *arguments],
+        check=True,
+        env={**os.environ, "PIP_PROGRESS_BAR": "off", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def current_origin(packages: str) -> Origin:
+    interpreter = (os.path.realpath(sys.executable), sys.version, sysconfig.get_platform())
+    return Origin(packages, digest(lock_of(packages)), " ".join(interpreter), str(ROOT))
+
+
+def recorded_origin(stamp: Path) -> Origin:
+    try:
+        return Origin(**json.loads(stamp.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # absent, cut short, or of another form
+        return Origin()
+
+
+def lock_of(packages: str) -> Path:
+    return ROOT / "requirements" / f"{packages}.txt"
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def refuse(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
