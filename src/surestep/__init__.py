@@ -56,7 +56,7 @@ _HOME = {
     "value_iteration": "surestep.planning",
 }
 
-__all__ = list(_HOME)  # noqa: PLE0605
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> object:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from surestep.errors import SurestepError
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-IndexArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.floating[Any]]  # doubles, once they are inside
+IntArray = npt.NDArray[np.integer[Any]]  # 64 bits: offsets and counts
+IndexArray = npt.NDArray[np.integer[Any]]  # 32 bits: states and actions
 BoolArray = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
 ErrorType = type[SurestepError]
@@ -146,6 +146,11 @@ def refuse_where(
     raise error(text if size == 1 else f"{text}; {affected}")
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a setting is a real number (NaN and infinities included)."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def freeze(array: Kind) -> Kind:
     """A read-only contiguous array that nobody else can write to.
 
@@ -262,4 +267,5 @@ def normalised_runs(
     if not rescale.any():
         return probability
     divisor = np.repeat(np.where(rescale, sums, 1.0), run_lengths(offsets))
-    return probability / divisor
+    rescaled: FloatArray = probability / divisor
+    return rescaled

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, FloatArray, offsets_of, run_owners
+from surestep._arrays import AnyArray, BoolArray, FloatArray, numbers, offsets_of, run_owners
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_initial
 from surestep.model.pairs import Pairs
@@ -37,6 +37,7 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
             f"{name_of(env)} does not say where episodes start; give a state or a distribution as "
             "initial="
         )
+    start = numbers("initial", initial, InvalidModel)
     pair_state = run_owners(pair_offsets)
     ends = closed_states(rows, pair_state, num_states)
     elsewhere = rows["terminated"] & ~ends[rows["successor"]]
@@ -45,10 +46,10 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         ends = np.append(ends, True)
         pair_offsets = np.append(pair_offsets, pair_offsets[-1] + 1)
         action = np.append(action, 0)
-        initial = np.append(initial, 0.0) if np.ndim(initial) else initial
+        start = np.append(start, 0.0) if start.ndim else start
     pairs = Pairs(pair_offsets, action, int(action.max()) + 1)
     kept = rows[~ends[pairs.state[rows["pair"]]]]
-    return assemble(pairs, kept, discount, spread_initial(pairs, initial))
+    return assemble(pairs, kept, discount, spread_initial(pairs, start))
 
 
 ROW = np.dtype(
@@ -99,18 +100,21 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
 
 
 def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:
-    """States [S] from which every action leads back with reward 0: nothing happens there any more."""
+    """States [S] from which every action leads back with reward 0: nothing happens there."""
     leaves = (rows["successor"] != pair_state[rows["pair"]]) | (rows["reward"] != 0)
     leaving = pair_state[rows["pair"][leaves & (rows["probability"] > 0)]]
-    return np.bincount(leaving, minlength=num_states) == 0
+    closed: BoolArray = np.bincount(leaving, minlength=num_states) == 0
+    return closed
 
 
 def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
     """The MDP of the rows, with repeated successors added up and their rewards averaged."""
     key = rows["pair"] * pairs.num_states + rows["successor"]
     keys, group = np.unique(key, return_inverse=True)
-    probability = np.bincount(group, rows["probability"], minlength=keys.size)
-    earned = np.bincount(group, rows["probability"] * rows["reward"], minlength=keys.size)
+    probability: FloatArray = np.zeros(keys.size)
+    np.add.at(probability, group, rows["probability"])
+    earned: FloatArray = np.zeros(keys.size)
+    np.add.at(earned, group, rows["probability"] * rows["reward"])
     kept = probability > 0
     pair = keys[kept] // pairs.num_states
     return FiniteMDP(

@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
 from numba import types
+from numba.core import config
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+SWEEP_THREADS = 200_000  # entries from which a pass over memory gains by more threads
 F64 = types.float64
 I64 = types.int64
 # What a kernel reads (frozen or not) and what it writes.
@@ -34,18 +37,19 @@ FLOATS_OUT = types.Array(types.float64, 1, "C")
 INTS_OUT = types.Array(types.int64, 1, "C")
 INDICES_OUT = types.Array(types.int32, 1, "C")
 TABLE_OUT = types.Array(types.float64, 2, "C")
+FLOAT_PAIR = types.Tuple((types.float64, types.float64))
 
 
 class Kernel(Generic[Arguments, Result]):
     """A compiled function of one signature; callable like the Python function it was made from."""
 
     def __init__(
-        self, function: Callable[Arguments, Result], signature: Any, parallel: bool
+        self, function: Callable[Arguments, Result], signature: Any, threads_from: int | None
     ) -> None:
         """Remembers what to compile; nothing is compiled yet."""
         self.function = function
         self.signature = signature
-        self.parallel = parallel
+        self.threads_from = threads_from  # entries of the largest array; None: never parallel
         self.__doc__ = function.__doc__
         self._compiled: Callable[Arguments, Result] | None = None
 
@@ -53,20 +57,32 @@ class Kernel(Generic[Arguments, Result]):
         """Runs the machine code, made or read from disk at the first call."""
         if self._compiled is None:
             self._compiled = self.compile(cache_directory())
-        return self._compiled(*args, **kwargs)
+        if self.threads_from is None or self.work(args) >= self.threads_from:
+            return self._compiled(*args, **kwargs)
+        threads = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            return self._compiled(*args, **kwargs)
+        finally:
+            numba.set_num_threads(threads)
+
+    @staticmethod
+    def work(args: tuple[object, ...]) -> int:
+        """The size of the largest array: what tells whether waking other threads is worth it."""
+        return max(array.size for array in args if isinstance(array, np.ndarray))
 
     def compile(self, directory: Path | None) -> Callable[Arguments, Result]:
         """The machine code, kept in `directory` unless that is None or cannot be written."""
-        dispatcher = numba.njit(parallel=self.parallel)(self.function)
+        dispatcher = numba.njit(parallel=self.threads_from is not None)(self.function)
         if directory is not None:
-            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(directory)
+            before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
             try:
                 dispatcher.enable_caching()
                 dispatcher.compile(self.signature)
             except (OSError, RuntimeError):  # disk full, or gone read-only since it was chosen
                 return self.compile(None)
             finally:
-                numba.config.CACHE_DIR = before
+                config.CACHE_DIR = before
         else:
             dispatcher.compile(self.signature)
         dispatcher.disable_compile()
@@ -74,12 +90,15 @@ class Kernel(Generic[Arguments, Result]):
 
 
 def kernel(
-    *signature: Any, returns: Any = types.void, parallel: bool = False
+    *signature: Any, returns: Any = types.void, threads_from: int | None = None
 ) -> Callable[[Callable[Arguments, Result]], Kernel[Arguments, Result]]:
-    """Makes a kernel of a function over raw arrays, with the given argument types."""
+    """Makes a kernel of a function over raw arrays, with the given argument types.
+
+    With `threads_from`, its `prange` loops run on all cores once an array has that many entries.
+    """
 
     def decorate(function: Callable[Arguments, Result]) -> Kernel[Arguments, Result]:
-        made = Kernel(function, returns(*signature), parallel)
+        made = Kernel(function, returns(*signature), threads_from)
         ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
         return made
 

@@ -11,6 +11,7 @@ from surestep.kernels._compile import (
     FLOATS_OUT,
     INDICES_IN,
     INTS_IN,
+    SWEEP_THREADS,
     helper,
     kernel,
 )
@@ -30,10 +31,19 @@ def pair_value(
     total = 0.0
     for t in range(offsets[pair], offsets[pair + 1]):
         total += probability[t] * value[successor[t]]
-    return reward[pair] + discount[pair] * total
+    return float(reward[pair] + discount[pair] * total)
 
 
-@kernel(INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, parallel=True)
+@kernel(
+    INTS_IN,
+    INDICES_IN,
+    FLOATS_IN,
+    FLOATS_IN,
+    FLOATS_IN,
+    FLOATS_IN,
+    FLOATS_OUT,
+    threads_from=SWEEP_THREADS,
+)
 def pair_values(
     offsets: IntArray,
     successor: IndexArray,
@@ -57,7 +67,7 @@ def pair_values(
     FLOATS_IN,
     FLOATS_IN,
     FLOATS_OUT,
-    parallel=True,
+    threads_from=SWEEP_THREADS,
 )
 def best_values(
     pair_offsets: IntArray,
@@ -106,7 +116,7 @@ def gauss_seidel_sweep(
     return change
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, parallel=True)
+@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS)
 def expected_values(
     pair_offsets: IntArray, probability: FloatArray, q: FloatArray, value: FloatArray
 ) -> None:

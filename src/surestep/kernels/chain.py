@@ -12,11 +12,21 @@ from surestep.kernels._compile import (
     INDICES_OUT,
     INTS_IN,
     INTS_OUT,
+    SWEEP_THREADS,
     kernel,
 )
 
 
-@kernel(INTS_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INTS_OUT, FLOATS_OUT, parallel=True)
+@kernel(
+    INTS_IN,
+    INTS_IN,
+    FLOATS_IN,
+    FLOATS_IN,
+    FLOATS_IN,
+    INTS_OUT,
+    FLOATS_OUT,
+    threads_from=SWEEP_THREADS,
+)
 def chain_sizes(
     pair_offsets: IntArray,
     offsets: IntArray,
@@ -47,7 +57,7 @@ def chain_sizes(
     INTS_IN,
     INDICES_OUT,
     FLOATS_OUT,
-    parallel=True,
+    threads_from=SWEEP_THREADS,
 )
 def chain_rows(
     pair_offsets: IntArray,
@@ -72,7 +82,9 @@ def chain_rows(
                     position += 1
 
 
-@kernel(INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, parallel=True)
+@kernel(
+    INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS
+)
 def chain_step(
     offsets: IntArray,
     successor: IndexArray,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
+from numba import prange
 
 from surestep._arrays import FloatArray
-from surestep.kernels._compile import F64, FLOATS_IN, kernel
+from surestep.kernels._compile import FLOAT_PAIR, FLOATS_IN, SWEEP_THREADS, kernel
 
 BLOCK = 4096
 
 
-@kernel(FLOATS_IN, FLOATS_IN, returns=types.UniTuple(F64, 2), parallel=True)
+@kernel(FLOATS_IN, FLOATS_IN, returns=FLOAT_PAIR, threads_from=SWEEP_THREADS)
 def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, float]:
     """(min, max) of first − second; (NaN, NaN) as soon as one difference is NaN."""
     blocks = (first.size + BLOCK - 1) // BLOCK

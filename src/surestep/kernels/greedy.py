@@ -5,7 +5,15 @@ from __future__ import annotations
 from numba import prange
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.kernels._compile import F64, FLOATS_IN, FLOATS_OUT, INTS_IN, helper, kernel
+from surestep.kernels._compile import (
+    F64,
+    FLOATS_IN,
+    FLOATS_OUT,
+    INTS_IN,
+    SWEEP_THREADS,
+    helper,
+    kernel,
+)
 
 
 @helper
@@ -20,7 +28,7 @@ def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
     return first
 
 
-@kernel(INTS_IN, FLOATS_IN, F64, FLOATS_OUT, parallel=True)
+@kernel(INTS_IN, FLOATS_IN, F64, FLOATS_OUT, threads_from=SWEEP_THREADS)
 def greedy(pair_offsets: IntArray, q: FloatArray, tie: float, probability: FloatArray) -> None:
     """All mass on the best pair of each state, the lowest action among those within `tie`."""
     for s in prange(pair_offsets.size - 1):

@@ -16,6 +16,7 @@ from surestep.kernels._compile import (
     FLOATS_OUT,
     INDICES_IN,
     INTS_IN,
+    SWEEP_THREADS,
     TABLE_OUT,
     kernel,
     parallel_helper,
@@ -63,7 +64,7 @@ def multiply(
     TABLE_OUT,
     FLOATS_OUT,
     returns=F64,
-    parallel=True,
+    threads_from=SWEEP_THREADS,
 )
 def bicgstab_step(
     offsets: IntArray,

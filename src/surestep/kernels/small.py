@@ -26,6 +26,8 @@ from surestep.kernels._compile import (
 from surestep.kernels.backup import pair_value
 from surestep.kernels.greedy import best_pair
 
+BATCH_THREADS = 5_000  # entries of all models together
+
 
 @helper
 def eliminate(system: FloatArray, value: FloatArray) -> None:
@@ -74,7 +76,7 @@ def set_row(
     TABLE_IN,
     TABLE_OUT,
     FLOATS_OUT,
-    parallel=True,
+    threads_from=BATCH_THREADS,
 )
 def evaluate_each(
     pair_offsets: IntArray,
@@ -129,7 +131,7 @@ def evaluate_each(
     TABLE_OUT,
     FLOATS_OUT,
     INTS_OUT,
-    parallel=True,
+    threads_from=BATCH_THREADS,
 )
 def optimise_each(
     pair_offsets: IntArray,

@@ -103,7 +103,7 @@ class MDPBatch:
     @property
     def num_models(self) -> int:
         """B, the number of models."""
-        return self.probability.shape[0]
+        return len(self.probability)
 
     @property
     def num_states(self) -> int:
@@ -157,4 +157,6 @@ def read_rows(pairs: Pairs, offsets: IntArray, probability: FloatArray) -> Float
     )
     if gap.max(initial=0.0) <= ROUNDING_SLACK:
         return probability
-    return probability / np.repeat(np.where(gap > ROUNDING_SLACK, sums, 1.0), lengths, axis=1)
+    divisor = np.where(gap > ROUNDING_SLACK, sums, 1.0)
+    rescaled: FloatArray = probability / np.repeat(divisor, lengths, axis=1)
+    return rescaled

@@ -67,7 +67,7 @@ class Counts:
     rewards: LoggedRewards
     starts: IntArray  # [S] how many episodes started there
     # [S] episodes are known to end there; None means nowhere
-    terminal: BoolArray = field(default=None)  # type: ignore[assignment]
+    terminal: BoolArray = field(default=None)  # type: ignore[arg-type]
     visits: IntArray = field(init=False)  # [K] #_D(s,a)
 
     def __post_init__(self) -> None:
@@ -156,7 +156,7 @@ class Counts:
         return cls(
             pairs,
             offsets_of(np.count_nonzero(rows, axis=1)),
-            successor,  # type: ignore[arg-type]
+            successor,
             rows[pair, successor],
             logged,
             starts,  # type: ignore[arg-type]

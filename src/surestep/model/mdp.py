@@ -58,7 +58,7 @@ class FiniteMDP:
     discount: FloatArray  # [K]
     initial: FloatArray  # [S]
     # [K], 0 at pairs with successors; None means 0 everywhere
-    ending_reward: FloatArray = field(default=None)  # type: ignore[assignment]
+    ending_reward: FloatArray = field(default=None)  # type: ignore[arg-type]
     expected_reward: FloatArray = field(init=False)  # [K] Σ_s' P(s'|s,a) R(s,a,s')
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class FiniteMDP:
         rewards = numbers("R", R, InvalidModel)
         if rewards.shape == cube.shape:
             reward = rewards[pairs.state, pairs.action][pair, successor]
-            per_pair = np.zeros(pairs.num_pairs)
+            per_pair: FloatArray = np.zeros(pairs.num_pairs)
         elif rewards.shape == cube.shape[:2]:
             per_pair = pairs.flat("R", rewards, InvalidModel)
             reward = per_pair[pair]

@@ -11,6 +11,7 @@ from surestep._arrays import (
     equal_fields,
     floats,
     freeze,
+    is_number,
     normalised_runs,
     run_lengths,
     run_sums,
@@ -75,7 +76,7 @@ class Policy:
     def softmax(cls, source: Pairs | HasPairs, q: object, temperature: float = 1.0) -> Policy:
         """π(a|s) ∝ exp(q(s,a) / temperature), for `q` [K] or [S, A]."""
         pairs = pairs_of(source)
-        if not (np.isscalar(temperature) and np.isreal(temperature) and temperature > 0):
+        if not (is_number(temperature) and temperature > 0):
             raise InvalidParameter(f"temperature is {temperature!r}, expected a number above 0")
         values = pairs.flat("q", q, InvalidPolicy)
         lengths = run_lengths(pairs.offsets)
@@ -87,7 +88,7 @@ class Policy:
     def mix(self, other: Policy, weight: float) -> Policy:
         """(1 − weight) · self + weight · other, state by state."""
         check_same_pairs("the first policy", self.pairs, "the second policy", other.pairs)
-        if not (np.isscalar(weight) and np.isreal(weight) and 0 <= weight <= 1):
+        if not (is_number(weight) and 0 <= weight <= 1):
             raise InvalidParameter(f"weight is {weight!r}, expected 0 to 1")
         return Policy(self.pairs, (1 - weight) * self.probability + weight * other.probability)
 

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from surestep._arrays import is_number
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
@@ -92,8 +93,3 @@ class Improvement:
 
     policy: Policy
     plan: Plan
-
-
-def is_number(value: object) -> bool:
-    """Whether a setting is a real number (NaN and infinities included)."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

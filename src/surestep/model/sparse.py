@@ -17,7 +17,7 @@ def read_matrices(name: str, matrices: Sequence[Any]) -> list[csr_array]:
     """Square sparse matrices of one size, with repeated entries added up and sorted rows."""
     if not isinstance(matrices, Sequence) or not matrices:
         raise InvalidModel(f"{name} is not a sequence of sparse matrices, one an action")
-    result = []
+    result: list[csr_array] = []
     for action, matrix in enumerate(matrices):
         if not issparse(matrix):
             raise InvalidModel(

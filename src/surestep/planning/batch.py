@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from surestep._arrays import SUM_TOLERANCE, FloatArray, IntArray, floats, refuse_where
+from surestep._arrays import SUM_TOLERANCE, FloatArray, IndexArray, IntArray, floats, refuse_where
 from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels.small import evaluate_each, optimise_each
 from surestep.model.batch import MDPBatch
@@ -118,7 +117,9 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
     return probability
 
 
-def kernel_arguments(batch: MDPBatch) -> tuple[Any, ...]:
+def kernel_arguments(
+    batch: MDPBatch,
+) -> tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray, FloatArray]:
     """The arrays of a batch in the order in which the kernels take them."""
     return (
         batch.pairs.offsets,
@@ -141,4 +142,5 @@ def proven_errors(
         steps = 1 / (1 - largest) if largest < 1 else np.inf
     scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1)
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
-    return (residual + rounding * scale) * steps
+    errors: FloatArray = (residual + rounding * scale) * steps
+    return errors

@@ -18,7 +18,7 @@ from surestep.model.mdp import FiniteMDP
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """Rows of weights W(s,s') = Σ_a π(a|s) Γ(s,a) P(s'|s,a); a successor may stand in a row twice."""
+    """Weights W(s,s') = Σ_a π(a|s) Γ(s,a) P(s'|s,a) by rows; a successor may stand there twice."""
 
     offsets: IntArray  # [S+1]
     successor: IndexArray  # [≤ T]
@@ -86,12 +86,17 @@ def solve_sparse(chain: Chain) -> FloatArray:
     return solution
 
 
-def solve_krylov(chain: Chain, start: FloatArray, target: float, limit: int) -> FloatArray:
-    """By BiCGSTAB from `start`, until the residual is at most `target` or nothing is gained."""
-    best, smallest = start, largest_change(chain, start)
+def solve_krylov(
+    chain: Chain, start: FloatArray, target: float, limit: int
+) -> tuple[FloatArray, float]:
+    """By BiCGSTAB from `start`, until the residual is at most `target` or nothing is gained.
+
+    The point reached and its largest residual. A breakdown restarts the iteration where it is.
+    """
+    value, shadow = start, chain.step(start) - start
+    smallest = float(np.abs(shadow).max())
     while smallest > target and limit > 0:
-        solution = best.copy()
-        shadow = chain.step(solution) - solution
+        solution = value.copy()
         work = np.zeros((4, solution.size))
         work[0] = shadow
         scalars = np.ones(3)
@@ -100,34 +105,36 @@ def solve_krylov(chain: Chain, start: FloatArray, target: float, limit: int) -> 
             size = bicgstab_step(
                 chain.offsets, chain.successor, chain.weight, shadow, solution, work, scalars
             )
-            if not target / 2 < size < 1e3 * smallest:  # done, broken down, or diverging
+            if not target < size < 1e3 * smallest:  # done, broken down, or diverging
                 break
-        reached = largest_change(chain, solution)
+        change = chain.step(solution) - solution
+        reached = float(np.abs(change).max())
         if not reached < smallest / 2:  # also where it is NaN
             break
-        best, smallest = solution, reached
-    return best
+        value, shadow, smallest = solution, change, reached
+    return value, smallest
 
 
-def solve_sweeps(chain: Chain, start: FloatArray, target: float, limit: int) -> FloatArray:
-    """By at most `limit` sweeps v ← r_π + W v, which always converge."""
-    value = start
+def solve_sweeps(
+    chain: Chain, start: FloatArray, target: float, limit: int
+) -> tuple[FloatArray, float]:
+    """By at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
+
+    The point reached and the last change, which its residual does not exceed (W sums to ≤ 1).
+    """
+    value, change = start, np.inf
     for _ in range(limit):
         after = chain.step(value)
-        if not max(map(abs, difference_range(after, value))) > target:
-            break
+        change = max(map(abs, difference_range(after, value)))
         value = after
-    return value
+        if not change > target:
+            break
+    return value, change
 
 
 def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
     """(min, max) of r_π + W v − v."""
     return difference_range(chain.step(value), value)
-
-
-def largest_change(chain: Chain, value: FloatArray) -> float:
-    """max |r_π + W v − v|."""
-    return max(map(abs, change_range(chain, value)))
 
 
 def predicted_fill(chain: Chain, limit: int) -> int:

@@ -30,6 +30,7 @@ Method = Literal["auto", "dense", "sparse", "iterative"]
 DENSE_STATES = 300  # up to here a dense LU is the fastest
 FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
 LARGEST_FILL = 20_000_000
+FIRST_SWEEPS = 8  # on models that mix fast, these are all it takes
 KRYLOV_STEPS = 1_000
 SWEEPS_PER_STEP = 40  # (1 − 1/w)^(40 w) < 1e-17: more sweeps cannot help
 
@@ -76,7 +77,7 @@ def evaluate_with_bound(
         start,
         target=max(first.goal / judge.horizon.high / 2, first.floor),
         steps=judge.horizon.high,
-        good_enough=lambda value: verdict(value, change_range(chain, value)).good,
+        good_enough=lambda value, residual: verdict(value, (-residual, residual)).good,
     )
     residuals = change_range(chain, value)
     final = verdict(value, residuals)
@@ -113,7 +114,7 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
         mdp.initial,
         target=allowed / mdp.num_states / 10,
         steps=horizon_of(mdp).high,
-        good_enough=lambda visits: imbalance(visits) <= allowed,
+        good_enough=lambda visits, _: imbalance(visits) <= allowed,
     )
     if not imbalance(visits) <= allowed:
         raise NotConverged(
@@ -129,21 +130,23 @@ def solve(
     start: FloatArray,
     target: float,
     steps: float,
-    good_enough: Callable[[FloatArray], bool],
+    good_enough: Callable[[FloatArray, float], bool],
 ) -> tuple[FloatArray, Method]:
     """Solves x = b + W x; the solution and the method that was used.
 
-    `target` is the residual to aim for, `good_enough(x)` the judgement that counts, and `steps`
-    the horizon, which limits the sweeps. Exact methods need none of them.
+    `target` is the residual to aim for, `good_enough(x, residual)` the judgement that counts, and
+    `steps` the horizon, which limits the sweeps. Exact methods need none of them.
     """
     used = choose_method(chain) if method == "auto" else method
     if used == "iterative":
-        value = solve_krylov(chain, start, target, KRYLOV_STEPS)
-        if good_enough(value):
+        value, residual = solve_sweeps(chain, start, target, FIRST_SWEEPS)
+        if not good_enough(value, residual):
+            value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
+        if good_enough(value, residual):
             return value, used
         if method == "iterative" or not worth_factoring(chain):
             sweeps = int(min(SWEEPS_PER_STEP * steps, 10_000_000))
-            return solve_sweeps(chain, value, target, sweeps), used
+            return solve_sweeps(chain, value, target, sweeps)[0], used
         used = "sparse"
     return solve_dense(chain) if used == "dense" else solve_sparse(chain), used
 

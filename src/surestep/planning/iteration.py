@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, floats
+from surestep._arrays import FloatArray, IndexArray, IntArray, floats
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels import backup
 from surestep.kernels.extremes import difference_range
@@ -21,7 +21,7 @@ from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
-from surestep.planning.chain import largest_change, policy_chain, solve_sweeps
+from surestep.planning.chain import policy_chain, solve_sweeps
 from surestep.planning.evaluation import (
     SWEEPS_PER_STEP,
     Method,
@@ -87,7 +87,7 @@ def modified_policy_iteration(
         raise InvalidParameter(f"sweeps is {sweeps}, expected 1 or more")
 
     def update(policy: FloatArray, backed_up: FloatArray, residual: float) -> FloatArray:
-        return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)
+        return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
 
     judge = Judge.of(mdp, tolerance)
     start = np.zeros(mdp.num_states)
@@ -142,7 +142,7 @@ def iterate(
     judge: Judge,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
-    """The loop that all planners share; `update(π, Tv, residual)` brings the value nearer to V^π."""
+    """The loop that all planners share; `update(π, Tv, residual)` brings v nearer to V^π."""
     backed_up = np.empty(mdp.num_states)
     for iteration in range(1, limit + 1):
         q = pair_values(mdp, value)
@@ -178,7 +178,7 @@ def evaluation_update(mdp: FiniteMDP, method: Method, judge: Judge) -> ValueUpda
             backed_up,
             target,
             judge.horizon.high,
-            lambda value: largest_change(chain, value) <= target,
+            lambda _, reached: reached <= target,
         )[0]
 
     return update
@@ -203,6 +203,6 @@ def pair_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
     return q
 
 
-def model_arrays(mdp: FiniteMDP) -> tuple[FloatArray, ...]:
+def model_arrays(mdp: FiniteMDP) -> tuple[IntArray, IndexArray, FloatArray, FloatArray, FloatArray]:
     """The arrays of a model in the order in which the backup kernels take them."""
-    return mdp.offsets, mdp.successor, mdp.probability, mdp.discount, mdp.expected_reward  # type: ignore[return-value]
+    return mdp.offsets, mdp.successor, mdp.probability, mdp.discount, mdp.expected_reward
