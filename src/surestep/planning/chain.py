@@ -32,9 +32,12 @@ class Chain:
         return result
 
     def matrix(self) -> csr_array:
-        """W as a SciPy matrix."""
+        """W as a SciPy matrix in canonical form (copied: SciPy sorts in place)."""
         size = self.reward.size
-        return csr_array((self.weight, self.successor, self.offsets), shape=(size, size))
+        rows = (self.weight, self.successor, self.offsets)
+        matrix = csr_array(rows, shape=(size, size), copy=True)
+        matrix.sum_duplicates()
+        return matrix
 
     def transposed(self, right_side: FloatArray) -> Chain:
         """The chain with Wᵀ in place of W, and another right-hand side."""
@@ -79,9 +82,7 @@ def solve_dense(chain: Chain) -> FloatArray:
 
 def solve_sparse(chain: Chain) -> FloatArray:
     """By SuperLU: exact; time and memory grow with the fill."""
-    matrix = chain.matrix()
-    matrix.sum_duplicates()
-    factors = splu((identity(chain.reward.size, format="csr") - matrix).tocsc())
+    factors = splu((identity(chain.reward.size, format="csr") - chain.matrix()).tocsc())
     solution: FloatArray = factors.solve(chain.reward)
     return solution
 

@@ -26,6 +26,7 @@ from surestep.model.mdp import FiniteMDP
 
 TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
 DEFAULT_TOLERANCE = 1e-10  # relative to max |R| + max |v|
+LOOSEST_DEFAULT = 1e-3  # nobody who asks for no tolerance expects less
 ROW_EXCESS = 3 * ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
 REFINEMENTS = 50  # sweeps spent on a smaller w, for models with discount 1 somewhere
 
@@ -140,7 +141,8 @@ class Judge:
         steps = self.horizon
         goal = self.tolerance
         if goal is None:
-            goal = max(DEFAULT_TOLERANCE * scale, 4 * (slack + ties) * steps.high)
+            provable = 4 * (slack + ties) * steps.high
+            goal = min(max(DEFAULT_TOLERANCE * scale, provable), LOOSEST_DEFAULT * scale)
         return Verdict(
             low=lowest * (steps.high if lowest < 0 else steps.low),
             high=highest * (steps.high if highest > 0 else steps.low),

@@ -1,0 +1,82 @@
+"""Independent truth for planning: exact rational arithmetic and brute force.
+
+The doubles that a model stores are taken as exact rationals, so an oracle's answer is the value of
+that very model, with no rounding at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+
+from surestep import FiniteMDP
+
+
+def exact_pairs(mdp: FiniteMDP) -> list[tuple[Fraction, dict[int, Fraction]]]:
+    """For each pair its expected reward and its discounted successor weights Γ(s,a) P(s'|s,a)."""
+    result = []
+    for k in range(mdp.num_pairs):
+        run = range(int(mdp.offsets[k]), int(mdp.offsets[k + 1]))
+        chances = [Fraction(float(mdp.probability[t])) for t in run]
+        reward = Fraction(float(mdp.ending_reward[k])) + sum(
+            (p * Fraction(float(mdp.reward[t])) for p, t in zip(chances, run, strict=True)),
+            Fraction(0),
+        )
+        discount = Fraction(float(mdp.discount[k]))
+        weights = {int(mdp.successor[t]): discount * p for p, t in zip(chances, run, strict=True)}
+        result.append((reward, weights))
+    return result
+
+
+def solve_exactly(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
+    """Gaussian elimination with pivoting, in rationals."""
+    n = len(right)
+    rows = [[*matrix[i], right[i]] for i in range(n)]
+    for i in range(n):
+        pivot = next(j for j in range(i, n) if rows[j][i] != 0)
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        for j in range(n):
+            if j != i and rows[j][i] != 0:
+                factor = rows[j][i] / rows[i][i]
+                rows[j] = [a - factor * b for a, b in zip(rows[j], rows[i], strict=True)]
+    return [rows[i][n] / rows[i][i] for i in range(n)]
+
+
+def exact_value(mdp: FiniteMDP, policy: np.ndarray) -> list[Fraction]:
+    """V^π in rationals, for a policy given by its probabilities [K]."""
+    n, pairs = mdp.num_states, exact_pairs(mdp)
+    matrix = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+    right = [Fraction(0)] * n
+    for k, (reward, weights) in enumerate(pairs):
+        s, share = int(mdp.pairs.state[k]), Fraction(float(policy[k]))
+        right[s] += share * reward
+        for target, weight in weights.items():
+            matrix[s][target] -= share * weight
+    return solve_exactly(matrix, right)
+
+
+def deterministic_policies(mdp: FiniteMDP):
+    """Every deterministic policy, as probabilities [K]."""
+    runs = [
+        range(int(mdp.pairs.offsets[s]), int(mdp.pairs.offsets[s + 1]))
+        for s in range(mdp.num_states)
+    ]
+    for choice in itertools.product(*runs):
+        probability = np.zeros(mdp.num_pairs)
+        probability[list(choice)] = 1.0
+        yield probability
+
+
+def brute_force_optimum(mdp: FiniteMDP) -> list[Fraction]:
+    """V* in rationals: the best deterministic policy is best in every state at once."""
+    values = [exact_value(mdp, policy) for policy in deterministic_policies(mdp)]
+    return [max(column) for column in zip(*values, strict=True)]
+
+
+def largest_gap(value: np.ndarray, exact: list[Fraction]) -> Fraction:
+    """max_s |value(s) − exact(s)|, without rounding."""
+    return max(abs(Fraction(float(v)) - e) for v, e in zip(value, exact, strict=True))
+
+

@@ -1,0 +1,126 @@
+"""Batches of models against the same models one by one."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import brute_force_optimum, exact_value, largest_gap
+from strategies import mdps, policies
+
+from surestep import FiniteMDP, MDPBatch, Policy, evaluate_batch, optimal, optimal_batch
+from surestep.errors import InvalidPolicy, ShapeMismatch
+from surestep.planning import evaluate_with_bound
+
+
+def variants(mdp, count, seed):
+    """Models with the pairs, discounts and start of `mdp`, and other dynamics and rewards."""
+    rng = np.random.default_rng(seed)
+    models = []
+    for _ in range(count):
+        weight = rng.random(mdp.num_transitions) + 0.05
+        owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets))
+        total = np.bincount(owner, weight, minlength=mdp.num_pairs)
+        models.append(
+            FiniteMDP(
+                mdp.pairs,
+                mdp.offsets,
+                mdp.successor,
+                weight / total[owner],
+                rng.normal(size=mdp.num_transitions),
+                mdp.discount,
+                mdp.initial,
+                mdp.ending_reward,
+            )
+        )
+    return models
+
+
+@given(data=st.data())
+def test_every_value_of_a_batch_is_exact_within_its_proven_error(data):
+    mdp = data.draw(mdps(undiscounted=data.draw(st.booleans())))
+    policy = data.draw(policies(mdp.pairs))
+    models = variants(mdp, 3, seed=data.draw(st.integers(0, 1000)))
+    batch = MDPBatch.from_models(models)
+    found = evaluate_batch(batch, policy)
+    for b in range(3):
+        # The batch stores expected rewards, so its own model is the truth it is held to.
+        exact = exact_value(batch.model(b), policy.probability)
+        assert largest_gap(found.value[b], exact) <= Fraction(found.error_bound[b])
+    assert (found.error_bound <= 1e-9 * (1 + np.abs(found.value).max(axis=1)) * 100).all()
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_every_optimum_of_a_batch_is_exact_within_its_proven_error(data):
+    mdp = data.draw(mdps(max_states=4, undiscounted=data.draw(st.booleans())))
+    batch = MDPBatch.from_models(variants(mdp, 2, seed=data.draw(st.integers(0, 1000))))
+    plans = optimal_batch(batch)
+    for b in range(2):
+        model = batch.model(b)
+        assert largest_gap(plans.value[b], brute_force_optimum(model)) <= plans.error_bound[b]
+        achieved = exact_value(model, plans.probability[b])
+        assert largest_gap(plans.value[b], achieved) <= plans.error_bound[b]
+
+
+@given(data=st.data())
+def test_one_policy_a_model_is_taken_too(data):
+    mdp = data.draw(mdps())
+    chosen = [data.draw(policies(mdp.pairs)) for _ in range(3)]
+    models = variants(mdp, 3, seed=1)
+    found = evaluate_batch(
+        MDPBatch.from_models(models), np.stack([policy.probability for policy in chosen])
+    )
+    for model, policy, value, error in zip(
+        models, chosen, found.value, found.error_bound, strict=True
+    ):
+        single = evaluate_with_bound(model, policy)
+        # Rewards are averaged before or after: one more rounding error a successor.
+        slack = 1e-12 * (1 + np.abs(single.value).max()) * 100
+        assert np.abs(single.value - value).max() <= single.error_bound + error + slack
+
+
+def test_models_too_large_for_the_compiled_loop_go_one_by_one():
+    rng = np.random.default_rng(0)
+    transition = rng.dirichlet(np.ones(310), size=(310, 2))
+    mdp = FiniteMDP.from_dense(transition, rng.random((310, 2)), 0.9)
+    models = variants(mdp, 2, seed=3)
+    batch = MDPBatch.from_models(models)
+    values, plans = evaluate_batch(batch, Policy.uniform(mdp)), optimal_batch(batch)
+    for b, model in enumerate(models):
+        single = evaluate_with_bound(model, Policy.uniform(mdp))
+        np.testing.assert_allclose(values.value[b], single.value, atol=1e-8)
+        np.testing.assert_allclose(plans.value[b], optimal(model).value, atol=1e-7)
+
+
+def test_a_row_of_zeros_ends_the_episode_in_that_model_only():
+    ends = FiniteMDP.from_dense(np.zeros((1, 1, 1)), [[2.0]], 0.5)
+    stays = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[2.0]], 0.5)
+    batch = MDPBatch.from_models([ends, stays])
+    np.testing.assert_allclose(evaluate_batch(batch, Policy.uniform(ends)).value[:, 0], [2.0, 4.0])
+
+
+def test_the_whole_batch_is_the_same_bit_for_bit_as_its_parts():
+    mdp = FiniteMDP.from_dense(np.full((25, 4, 25), 1 / 25), np.zeros((25, 4)), 0.95)
+    models = variants(mdp, 64, seed=9)
+    whole = optimal_batch(MDPBatch.from_models(models))
+    for b in (0, 17, 63):
+        part = optimal_batch(MDPBatch.from_models([models[b]]))
+        assert np.array_equal(whole.value[b], part.value[0])
+        assert np.array_equal(whole.probability[b], part.probability[0])
+
+
+def test_models_of_different_shape_and_policies_that_are_none_are_refused():
+    small = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[2.0]], 0.5)
+    large = FiniteMDP.from_dense(np.full((2, 1, 2), 0.5), [[2.0], [1.0]], 0.5)
+    other = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[2.0]], 0.6)
+    with pytest.raises(ShapeMismatch, match="model 0 has 1 states, model 1 has 2"):
+        MDPBatch.from_models([small, large])
+    with pytest.raises(ShapeMismatch, match="model 1 has another discount than model 0"):
+        MDPBatch.from_models([small, other])
+    batch = MDPBatch.from_models([large, large])
+    with pytest.raises(ShapeMismatch, match="the batch has 2 states, the policy has 1"):
+        evaluate_batch(batch, Policy.uniform(small))
+    with pytest.raises(InvalidPolicy, match=r"policy 1 is no distribution in state 0"):
+        evaluate_batch(batch, np.array([[1.0, 1.0], [0.5, 1.0]]))

@@ -1,0 +1,152 @@
+"""Optimisation against brute force in exact rationals, and planners against each other."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import brute_force_optimum, exact_value, largest_gap
+from strategies import mdps, policies
+
+from surestep import (
+    FiniteMDP,
+    Policy,
+    evaluate,
+    modified_policy_iteration,
+    optimal,
+    policy_iteration,
+    value_iteration,
+)
+from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
+from surestep.planning.iteration import best_actions
+
+PLANNERS = {
+    "optimal": optimal,
+    "policy iteration": lambda mdp, **settings: policy_iteration(
+        mdp, best_actions(mdp), Policy.uniform(mdp), **settings
+    ),
+    "policy iteration, iterative": lambda mdp, **settings: policy_iteration(
+        mdp, best_actions(mdp), Policy.uniform(mdp), method="iterative", **settings
+    ),
+    "modified policy iteration": modified_policy_iteration,
+    "value iteration": value_iteration,
+    "gauss-seidel": lambda mdp, **settings: value_iteration(mdp, sweep="gauss-seidel", **settings),
+}
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_the_brute_force_optimum_lies_within_the_proven_error(planner, data):
+    mdp = data.draw(mdps(max_states=4, max_actions=3, undiscounted=data.draw(st.booleans())))
+    plan = PLANNERS[planner](mdp)
+    best = brute_force_optimum(mdp)
+    assert largest_gap(plan.value, best) <= Fraction(plan.error_bound)
+    achieved = exact_value(mdp, plan.policy.probability)
+    assert largest_gap(plan.value, achieved) <= Fraction(plan.error_bound)
+    scale = max(1.0, np.abs(plan.value).max(), np.abs(mdp.reward).max(initial=0.0))
+    assert plan.error_bound <= 1e-7 * scale
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_an_asked_tolerance_is_reached(planner, data):
+    mdp = data.draw(mdps(max_states=4))
+    plan = PLANNERS[planner](mdp, tolerance=1e-3)
+    assert plan.error_bound <= 1e-3
+    assert largest_gap(plan.value, brute_force_optimum(mdp)) <= Fraction(1e-3)
+
+
+def wide_model(states=3000, seed=0):
+    """A random model of a size at which no method is exact."""
+    rng = np.random.default_rng(seed)
+    pairs = type(FiniteMDP.from_dense([[[1.0]]], [[0.0]], 0.5).pairs).full(states, 3)
+    successor = (rng.integers(0, states, (states * 3, 1)) + np.array([0, 7, 411, 977])) % states
+    probability = rng.dirichlet(np.ones(4), states * 3)
+    start = np.full(states, 1 / states)
+    return FiniteMDP(
+        pairs,
+        np.arange(states * 3 + 1) * 4,
+        successor.ravel(),
+        probability.ravel(),
+        np.repeat(rng.random(states * 3), 4),
+        np.full(states * 3, 0.97),
+        start,
+    )
+
+
+def test_all_planners_agree_on_a_model_too_wide_for_exact_methods():
+    mdp = wide_model()
+    plans = {name: planner(mdp, tolerance=1e-7) for name, planner in PLANNERS.items()}
+    reference = plans["value iteration"]
+    for name, plan in plans.items():
+        gap = np.abs(plan.value - reference.value).max()
+        assert gap <= plan.error_bound + reference.error_bound, name
+        achieved = evaluate(mdp, plan.policy)
+        assert np.abs(achieved - plan.value).max() <= plan.error_bound + 1e-8, name
+
+
+@given(data=st.data())
+def test_any_greedy_step_can_be_iterated(data):
+    """Keeping the start policy everywhere but in state 0 gives the best policy of that class."""
+    mdp = data.draw(mdps(max_states=4))
+    start = data.draw(policies(mdp.pairs))
+    free = slice(int(mdp.pairs.offsets[0]), int(mdp.pairs.offsets[1]))
+
+    def only_state_0(q):
+        probability = start.probability.copy()
+        probability[free] = np.eye(q[free].size)[int(np.argmax(q[free]))]
+        return probability
+
+    plan = policy_iteration(mdp, only_state_0, start)
+    candidates = []
+    for choice in range(free.stop - free.start):
+        probability = start.probability.copy()
+        probability[free] = np.eye(free.stop - free.start)[choice]
+        candidates.append(exact_value(mdp, probability))
+    best = [max(column) for column in zip(*candidates, strict=True)]
+    assert largest_gap(plan.value, best) <= Fraction(plan.error_bound)
+
+
+def test_ties_go_to_the_lowest_action_whatever_the_rounding():
+    transition = np.full((3, 4, 3), 1 / 3)
+    rewards = np.array([[0.3, 0.1 + 0.2, 0.3, 0.3]] * 3)  # 0.1 + 0.2 > 0.3 by one rounding error
+    plan = optimal(FiniteMDP.from_dense(transition, rewards, 0.9))
+    assert (plan.policy.dense().argmax(axis=1) == 0).all()
+
+
+def test_the_answer_is_the_same_bit_for_bit_on_every_run():
+    mdp = wide_model(seed=4)
+    first, second = optimal(mdp), optimal(mdp)
+    assert np.array_equal(first.value, second.value)
+    assert first.policy == second.policy
+
+
+def test_the_limit_raises():
+    mdp = wide_model(500)
+    with pytest.raises(NotConverged, match="stopped after 3 sweeps, the limit"):
+        value_iteration(mdp, limit=3)
+    with pytest.raises(NotConverged, match="stopped after 1 rounds, the limit"):
+        modified_policy_iteration(mdp, limit=1)
+    with pytest.raises(NotConverged, match="stopped after 1 rounds, the limit"):
+        policy_iteration(mdp, best_actions(mdp), Policy.uniform(mdp), limit=1)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_tolerance_below_what_doubles_can_prove_is_refused(planner):
+    with pytest.raises(NotConverged, match="the tolerance asked for"):
+        PLANNERS[planner](wide_model(400), tolerance=1e-14)
+
+
+def test_bad_settings_and_a_greedy_step_that_is_no_policy_are_refused():
+    mdp = wide_model(20)
+    with pytest.raises(InvalidParameter, match="sweep is 'diagonal', expected one of jacobi"):
+        value_iteration(mdp, sweep="diagonal")
+    with pytest.raises(InvalidParameter, match="sweeps is 0"):
+        modified_policy_iteration(mdp, sweeps=0)
+    with pytest.raises(InvalidPolicy, match="greedy step's policy"):
+        policy_iteration(mdp, lambda q: q[:-1], Policy.uniform(mdp))
+    with pytest.raises(InvalidPolicy, match="sum to 3"):
+        policy_iteration(mdp, lambda q: np.ones(q.size), Policy.uniform(mdp))

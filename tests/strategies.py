@@ -1,0 +1,97 @@
+"""Hypothesis strategies for the nouns: small models with everything that makes them awkward."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from surestep import Counts, FiniteMDP, Pairs, Policy
+
+WEIGHTS = st.integers(1, 9)
+REWARDS = st.one_of(
+    st.integers(-5, 5).map(float), st.floats(-100, 100, allow_nan=False, allow_subnormal=False)
+)
+DISCOUNTS = st.sampled_from([0.0, 0.3, 0.5, 0.9, 0.95, 0.99])
+
+
+@st.composite
+def all_pairs(draw, max_states=6, max_actions=3, min_states=1):
+    """Pairs with ragged actions."""
+    states = draw(st.integers(min_states, max_states))
+    actions = draw(st.integers(1, max_actions))
+    enabled = [
+        draw(st.lists(st.booleans(), min_size=actions, max_size=actions).filter(any))
+        for _ in range(states)
+    ]
+    return Pairs.from_enabled(np.array(enabled))
+
+
+@st.composite
+def mdps(draw, max_states=6, max_actions=3, undiscounted=False):
+    """Models with ragged actions, ends of episodes, and a discount per pair.
+
+    With `undiscounted`, some pairs that lead only to higher states have discount 1.
+    """
+    pairs = draw(all_pairs(max_states, max_actions, min_states=2 if undiscounted else 1))
+    one_discount = draw(st.one_of(st.none(), DISCOUNTS))
+    offsets, successor, probability, reward, ending, discount = [0], [], [], [], [], []
+    for k in range(pairs.num_pairs):
+        state = int(pairs.state[k])
+        rising = undiscounted and state < pairs.num_states - 1 and draw(st.booleans())
+        targets = range(state + 1 if rising else 0, pairs.num_states)
+        support = draw(st.lists(st.sampled_from(targets), unique=True, max_size=len(targets)))
+        weight = np.array([draw(WEIGHTS) for _ in support], float)
+        successor += support
+        probability += list(weight / weight.sum()) if support else []
+        reward += [draw(REWARDS) for _ in support]
+        ending.append(0.0 if support else draw(REWARDS))
+        discount.append(1.0 if rising else draw(DISCOUNTS) if one_discount is None else one_discount)
+        offsets.append(len(successor))
+    start = np.array(
+        draw(st.lists(WEIGHTS, min_size=pairs.num_states, max_size=pairs.num_states)), float
+    )
+    return FiniteMDP(
+        pairs,
+        np.array(offsets),
+        np.array(successor, int),
+        np.array(probability),
+        np.array(reward),
+        np.array(discount),
+        start / start.sum(),
+        np.array(ending),
+    )
+
+
+@st.composite
+def policies(draw, pairs):
+    """Any policy, deterministic ones included."""
+    table = []
+    for s in range(pairs.num_states):
+        size = int(pairs.offsets[s + 1] - pairs.offsets[s])
+        weight = np.array(
+            draw(st.lists(st.integers(0, 5), min_size=size, max_size=size).filter(any)), float
+        )
+        table += list(weight / weight.sum())
+    return Policy(pairs, np.array(table))
+
+
+@st.composite
+def count_tables(draw, max_states=4, max_actions=3):
+    """Dense counts [S, A, S]."""
+    states, actions = draw(st.integers(1, max_states)), draw(st.integers(1, max_actions))
+    size = states * actions * states
+    cells = draw(st.lists(st.integers(0, 6), min_size=size, max_size=size))
+    return np.array(cells).reshape(states, actions, states)
+
+
+@st.composite
+def counts(draw, max_states=4, max_actions=3):
+    """Counts of any kind of reward."""
+    table = draw(count_tables(max_states, max_actions))
+    per_transition = draw(st.booleans())
+    observed = table if per_transition else table.sum(axis=2)
+    cells = draw(st.lists(REWARDS, min_size=observed.size, max_size=observed.size))
+    rewards = np.array(cells).reshape(observed.shape)
+    if draw(st.booleans()):
+        return Counts.from_dense(table, rewards=rewards)
+    return Counts.from_dense(table, reward_sums=np.where(observed > 0, rewards, 0.0))
