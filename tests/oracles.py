@@ -78,5 +78,3 @@ def brute_force_optimum(mdp: FiniteMDP) -> list[Fraction]:
 def largest_gap(value: np.ndarray, exact: list[Fraction]) -> Fraction:
     """max_s |value(s) − exact(s)|, without rounding."""
     return max(abs(Fraction(float(v)) - e) for v, e in zip(value, exact, strict=True))
-
-

@@ -45,7 +45,9 @@ def mdps(draw, max_states=6, max_actions=3, undiscounted=False):
         probability += list(weight / weight.sum()) if support else []
         reward += [draw(REWARDS) for _ in support]
         ending.append(0.0 if support else draw(REWARDS))
-        discount.append(1.0 if rising else draw(DISCOUNTS) if one_discount is None else one_discount)
+        discount.append(
+            1.0 if rising else draw(DISCOUNTS) if one_discount is None else one_discount
+        )
         offsets.append(len(successor))
     start = np.array(
         draw(st.lists(WEIGHTS, min_size=pairs.num_states, max_size=pairs.num_states)), float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -234,13 +234,18 @@ def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
 # ---- distributions ----------------------------------------------------------------------------
 
 
+class RunWords(NamedTuple):
+    """How messages speak of a distribution per run."""
+
+    what: str  # 'transition probabilities'
+    noun: str  # 'pair': what a run belongs to
+    name: Callable[[int], str]  # of the item that owns a run
+    entry_name: Callable[[int], str]  # of one entry
+    remedy: str = ""
+
+
 def normalised_runs(
-    probability: FloatArray,
-    offsets: IntArray,
-    describe_item: Callable[[int], str],
-    describe_entry: Callable[[int], str],
-    remedy: str,
-    error: ErrorType,
+    probability: FloatArray, offsets: IntArray, words: RunWords, error: ErrorType
 ) -> FloatArray:
     """Probabilities of which each non-empty run sums to 1.
 
@@ -249,7 +254,7 @@ def normalised_runs(
     """
     refuse_where(
         probability < 0,
-        lambda i: f"probability of {describe_entry(i)} is {probability[i]}, expected 0 to 1",
+        lambda i: f"probability of {words.entry_name(i)} is {probability[i]}, expected 0 to 1",
         "value",
         error,
     )
@@ -259,8 +264,10 @@ def normalised_runs(
     gap = np.where(filled, np.abs(sums - 1.0), 0.0)
     refuse_where(
         gap > SUM_TOLERANCE,
-        lambda i: f"probabilities of {describe_item(i)} sum to {sums[i]:.10g}, expected 1{remedy}",
-        "run",
+        lambda i: (
+            f"{words.what} of {words.name(i)} sum to {sums[i]:.10g}, expected 1{words.remedy}"
+        ),
+        words.noun,
         error,
     )
     rescale = gap > ROUNDING_SLACK

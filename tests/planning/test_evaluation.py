@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from oracles import exact_value, largest_gap
 from strategies import mdps, policies
-
 from surestep import FiniteMDP, Policy, evaluate, evaluate_with_bound, occupancy, performance
 from surestep.errors import InvalidParameter, NotConverged, ShapeMismatch
 from surestep.planning import chain as chains
@@ -79,9 +79,7 @@ def test_the_error_is_proven_for_discount_1_without_cycles_too(method, data):
     assert found.error_bound <= 1e-8 * scale
 
 
-@given(
-    stay=st.floats(0.0, 1.0), discount=st.floats(0.0, 0.999), reward=st.floats(-1e6, 1e6)
-)
+@given(stay=st.floats(0.0, 1.0), discount=st.floats(0.0, 0.999), reward=st.floats(-1e6, 1e6))
 def test_two_state_chain_has_its_closed_form(stay, discount, reward):
     """From 0, stay with chance p earning r, else end: V(0) = r / (1 − γp)."""
     transition = np.array([[[stay, 1 - stay]], [[0.0, 0.0]]])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from oracles import brute_force_optimum, exact_value, largest_gap
 from strategies import mdps, policies
-
 from surestep import (
     FiniteMDP,
     Policy,

@@ -149,8 +149,8 @@ def read_rows(pairs: Pairs, offsets: IntArray, probability: FloatArray) -> Float
     refuse_where(
         gap > SUM_TOLERANCE,
         lambda i: (
-            f"probabilities of {pairs.pair_name(i % filled.size)} in model {i // filled.size} sum "
-            f"to {sums.flat[i]:.10g}, expected 1 (or 0, to end the episode)"
+            f"transition probabilities of {pairs.pair_name(i % filled.size)} in model "
+            f"{i // filled.size} sum to {sums.flat[i]:.10g}, expected 1 (or 0, to end the episode)"
         ),
         "row",
         InvalidModel,

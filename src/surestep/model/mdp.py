@@ -13,6 +13,7 @@ from surestep._arrays import (
     FloatArray,
     IndexArray,
     IntArray,
+    RunWords,
     equal_fields,
     floats,
     freeze,
@@ -75,9 +76,13 @@ class FiniteMDP:
         probability = normalised_runs(
             floats("probability", self.probability, shape, InvalidModel, name),
             offsets,
-            pairs.pair_name,
-            name,
-            " (or no successor at all, to end the episode)",
+            RunWords(
+                "transition probabilities",
+                "pair",
+                pairs.pair_name,
+                name,
+                " (or no successor at all, to end the episode)",
+            ),
             InvalidModel,
         )
         reward = floats("reward", self.reward, shape, InvalidModel, name)
@@ -280,14 +285,13 @@ def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
 def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     """A distribution over states [S]."""
     values = floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
-    return normalised_runs(
-        values,
-        np.array([0, values.size]),
+    words = RunWords(
+        "probabilities",
+        "distribution",
         lambda _: "the initial distribution",
         lambda s: f"starting in {pairs.state_name(s)}",
-        "",
-        InvalidModel,
     )
+    return normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
 
 
 def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from surestep._arrays import (
     FloatArray,
+    RunWords,
     equal_fields,
     floats,
     freeze,
@@ -36,9 +37,8 @@ class Policy:
         values = floats(
             "probability", self.probability, (pairs.num_pairs,), InvalidPolicy, pairs.pair_name
         )
-        probability = normalised_runs(
-            values, pairs.offsets, pairs.state_name, pairs.pair_name, "", InvalidPolicy
-        )
+        words = RunWords("action probabilities", "state", pairs.state_name, pairs.pair_name)
+        probability = normalised_runs(values, pairs.offsets, words, InvalidPolicy)
         object.__setattr__(self, "probability", freeze(probability))
 
     @classmethod
