@@ -7,7 +7,7 @@ A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
@@ -75,8 +75,8 @@ def whole_numbers(
     """64-bit integers of the given shape (any for None); doubles are taken where they are whole."""
     array = shaped(name, numbers(name, values, error), shape, error)
     if array.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            wrong = ~(np.abs(array) <= LARGEST_EXACT_DOUBLE) | (array != np.round(array))
+        array = array.astype(np.float64, copy=False)  # half precision cannot hold the limit
+        wrong = ~(np.abs(array) <= LARGEST_EXACT_DOUBLE) | (array != np.round(array))
     else:
         wrong = array > np.iinfo(np.int64).max
     refuse_where(
@@ -147,8 +147,14 @@ def refuse_where(
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a setting is a real number (NaN and infinities included)."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    """Whether a setting is a real number that fits a double (NaN and infinities included)."""
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def freeze(array: Kind) -> Kind:
@@ -157,8 +163,10 @@ def freeze(array: Kind) -> Kind:
     An array that is read-only already is taken as it is, any other one is copied: the caller's
     array stays the caller's.
     """
-    owner = array if array.base is None else array.base
-    shared = array.flags.writeable or (isinstance(owner, np.ndarray) and owner.flags.writeable)
+    owner: object = array
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    shared = owner is not None  # a writable array, or memory that is not NumPy's
     result = array.copy(order="C") if shared or not array.flags.c_contiguous else array
     result.flags.writeable = False
     return result
@@ -168,6 +176,14 @@ def own(array: Kind) -> Kind:
     """The array itself, made read-only: for arrays just made here, which need no copy."""
     array.flags.writeable = False
     return array
+
+
+def restore_frozen(instance: Any, state: Sequence[object]) -> None:
+    """`__setstate__` of the nouns: their arrays stay read-only when pickled or copied."""
+    for field, value in zip(dataclasses.fields(instance), state, strict=True):
+        object.__setattr__(
+            instance, field.name, freeze(value) if isinstance(value, np.ndarray) else value
+        )
 
 
 def equal_fields(first: Any, second: Any) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracles import exact_value, largest_gap
 from strategies import mdps, policies
-from surestep import FiniteMDP, Policy, evaluate, evaluate_with_bound, occupancy, performance
+from surestep import FiniteMDP, Pairs, Policy, evaluate, evaluate_with_bound, occupancy, performance
 from surestep.errors import InvalidParameter, NotConverged, ShapeMismatch
 from surestep.planning import chain as chains
 
@@ -36,8 +36,7 @@ def corridor(length, discount):
             successor += [max(s - 1, 0), s + 1]
             probability += [0.1, 0.9]
         offsets.append(len(successor))
-    model = FiniteMDP.from_dense(np.zeros((1, 1, 1)), [[0.0]], 0.5)
-    pairs = type(model.pairs).full(length, 1)
+    pairs = Pairs.full(length, 1)
     ending = np.zeros(length)
     ending[-1] = 1.0
     start = np.zeros(length)

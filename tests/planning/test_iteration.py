@@ -11,6 +11,7 @@ from oracles import brute_force_optimum, exact_value, largest_gap
 from strategies import mdps, policies
 from surestep import (
     FiniteMDP,
+    Pairs,
     Policy,
     evaluate,
     modified_policy_iteration,
@@ -62,7 +63,7 @@ def test_an_asked_tolerance_is_reached(planner, data):
 def wide_model(states=3000, seed=0):
     """A random model of a size at which no method is exact."""
     rng = np.random.default_rng(seed)
-    pairs = type(FiniteMDP.from_dense([[[1.0]]], [[0.0]], 0.5).pairs).full(states, 3)
+    pairs = Pairs.full(states, 3)
     successor = (rng.integers(0, states, (states * 3, 1)) + np.array([0, 7, 411, 977])) % states
     probability = rng.dirichlet(np.ones(4), states * 3)
     start = np.full(states, 1 / states)

@@ -9,13 +9,24 @@ happened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, FloatArray, numbers, offsets_of, run_owners
+from surestep._arrays import (
+    LARGEST_INDEX,
+    SUM_TOLERANCE,
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    numbers,
+    offsets_of,
+    refuse_where,
+    run_owners,
+)
 from surestep.errors import InvalidModel
-from surestep.model.mdp import FiniteMDP, spread_initial
+from surestep.model.mdp import FiniteMDP, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
 
 
@@ -46,8 +57,8 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         ends = np.append(ends, True)
         pair_offsets = np.append(pair_offsets, pair_offsets[-1] + 1)
         action = np.append(action, 0)
-        start = np.append(start, 0.0) if start.ndim else start
-    pairs = Pairs(pair_offsets, action, int(action.max()) + 1)
+        start = np.append(start, 0.0) if start.ndim == 1 else start
+    pairs = Pairs(pair_offsets, action, int(action.max(initial=0)) + 1)
     kept = rows[~ends[pairs.state[rows["pair"]]]]
     return assemble(pairs, kept, discount, spread_initial(pairs, start))
 
@@ -79,9 +90,17 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
             choices = sorted(row) if isinstance(row, Mapping) else range(len(row))
             for action in choices:
                 for probability, successor, reward, terminated in row[action]:
+                    target = index(successor)
+                    if not 0 <= target < len(table):
+                        raise InvalidModel(
+                            f"the table P of {name_of(env)} leads from state {state}, action "
+                            f"{action} to state {target}, expected 0 to {len(table) - 1}"
+                        )
                     entry = (float(probability), float(reward), bool(terminated))
-                    rows.append((len(actions), int(successor), *entry))
-                actions.append(int(action))
+                    rows.append((len(actions), target, *entry))
+                if not 0 <= index(action) <= LARGEST_INDEX:
+                    raise ValueError(f"action {action} is not one of 0, 1, …")
+                actions.append(index(action))
         except (TypeError, ValueError, KeyError, IndexError, OverflowError) as problem:
             raise InvalidModel(
                 f"the table P of {name_of(env)} is malformed at state {state}: {problem}; expected "
@@ -89,14 +108,41 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
             ) from None
         lengths.append(len(choices))
     found = np.array(rows, ROW)
-    outside = (found["successor"] < 0) | (found["successor"] >= len(table))
-    if outside.any():
-        first = int(np.argmax(outside))
-        raise InvalidModel(
-            f"the table P of {name_of(env)} leads to state {found['successor'][first]}, expected 0 "
-            f"to {len(table) - 1}"
-        )
-    return offsets_of(np.array(lengths)), np.array(actions, np.int64), found
+    offsets, action_of = offsets_of(np.array(lengths)), np.array(actions, np.int64)
+    check_rows(found, run_owners(offsets), action_of, name_of(env))
+    return offsets, action_of, found
+
+
+def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
+    """Refuses probabilities and rewards that no distribution has, ends of episodes included.
+
+    It is done here because rows of closed states and of probability 0 never reach the model.
+    """
+
+    def name(pair: int) -> str:
+        return f"state {pair_state[pair]}, action {action[pair]} in the table P of {env_name}"
+
+    pair, probability, reward = rows["pair"], rows["probability"], rows["reward"]
+    refuse_where(
+        ~(probability >= 0),
+        lambda i: f"a probability of {name(int(pair[i]))} is {probability[i]}, expected 0 to 1",
+        "row",
+        InvalidModel,
+    )
+    refuse_where(
+        ~np.isfinite(reward),
+        lambda i: f"a reward of {name(int(pair[i]))} is {reward[i]}, expected a finite number",
+        "row",
+        InvalidModel,
+    )
+    sums = np.bincount(pair, probability, action.size)
+    filled = np.bincount(pair, minlength=action.size) > 0
+    refuse_where(
+        filled & (np.abs(sums - 1) > SUM_TOLERANCE),
+        lambda k: f"probabilities of {name(k)} sum to {sums[k]:.10g}, expected 1",
+        "pair",
+        InvalidModel,
+    )
 
 
 def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:
@@ -114,7 +160,8 @@ def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray)
     probability: FloatArray = np.zeros(keys.size)
     np.add.at(probability, group, rows["probability"])
     earned: FloatArray = np.zeros(keys.size)
-    np.add.at(earned, group, rows["probability"] * rows["reward"])
+    with np.errstate(over="ignore"):  # an infinite reward is refused by name below
+        np.add.at(earned, group, rows["probability"] * rows["reward"])
     kept = probability > 0
     pair = keys[kept] // pairs.num_states
     return FiniteMDP(
@@ -123,7 +170,7 @@ def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray)
         (keys[kept] % pairs.num_states).astype(np.int32),
         probability[kept],
         earned[kept] / probability[kept],
-        np.full(pairs.num_pairs, discount),
+        spread_discount(pairs, discount),
         initial,
     )
 

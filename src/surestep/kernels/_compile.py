@@ -24,7 +24,7 @@ from numba.core import config
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-SWEEP_THREADS = 200_000  # entries from which a pass over memory gains by more threads
+SWEEP_THREADS = 100_000  # entries from which a pass over memory gains by more threads
 F64 = types.float64
 I64 = types.int64
 # What a kernel reads (frozen or not) and what it writes.

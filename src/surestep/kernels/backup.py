@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    F64,
     FLOATS_IN,
     FLOATS_OUT,
     INDICES_IN,
@@ -15,23 +15,7 @@ from surestep.kernels._compile import (
     helper,
     kernel,
 )
-
-
-@helper
-def pair_value(
-    pair: int,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    value: FloatArray,
-) -> float:
-    """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s')."""
-    total = 0.0
-    for t in range(offsets[pair], offsets[pair + 1]):
-        total += probability[t] * value[successor[t]]
-    return float(reward[pair] + discount[pair] * total)
+from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
 
 @kernel(
@@ -54,8 +38,11 @@ def pair_values(
     q: FloatArray,
 ) -> None:
     """q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for all pairs, into `q` [K]."""
-    for k in prange(q.size):
-        q[k] = pair_value(k, offsets, successor, probability, discount, reward, value)
+    for b in prange((q.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
+        row_sums(first, last, offsets, successor, probability, value, q[first:last])
+        for k in range(first, last):
+            q[k] = reward[k] + discount[k] * q[k]
 
 
 @kernel(
@@ -80,16 +67,36 @@ def best_values(
     best: FloatArray,
 ) -> None:
     """max_a q(s,a) for all states, into `best` [S]: a sweep of value iteration."""
-    for s in prange(best.size):
-        first = pair_offsets[s]
-        highest = pair_value(first, offsets, successor, probability, discount, reward, value)
-        for k in range(first + 1, pair_offsets[s + 1]):
-            q = pair_value(k, offsets, successor, probability, discount, reward, value)
-            highest = max(highest, q)
-        best[s] = highest
+    for b in prange((best.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, best.size)
+        first_pair, last_pair = pair_offsets[first], pair_offsets[last]
+        expected = np.empty(last_pair - first_pair)
+        row_sums(first_pair, last_pair, offsets, successor, probability, value, expected)
+        for s in range(first, last):
+            highest = -np.inf
+            for k in range(pair_offsets[s], pair_offsets[s + 1]):
+                highest = max(highest, reward[k] + discount[k] * expected[k - first_pair])
+            best[s] = highest
 
 
-@kernel(INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, returns=F64)
+@helper
+def pair_value(
+    pair: int,
+    offsets: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    discount: FloatArray,
+    reward: FloatArray,
+    value: FloatArray,
+) -> float:
+    """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""
+    total = 0.0
+    for t in range(offsets[pair], offsets[pair + 1]):
+        total += probability[t] * value[successor[t]]
+    return float(reward[pair] + discount[pair] * total)
+
+
+@kernel(INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT)
 def gauss_seidel_sweep(
     pair_offsets: IntArray,
     offsets: IntArray,
@@ -98,22 +105,18 @@ def gauss_seidel_sweep(
     discount: FloatArray,
     reward: FloatArray,
     value: FloatArray,
-) -> float:
-    """v(s) ← max_a q(s,a) in place, from the last state to the first; the largest change.
+) -> None:
+    """v(s) ← max_a q(s,a) in place, from the last state to the first.
 
     The states go backwards because auxiliary states stand behind the states that lead to them.
     """
-    change = 0.0
     for i in range(value.size):
         s = value.size - 1 - i
-        first = pair_offsets[s]
-        highest = pair_value(first, offsets, successor, probability, discount, reward, value)
-        for k in range(first + 1, pair_offsets[s + 1]):
+        highest = -np.inf
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
             q = pair_value(k, offsets, successor, probability, discount, reward, value)
             highest = max(highest, q)
-        change = max(change, abs(highest - value[s]))
         value[s] = highest
-    return change
 
 
 @kernel(INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS)

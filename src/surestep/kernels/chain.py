@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
@@ -15,6 +16,7 @@ from surestep.kernels._compile import (
     SWEEP_THREADS,
     kernel,
 )
+from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
 
 @kernel(
@@ -72,14 +74,14 @@ def chain_rows(
 ) -> None:
     """Fills the rows: weight π(a|s) Γ(s,a) P(s'|s,a) for each transition that the policy takes."""
     for s in prange(chain_offsets.size - 1):
-        position = chain_offsets[s]
+        position = np.uint64(chain_offsets[s])
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            share = policy[k] * discount[k]
             if policy[k] > 0.0 and discount[k] > 0.0:
-                for t in range(offsets[k], offsets[k + 1]):
+                share = policy[k] * discount[k]
+                for t in range(np.uint64(offsets[k]), np.uint64(offsets[k + 1])):
                     chain_successor[position] = successor[t]
                     weight[position] = share * probability[t]
-                    position += 1
+                    position += np.uint64(1)
 
 
 @kernel(
@@ -94,8 +96,8 @@ def chain_step(
     result: FloatArray,
 ) -> None:
     """r_π + W v for all states, into `result` [S]."""
-    for s in prange(result.size):
-        total = 0.0
-        for t in range(offsets[s], offsets[s + 1]):
-            total += weight[t] * value[successor[t]]
-        result[s] = reward[s] + total
+    for b in prange((result.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, result.size)
+        row_sums(first, last, offsets, successor, weight, value, result[first:last])
+        for s in range(first, last):
+            result[s] += reward[s]

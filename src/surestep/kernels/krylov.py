@@ -21,6 +21,7 @@ from surestep.kernels._compile import (
     kernel,
     parallel_helper,
 )
+from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
 BLOCK = 4096
 RHO, ALPHA, OMEGA = 0, 1, 2  # the scalars that one iteration hands to the next
@@ -48,11 +49,11 @@ def multiply(
     result: FloatArray,
 ) -> None:
     """(I − W) vector, into `result`."""
-    for s in prange(result.size):
-        total = 0.0
-        for t in range(offsets[s], offsets[s + 1]):
-            total += weight[t] * vector[successor[t]]
-        result[s] = vector[s] - total
+    for b in prange((result.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, result.size)
+        row_sums(first, last, offsets, successor, weight, vector, result[first:last])
+        for s in range(first, last):
+            result[s] = vector[s] - result[s]
 
 
 @kernel(

@@ -18,6 +18,7 @@ from surestep._arrays import (
     offsets_of,
     own,
     refuse_where,
+    restore_frozen,
     run_lengths,
     run_owners,
 )
@@ -42,6 +43,8 @@ class MDPBatch:
     expected_reward: FloatArray  # [B, K]
     discount: FloatArray  # [K]
     initial: FloatArray  # [S]
+
+    __setstate__ = restore_frozen
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
@@ -76,10 +79,16 @@ class MDPBatch:
 
         Their successors may differ: the batch has those of all of them.
         """
-        if not models:
+        if not isinstance(models, Sequence):
+            raise InvalidModel(f"models is of type {type(models).__name__}, expected a sequence")
+        if len(models) == 0:
             raise InvalidModel("the batch has no model, expected at least one")
         first = models[0]
         for index, model in enumerate(models):
+            if not isinstance(model, FiniteMDP):
+                raise InvalidModel(
+                    f"model {index} is of type {type(model).__name__}, expected FiniteMDP"
+                )
             check_same_pairs("model 0", first.pairs, f"model {index}", model.pairs)
             for what in ("discount", "initial"):
                 if not np.array_equal(getattr(model, what), getattr(first, what)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +21,7 @@ from surestep._arrays import (
     offsets_of,
     own,
     refuse_where,
+    restore_frozen,
     run_lengths,
     run_owners,
     run_sums,
@@ -30,7 +32,7 @@ from surestep.model.mdp import dense_pairs
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.transitions import read_successors, transition_name
 
-LARGEST_TOTAL = 2**62
+LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,14 +45,17 @@ class LoggedRewards:
 
     def __post_init__(self) -> None:
         """Checks the words; `Counts` checks the numbers, whose meaning it knows."""
-        if self.per not in ("pair", "transition"):
+        if not isinstance(self.per, str) or self.per not in ("pair", "transition"):
             raise InvalidCounts(f"rewards are per {self.per!r}, expected 'pair' or 'transition'")
+        if not isinstance(self.known, bool | np.bool_):
+            raise InvalidCounts(f"known is {self.known!r}, expected True or False")
 
     def __eq__(self, other: object) -> bool:
         """Equal by value."""
         return isinstance(other, LoggedRewards) and equal_fields(self, other)
 
     __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +146,7 @@ class Counts:
                         f"{pairs.state_name(i % pairs.num_states)}, which was never observed; "
                         "expected 0"
                     ),
-                    "entry",
+                    "value",
                     InvalidCounts,
                 )
             logged = LoggedRewards(chosen[pair, successor], "transition", known)
@@ -188,6 +193,7 @@ class Counts:
         return isinstance(other, Counts) and (self is other or equal_fields(self, other))
 
     __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
 
 
 def merge(first: Counts, second: Counts) -> Counts:
@@ -223,7 +229,8 @@ def merge(first: Counts, second: Counts) -> Counts:
             )
             values = logged[new]
         else:
-            values = run_sums(logged, groups)
+            with np.errstate(over="ignore"):  # an infinite sum is refused by name below
+                values = run_sums(logged, groups)
     elif ours.known:
         refuse_where(
             ours.values != theirs.values,
@@ -236,16 +243,25 @@ def merge(first: Counts, second: Counts) -> Counts:
         )
         values = ours.values
     else:
-        values = ours.values + theirs.values
-    labelled = first.pairs if first.pairs.state_labels is not None else second.pairs
+        with np.errstate(over="ignore"):
+            values = ours.values + theirs.values
     return Counts(
-        labelled,
+        with_labels_of_both(first.pairs, second.pairs),
         offsets,
         successor[new],
         run_sums(times, groups),
         LoggedRewards(values, ours.per, ours.known),
         first.starts + second.starts,
         first.terminal | second.terminal,
+    )
+
+
+def with_labels_of_both(first: Pairs, second: Pairs) -> Pairs:
+    """The pairs of both, with the labels that either has; where both have them they agree."""
+    return dataclasses.replace(
+        first,
+        state_labels=second.state_labels if first.state_labels is None else first.state_labels,
+        action_labels=second.action_labels if first.action_labels is None else first.action_labels,
     )
 
 
@@ -289,10 +305,11 @@ def read_starts(pairs: Pairs, values: object) -> IntArray:
         "state",
         InvalidCounts,
     )
-    if not 1 <= starts.astype(np.float64).sum() <= LARGEST_TOTAL:
-        raise InvalidCounts(
-            f"starts add up to {starts.astype(np.float64).sum():.0f}, expected at least 1 episode"
-        )
+    total = float(starts.astype(np.float64).sum())
+    if total < 1:
+        raise InvalidCounts("starts add up to 0, expected at least 1 episode")
+    if total > LARGEST_TOTAL:
+        raise InvalidCounts(f"starts add up to more than {LARGEST_TOTAL}")
     return starts
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from surestep._arrays import offsets_of, own, run_lengths, run_sums
 from surestep.model.counts import Counts
-from surestep.model.mdp import FiniteMDP
+from surestep.model.mdp import FiniteMDP, spread_discount
 
 
 def estimate_mdp(counts: Counts, discount: float) -> FiniteMDP:
@@ -25,7 +25,7 @@ def estimate_mdp(counts: Counts, discount: float) -> FiniteMDP:
         counts.successor[seen],
         probability=own(counts.times[seen] / visited[seen]),
         reward=own(counts.mean_reward()[seen]),
-        discount=np.full(counts.pairs.num_pairs, discount),
+        discount=spread_discount(counts.pairs, discount),
         initial=counts.starts / counts.starts.sum(),
         ending_reward=counts.unseen_reward(),
     )

@@ -22,6 +22,7 @@ from surestep._arrays import (
     offsets_of,
     own,
     refuse_where,
+    restore_frozen,
     run_lengths,
     run_owners,
     run_sums,
@@ -179,12 +180,12 @@ class FiniteMDP:
         )
         lengths, successor, probability = stacked(matrices, pairs)
         offsets = offsets_of(lengths)
-        if isinstance(R, np.ndarray) or not isinstance(R, Sequence) or not hasattr(R[0], "tocsr"):
+        if isinstance(R, Sequence) and len(R) > 0 and hasattr(R[0], "tocsr"):
+            per_pair: FloatArray = np.zeros(pairs.num_pairs)
+            reward = rewards_at(read_matrices("R", R), pairs, offsets, successor)
+        else:
             per_pair = pairs.flat("R", R, InvalidModel)
             reward = np.repeat(per_pair, lengths)
-        else:
-            per_pair = np.zeros(pairs.num_pairs)
-            reward = rewards_at(read_matrices("R", R), pairs, offsets, successor)
         return cls(
             pairs,
             offsets,
@@ -229,6 +230,7 @@ class FiniteMDP:
         return isinstance(other, FiniteMDP) and (self is other or equal_fields(self, other))
 
     __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
 
     @property
     def num_states(self) -> int:

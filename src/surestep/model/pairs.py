@@ -24,6 +24,7 @@ from surestep._arrays import (
     own,
     read_offsets,
     refuse_where,
+    restore_frozen,
     run_lengths,
     run_owners,
 )
@@ -118,6 +119,7 @@ class Pairs:
         return isinstance(other, Pairs) and (self is other or equal_fields(self, other))
 
     __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
 
     @property
     def num_states(self) -> int:
@@ -173,7 +175,7 @@ class Pairs:
                         f"{self.action_name(i % self.num_actions)}, which is not enabled; "
                         "expected 0"
                     ),
-                    "entry",
+                    "value",
                     error,
                 )
             values = values[self.state, self.action]

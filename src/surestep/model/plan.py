@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, freeze, restore_frozen
 from surestep.model.policy import Policy
 
 
@@ -22,3 +22,9 @@ class Plan:
     iterations: int
     residual: float
     error_bound: float
+
+    def __post_init__(self) -> None:
+        """Freezes the value."""
+        object.__setattr__(self, "value", freeze(self.value))
+
+    __setstate__ = restore_frozen

@@ -14,6 +14,8 @@ from surestep._arrays import (
     freeze,
     is_number,
     normalised_runs,
+    refuse_where,
+    restore_frozen,
     run_lengths,
     run_sums,
     whole_numbers,
@@ -62,14 +64,15 @@ class Policy:
             "actions", actions, (pairs.num_states,), InvalidPolicy, pairs.state_name
         )
         hit = pairs.action == np.repeat(chosen, run_lengths(pairs.offsets))
-        missing = run_sums(hit.astype(np.int64), pairs.offsets) == 0
-        if missing.any():
-            state = int(np.argmax(missing))
-            enabled = pairs.action[pairs.offsets[state] : pairs.offsets[state + 1]]
-            raise InvalidPolicy(
-                f"actions gives {chosen[state]} to {pairs.state_name(state)}, expected one of its "
-                f"enabled actions {[int(a) for a in enabled]}"
-            )
+        refuse_where(
+            run_sums(hit.astype(np.int64), pairs.offsets) == 0,
+            lambda s: (
+                f"actions gives {chosen[s]} to {pairs.state_name(s)}, expected one of its enabled "
+                f"actions {pairs.action[pairs.offsets[s] : pairs.offsets[s + 1]].tolist()}"
+            ),
+            "state",
+            InvalidPolicy,
+        )
         return cls(pairs, hit.astype(np.float64))
 
     @classmethod
@@ -81,16 +84,20 @@ class Policy:
         values = pairs.flat("q", q, InvalidPolicy)
         lengths = run_lengths(pairs.offsets)
         best = np.maximum.reduceat(values, pairs.offsets[:-1])
-        with np.errstate(over="ignore"):  # a gap that overflows is an action never taken
-            weight = np.exp((values - np.repeat(best, lengths)) / temperature)
+        half_gap = values / 2 - np.repeat(best / 2, lengths)  # a whole gap might overflow
+        with np.errstate(over="ignore"):  # an exponent that overflows is an action never taken
+            weight = np.exp(half_gap / float(temperature) * 2)
         return cls(pairs, weight / np.repeat(run_sums(weight, pairs.offsets), lengths))
 
     def mix(self, other: Policy, weight: float) -> Policy:
         """(1 − weight) · self + weight · other, state by state."""
+        if not isinstance(other, Policy):
+            raise InvalidPolicy(f"other is of type {type(other).__name__}, expected Policy")
         check_same_pairs("the first policy", self.pairs, "the second policy", other.pairs)
         if not (is_number(weight) and 0 <= weight <= 1):
             raise InvalidParameter(f"weight is {weight!r}, expected 0 to 1")
-        return Policy(self.pairs, (1 - weight) * self.probability + weight * other.probability)
+        share = float(weight)
+        return Policy(self.pairs, (1 - share) * self.probability + share * other.probability)
 
     def dense(self) -> FloatArray:
         """The table [S, A], 0 at disabled actions."""
@@ -101,3 +108,4 @@ class Policy:
         return isinstance(other, Policy) and (self is other or equal_fields(self, other))
 
     __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen

@@ -48,16 +48,16 @@ class Problem:
         bounds = self.value_bounds
         if not (isinstance(bounds, tuple | list) and len(bounds) == 2):
             raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
-        low, high = bounds
-        if not (is_number(low) and is_number(high) and -np.inf < low <= high < np.inf):
+        low, high = (float(bound) if is_number(bound) else np.nan for bound in bounds)
+        if not -np.inf < low <= high < np.inf:
             raise InvalidParameter(
                 f"value_bounds is {bounds!r}, expected two finite numbers, the lower one first"
             )
-        if self.unseen not in get_args(UnseenRule):
+        if not isinstance(self.unseen, str) or self.unseen not in get_args(UnseenRule):
             raise InvalidParameter(
                 f"unseen is {self.unseen!r}, expected one of {', '.join(get_args(UnseenRule))}"
             )
-        object.__setattr__(self, "value_bounds", (float(low), float(high)))
+        object.__setattr__(self, "value_bounds", (low, high))
 
     @property
     def value_bound(self) -> float:

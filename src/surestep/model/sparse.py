@@ -24,14 +24,15 @@ def read_matrices(name: str, matrices: Sequence[Any]) -> list[csr_array]:
                 f"{name}[{action}] is of type {type(matrix).__name__}, expected a SciPy sparse "
                 "matrix (tables go into FiniteMDP.from_dense)"
             )
-        if matrix.dtype.kind not in "biuf":
+        if matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
             raise InvalidModel(f"{name}[{action}] holds {matrix.dtype} values, expected numbers")
         size = result[0].shape[0] if result else matrix.shape[0]
         if matrix.ndim != 2 or matrix.shape != (size, size) or size == 0:
             raise InvalidModel(
                 f"{name}[{action}] has shape {matrix.shape}, expected {(size, size)}"
             )
-        rows = csr_array(matrix, dtype=np.float64, copy=True)
+        # Doubles before anything else: repeated entries would add up in, say, 8 bits.
+        rows = csr_array(matrix.astype(np.float64), copy=True)
         rows.sum_duplicates()
         result.append(rows)
     return result

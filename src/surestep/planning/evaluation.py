@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,18 +19,18 @@ from surestep.planning.chain import (
     policy_chain,
     predicted_fill,
     solve_dense,
+    solve_fast_sweeps,
     solve_krylov,
     solve_sparse,
     solve_sweeps,
 )
-from surestep.planning.proof import Judge, Verdict, horizon_of
+from surestep.planning.proof import Horizon, Judge, Verdict, horizon_of
 
 Method = Literal["auto", "dense", "sparse", "iterative"]
 
 DENSE_STATES = 300  # up to here a dense LU is the fastest
 FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
 LARGEST_FILL = 20_000_000
-FIRST_SWEEPS = 8  # on models that mix fast, these are all it takes
 KRYLOV_STEPS = 1_000
 SWEEPS_PER_STEP = 40  # (1 − 1/w)^(40 w) < 1e-17: more sweeps cannot help
 
@@ -76,8 +76,8 @@ def evaluate_with_bound(
         method,
         start,
         target=max(first.goal / judge.horizon.high / 2, first.floor),
-        steps=judge.horizon.high,
-        good_enough=lambda value, residual: verdict(value, (-residual, residual)).good,
+        horizon=judge.horizon,
+        good_enough=lambda value, _: verdict(value, change_range(chain, value)).good,
     )
     residuals = change_range(chain, value)
     final = verdict(value, residuals)
@@ -113,7 +113,7 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
         method,
         mdp.initial,
         target=allowed / mdp.num_states / 10,
-        steps=horizon_of(mdp).high,
+        horizon=replace(horizon_of(mdp), uniform=False),  # that is about W, not Wᵀ
         good_enough=lambda visits, _: imbalance(visits) <= allowed,
     )
     if not imbalance(visits) <= allowed:
@@ -129,23 +129,23 @@ def solve(
     method: Method,
     start: FloatArray,
     target: float,
-    steps: float,
+    horizon: Horizon,
     good_enough: Callable[[FloatArray, float], bool],
 ) -> tuple[FloatArray, Method]:
     """Solves x = b + W x; the solution and the method that was used.
 
     `target` is the residual to aim for, `good_enough(x, residual)` the judgement that counts, and
-    `steps` the horizon, which limits the sweeps. Exact methods need none of them.
+    `horizon` limits the sweeps. Exact methods need none of them.
     """
     used = choose_method(chain) if method == "auto" else method
     if used == "iterative":
-        value, residual = solve_sweeps(chain, start, target, FIRST_SWEEPS)
+        value, residual = solve_fast_sweeps(chain, start, target, horizon)
         if not good_enough(value, residual):
             value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
         if good_enough(value, residual):
             return value, used
         if method == "iterative" or not worth_factoring(chain):
-            sweeps = int(min(SWEEPS_PER_STEP * steps, 10_000_000))
+            sweeps = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
             return solve_sweeps(chain, value, target, sweeps)[0], used
         used = "sparse"
     return solve_dense(chain) if used == "dense" else solve_sparse(chain), used

@@ -21,7 +21,7 @@ from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
-from surestep.planning.chain import policy_chain, solve_sweeps
+from surestep.planning.chain import half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.evaluation import (
     SWEEPS_PER_STEP,
     Method,
@@ -32,7 +32,8 @@ from surestep.planning.evaluation import (
 from surestep.planning.proof import TIE_TOLERANCE, Judge
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
-ValueUpdate = Callable[[FloatArray, FloatArray, float], FloatArray]
+Range = tuple[float, float]  # the smallest and the largest entry
+ValueUpdate = Callable[[FloatArray, FloatArray, Range], FloatArray]
 Sweep = Literal["jacobi", "gauss-seidel"]
 
 ITERATION_LIMIT = 1_000
@@ -86,7 +87,7 @@ def modified_policy_iteration(
     if sweeps < 1:
         raise InvalidParameter(f"sweeps is {sweeps}, expected 1 or more")
 
-    def update(policy: FloatArray, backed_up: FloatArray, residual: float) -> FloatArray:
+    def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
 
     judge = Judge.of(mdp, tolerance)
@@ -129,7 +130,7 @@ def value_iteration(
             backup.gauss_seidel_sweep(mdp.pairs.offsets, *arrays, after)
             sweeps += 1
         elif judge.horizon.uniform:  # all states are off by nearly the same number
-            after += (verdict.low + verdict.high) / 2
+            after += verdict.middle - sum(residuals) / 2
         value, after = after, value
     raise NotConverged(f"value iteration stopped after {sweeps} sweeps, the limit")
 
@@ -142,11 +143,11 @@ def iterate(
     judge: Judge,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
-    """The loop that all planners share; `update(π, Tv, residual)` brings v nearer to V^π."""
-    backed_up = np.empty(mdp.num_states)
+    """The loop that all planners share; `update(π, Tv, residuals)` brings v nearer to V^π."""
     for iteration in range(1, limit + 1):
         q = pair_values(mdp, value)
         policy = floats("the greedy step's policy", greedy_step(q), q.shape, InvalidPolicy)
+        backed_up = np.empty(mdp.num_states)
         backup.expected_values(mdp.pairs.offsets, policy, q, backed_up)
         residuals = difference_range(backed_up, value)
         residual = max(map(abs, residuals))
@@ -155,11 +156,12 @@ def iterate(
             return Plan(Policy(mdp.pairs, policy), value, iteration, residual, verdict.error)
         if residual <= verdict.floor:
             judge.refuse(verdict)
-        middle = (verdict.low + verdict.high) / 2 if judge.horizon.uniform else 0.0
-        if judge.horizon.uniform and verdict.high - middle <= verdict.goal / 2:
-            value = value + middle  # all states are off by the same number
-            continue
-        after = update(policy, backed_up + middle, residual)
+        if judge.horizon.uniform:  # all states are off by nearly the same number
+            if verdict.high - verdict.middle <= verdict.goal / 2:
+                value = value + verdict.middle
+                continue
+            backed_up += verdict.middle - sum(residuals) / 2
+        after = update(policy, backed_up, residuals)
         if np.array_equal(after, value):
             judge.refuse(verdict)
         value = after
@@ -169,15 +171,14 @@ def iterate(
 def evaluation_update(mdp: FiniteMDP, method: Method, judge: Judge) -> ValueUpdate:
     """V^π: exactly where that is cheap, else until the residual is a tenth of what it was."""
 
-    def update(policy: FloatArray, backed_up: FloatArray, residual: float) -> FloatArray:
-        chain = policy_chain(mdp, policy)
-        target = INEXACT * residual
+    def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
+        target = INEXACT * (half_range if judge.horizon.uniform else largest)(residuals)
         return solve(
-            chain,
+            policy_chain(mdp, policy),
             method,
             backed_up,
             target,
-            judge.horizon.high,
+            judge.horizon,
             lambda _, reached: reached <= target,
         )[0]
 

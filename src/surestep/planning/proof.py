@@ -99,6 +99,11 @@ class Verdict:
         return max(-self.low, self.high)
 
     @property
+    def middle(self) -> float:
+        """The middle of what is possible for V(s) − v(s)."""
+        return (self.low + self.high) / 2
+
+    @property
     def good(self) -> bool:
         """Whether the error is small enough (never, where it is NaN)."""
         return self.error <= self.goal

@@ -1,0 +1,158 @@
+"""MDPBatch: what a batch keeps of its models. Values of batches are tested under planning."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from frozen import assert_frozen, assert_independent
+from strategies import mdps, policies
+from surestep import FiniteMDP, MDPBatch, Pairs, Policy, evaluate
+from surestep.errors import InvalidModel, ShapeMismatch
+
+
+@st.composite
+def families(draw, size=3):
+    """Models with the same pairs, discounts and start, and successors of their own."""
+    first = draw(mdps(max_states=4))
+    models = [first]
+    for _ in range(size - 1):
+        other = draw(st.randoms(use_true_random=False))
+        rng = np.random.default_rng(other.getrandbits(32))
+        states, pairs = first.num_states, first.num_pairs
+        weight = rng.integers(0, 3, (pairs, states)).astype(float)
+        weight[rng.random(pairs) < 0.2] = 0.0
+        total = weight.sum(axis=1, keepdims=True)
+        rows = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
+        pair, successor = np.nonzero(rows)
+        ends = total[:, 0] == 0
+        models.append(
+            FiniteMDP(
+                first.pairs,
+                np.append(0, np.cumsum(np.count_nonzero(rows, axis=1))),
+                successor,
+                rows[pair, successor],
+                rng.normal(size=pair.size),
+                first.discount,
+                first.initial,
+                np.where(ends, rng.normal(size=pairs), 0.0),
+            )
+        )
+    return models
+
+
+@given(data=st.data())
+def test_a_model_of_a_batch_has_the_values_of_the_model_it_came_from(data):
+    models = data.draw(families())
+    policy = data.draw(policies(models[0].pairs))
+    batch = MDPBatch.from_models(models)
+    assert (batch.num_models, batch.num_states) == (3, models[0].num_states)
+    for index, model in enumerate(models):
+        value = evaluate(model, policy)
+        assert_allclose(
+            evaluate(batch.model(index), policy),
+            value,
+            rtol=1e-9,
+            atol=1e-9 * (1 + np.abs(value).max()),
+        )
+
+
+@given(models=families())
+def test_a_model_of_a_batch_has_the_dynamics_of_the_model_it_came_from(models):
+    batch = MDPBatch.from_models(models)
+    for index, model in enumerate(models):
+        again = batch.model(index)
+        assert again.pairs == model.pairs
+        assert np.array_equal(again.offsets, model.offsets)
+        for k in range(model.num_pairs):
+            run = slice(model.offsets[k], model.offsets[k + 1])
+            order = np.argsort(model.successor[run])
+            assert np.array_equal(again.successor[run], model.successor[run][order])
+            assert np.array_equal(again.probability[run], model.probability[run][order])
+        assert_allclose(again.expected_reward, model.expected_reward, rtol=1e-11, atol=1e-12)
+        assert np.array_equal(again.discount, model.discount)
+        assert np.array_equal(again.initial, model.initial)
+
+
+@given(models=families())
+def test_a_batch_has_exactly_the_successors_that_some_model_has(models):
+    batch = MDPBatch.from_models(models)
+    listed = {
+        (k, int(successor))
+        for k in range(batch.pairs.num_pairs)
+        for successor in batch.successor[batch.offsets[k] : batch.offsets[k + 1]]
+    }
+    expected = {
+        (k, int(successor))
+        for model in models
+        for k in range(model.num_pairs)
+        for successor in model.successor[model.offsets[k] : model.offsets[k + 1]]
+    }
+    assert listed == expected
+
+
+@given(models=families(size=2))
+def test_batches_are_frozen_even_when_copied(models):
+    assert_frozen(MDPBatch.from_models(models))
+
+
+def test_the_arrays_of_the_caller_stay_the_callers():
+    assert_independent(
+        lambda *arrays: MDPBatch(Pairs([0, 1, 2], [0, 0], 1), *arrays),
+        np.array([0, 2, 3]),
+        np.array([0, 1, 1]),
+        np.array([[0.25, 0.75, 1.0], [0.5, 0.5, 0.0]]),
+        np.array([[1.0, 2.0], [3.0, 4.0]]),
+        np.array([0.9, 0.8]),
+        np.array([1.0, 0.0]),
+    )
+
+
+def test_rows_within_rounding_keep_their_bits_and_those_of_single_precision_are_rescaled():
+    pairs = Pairs.full(3, 1)
+    single = np.array([0.1, 0.2, 0.7], np.float32).astype(float)
+    rows = np.array([[0.1, 0.2, 0.7 + 1e-16] * 3, [*single, *[0.0] * 3, 0.25, 0.25, 0.5]])
+    batch = MDPBatch(
+        pairs, [0, 3, 6, 9], [0, 1, 2] * 3, rows, np.zeros((2, 3)), [0.9] * 3, [1.0, 0.0, 0.0]
+    )
+    assert np.array_equal(batch.probability[0], rows[0])
+    assert np.array_equal(batch.probability[1, 3:], rows[1, 3:])
+    assert abs(batch.probability[1, :3].sum() - 1) <= 1e-15
+    assert_allclose(batch.probability[1, :3], single, rtol=1e-6)
+    assert np.diff(batch.model(1).offsets).tolist() == [3, 0, 3]
+
+
+def test_models_that_do_not_belong_together_are_refused_by_number():
+    def model(states=1, discount=0.5, initial=0):
+        cube = np.full((states, 1, states), 1 / states)
+        return FiniteMDP.from_dense(cube, np.zeros((states, 1)), discount, initial)
+
+    with pytest.raises(ShapeMismatch, match="model 0 has 1 states, model 2 has 2"):
+        MDPBatch.from_models([model(), model(), model(states=2)])
+    with pytest.raises(ShapeMismatch, match="model 1 has another discount than model 0"):
+        MDPBatch.from_models([model(), model(discount=0.6)])
+    with pytest.raises(ShapeMismatch, match="model 1 has another initial than model 0"):
+        MDPBatch.from_models([model(states=2), model(states=2, initial=1)])
+    with pytest.raises(InvalidModel, match="the batch has no model"):
+        MDPBatch.from_models([])
+    with pytest.raises(InvalidModel, match="model 1 is of type Policy, expected FiniteMDP"):
+        MDPBatch.from_models([model(), Policy.uniform(model())])
+    for junk in (None, 5, model()):
+        with pytest.raises(InvalidModel, match="expected a sequence"):
+            MDPBatch.from_models(junk)
+
+
+def test_a_cycle_without_discount_in_any_model_is_refused():
+    there = FiniteMDP.from_dense([[[0, 1]], [[0, 0]]], np.zeros((2, 1)), 1.0)
+    assert MDPBatch.from_models([there, there]).num_models == 2
+    with pytest.raises(InvalidModel, match="state 0 lies on a cycle of pairs with discount 1"):
+        MDPBatch(
+            there.pairs,
+            [0, 2, 2],
+            [0, 1],
+            [[0.0, 1.0], [0.5, 0.5]],
+            np.zeros((2, 2)),
+            [1.0, 1.0],
+            [1.0, 0.0],
+        )

@@ -1,0 +1,316 @@
+"""FiniteMDP: tables in and out, sparse matrices, what is kept bit for bit, and what is frozen."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from frozen import assert_frozen, assert_independent
+from strategies import DISCOUNTS, REWARDS, WEIGHTS, mdps
+from surestep import FiniteMDP, Pairs
+from surestep.errors import InvalidModel
+
+FORMATS = ("csr", "csc", "coo", "lil", "dok", "dia", "bsr")
+
+
+def drawn_array(draw, elements, shape):
+    """An array of independent draws."""
+    size = int(np.prod(shape))
+    return np.array(draw(st.lists(elements, min_size=size, max_size=size))).reshape(shape)
+
+
+@st.composite
+def tables(draw, max_states=4, max_actions=3):
+    """Arguments of `from_dense`: ragged actions, rows that end the episode, every kind of shape."""
+    states, actions = draw(st.integers(1, max_states)), draw(st.integers(1, max_actions))
+    enabled = drawn_array(draw, st.booleans(), (states, actions))
+    enabled[np.arange(states), drawn_array(draw, st.integers(0, actions - 1), states)] = True
+    weight = drawn_array(draw, st.integers(0, 3), (states, actions, states)).astype(float)
+    total = weight.sum(axis=2, keepdims=True)
+    P = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
+    R = drawn_array(draw, REWARDS, draw(st.sampled_from([P.shape[:2], P.shape])))
+    discount = draw(DISCOUNTS)
+    if draw(st.booleans()):
+        discount = drawn_array(draw, DISCOUNTS, (states, actions))
+    start = drawn_array(draw, WEIGHTS, states).astype(float)
+    initial = draw(st.one_of(st.integers(0, states - 1), st.just(start / start.sum())))
+    return P, R, discount, initial, draw(st.sampled_from([None, enabled]))
+
+
+def meaning(mdp):
+    """(state, action) → discount, ending reward and {successor: (probability, reward)}."""
+    result = {}
+    for k in range(mdp.num_pairs):
+        run = range(int(mdp.offsets[k]), int(mdp.offsets[k + 1]))
+        row = {int(mdp.successor[t]): (mdp.probability[t], mdp.reward[t]) for t in run}
+        key = (int(mdp.pairs.state[k]), int(mdp.pairs.action[k]))
+        result[key] = (mdp.discount[k], mdp.ending_reward[k], row)
+    return result
+
+
+# ---- tables -----------------------------------------------------------------------------------
+
+
+@given(given_tables=tables())
+def test_a_model_holds_what_its_tables_say(given_tables):
+    P, R, discount, initial, enabled = given_tables
+    mdp = FiniteMDP.from_dense(*given_tables)
+    mask = np.ones(P.shape[:2], bool) if enabled is None else enabled
+    assert np.array_equal(mdp.pairs.enabled(), mask)
+    gammas = np.broadcast_to(discount, mask.shape)
+    expected = {}
+    for s, a in np.argwhere(mask):
+        successors = np.flatnonzero(P[s, a])
+        reward = R[s, a] if R.ndim == 3 else np.full(P.shape[2], R[s, a])
+        ending = R[s, a] if R.ndim == 2 and successors.size == 0 else 0.0
+        row = {int(t): (P[s, a, t], reward[t]) for t in successors}
+        expected[int(s), int(a)] = (gammas[s, a], ending, row)
+    assert meaning(mdp) == expected
+    start = np.eye(P.shape[0])[initial] if np.ndim(initial) == 0 else initial
+    assert np.array_equal(mdp.initial, start)
+
+
+@given(given_tables=tables())
+def test_tables_of_a_model_give_the_same_model(given_tables):
+    mdp = FiniteMDP.from_dense(*given_tables)
+    assert FiniteMDP.from_dense(*mdp.dense()) == mdp
+
+
+@given(mdp=mdps(undiscounted=True))
+def test_any_model_is_the_same_through_tables_unless_no_table_can_hold_its_rewards(mdp):
+    rows = meaning(mdp).values()
+    varied = any(len({reward for _, reward in row.values()}) > 1 for _, _, row in rows)
+    if varied and np.any(mdp.ending_reward != 0):
+        with pytest.raises(InvalidModel, match="ends the episode with reward"):
+            mdp.dense()
+        return
+    again = FiniteMDP.from_dense(*mdp.dense())
+    assert meaning(again) == meaning(mdp)
+    assert np.array_equal(again.initial, mdp.initial)
+    assert again.pairs == mdp.pairs
+
+
+@given(given_tables=tables())
+def test_the_expected_reward_is_the_mean_over_successors_or_that_of_the_end(given_tables):
+    P, R, *_ = given_tables
+    mdp = FiniteMDP.from_dense(*given_tables)
+    if R.ndim == 3:
+        expected = (P * R).sum(axis=2)
+    else:
+        expected = R * np.where(P.any(axis=2), P.sum(axis=2), 1.0)
+    assert_allclose(mdp.expected_reward, expected[mdp.pairs.enabled()], rtol=1e-14, atol=1e-12)
+
+
+@given(given_tables=tables())
+def test_a_reward_repeated_for_every_successor_is_the_reward_of_the_pair(given_tables):
+    P, R, *rest = given_tables
+    R = R if R.ndim == 2 else R[:, :, 0]
+    R = np.where(P.any(axis=2), R, 0.0)
+    cube = np.repeat(R[:, :, np.newaxis], P.shape[0], axis=2)
+    assert FiniteMDP.from_dense(P, cube, *rest) == FiniteMDP.from_dense(P, R, *rest)
+
+
+def test_disabled_actions_do_not_matter_whatever_the_tables_hold_there():
+    P = np.array([[[1.0], [np.nan]]])
+    R, discount = np.array([[2.0, np.inf]]), np.array([[0.5, 7.0]])
+    mdp = FiniteMDP.from_dense(P, R, discount, enabled=[[True, False]])
+    assert mdp == FiniteMDP(Pairs([0, 1], [0], 2), [0, 1], [0], [1.0], [2.0], [0.5], [1.0])
+
+
+def test_counts_of_states_pairs_and_transitions_are_those_of_the_tables():
+    mdp = FiniteMDP.from_dense([[[0.5, 0.5], [0, 0]], [[0, 1], [1, 0]]], np.zeros((2, 2)), 0.9)
+    assert (mdp.num_states, mdp.num_pairs, mdp.num_transitions) == (2, 4, 4)
+
+
+# ---- sparse matrices --------------------------------------------------------------------------
+
+
+@given(given_tables=tables(), form=st.sampled_from(FORMATS), data=st.data())
+def test_sparse_matrices_give_the_model_of_the_same_tables(given_tables, form, data):
+    P, R, *rest = given_tables
+    kind = data.draw(st.sampled_from([scipy.sparse.coo_array, scipy.sparse.coo_matrix]))
+    matrices = [kind(P[:, a]).asformat(form) for a in range(P.shape[1])]
+    rewards = R if R.ndim == 2 else [kind(R[:, a]).asformat(form) for a in range(P.shape[1])]
+    assert FiniteMDP.from_sparse(matrices, rewards, *rest) == FiniteMDP.from_dense(P, R, *rest)
+    for a, matrix in enumerate(matrices):  # and the caller's matrices are as they were
+        assert matrix.format == form
+        assert np.array_equal(matrix.toarray(), P[:, a])
+
+
+def test_repeated_entries_of_sparse_matrices_add_up_whatever_their_type():
+    where = ([0, 0, 1], [1, 1, 1])
+    P = scipy.sparse.coo_array(([0.25, 0.75, 1.0], where), (2, 2))
+    R = scipy.sparse.coo_array((np.array([100, 100, 1], np.int8), where), (2, 2))
+    mdp = FiniteMDP.from_sparse([P], [R], 0.9)
+    assert mdp == FiniteMDP.from_dense([[[0, 1]], [[0, 1]]], [[200.0], [1.0]], 0.9)
+
+
+def test_stored_zeros_of_sparse_matrices_are_no_successors():
+    P = scipy.sparse.csr_array(([0.0, 1.0, 0.0], ([0, 0, 1], [0, 1, 0])), (2, 2))
+    mdp = FiniteMDP.from_sparse([P], [[3.0], [4.0]], 0.9)
+    assert mdp == FiniteMDP.from_dense([[[0, 1]], [[0, 0]]], [[3.0], [4.0]], 0.9)
+    assert mdp.ending_reward.tolist() == [0.0, 4.0]
+
+
+# ---- rounding ---------------------------------------------------------------------------------
+
+
+@given(weights=st.lists(WEIGHTS, min_size=1, max_size=12), nudge=st.floats(-1e-13, 1e-13))
+def test_rows_that_sum_to_one_within_rounding_keep_their_bits(weights, nudge):
+    row = np.array(weights) / sum(weights) * (1 + nudge)
+    P = np.broadcast_to(row, (row.size, 1, row.size))
+    mdp = FiniteMDP.from_dense(P, np.zeros((row.size, 1)), 0.9, initial=row)
+    assert np.array_equal(mdp.probability, np.tile(row, row.size))
+    assert np.array_equal(mdp.initial, row)
+
+
+def test_ten_tenths_are_kept_although_their_sum_is_not_one():
+    row = np.full(10, 0.1)
+    assert sum(row.tolist()) != 1.0
+    mdp = FiniteMDP.from_dense(np.tile(row, (10, 1, 1)), np.zeros((10, 1)), 0.9)
+    assert set(mdp.probability) == {0.1}
+
+
+@given(weights=st.lists(WEIGHTS, min_size=2, max_size=12))
+def test_rows_of_single_precision_are_rescaled_to_double_precision(weights):
+    row = (np.array(weights) / sum(weights)).astype(np.float32)
+    mdp = FiniteMDP.from_dense(
+        np.broadcast_to(row, (row.size, 1, row.size)), np.zeros((row.size, 1)), 0.9, initial=row
+    )
+    for found in (mdp.probability[: row.size], mdp.initial):
+        assert found.dtype == np.float64
+        assert abs(found.sum() - 1) <= 1e-12
+        assert_allclose(found, row, rtol=1e-6)
+        assert_allclose(found / found[0], row.astype(float) / float(row[0]), rtol=1e-14)
+
+
+def test_a_row_in_need_of_rescaling_leaves_the_others_as_they_are():
+    third = 1 / 3
+    P = np.array([[[third, third, third]], [[0.1, 0.2, 0.7 + 5e-7]], [[0.0, 0.0, 0.0]]])
+    mdp = FiniteMDP.from_dense(P, np.zeros((3, 1)), 0.9)
+    assert mdp.probability[:3].tolist() == [third] * 3
+    assert abs(mdp.probability[3:].sum() - 1) <= 1e-15
+
+
+# ---- discounts and cycles ---------------------------------------------------------------------
+
+
+@given(given_tables=tables(), data=st.data())
+def test_discount_one_is_refused_exactly_on_cycles(given_tables, data):
+    P, R, _, initial, enabled = given_tables
+    whole = drawn_array(data.draw, st.booleans(), P.shape[:2])
+    mask = whole if enabled is None else whole & enabled
+    reach = np.any(P * mask[:, :, np.newaxis] > 0, axis=1)  # s → s' without discount
+    for via in range(P.shape[0]):
+        reach |= reach[:, [via]] & reach[[via]]
+    on_cycle = np.flatnonzero(np.diag(reach))
+    discount = np.where(whole, 1.0, 0.9)
+    if on_cycle.size == 0:
+        mdp = FiniteMDP.from_dense(P, R, discount, initial, enabled)
+        assert np.array_equal(mdp.discount, discount[mdp.pairs.enabled()])
+        return
+    with pytest.raises(InvalidModel, match="cycle of pairs with discount 1") as refusal:
+        FiniteMDP.from_dense(P, R, discount, initial, enabled)
+    assert any(str(refusal.value).startswith(f"state {s} ") for s in on_cycle)
+
+
+def test_a_cycle_of_many_parallel_pairs_is_a_cycle():
+    P = np.zeros((2, 256, 2))
+    P[0, :, 1] = P[1, :, 0] = 1.0
+    with pytest.raises(InvalidModel, match="state 0 lies on a cycle"):
+        FiniteMDP.from_dense(P, np.zeros((2, 256)), 1.0)
+
+
+def test_a_successor_of_probability_zero_closes_no_cycle():
+    mdp = FiniteMDP(
+        Pairs([0, 1, 2], [0, 0], 1),
+        [0, 2, 2],
+        [0, 1],
+        [0.0, 1.0],
+        [5.0, 1.0],
+        [1.0, 1.0],
+        [1.0, 0.0],
+    )
+    assert mdp.num_transitions == 2
+    assert mdp.expected_reward.tolist() == [1.0, 0.0]
+
+
+# ---- frozen values ----------------------------------------------------------------------------
+
+
+@given(mdp=mdps(max_states=3))
+def test_models_are_frozen_even_when_copied(mdp):
+    assert_frozen(mdp)
+
+
+def test_the_arrays_of_the_caller_stay_the_callers():
+    pairs = Pairs([0, 1, 2], [0, 0], 1)
+    assert_independent(
+        lambda *arrays: FiniteMDP(pairs, *arrays),
+        np.array([0, 2, 2]),
+        np.array([0, 1]),
+        np.array([0.25, 0.75]),
+        np.array([1.0, 2.0]),
+        np.array([0.9, 0.5]),
+        np.array([1.0, 0.0]),
+        np.array([0.0, 3.0]),
+    )
+    assert_independent(
+        FiniteMDP.from_dense,
+        np.array([[[0.25, 0.75]], [[0.0, 0.0]]]),
+        np.array([[1.0], [3.0]]),
+        np.array([[0.9], [0.5]]),
+        np.array([0.5, 0.5]),
+        np.array([[True], [True]]).view(np.int8),
+    )
+
+
+def test_tables_of_a_model_are_the_callers_to_change():
+    mdp = FiniteMDP.from_dense([[[0.5, 0.5]], [[0, 0]]], [[1.0], [2.0]], 0.9, 1)
+    before = FiniteMDP.from_dense(*mdp.dense())
+    for table in mdp.dense():
+        table[...] = 0
+    assert mdp == before
+
+
+def test_the_order_in_which_arrays_lie_in_memory_does_not_matter():
+    P = np.array([[[0.25, 0.75]], [[1.0, 0.0]]])
+    R = np.array([[1.0], [2.0]])
+    expected = FiniteMDP.from_dense(P, R, 0.9)
+    assert FiniteMDP.from_dense(np.asfortranarray(P), R[::-1][::-1], 0.9) == expected
+    again = FiniteMDP(
+        expected.pairs,
+        expected.offsets,
+        expected.successor,
+        expected.probability,
+        np.repeat(expected.reward, 2)[::2],
+        expected.discount,
+        expected.initial,
+    )
+    assert again == expected
+    assert all(array.flags.c_contiguous for array in (again.reward, again.probability))
+
+
+def test_models_compare_by_value_and_cannot_be_hashed():
+    tables_of_one = (np.ones((1, 1, 1)), [[1.0]], 0.9)
+    mdp = FiniteMDP.from_dense(*tables_of_one)
+    assert mdp == FiniteMDP.from_dense(*tables_of_one)
+    assert mdp != FiniteMDP.from_dense(np.ones((1, 1, 1)), [[1.5]], 0.9)
+    assert mdp != FiniteMDP.from_dense(*tables_of_one, state_labels=("only",))
+    assert mdp != "a model"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(mdp)
+
+
+def test_labels_of_states_and_actions_are_kept():
+    mdp = FiniteMDP.from_dense(
+        np.ones((1, 1, 1)), [[1.0]], 0.9, state_labels=["ward"], action_labels=["wait"]
+    )
+    assert mdp.pairs.pair_name(0) == "state 'ward', action 'wait'"
+    matrix = scipy.sparse.eye_array(1)
+    again = FiniteMDP.from_sparse(
+        [matrix], [[1.0]], 0.9, state_labels=["ward"], action_labels=["wait"]
+    )
+    assert again == mdp

@@ -1,0 +1,186 @@
+"""Policy: tables in and out, and the ways to make one."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from frozen import assert_frozen, assert_independent
+from strategies import REWARDS, WEIGHTS, all_pairs, mdps, policies
+from surestep import Counts, FiniteMDP, Pairs, Policy
+from surestep.errors import InvalidParameter, ShapeMismatch
+
+TWO_BY_TWO = Pairs.full(2, 2)
+RAGGED = Pairs.from_enabled([[1, 0, 1], [0, 1, 0]])
+
+
+@st.composite
+def values(draw, pairs, elements=REWARDS):
+    """One number a pair."""
+    return np.array(draw(st.lists(elements, min_size=pairs.num_pairs, max_size=pairs.num_pairs)))
+
+
+@given(data=st.data())
+def test_the_table_of_a_policy_gives_the_policy_back(data):
+    pairs = data.draw(all_pairs())
+    policy = data.draw(policies(pairs))
+    table = policy.dense()
+    assert table.shape == (pairs.num_states, pairs.num_actions)
+    assert not table[~pairs.enabled()].any()
+    assert_allclose(table.sum(axis=1), 1.0, rtol=1e-15)
+    assert Policy.from_dense(pairs, table) == policy
+    assert Policy.from_dense(pairs, policy.probability) == policy
+
+
+@given(mdp=mdps(max_states=3))
+def test_a_model_its_pairs_a_policy_and_counts_serve_equally_as_source(mdp):
+    expected = Policy.uniform(mdp.pairs)
+    shape = (mdp.num_states, mdp.pairs.num_actions)
+    counts = Counts.from_dense(
+        np.zeros((*shape, mdp.num_states), int),
+        rewards=np.zeros(shape),
+        enabled=mdp.pairs.enabled(),
+    )
+    for source in (mdp, expected, counts):
+        assert Policy.uniform(source) == expected
+        assert Policy.from_dense(source, expected.dense()) == expected
+
+
+@given(pairs=all_pairs())
+def test_a_uniform_policy_takes_every_enabled_action_equally_often(pairs):
+    enabled = pairs.enabled()
+    expected = enabled / enabled.sum(axis=1, keepdims=True)
+    assert np.array_equal(Policy.uniform(pairs).dense(), expected)
+
+
+@given(data=st.data())
+def test_a_deterministic_policy_takes_the_action_it_is_told(data):
+    pairs = data.draw(all_pairs())
+    actions = [int(data.draw(st.sampled_from(np.flatnonzero(row)))) for row in pairs.enabled()]
+    table = Policy.deterministic(pairs, actions).dense()
+    assert np.array_equal(table, np.eye(pairs.num_actions)[actions])
+
+
+@given(data=st.data())
+def test_softmax_is_proportional_to_the_exponential(data):
+    pairs = data.draw(all_pairs())
+    q, temperature = data.draw(values(pairs)), data.draw(st.floats(0.5, 100))
+    found = Policy.softmax(pairs, q, temperature)
+    for s in range(pairs.num_states):
+        run = slice(pairs.offsets[s], pairs.offsets[s + 1])
+        weight = [math.exp(x / temperature) for x in q[run]]
+        expected = [w / sum(weight) for w in weight]
+        assert_allclose(found.probability[run], expected, rtol=1e-12, atol=1e-300)
+    assert Policy.softmax(pairs, pairs.dense(q), temperature) == found
+
+
+@given(data=st.data(), temperature=st.floats(min_value=0, exclude_min=True, allow_nan=False))
+def test_softmax_of_any_finite_numbers_is_a_policy(data, temperature):
+    pairs = data.draw(all_pairs(max_states=3))
+    q = data.draw(values(pairs, st.floats(allow_nan=False, allow_infinity=False)))
+    probability = Policy.softmax(pairs, q, temperature).probability
+    assert_allclose(np.add.reduceat(probability, pairs.offsets[:-1]), 1.0, rtol=1e-12)
+    for s in range(pairs.num_states):
+        run = slice(pairs.offsets[s], pairs.offsets[s + 1])
+        assert probability[run][np.argmax(q[run])] == probability[run].max()
+
+
+def test_softmax_is_right_where_gaps_are_larger_than_any_double():
+    q = [[1e308, -1e308], [0.0, 0.0]]
+    hot = Policy.softmax(TWO_BY_TWO, q, 1e308)
+    assert_allclose(hot.dense()[0], [1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))], rtol=1e-14)
+    assert Policy.softmax(TWO_BY_TWO, q, math.inf) == Policy.uniform(TWO_BY_TWO)
+    assert Policy.softmax(TWO_BY_TWO, q, 1e-300).dense().tolist() == [[1.0, 0.0], [0.5, 0.5]]
+
+
+def test_softmax_has_temperature_one_unless_told_otherwise():
+    q = [[1.0, 0.0], [0.0, 2.0]]
+    assert Policy.softmax(TWO_BY_TWO, q) == Policy.softmax(TWO_BY_TWO, q, 1)
+
+
+@given(data=st.data(), weight=st.floats(0, 1))
+def test_a_mixture_is_the_weighted_mean_of_its_parts(data, weight):
+    pairs = data.draw(all_pairs())
+    first, second = data.draw(policies(pairs)), data.draw(policies(pairs))
+    expected = (1 - weight) * first.dense() + weight * second.dense()
+    assert_allclose(first.mix(second, weight).dense(), expected, rtol=1e-12, atol=1e-15)
+    assert_allclose(second.mix(first, 1 - weight).dense(), expected, rtol=1e-9, atol=1e-12)
+    assert first.mix(second, 0) == first
+    assert first.mix(second, 1) == second
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_weights_of_a_mixture_may_have_any_precision(kind):
+    first, second = (Policy.deterministic(TWO_BY_TWO, [a, a]) for a in (0, 1))
+    weight = kind(0.3)
+    share = float(weight)
+    assert first.mix(second, weight).dense()[0].tolist() == [1 - share, share]
+
+
+@given(weights=st.lists(WEIGHTS, min_size=2, max_size=9), nudge=st.floats(-1e-13, 1e-13))
+def test_probabilities_that_sum_to_one_within_rounding_keep_their_bits(weights, nudge):
+    row = np.array(weights) / sum(weights) * (1 + nudge)
+    assert np.array_equal(Policy(Pairs.full(1, row.size), row).probability, row)
+
+
+@given(weights=st.lists(WEIGHTS, min_size=2, max_size=9))
+def test_probabilities_of_single_precision_are_rescaled(weights):
+    row = (np.array(weights) / sum(weights)).astype(np.float32)
+    found = Policy.from_dense(Pairs.full(1, row.size), row[np.newaxis]).probability
+    assert abs(found.sum() - 1) <= 1e-12
+    assert_allclose(found, row, rtol=1e-6)
+
+
+@given(data=st.data())
+def test_policies_are_frozen_even_when_copied(data):
+    assert_frozen(data.draw(policies(data.draw(all_pairs(max_states=3)))))
+
+
+def test_the_arrays_of_the_caller_stay_the_callers():
+    assert_independent(lambda p: Policy(TWO_BY_TWO, p), np.array([0.25, 0.75, 1.0, 0.0]))
+    assert_independent(
+        lambda table: Policy.from_dense(TWO_BY_TWO, table), np.array([[0.25, 0.75], [1.0, 0.0]])
+    )
+    assert_independent(lambda q: Policy.softmax(TWO_BY_TWO, q), np.array([[0.25, 3.0], [1.0, 0.0]]))
+
+
+def test_policies_compare_by_value():
+    assert Policy.uniform(TWO_BY_TWO) == Policy.from_dense(TWO_BY_TWO, np.full((2, 2), 0.5))
+    assert Policy.uniform(TWO_BY_TWO) != Policy.deterministic(TWO_BY_TWO, [0, 1])
+    assert Policy.uniform(TWO_BY_TWO) != "a policy"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Policy.uniform(TWO_BY_TWO))
+
+
+@pytest.mark.parametrize(
+    "temperature", [0, -1.0, math.nan, None, True, "1", pytest.param(10**400, id="huge"), [1.0]]
+)
+def test_a_temperature_is_a_number_above_zero(temperature):
+    with pytest.raises(InvalidParameter, match="expected a number above 0"):
+        Policy.softmax(TWO_BY_TWO, np.zeros((2, 2)), temperature)
+
+
+@pytest.mark.parametrize(
+    "weight", [-0.1, 1.1, math.nan, None, True, "1", pytest.param(10**400, id="huge"), [1.0]]
+)
+def test_a_weight_lies_between_zero_and_one(weight):
+    policy = Policy.uniform(TWO_BY_TWO)
+    with pytest.raises(InvalidParameter, match="expected 0 to 1"):
+        policy.mix(policy, weight)
+
+
+def test_policies_over_different_actions_do_not_mix():
+    wider = Pairs.full(2, 3)
+    with pytest.raises(ShapeMismatch, match="the first policy has 3 actions, the second policy"):
+        Policy.uniform(wider).mix(Policy.uniform(TWO_BY_TWO), 0.5)
+    with pytest.raises(ShapeMismatch, match="enable different actions in state 0; 2 of 2 states"):
+        Policy.uniform(RAGGED).mix(Policy.uniform(wider), 0.5)
+
+
+def test_a_policy_for_one_model_serves_another_with_the_same_actions():
+    first = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), 0.9)
+    second = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), np.ones((2, 2)), 0.8)
+    assert Policy.uniform(first).mix(Policy.uniform(second), 0.5) == Policy.uniform(first)

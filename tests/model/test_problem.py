@@ -1,0 +1,173 @@
+"""Problem: what it demands of its parts, and what the rules for unseen pairs mean."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frozen import arrays_of
+from strategies import counts
+from surestep import Counts, Improvement, Pairs, Plan, Policy, Problem, estimate_mdp, evaluate
+from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch
+from surestep.model import LoggedRewards
+
+BOUNDS = st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted).map(tuple)
+
+
+def problem_of(log, **changes):
+    """A problem around the counts."""
+    settings = {"discount": 0.9, "value_bounds": (-7.0, 5.0)} | changes
+    return Problem(counts=log, behavior=Policy.uniform(log), **settings)
+
+
+@given(log=counts(), bounds=BOUNDS)
+def test_by_default_the_estimate_is_the_mle_mdp(log, bounds):
+    problem = problem_of(log, value_bounds=bounds)
+    assert problem.unseen == "terminal"
+    assert problem.estimate() == estimate_mdp(log, 0.9)
+
+
+@given(data=st.data(), bounds=BOUNDS)
+def test_a_pessimist_gives_unseen_pairs_the_lower_bound_except_at_known_ends(data, bounds):
+    log = data.draw(counts())
+    visited = np.zeros(log.pairs.num_states, bool)
+    visited[log.pairs.state[log.visits > 0]] = True
+    wish = np.array(
+        data.draw(st.lists(st.booleans(), min_size=visited.size, max_size=visited.size))
+    )
+    terminal = wish & ~visited
+    log = Counts(
+        log.pairs, log.offsets, log.successor, log.times, log.rewards, log.starts, terminal
+    )
+    plain = problem_of(log, value_bounds=bounds).estimate()
+    found = problem_of(log, value_bounds=bounds, unseen="pessimistic").estimate()
+    unseen = (log.visits == 0) & ~terminal[log.pairs.state]
+    assert (found.expected_reward[unseen] == bounds[0]).all()
+    assert (np.diff(found.offsets)[unseen] == 0).all()
+    assert np.array_equal(found.expected_reward[~unseen], plain.expected_reward[~unseen])
+    for name in ("pairs", "offsets", "successor", "probability", "reward", "discount", "initial"):
+        assert np.array_equal(getattr(found, name), getattr(plain, name)), name
+
+
+def test_the_rules_for_unseen_pairs_give_the_values_they_promise():
+    # State 0 goes to state 1 (never left) or to state 2 (where episodes are known to end).
+    table = np.zeros((3, 1, 3), int)
+    table[0, 0] = [0, 1, 1]
+    log = Counts.from_dense(table, reward_sums=[[2.0], [0.0], [0.0]], terminal=[False, False, True])
+    hopeful, wary = problem_of(log), problem_of(log, unseen="pessimistic")
+    assert evaluate(hopeful.estimate(), hopeful.behavior).tolist() == [1.0, 0.0, 0.0]
+    assert evaluate(wary.estimate(), wary.behavior) == pytest.approx([1 - 0.9 * 7 / 2, -7.0, 0.0])
+
+
+@given(bounds=BOUNDS)
+def test_the_value_bound_is_the_larger_magnitude(bounds):
+    problem = problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), value_bounds=bounds)
+    assert problem.value_bound == max(-bounds[0], bounds[1])
+    assert problem.value_bounds == bounds
+
+
+def test_value_bounds_may_be_whole_numbers_or_a_list():
+    problem = problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), value_bounds=[-3, np.int8(2)])
+    assert problem.value_bounds == (-3.0, 2.0)
+    assert all(type(bound) is float for bound in problem.value_bounds)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (1.0, 0.0),
+        (0.0, math.inf),
+        (math.nan, 1.0),
+        (0.0, math.nan),
+        (0.0,),
+        (0.0, 1.0, 2.0),
+        (None, 1.0),
+        ("0", "1"),
+        (False, True),
+        pytest.param((0, 10**400), id="too high"),
+        pytest.param((-(10**400), 0), id="too low"),
+        5.0,
+        None,
+        "ab",
+    ],
+)
+def test_value_bounds_are_two_finite_numbers_the_lower_one_first(bounds):
+    with pytest.raises(InvalidParameter, match="value_bounds is"):
+        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), value_bounds=bounds)
+
+
+@pytest.mark.parametrize(
+    "discount", [-0.1, 1.1, math.nan, None, True, "0.9", [0.9], pytest.param(10**400, id="huge")]
+)
+def test_the_discount_is_a_number_between_zero_and_one(discount):
+    with pytest.raises(InvalidParameter, match=r"discount is .*, expected 0 to 1"):
+        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=discount)
+
+
+@pytest.mark.parametrize("rule", ["optimistic", "", None, 0, ["terminal"], np.array([1, 2])])
+def test_unknown_rules_for_unseen_pairs_are_refused_with_the_known_ones_listed(rule):
+    with pytest.raises(InvalidParameter, match="expected one of terminal, pessimistic"):
+        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), unseen=rule)
+
+
+def test_discount_one_is_refused_where_the_estimate_has_a_cycle():
+    with pytest.raises(InvalidModel, match="cycle of pairs with discount 1"):
+        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=1).estimate()
+    straight = Counts.from_dense([[[0, 1]], [[0, 0]]], rewards=[[2.0], [3.0]])
+    estimated = problem_of(straight, discount=1).estimate()
+    assert evaluate(estimated, Policy.uniform(estimated)).tolist() == [5.0, 3.0]
+
+
+def test_counts_and_behavior_must_be_of_one_system():
+    log = Counts.from_dense(np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)))
+    settings = {"discount": 0.9, "value_bounds": (0.0, 1.0)}
+    with pytest.raises(ShapeMismatch, match="the counts has 2 states, the behavior policy has 3"):
+        Problem(counts=log, behavior=Policy.uniform(Pairs.full(3, 2)), **settings)
+    with pytest.raises(ShapeMismatch, match="enable different actions in state 1; 1 of 2 states"):
+        Problem(
+            counts=log, behavior=Policy.uniform(Pairs.from_enabled([[1, 1], [1, 0]])), **settings
+        )
+    with pytest.raises(InvalidParameter, match="behavior is None, expected a Policy"):
+        Problem(counts=log, behavior=None, **settings)
+    with pytest.raises(InvalidParameter, match="counts is 'log', expected Counts"):
+        Problem(counts="log", behavior=Policy.uniform(log), **settings)
+
+
+def test_labels_of_counts_and_behavior_must_agree_and_are_named():
+    def labelled(*names):
+        return Pairs([0, 1, 2], [0, 0], 1, names)
+
+    log = Counts(
+        labelled("ward", "home"),
+        [0, 0, 0],
+        [],
+        [],
+        LoggedRewards([0.0, 0.0], "pair", True),
+        [1, 0],
+    )
+    with pytest.raises(ShapeMismatch, match="state 1 is 'home' in the counts and 'hospice' in the"):
+        Problem(
+            counts=log,
+            behavior=Policy.uniform(labelled("ward", "hospice")),
+            discount=0.9,
+            value_bounds=(0, 1),
+        )
+
+
+def test_problems_compare_by_value():
+    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
+    assert problem_of(log) == problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]))
+    assert problem_of(log) != problem_of(log, unseen="pessimistic")
+    assert problem_of(log) != problem_of(log + log)
+
+
+def test_plans_are_frozen_values_that_an_improvement_carries():
+    log = Counts.from_dense([[[1]]], rewards=[[1.0]])
+    value = np.array([10.0])
+    plan = Plan(Policy.uniform(log), value, 1, 0.0, 0.0)
+    improvement = Improvement(policy=plan.policy, plan=plan)
+    value[:] = 3.0
+    assert improvement.plan.value.tolist() == [10.0]
+    assert not any(array.flags.writeable for _, array in arrays_of(improvement))
