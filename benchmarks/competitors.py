@@ -1,8 +1,8 @@
 """Other solvers on random sparse discounted MDPs: QuantEcon, SciPy and Storm at their best.
 
-Every solver takes ``(successor [S, A, k], probability [S, A, k], reward [S, A], discount,
-precision)`` and returns ``(value [S], seconds solving, seconds building its own model)``. The
-settings are chosen so that every value is within ``precision`` of the exact one.
+Every solver takes the arrays ``(successor [S, A, k], probability [S, A, k], reward [S, A])``, the
+discount and the precision, and returns ``(value [S], seconds solving, seconds building its own
+model)``. The settings are chosen so that every value is within the precision of the exact one.
 """
 
 import io
@@ -25,13 +25,12 @@ from stormpy.environments import EquationSolverType, MinMaxMethod
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
+Arrays = tuple[IntArray, FloatArray, FloatArray]
 Solved = tuple[FloatArray, float, float]
 Evaluator = Callable[[sp.csr_matrix, FloatArray, FloatArray], FloatArray]
 
 
-def random_mdp(
-    num_states: int, seed: int, actions: int = 4, successors: int = 4
-) -> tuple[IntArray, FloatArray, FloatArray]:
+def random_mdp(num_states: int, seed: int, actions: int = 4, successors: int = 4) -> Arrays:
     """A random sparse MDP: successor and probability ``[S, A, k]``, reward ``[S, A]`` in [0, 1).
 
     The successors of a pair are distinct and ascending (sorted draws, spread by 0, 1, ..., k-1);
@@ -80,9 +79,7 @@ def _warm_quantecon(method: str) -> None:
     _quantecon_model(*random_mdp(16, 0), 0.5).solve(method=method, epsilon=0.1)
 
 
-def _quantecon(
-    arrays: tuple[IntArray, FloatArray, FloatArray], discount: float, precision: float, method: str
-) -> Solved:
+def _quantecon(arrays: Arrays, discount: float, precision: float, method: str) -> Solved:
     """Solve by a method of DiscreteDP.
 
     Value iteration stops when max|Tv - v| < epsilon (1 - discount) / (2 discount) and returns Tv;
@@ -106,39 +103,18 @@ def _quantecon(
     return result.v, solved - built, built - start
 
 
-def quantecon_solve(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def quantecon_solve(arrays: Arrays, discount: float, precision: float) -> Solved:
     """QuantEcon's modified policy iteration, its fastest method on these models."""
-    arrays = (successor, probability, reward)
     return _quantecon(arrays, discount, precision, "modified_policy_iteration")
 
 
-def quantecon_value_iteration(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def quantecon_value_iteration(arrays: Arrays, discount: float, precision: float) -> Solved:
     """QuantEcon's value iteration."""
-    arrays = (successor, probability, reward)
     return _quantecon(arrays, discount, precision, "value_iteration")
 
 
-def quantecon_policy_iteration(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def quantecon_policy_iteration(arrays: Arrays, discount: float, precision: float) -> Solved:
     """QuantEcon's policy iteration; its sparse direct solver fills in, so only for small S."""
-    arrays = (successor, probability, reward)
     return _quantecon(arrays, discount, precision, "policy_iteration")
 
 
@@ -166,7 +142,7 @@ def _krylov_evaluate(tolerance: float) -> Evaluator:
 
 
 def _policy_iteration(
-    arrays: tuple[IntArray, FloatArray, FloatArray],
+    arrays: Arrays,
     discount: float,
     precision: float,
     evaluate: Evaluator,
@@ -192,34 +168,18 @@ def _policy_iteration(
         policy = np.where(improved, quality.argmax(axis=1), policy)
 
 
-def scipy_policy_iteration(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def scipy_policy_iteration(arrays: Arrays, discount: float, precision: float) -> Solved:
     """Policy iteration, each policy evaluated by sparse LU; fill-in limits it to small S."""
-    arrays = (successor, probability, reward)
     return _policy_iteration(arrays, discount, precision, _lu_evaluate)
 
 
-def scipy_krylov_policy_iteration(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def scipy_krylov_policy_iteration(arrays: Arrays, discount: float, precision: float) -> Solved:
     """Policy iteration, each policy evaluated by BiCGSTAB (warm started) to half the residual."""
-    arrays = (successor, probability, reward)
     evaluate = _krylov_evaluate(0.5 * precision * (1.0 - discount))
     return _policy_iteration(arrays, discount, precision, evaluate)
 
 
-def _evaluate_uniform(
-    arrays: tuple[IntArray, FloatArray, FloatArray], discount: float, evaluate: Evaluator
-) -> Solved:
+def _evaluate_uniform(arrays: Arrays, discount: float, evaluate: Evaluator) -> Solved:
     """The value of the policy that takes every action with the same probability."""
     successor, probability, reward = arrays
     num_states, actions = reward.shape
@@ -233,28 +193,16 @@ def _evaluate_uniform(
     return value, time.perf_counter() - built, built - start
 
 
-def scipy_evaluate(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def scipy_evaluate(arrays: Arrays, discount: float, precision: float) -> Solved:
     """Value of the uniform policy by sparse LU (exact up to rounding, whatever ``precision``)."""
     del precision
-    return _evaluate_uniform((successor, probability, reward), discount, _lu_evaluate)
+    return _evaluate_uniform(arrays, discount, _lu_evaluate)
 
 
-def scipy_krylov_evaluate(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def scipy_krylov_evaluate(arrays: Arrays, discount: float, precision: float) -> Solved:
     """Value of the uniform policy by BiCGSTAB to a residual that proves ``precision``."""
     evaluate = _krylov_evaluate(precision * (1.0 - discount))
-    return _evaluate_uniform((successor, probability, reward), discount, evaluate)
+    return _evaluate_uniform(arrays, discount, evaluate)
 
 
 # --- Storm -------------------------------------------------------------------------------------
@@ -348,18 +296,13 @@ def _check(model: Any, formula: str, environment: Any, num_states: int) -> tuple
     return np.array(result.get_value_vector()[:num_states]), seconds
 
 
-def storm_solve(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def storm_solve(arrays: Arrays, discount: float, precision: float) -> Solved:
     """Storm's discounted reward property.
 
     Storm solves it by value iteration whatever method is set, in place (Gauss-Seidel), until no
     value changes by more than precision (1 - discount) / discount.
     """
+    successor, probability, reward = arrays
     num_states, actions, width = successor.shape
     num_choices = num_states * actions
     start = time.perf_counter()
@@ -402,22 +345,16 @@ def _ending_model(
     )
 
 
-def storm_policy_iteration(
-    successor: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    precision: float,
-) -> Solved:
+def storm_policy_iteration(arrays: Arrays, discount: float, precision: float) -> Solved:
     """Storm's policy iteration, with the discount as the chance to go on at every step.
 
     Its policies are evaluated by GMRES with an ILU preconditioner (gmm++), which stops on a
     relative 2-norm; precision (1 - discount) / sqrt(S) makes it a bound on every state (found to
     hold for rewards in [0, 1], not proved). Faster than value iteration as the discount nears 1.
     """
-    num_states = successor.shape[0]
+    num_states = arrays[0].shape[0]
     start = time.perf_counter()
-    model = _ending_model(successor, probability, reward, discount)
+    model = _ending_model(*arrays, discount)
     build_seconds = time.perf_counter() - start
     environment = stormpy.Environment()
     solver = environment.solver()

@@ -70,17 +70,17 @@ def our_model(successor, probability, reward) -> FiniteMDP:
     )
 
 
-def surestep_optimise(successor, probability, reward, discount, precision):
+def surestep_optimise(arrays, discount, precision):
     begin = time.perf_counter()
-    mdp = our_model(successor, probability, reward)
+    mdp = our_model(*arrays)
     built = time.perf_counter()
     plan = optimal(mdp, tolerance=precision)
     return plan.value, time.perf_counter() - built, built - begin
 
 
-def surestep_evaluate(successor, probability, reward, discount, precision):
+def surestep_evaluate(arrays, discount, precision):
     begin = time.perf_counter()
-    mdp = our_model(successor, probability, reward)
+    mdp = our_model(*arrays)
     policy = Policy.uniform(mdp)
     built = time.perf_counter()
     found = evaluate_with_bound(mdp, policy, tolerance=precision)
@@ -96,10 +96,10 @@ def child(solver: str, states: int, repeat: int, answer: Path) -> None:
 
     solve = globals().get(solver) or getattr(competitors, solver)
     arrays = competitors.random_mdp(states, seed=1)
-    solve(*competitors.random_mdp(1000, seed=0), DISCOUNT, PRECISION)  # compile and warm up
+    solve(competitors.random_mdp(1000, seed=0), DISCOUNT, PRECISION)  # compile and warm up
     seconds, value, spent = [], None, 0.0
     while len(seconds) < repeat and (not seconds or spent + seconds[-1] < SECONDS):
-        value, solving, building = solve(*arrays, DISCOUNT, PRECISION)
+        value, solving, building = solve(arrays, DISCOUNT, PRECISION)
         seconds.append(solving)
         spent += solving
     np.save(answer, value)
@@ -111,14 +111,14 @@ def measure(solver: str, states: int, repeat: int, answer: Path) -> dict[str, ob
     command = [sys.executable, __file__, "--child", solver, str(states), str(repeat), str(answer)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watched, peak, begin = psutil.Process(process.pid), 0, time.monotonic()
-    allowance = 60.0 + SECONDS * (1 + repeat)  # for building the model, compiling and warming up
+    allowance = SECONDS + 60.0  # for building the model, compiling and warming up as well
     while process.poll() is None:
         try:
             peak = max(peak, watched.memory_info().rss)
         except psutil.NoSuchProcess:
             break
         reason = "passed 8 GB" if peak > BYTES else "passed 120 s"
-        if peak > BYTES or time.monotonic() - begin > min(allowance, SECONDS + 60.0):
+        if peak > BYTES or time.monotonic() - begin > allowance:
             process.kill()
             process.communicate()
             return {"failed": reason}
@@ -150,6 +150,7 @@ def compare(console: Console, title: str, solvers: dict[str, str], sizes: list[i
                 if name in out:
                     table.add_row(f"{states:,}", name, f"[dim]{out[name]} before[/]")
                     continue
+                print(f"… {title}: {states:,} states, {name}", file=sys.stderr, flush=True)
                 answer = Path(folder) / "value.npy"
                 found = measure(solver, states, repeat, answer)
                 if "failed" in found:
@@ -170,7 +171,6 @@ def compare(console: Console, title: str, solvers: dict[str, str], sizes: list[i
                     f"{found['peak'] / 1e9:.2f} GB",
                     f"{gap:.1e}",
                 )
-                console.print(f"[dim]{title}, {states:,} states: {name} {found}[/]")
             table.add_section()
     console.print(table)
 

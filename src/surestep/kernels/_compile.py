@@ -41,7 +41,11 @@ FLOAT_PAIR = types.Tuple((types.float64, types.float64))
 
 
 class Kernel(Generic[Arguments, Result]):
-    """A compiled function of one signature; callable like the Python function it was made from."""
+    """A compiled function of one signature; callable like the Python function it was made from.
+
+    A parallel kernel is compiled twice, for one thread and for all, each when first needed. Both
+    give the same bits: what they add up, they add up in the same order.
+    """
 
     def __init__(
         self, function: Callable[Arguments, Result], signature: Any, threads_from: int | None
@@ -51,42 +55,37 @@ class Kernel(Generic[Arguments, Result]):
         self.signature = signature
         self.threads_from = threads_from  # entries of the largest array; None: never parallel
         self.__doc__ = function.__doc__
-        self._compiled: Callable[Arguments, Result] | None = None
+        self._compiled: dict[bool, Callable[Arguments, Result]] = {}
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         """Runs the machine code, made or read from disk at the first call."""
-        if self._compiled is None:
-            self._compiled = self.compile(cache_directory())
-        if self.threads_from is None or self.work(args) >= self.threads_from:
-            return self._compiled(*args, **kwargs)
-        threads = numba.get_num_threads()
-        numba.set_num_threads(1)
-        try:
-            return self._compiled(*args, **kwargs)
-        finally:
-            numba.set_num_threads(threads)
+        parallel = self.threads_from is not None and largest_size(args) >= self.threads_from
+        run = self._compiled.get(parallel)
+        if run is None:
+            run = self._compiled[parallel] = self.compile(parallel, cache_directory())
+        return run(*args, **kwargs)
 
-    @staticmethod
-    def work(args: tuple[object, ...]) -> int:
-        """The size of the largest array: what tells whether waking other threads is worth it."""
-        return max(array.size for array in args if isinstance(array, np.ndarray))
-
-    def compile(self, directory: Path | None) -> Callable[Arguments, Result]:
+    def compile(self, parallel: bool, directory: Path | None) -> Callable[Arguments, Result]:
         """The machine code, kept in `directory` unless that is None or cannot be written."""
-        dispatcher = numba.njit(parallel=self.threads_from is not None)(self.function)
+        dispatcher = numba.njit(parallel=parallel)(self.function)
         if directory is not None:
-            before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
+            before, config.CACHE_DIR = config.CACHE_DIR, str(directory / str(parallel))
             try:
                 dispatcher.enable_caching()
                 dispatcher.compile(self.signature)
             except (OSError, RuntimeError):  # disk full, or gone read-only since it was chosen
-                return self.compile(None)
+                return self.compile(parallel, None)
             finally:
                 config.CACHE_DIR = before
         else:
             dispatcher.compile(self.signature)
         dispatcher.disable_compile()
         return cast(Callable[Arguments, Result], dispatcher)
+
+
+def largest_size(args: tuple[object, ...]) -> int:
+    """The size of the largest array: what tells whether waking other threads is worth it."""
+    return max(array.size for array in args if isinstance(array, np.ndarray))
 
 
 def kernel(
@@ -110,9 +109,9 @@ def helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     return cast(Callable[Arguments, Result], numba.njit(function))
 
 
-def parallel_helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Makes a function with parallel loops of its own that parallel kernels can call."""
-    return cast(Callable[Arguments, Result], numba.njit(parallel=True)(function))
+def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Makes a helper whose `prange` loops are its caller's: parallel where the caller is."""
+    return cast(Callable[Arguments, Result], numba.njit(inline="always")(function))
 
 
 ALL_KERNELS: dict[str, Kernel[Any, Any]] = {}

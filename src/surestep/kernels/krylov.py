@@ -18,8 +18,8 @@ from surestep.kernels._compile import (
     INTS_IN,
     SWEEP_THREADS,
     TABLE_OUT,
+    inlined,
     kernel,
-    parallel_helper,
 )
 from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
@@ -27,7 +27,7 @@ BLOCK = 4096
 RHO, ALPHA, OMEGA = 0, 1, 2  # the scalars that one iteration hands to the next
 
 
-@parallel_helper
+@inlined
 def dot(first: FloatArray, second: FloatArray) -> float:
     """Σ_i first(i) second(i)."""
     blocks = (first.size + BLOCK - 1) // BLOCK
@@ -40,7 +40,7 @@ def dot(first: FloatArray, second: FloatArray) -> float:
     return float(partial.sum())
 
 
-@parallel_helper
+@inlined
 def multiply(
     offsets: IntArray,
     successor: IndexArray,

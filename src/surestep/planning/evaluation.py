@@ -142,12 +142,10 @@ def solve(
         value, residual = solve_fast_sweeps(chain, start, target, horizon)
         if not good_enough(value, residual):
             value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
-        if good_enough(value, residual):
-            return value, used
-        if method == "iterative" or not worth_factoring(chain):
+        if not good_enough(value, residual):
             sweeps = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
-            return solve_sweeps(chain, value, target, sweeps)[0], used
-        used = "sparse"
+            value, residual = solve_sweeps(chain, value, target, sweeps)
+        return value, used
     return solve_dense(chain) if used == "dense" else solve_sparse(chain), used
 
 
@@ -155,13 +153,8 @@ def choose_method(chain: Chain) -> Method:
     """Dense when small, sparse while the predicted fill is small, else iterative."""
     if chain.reward.size <= DENSE_STATES:
         return "dense"
-    return "sparse" if worth_factoring(chain) else "iterative"
-
-
-def worth_factoring(chain: Chain) -> bool:
-    """Whether the predicted fill of a sparse LU is small."""
     limit = min(FILL_PER_STATE * chain.reward.size, LARGEST_FILL)
-    return predicted_fill(chain, limit) <= limit
+    return "sparse" if predicted_fill(chain, limit) <= limit else "iterative"
 
 
 def check_method(method: str) -> None:

@@ -26,6 +26,7 @@ from surestep.planning.evaluation import (
     SWEEPS_PER_STEP,
     Method,
     check_method,
+    choose_method,
     evaluate,
     solve,
 )
@@ -172,9 +173,13 @@ def evaluation_update(mdp: FiniteMDP, method: Method, judge: Judge) -> ValueUpda
     """V^π: exactly where that is cheap, else until the residual is a tenth of what it was."""
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
+        nonlocal method
+        chain = policy_chain(mdp, policy)
+        if method == "auto":  # the policies of one model are alike enough to choose once
+            method = choose_method(chain)
         target = INEXACT * (half_range if judge.horizon.uniform else largest)(residuals)
         return solve(
-            policy_chain(mdp, policy),
+            chain,
             method,
             backed_up,
             target,

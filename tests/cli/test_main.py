@@ -1,0 +1,62 @@
+"""The command `surestep`: what it answers, and how it refuses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import surestep
+from surestep.cli.main import main
+
+
+def answer(*arguments):
+    """What the command does with the arguments, in this process."""
+    return CliRunner().invoke(main, arguments, prog_name="surestep")
+
+
+def run(*command):
+    """What a command does, in a process of its own."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_version_is_that_of_the_package():
+    result = answer("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"surestep, version {surestep.__version__}\n"
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_says_what_it_is_for(option):
+    result = answer(option)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Usage: surestep [OPTIONS] COMMAND [ARGS]...")
+    assert "a better policy from a log of past decisions" in result.stdout
+    assert result.stderr == ""
+
+
+def test_without_arguments_it_shows_its_help_and_fails():
+    result = answer()
+    assert result.exit_code == 2
+    assert result.output == answer("--help").output
+
+
+@pytest.mark.parametrize("arguments", [["conjure"], ["--conjure"], ["conjure", "--help"]])
+def test_what_it_does_not_know_is_refused_with_a_hint_and_without_a_traceback(arguments):
+    result = run(sys.executable, "-m", "surestep", *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "conjure" in result.stderr
+    assert "Try 'surestep --help' for help." in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_module_and_the_installed_command_are_the_same():
+    command = Path(sys.executable).with_name("surestep")
+    for option in ("--version", "--help"):
+        as_module = run(sys.executable, "-m", "surestep", option)
+        as_command = run(str(command), option)
+        assert as_module.returncode == as_command.returncode == 0
+        assert as_module.stdout == as_command.stdout == answer(option).stdout
+        assert as_module.stderr == as_command.stderr == ""

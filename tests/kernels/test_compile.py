@@ -1,0 +1,287 @@
+"""The cache of machine code: never stale, shared by processes, and not needed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import surestep
+from surestep.kernels import _compile
+from surestep.kernels._compile import first_writable, source_hash
+
+KERNELS = Path(_compile.__file__).parent
+
+HELPER = """
+from tiny._compile import helper
+
+@helper
+def scaled(x):
+    return FACTOR * x
+"""
+CALLER = """
+from tiny._compile import FLOATS_OUT, kernel
+from tiny.helpers import scaled
+
+@kernel(FLOATS_OUT)
+def scale(values):
+    for i in range(values.size):
+        values[i] = scaled(values[i])
+"""
+ASK = "import numpy as np; from tiny.caller import scale; x = np.ones(1); scale(x); print(x[0])"
+
+EVALUATE = """
+from surestep import FiniteMDP, Policy, evaluate
+mdp = FiniteMDP.from_dense([[[0.0, 1.0]], [[0.0, 1.0]]], [[1.0], [2.0]], 0.5)
+print(evaluate(mdp, Policy.uniform(mdp)).tolist())
+"""
+
+PLAN = """
+import hashlib
+import numpy as np
+import numba
+from surestep import FiniteMDP, MDPBatch, Pairs, Policy
+from surestep import evaluate, evaluate_batch, modified_policy_iteration, optimal_batch
+from surestep import value_iteration
+from surestep.kernels._compile import ALL_KERNELS
+assert numba.get_num_threads() == THREADS
+for kernel in ALL_KERNELS.values():
+    if not EVER_PARALLEL:
+        kernel.threads_from = None
+rng = np.random.default_rng(5)
+states, actions, width = 20_000, 4, 4
+pairs = Pairs.full(states, actions)
+successor = rng.integers(0, states // width, (pairs.num_pairs, width)) * width + np.arange(width)
+mdp = FiniteMDP(
+    pairs,
+    np.arange(pairs.num_pairs + 1) * width,
+    successor.ravel(),
+    rng.dirichlet(np.ones(width), pairs.num_pairs).ravel(),
+    rng.normal(size=pairs.num_pairs * width),
+    np.full(pairs.num_pairs, 0.9),
+    np.full(states, 1 / states),
+)
+small = [FiniteMDP.from_dense(rng.dirichlet(np.ones(9), (9, 3)), rng.random((9, 3)), 0.9)
+         for _ in range(40)]
+batch = MDPBatch.from_models(small)
+uniform = Policy.uniform(mdp)
+answers = [
+    evaluate(mdp, uniform, method="iterative"),
+    value_iteration(mdp, tolerance=1e-6).value,
+    modified_policy_iteration(mdp, tolerance=1e-6).value,
+    evaluate_batch(batch, Policy.uniform(batch.pairs)).value,
+    optimal_batch(batch).value,
+]
+assert max(a.size for a in (mdp.probability, batch.probability)) > 300_000
+for answer in answers:
+    print(hashlib.sha256(answer.tobytes()).hexdigest())
+"""
+
+
+def run(code, **environment):
+    """What the code prints in a new interpreter whose variables are the given ones."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A package of two kernel files, one calling the other, around a copy of `_compile`."""
+    package = tmp_path / "code" / "tiny"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    shutil.copy(KERNELS / "_compile.py", package)
+    (package / "helpers.py").write_text(HELPER.replace("FACTOR", "3.0"))
+    (package / "caller.py").write_text(CALLER)
+    return package
+
+
+def snapshot(folder):
+    """Every file below the folder, with what it holds and when it was written."""
+    return {
+        path.relative_to(folder): (path.stat().st_mtime_ns, path.stat().st_ino, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+# ---- the hash ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in KERNELS.glob("*.py")))
+def test_the_hash_changes_with_every_kernel_file(name, tmp_path):
+    folder = tmp_path / "kernels"
+    shutil.copytree(KERNELS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    before = source_hash(folder)
+    assert before == source_hash(KERNELS)
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content + b"#")
+    appended = source_hash(folder)
+    (folder / name).unlink()
+    removed = source_hash(folder)
+    (folder / f"also_{name}").write_bytes(content)
+    renamed = source_hash(folder)
+    assert len({before, appended, removed, renamed}) == 4
+
+
+def test_the_hash_tells_where_one_file_ends_and_the_next_begins(tmp_path):
+    hashes = set()
+    for first, second in (("ab", "c"), ("a", "bc"), ("", "abc"), ("abc", "")):
+        (tmp_path / "one.py").write_text(first)
+        (tmp_path / "two.py").write_text(second)
+        hashes.add(source_hash(tmp_path))
+    assert len(hashes) == 4
+
+
+def test_the_hash_depends_on_sources_only(tmp_path):
+    (tmp_path / "one.py").write_text("x = 1")
+    before = source_hash(tmp_path)
+    (tmp_path / "one.pyc").write_text("x = 1")
+    (tmp_path / "__pycache__").mkdir()
+    os.utime(tmp_path / "one.py", (1, 1))
+    assert source_hash(tmp_path) == before
+
+
+# ---- the cache --------------------------------------------------------------------------------
+
+
+def test_a_helper_edited_in_another_file_leaves_no_stale_caller(tiny, tmp_path):
+    places = {"PYTHONPATH": str(tiny.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(ASK, **places) == ["3.0"]
+    before = (tiny / "caller.py").stat()
+    (tiny / "helpers.py").write_text(HELPER.replace("FACTOR", "5.0"))
+    after = (tiny / "caller.py").stat()
+    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+    assert run(ASK, **places) == ["5.0"]
+
+
+def test_a_second_process_takes_the_machine_code_of_the_first(tiny, tmp_path):
+    cache = tmp_path / "cache"
+    places = {"PYTHONPATH": str(tiny.parent), "NUMBA_CACHE_DIR": str(cache)}
+    assert run(ASK, **places) == ["3.0"]
+    kept = snapshot(cache)
+    assert {path.suffix for path in kept} == {".nbi", ".nbc"}
+    assert run(ASK, **places) == ["3.0"]
+    assert snapshot(cache) == kept
+
+
+def test_the_cache_goes_beside_the_sources_unless_a_place_is_chosen(tiny, tmp_path):
+    home = tmp_path / "home"
+    places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(home)}
+    assert run(ASK, **places) == ["3.0"]
+    folder = tiny / "__pycache__" / f"surestep-kernels-{source_hash(tiny)}"
+    assert list(folder.rglob("*.nbc"))
+    assert not home.exists()
+
+
+def test_the_users_cache_folder_serves_where_the_sources_cannot_be_written(tiny, tmp_path):
+    (tiny / "__pycache__").write_text("a file where a folder would have to be")
+    home = tmp_path / "home"
+    places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(home)}
+    assert run(ASK, **places) == ["3.0"]
+    assert list((home / "surestep").rglob("*.nbc"))
+
+
+def test_memory_serves_where_nothing_can_be_written(tiny, tmp_path):
+    (tiny / "__pycache__").write_text("a file where a folder would have to be")
+    (tmp_path / "home").write_text("and another one")
+    before = snapshot(tmp_path)
+    places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(tmp_path / "home" / "cache")}
+    assert run(ASK, **places) == ["3.0"]
+    assert snapshot(tmp_path) == before
+
+
+def test_models_are_evaluated_where_the_chosen_place_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    beside = KERNELS / "__pycache__"
+    before, caches = snapshot(tmp_path), sorted(beside.glob("surestep-kernels-*"))
+    found = run(
+        EVALUATE,
+        PYTHONPATH=str(Path(surestep.__file__).parents[1]),
+        NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache"),
+        XDG_CACHE_HOME=str(tmp_path / "home"),
+        HOME=str(tmp_path / "home"),
+        TMPDIR=str(tmp_path),
+    )
+    assert found == ["[3.0,", "4.0]"]
+    assert snapshot(tmp_path) == before
+    assert sorted(beside.glob("surestep-kernels-*")) == caches
+
+
+def test_a_place_that_fills_up_or_turns_read_only_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("what was a folder when it was chosen")
+    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path / "file" / "cache")
+    before = numba.core.config.CACHE_DIR
+    add_one = _compile.Kernel(plus_one, _compile.F64(_compile.F64), None)
+    assert add_one(1.0) == 2.0
+    assert numba.core.config.CACHE_DIR is before
+
+
+def plus_one(x):
+    return x + 1.0
+
+
+# ---- where to write ---------------------------------------------------------------------------
+
+
+def test_the_first_folder_that_can_be_written_is_taken_and_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    blocked, free, spare = tmp_path / "file" / "a", tmp_path / "b" / "c", tmp_path / "d"
+    assert first_writable([blocked, free, spare]) == free
+    assert free.is_dir()
+    assert list(free.iterdir()) == []
+    assert not spare.exists()
+
+
+def test_no_folder_is_taken_where_none_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert first_writable([tmp_path / "file", tmp_path / "file" / "a"]) is None
+    assert first_writable([]) is None
+
+
+# ---- threads ----------------------------------------------------------------------------------
+
+
+def test_one_thread_two_threads_and_no_threading_at_all_give_the_same_bits():
+    places = {"PYTHONPATH": str(Path(surestep.__file__).parents[1])}
+    if cache := os.environ.get("NUMBA_CACHE_DIR"):
+        places["NUMBA_CACHE_DIR"] = cache
+    one, two, none = (
+        run(PLAN.replace("THREADS", threads).replace("EVER_PARALLEL", ever), **variables, **places)
+        for threads, ever, variables in (
+            ("1", "True", {"NUMBA_NUM_THREADS": "1"}),
+            ("2", "True", {"NUMBA_NUM_THREADS": "2"}),
+            ("1", "False", {"NUMBA_NUM_THREADS": "1"}),
+        )
+    )
+    assert len(one) == 5
+    assert one == two == none
+
+
+def test_threads_are_woken_for_large_arrays_only(monkeypatch):
+    asked = []
+
+    def compile_nothing(parallel, directory):
+        asked.append(parallel)
+        return lambda values: None
+
+    for threads_from, expected in ((10, [False, True]), (None, [False])):
+        watched = _compile.Kernel(lambda values: None, None, threads_from)
+        monkeypatch.setattr(watched, "compile", compile_nothing)
+        for size in (1, 9, 10, 99, 9):
+            watched(np.zeros(size))
+        assert asked == expected
+        asked.clear()
