@@ -7,6 +7,7 @@ threads, and hangs.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
@@ -28,11 +29,22 @@ def map_in_order(
     if workers < 1:
         raise InvalidParameter(f"workers is {workers}, expected 1 or more")
     if workers == 1:
-        yield from map(function, tasks)
-        return
+        return (function(task) for task in tasks)
+    return in_workers(function, tasks, workers)
+
+
+def in_workers(
+    function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
+) -> Iterator[Result]:
+    """The map in spawned processes, each of which computes on one thread."""
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(workers, mp_context=context)
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=use_one_thread)
     try:
         yield from executor.map(function, tasks)
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def use_one_thread() -> None:
+    """Keeps the kernels of a worker to one thread: the workers are what uses the cores."""
+    os.environ["NUMBA_NUM_THREADS"] = "1"

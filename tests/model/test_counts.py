@@ -362,3 +362,8 @@ def test_large_counts_give_exact_visits():
     mdp = estimate_mdp(found, 0.5)
     assert isinstance(mdp, FiniteMDP)
     assert_allclose(mdp.probability.sum(), 2.0, rtol=1e-15)
+
+
+def test_visits_of_a_disabled_action_are_refused_not_lost():
+    with pytest.raises(InvalidCounts, match="visits of state 0, action 1, which is not enabled"):
+        Counts.from_dense([[[1], [2]]], rewards=[[0.0, 0.0]], enabled=[[True, False]])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import brute_force_optimum, exact_value, largest_gap
 from strategies import mdps, policies
 from surestep import FiniteMDP, MDPBatch, Policy, evaluate_batch, optimal, optimal_batch
-from surestep.errors import InvalidPolicy, ShapeMismatch
+from surestep.errors import InvalidPolicy, NotConverged, ShapeMismatch
 from surestep.planning import evaluate_with_bound
 
 
@@ -109,6 +109,15 @@ def test_the_whole_batch_is_the_same_bit_for_bit_as_its_parts():
         part = optimal_batch(MDPBatch.from_models([models[b]]))
         assert np.array_equal(whole.value[b], part.value[0])
         assert np.array_equal(whole.probability[b], part.probability[0])
+
+
+def test_values_too_large_for_doubles_are_refused():
+    huge = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[1e308]], 0.9)
+    batch = MDPBatch.from_models([huge])
+    with pytest.raises(NotConverged, match="the values of model 0 are too large for doubles"):
+        evaluate_batch(batch, Policy.uniform(huge))
+    with pytest.raises(NotConverged, match="the values of model 0 are too large for doubles"):
+        optimal_batch(batch)
 
 
 def test_models_of_different_shape_and_policies_that_are_none_are_refused():

@@ -21,6 +21,8 @@ from surestep import (
 )
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.planning.iteration import best_actions
+from surestep.planning.proof import Judge
+from surestep.planning.pruning import Backup, pruned
 
 PLANNERS = {
     "optimal": optimal,
@@ -139,6 +141,54 @@ def test_the_limit_raises():
 def test_a_tolerance_below_what_doubles_can_prove_is_refused(planner):
     with pytest.raises(NotConverged, match="the tolerance asked for"):
         PLANNERS[planner](wide_model(400), tolerance=1e-14)
+
+
+@pytest.mark.parametrize("sweep", ["jacobi", "gauss-seidel"])
+def test_the_limit_of_value_iteration_names_itself(sweep):
+    with pytest.raises(NotConverged, match="stopped after 5 sweeps, the limit"):
+        value_iteration(wide_model(500), sweep=sweep, limit=5)
+
+
+def test_pairs_that_cannot_be_best_are_left_out_and_the_values_stay():
+    mdp = wide_model(2000, seed=8)
+    judge = Judge.of(mdp, None)
+    whole = Backup.of(mdp)
+    value = value_iteration(mdp, tolerance=1e-4).value
+    after = whole.q(value).reshape(-1, 3).max(axis=1)
+    change = after - value
+    verdict = judge.verdict((change.min(), change.max()), np.abs(value).max())
+    left = pruned(whole, value, verdict)
+    assert left.reward.size < 1.05 * mdp.num_states  # of 3 pairs a state, hardly more than 1
+    assert np.diff(left.pair_offsets).min() == 1
+    best = optimal(mdp)
+    pairs_left = set(zip(left.reward.tolist(), left.probability[left.offsets[:-1]], strict=True))
+    chosen = np.flatnonzero(best.policy.probability)
+    first = mdp.probability[mdp.offsets[chosen]]
+    assert set(zip(mdp.expected_reward[chosen].tolist(), first, strict=True)) <= pairs_left
+
+
+def test_a_model_that_mixes_slowly_is_handed_over_to_policy_iteration():
+    """A ring of 1000 states on which only a full round trip pays: sweeps gain almost nothing."""
+    size = 1000
+    ring = Pairs.full(size, 2)
+    state = np.arange(size)
+    successor = np.stack([(state + 1) % size, (state - 1) % size], axis=1).ravel()
+    reward = np.zeros(2 * size)
+    reward[2 * (size - 1)] = 1.0  # stepping forward from the last state to the first
+    mdp = FiniteMDP(
+        ring,
+        np.arange(2 * size + 1),
+        successor,
+        np.ones(2 * size),
+        reward,
+        np.full(2 * size, 0.999),
+        np.full(size, 1 / size),
+    )
+    plan = optimal(mdp)
+    # Stepping back and forth across the paying edge pays every second step.
+    assert plan.value[size - 1] == pytest.approx(1 / (1 - 0.999**2), rel=1e-9)
+    assert plan.value[0] == pytest.approx(0.999 / (1 - 0.999**2), rel=1e-9)
+    assert plan.iterations < 600
 
 
 def test_bad_settings_and_a_greedy_step_that_is_no_policy_are_refused():

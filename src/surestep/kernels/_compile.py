@@ -68,12 +68,14 @@ class Kernel(Generic[Arguments, Result]):
     def compile(self, parallel: bool, directory: Path | None) -> Callable[Arguments, Result]:
         """The machine code, kept in `directory` unless that is None or cannot be written."""
         dispatcher = numba.njit(parallel=parallel)(self.function)
-        if directory is not None:
-            before, config.CACHE_DIR = config.CACHE_DIR, str(directory / str(parallel))
+        # Where this folder cannot be written, Numba would choose one that knows no source hash.
+        folder = first_writable([directory / str(parallel)] if directory is not None else [])
+        if folder is not None:
+            before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
             try:
                 dispatcher.enable_caching()
                 dispatcher.compile(self.signature)
-            except (OSError, RuntimeError):  # disk full, or gone read-only since it was chosen
+            except (OSError, RuntimeError):  # the disk is full
                 return self.compile(parallel, None)
             finally:
                 config.CACHE_DIR = before

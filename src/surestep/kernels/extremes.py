@@ -13,14 +13,21 @@ BLOCK = 4096
 
 @kernel(FLOATS_IN, FLOATS_IN, returns=FLOAT_PAIR, threads_from=SWEEP_THREADS)
 def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """(min, max) of first − second; (NaN, NaN) as soon as one difference is NaN."""
+    """(min, max) of first − second; (NaN, NaN) where one difference is NaN or infinite.
+
+    `doubt` stays 0 as long as all differences are finite: x − x is NaN for the others.
+    """
     blocks = (first.size + BLOCK - 1) // BLOCK
-    lows, highs = np.empty(blocks), np.empty(blocks)
+    lows, highs, doubts = np.empty(blocks), np.empty(blocks), np.empty(blocks)
     for b in prange(blocks):
-        low, high = np.inf, -np.inf
+        low, high, doubt = np.inf, -np.inf, 0.0
         for i in range(b * BLOCK, min((b + 1) * BLOCK, first.size)):
             difference = first[i] - second[i]
-            low = min(low, difference) if difference == difference else np.nan
-            high = max(high, difference) if difference == difference else np.nan
-        lows[b], highs[b] = low, high
-    return float(lows.min()), float(highs.max())
+            low = difference if difference < low else low
+            high = difference if difference > high else high
+            doubt += difference - difference
+        lows[b], highs[b], doubts[b] = low, high, doubt
+    low, high, doubt = np.inf, -np.inf, 0.0
+    for b in range(blocks):
+        low, high, doubt = min(low, lows[b]), max(high, highs[b]), doubt + doubts[b]
+    return low + doubt, high + doubt

@@ -129,6 +129,16 @@ class Counts:
             found = "both" if rewards is not None else "neither"
             raise InvalidCounts(f"{found} of rewards and reward_sums given, expected exactly one")
         pairs = dense_pairs(cube.shape[:2], enabled, None, None)
+        lost = cube.any(axis=2) & ~pairs.enabled()
+        refuse_where(
+            lost,
+            lambda i: (
+                f"C counts visits of {pairs.state_name(i // pairs.num_actions)}, "
+                f"{pairs.action_name(i % pairs.num_actions)}, which is not enabled; expected 0"
+            ),
+            "pair",
+            InvalidCounts,
+        )
         rows = cube[pairs.state, pairs.action]  # [K, S]
         pair, successor = np.nonzero(rows)
         known = rewards is not None

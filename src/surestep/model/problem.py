@@ -67,7 +67,8 @@ class Problem:
     def estimate(self) -> FiniteMDP:
         """The MLE-MDP of the counts, with unseen pairs worth what `unseen` says.
 
-        States that are known to end episodes keep the value 0 of their ends under either rule.
+        States that are known to end episodes are not unseen: they are worth their known reward, or
+        nothing, under either rule.
         """
         estimated = estimate_mdp(self.counts, self.discount)
         if self.unseen == "terminal":

@@ -143,4 +143,9 @@ def proven_errors(
     scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1)
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
     errors: FloatArray = (residual + rounding * scale) * steps
+    if not np.isfinite(errors).all():
+        raise NotConverged(
+            f"the values of model {int(np.argmin(np.isfinite(errors)))} are too large for doubles, "
+            "or its discounts too near 1"
+        )
     return errors

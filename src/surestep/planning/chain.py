@@ -16,7 +16,7 @@ from surestep.kernels.krylov import bicgstab_step
 from surestep.model.mdp import FiniteMDP
 from surestep.planning.proof import Horizon
 
-FAST = 0.7  # a sweep that leaves more of the residual than this is not fast
+FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
 MOST_FAST_SWEEPS = 100
 
 
@@ -146,17 +146,16 @@ def solve_fast_sweeps(
     for ever, so it is added up at once and does not count as residual.
     """
     size = half_range if horizon.uniform else largest
-    value, before = start, np.inf
+    value, sizes = start, []
     for count in range(MOST_FAST_SWEEPS):
         value, previous = chain.step(value), value
         change = difference_range(value, previous)
-        now = size(change)
-        if not now > target or (count >= 3 and now > FAST * before):
+        sizes.append(size(change))
+        if not sizes[-1] > target or (count >= 5 and sizes[-1] > FAST**count * sizes[0]):
             break
-        before = now
     if horizon.uniform:
         value += (change[0] + change[1]) / 2 * ((horizon.low + horizon.high) / 2 - 1)
-    return value, now
+    return value, sizes[-1]
 
 
 def largest(change: tuple[float, float]) -> float:

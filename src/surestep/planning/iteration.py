@@ -13,16 +13,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray, floats
+from surestep._arrays import FloatArray, floats
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
-from surestep.kernels import backup
+from surestep.kernels.backup import best_values, expected_values, gauss_seidel_sweep
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
-from surestep.planning.chain import half_range, largest, policy_chain, solve_sweeps
+from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.evaluation import (
+    DENSE_STATES,
     SWEEPS_PER_STEP,
     Method,
     check_method,
@@ -30,7 +31,8 @@ from surestep.planning.evaluation import (
     evaluate,
     solve,
 )
-from surestep.planning.proof import TIE_TOLERANCE, Judge
+from surestep.planning.proof import TIE_TOLERANCE, Judge, Verdict
+from surestep.planning.pruning import Backup, pruned
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
 Range = tuple[float, float]  # the smallest and the largest entry
@@ -42,14 +44,20 @@ INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the
 
 
 def optimal(mdp: FiniteMDP, *, tolerance: float | None = None) -> Plan:
-    """A best policy π* and its value, by policy iteration.
+    """A best policy π* and its value.
 
-    Among equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
-    values; by default 1e-10 of the largest reward and value, or what doubles can prove.
+    Small models go through policy iteration. Larger ones begin with value iteration, which is all
+    that a model needs on which sweeps shrink the residual fast; where they do not, policy iteration
+    takes over. Among equally good actions the lowest is taken. `tolerance` is the largest error
+    allowed in the values; by default 1e-10 of the largest reward and value, or what doubles prove.
     """
     judge = Judge.of(mdp, tolerance)
-    start = np.zeros(mdp.num_states)
-    return iterate(mdp, best_actions(mdp), start, evaluation_update(mdp, "auto", judge), judge)
+    value: FloatArray = np.zeros(mdp.num_states)
+    if mdp.num_states > DENSE_STATES:
+        plan, value = jacobi(mdp, judge, sweep_limit(judge, None), slowest=FAST)
+        if plan is not None:
+            return plan
+    return iterate(mdp, best_actions(mdp), value, evaluation_update(mdp, "auto", judge), judge)
 
 
 def policy_iteration(
@@ -112,28 +120,78 @@ def value_iteration(
     if sweep not in get_args(Sweep):
         raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
     judge = Judge.of(mdp, tolerance)
-    arrays = model_arrays(mdp)
+    allowed = sweep_limit(judge, limit)
+    if sweep == "gauss-seidel":
+        plan = gauss_seidel(mdp, judge, allowed)
+    else:
+        plan, _ = jacobi(mdp, judge, allowed, slowest=np.inf)
+    if plan is None:
+        raise NotConverged(f"value iteration stopped after {allowed} sweeps, the limit")
+    return plan
+
+
+def jacobi(
+    mdp: FiniteMDP, judge: Judge, limit: int, slowest: float
+) -> tuple[Plan | None, FloatArray]:
+    """Value iteration on all cores, leaving out pairs as soon as they cannot be best any more.
+
+    The plan, or None where the limit came first, or where a sweep leaves on average more than
+    `slowest` of the residual; and the last value.
+    """
+    backup, size = Backup.of(mdp), half_range if judge.horizon.uniform else largest
     value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
-    allowed = SWEEPS_PER_STEP * judge.horizon.high + 100 if limit is None else limit
-    sweeps = 0
-    while sweeps < allowed:
-        sweeps += 1
-        backup.best_values(mdp.pairs.offsets, *arrays, value, after)
+    sizes: list[float] = []
+    looked = 0  # the sweep after which pairs were last looked through
+    while len(sizes) < limit:
+        best_values(*backup, value, after)
         residuals = difference_range(after, value)
-        residual = max(map(abs, residuals))
         verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if verdict.good:
-            policy = Policy(mdp.pairs, best_actions(mdp)(pair_values(mdp, value)))
-            return Plan(policy, value, sweeps, residual, verdict.error)
-        if residual <= verdict.floor:
+            return planned(mdp, value, len(sizes) + 1, residuals, verdict), value
+        if largest(residuals) <= verdict.floor:
             judge.refuse(verdict)
-        if sweep == "gauss-seidel":
-            backup.gauss_seidel_sweep(mdp.pairs.offsets, *arrays, after)
-            sweeps += 1
-        elif judge.horizon.uniform:  # all states are off by nearly the same number
+        sizes.append(size(residuals))
+        if len(sizes) >= 10 and sizes[-1] > slowest**9 * sizes[-10]:
+            return None, after
+        if sizes[-1] < sizes[looked] / 10 and backup.reward.size > mdp.num_states:
+            backup, looked = pruned(backup, value, verdict), len(sizes) - 1
+        if judge.horizon.uniform:  # all states are off by nearly the same number
             after += verdict.middle - sum(residuals) / 2
         value, after = after, value
-    raise NotConverged(f"value iteration stopped after {sweeps} sweeps, the limit")
+    return None, value
+
+
+def gauss_seidel(mdp: FiniteMDP, judge: Judge, limit: int) -> Plan | None:
+    """Value iteration in place, each sweep followed by one that proves what has been reached.
+
+    The plan, or None where the limit came first.
+    """
+    backup = Backup.of(mdp)
+    value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
+    for sweeps in range(1, limit, 2):
+        best_values(*backup, value, after)
+        residuals = difference_range(after, value)
+        verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
+        if verdict.good:
+            return planned(mdp, value, sweeps, residuals, verdict)
+        if largest(residuals) <= verdict.floor:
+            judge.refuse(verdict)
+        gauss_seidel_sweep(*backup, after)
+        value, after = after, value
+    return None
+
+
+def sweep_limit(judge: Judge, limit: int | None) -> int:
+    """The limit asked for, or the number of sweeps after which another one cannot help."""
+    return int(min(SWEEPS_PER_STEP * judge.horizon.high, 1e9)) + 100 if limit is None else limit
+
+
+def planned(
+    mdp: FiniteMDP, value: FloatArray, sweeps: int, residuals: Range, verdict: Verdict
+) -> Plan:
+    """The plan of a value that is good enough, with the greedy policy of all pairs."""
+    policy = Policy(mdp.pairs, best_actions(mdp)(Backup.of(mdp).q(value)))
+    return Plan(policy, value, sweeps, largest(residuals), verdict.error)
 
 
 def iterate(
@@ -145,13 +203,14 @@ def iterate(
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
     """The loop that all planners share; `update(π, Tv, residuals)` brings v nearer to V^π."""
+    model = Backup.of(mdp)
     for iteration in range(1, limit + 1):
-        q = pair_values(mdp, value)
+        q = model.q(value)
         policy = floats("the greedy step's policy", greedy_step(q), q.shape, InvalidPolicy)
         backed_up = np.empty(mdp.num_states)
-        backup.expected_values(mdp.pairs.offsets, policy, q, backed_up)
+        expected_values(mdp.pairs.offsets, policy, q, backed_up)
         residuals = difference_range(backed_up, value)
-        residual = max(map(abs, residuals))
+        residual = largest(residuals)
         verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if verdict.good:
             return Plan(Policy(mdp.pairs, policy), value, iteration, residual, verdict.error)
@@ -200,15 +259,3 @@ def best_actions(mdp: FiniteMDP) -> GreedyStep:
         return probability
 
     return greedy_step
-
-
-def pair_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
-    """q [K]: the value of each pair, if v is what follows."""
-    q = np.empty(mdp.num_pairs)
-    backup.pair_values(*model_arrays(mdp), value, q)
-    return q
-
-
-def model_arrays(mdp: FiniteMDP) -> tuple[IntArray, IndexArray, FloatArray, FloatArray, FloatArray]:
-    """The arrays of a model in the order in which the backup kernels take them."""
-    return mdp.offsets, mdp.successor, mdp.probability, mdp.discount, mdp.expected_reward

@@ -1,0 +1,72 @@
+"""Value iteration leaves out pairs that cannot be best any more.
+
+If v + low ≤ V* ≤ v + high, then q*(s,a) ≤ q_v(s,a) + γ max(high, 0) and V*(s) ≥ max_a q_v(s,a) +
+γ min(low, 0): a pair whose q_v is further than γ (max(high, 0) − min(low, 0)) below the best of its
+state is never best (J. MacQueen, "A test for suboptimal actions", Operations Research 15, 1967).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of
+from surestep.kernels.backup import pair_values
+from surestep.kernels.pruning import copy_kept, count_kept
+from surestep.model.mdp import FiniteMDP
+from surestep.planning.proof import ROW_EXCESS, Verdict
+
+WORTH_COPYING = 0.9  # the share of pairs that may at most remain for a copy to be worth it
+
+
+class Backup(NamedTuple):
+    """What a Bellman backup reads, in the order in which the kernels take it."""
+
+    pair_offsets: IntArray  # [S+1]
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    probability: FloatArray  # [T]
+    discount: FloatArray  # [K]
+    reward: FloatArray  # [K]
+
+    @classmethod
+    def of(cls, mdp: FiniteMDP) -> Backup:
+        """The whole model."""
+        return cls(
+            mdp.pairs.offsets,
+            mdp.offsets,
+            mdp.successor,
+            mdp.probability,
+            mdp.discount,
+            mdp.expected_reward,
+        )
+
+    def q(self, value: FloatArray) -> FloatArray:
+        """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for the pairs that are left."""
+        result = np.empty(self.reward.size)
+        pair_values(*self[1:], value, result)
+        return result
+
+
+def pruned(backup: Backup, value: FloatArray, verdict: Verdict) -> Backup:
+    """The backup without the pairs that the verdict on `value` proves not to be best."""
+    bracket = max(verdict.high, 0.0) - min(verdict.low, 0.0)
+    width = bracket * float(backup.discount.max()) * (1 + ROW_EXCESS) + 2 * verdict.floor
+    q = backup.q(value)
+    states = backup.pair_offsets.size - 1
+    pairs, transitions = np.empty(states, np.int64), np.empty(states, np.int64)
+    count_kept(backup.pair_offsets, backup.offsets, q, width, pairs, transitions)
+    pair_offsets, starts = offsets_of(pairs), offsets_of(transitions)
+    if pair_offsets[-1] > WORTH_COPYING * q.size:
+        return backup
+    left = Backup(
+        pair_offsets,
+        np.zeros(pair_offsets[-1] + 1, np.int64),
+        np.empty(starts[-1], np.int32),
+        np.empty(starts[-1]),
+        np.empty(pair_offsets[-1]),
+        np.empty(pair_offsets[-1]),
+    )
+    copy_kept(*backup, q, width, left.pair_offsets, starts[:-1], *left[1:])
+    return left

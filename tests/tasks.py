@@ -1,0 +1,34 @@
+"""Functions that worker processes import by name."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+import surestep
+
+MARK = "as imported"  # a test sets it; a forked child would see that, a spawned one does not
+
+
+def whereabouts(task):
+    """The task, the process that does it, how that was started, and what it knows of the parent."""
+    return task, os.getpid(), multiprocessing.get_start_method(allow_none=True), MARK
+
+
+def plan(mdp):
+    """What planning says about a model, in numbers that compare bit for bit."""
+    best, uniform = surestep.optimal(mdp), surestep.Policy.uniform(mdp)
+    value, policy = best.value.tolist(), best.policy.dense().tolist()
+    return value, policy, surestep.performance(mdp, uniform)
+
+
+def refuse_three(task):
+    """The task, unless it is 3: then the error that a model out of range gives."""
+    if task == 3:
+        surestep.FiniteMDP.from_dense([[[1.0]]], [[0.0]], 0.9, initial=task)
+    return task
+
+
+def frozen(mdp):
+    """Whether the arrays of a model that came from another process are read-only."""
+    return not (mdp.probability.flags.writeable or mdp.pairs.offsets.flags.writeable)
