@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from surestep.errors import SurestepError
+from surestep.errors import InvalidParameter, SurestepError
 
 FloatArray = npt.NDArray[np.floating[Any]]  # doubles, once they are inside
 IntArray = npt.NDArray[np.integer[Any]]  # 64 bits: offsets and counts
@@ -34,6 +34,8 @@ SUM_TOLERANCE = 1e-6  # a sum this close to 1 (probabilities of single precision
 
 def numbers(name: str, values: object, error: ErrorType) -> AnyArray:
     """`values` as an array of numbers of any shape and type."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise error(f"{name} is a masked array, expected one without missing values")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError, OverflowError) as problem:
@@ -157,11 +159,25 @@ def is_number(value: object) -> TypeGuard[float]:
     return True
 
 
-def freeze(array: Kind) -> Kind:
-    """A read-only contiguous array that nobody else can write to.
+def expect(name: str, value: object, kind: type | tuple[type, ...]) -> None:
+    """Refuses an argument of another type."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(each.__name__ for each in kinds)
+        raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected {wanted}")
 
-    An array that is read-only already is taken as it is, any other one is copied: the caller's
-    array stays the caller's.
+
+def expect_count(name: str, value: object) -> None:
+    """Refuses a limit that is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidParameter(f"{name} is {value!r}, expected a whole number of 1 or more")
+
+
+def freeze(array: Kind) -> Kind:
+    """A read-only contiguous array.
+
+    One that is read-only already, down to the memory it owns, is taken as it is; any other one is
+    copied, so that the caller's array stays the caller's.
     """
     owner: object = array
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
@@ -258,30 +274,49 @@ class RunWords(NamedTuple):
     name: Callable[[int], str]  # of the item that owns a run
     entry_name: Callable[[int], str]  # of one entry
     remedy: str = ""
+    layer: str = ""  # 'model': what a leading axis numbers
 
 
 def normalised_runs(
-    probability: FloatArray, offsets: IntArray, words: RunWords, error: ErrorType
+    probability: FloatArray,
+    offsets: IntArray,
+    words: RunWords,
+    error: ErrorType,
+    *,
+    zeros_allowed: bool = False,
 ) -> FloatArray:
-    """Probabilities of which each non-empty run sums to 1.
+    """Probabilities [N] or [B, N] of which each non-empty run sums to 1 (or to 0, where allowed).
 
     A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE` is rescaled,
     any other one is refused.
     """
+    lengths = run_lengths(offsets)
+    filled = lengths > 0
+
+    def layer(number: int) -> str:
+        return f" in {words.layer} {number}" if probability.ndim == 2 else ""
+
+    def entry(i: int) -> str:
+        return f"{words.entry_name(i % probability.shape[-1])}{layer(i // probability.shape[-1])}"
+
     refuse_where(
         probability < 0,
-        lambda i: f"probability of {words.entry_name(i)} is {probability[i]}, expected 0 to 1",
+        lambda i: f"probability of {entry(i)} is {probability.flat[i]}, expected 0 to 1",
         "value",
         error,
     )
-    filled = run_lengths(offsets) > 0
-    with np.errstate(over="ignore"):
-        sums = run_sums(probability, offsets)
+    sums = np.zeros((*probability.shape[:-1], filled.size))
+    if probability.size:
+        with np.errstate(over="ignore"):
+            sums[..., filled] = np.add.reduceat(probability, offsets[:-1][filled], axis=-1)
     gap = np.where(filled, np.abs(sums - 1.0), 0.0)
+    if zeros_allowed:
+        gap[sums == 0] = 0.0
     refuse_where(
         gap > SUM_TOLERANCE,
         lambda i: (
-            f"{words.what} of {words.name(i)} sum to {sums[i]:.10g}, expected 1{words.remedy}"
+            f"{words.what} of {words.name(i % filled.size)}{layer(i // filled.size)} sum to "
+            f"{sums.flat[i]:.10g}, expected 1{words.remedy}"
         ),
         words.noun,
         error,
@@ -289,6 +324,6 @@ def normalised_runs(
     rescale = gap > ROUNDING_SLACK
     if not rescale.any():
         return probability
-    divisor = np.repeat(np.where(rescale, sums, 1.0), run_lengths(offsets))
+    divisor = np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1)
     rescaled: FloatArray = probability / divisor
     return rescaled

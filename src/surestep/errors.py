@@ -27,7 +27,3 @@ class ShapeMismatch(SurestepError):
 
 class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough."""
-
-
-class MissingExtra(SurestepError):
-    """An optional dependency that is not installed; the message ends with the install command."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
@@ -36,7 +37,7 @@ def map_in_order(
 def in_workers(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
 ) -> Iterator[Result]:
-    """The map in spawned processes, each of which computes on one thread."""
+    """The map in spawned processes, each of which runs kernels on one thread."""
     context = multiprocessing.get_context("spawn")
     executor = ProcessPoolExecutor(workers, mp_context=context, initializer=use_one_thread)
     try:
@@ -46,5 +47,11 @@ def in_workers(
 
 
 def use_one_thread() -> None:
-    """Keeps the kernels of a worker to one thread: the workers are what uses the cores."""
-    os.environ["NUMBA_NUM_THREADS"] = "1"
+    """Keeps the kernels of a worker to one thread: the workers are what uses the cores.
+
+    A worker has imported Numba already if the caller's main module does; then it is asked itself.
+    """
+    if "numba" in sys.modules:
+        sys.modules["numba"].set_num_threads(1)
+    else:
+        os.environ["NUMBA_NUM_THREADS"] = "1"

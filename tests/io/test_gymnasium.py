@@ -230,7 +230,7 @@ REFUSED = {
     "a start out of range": (Table({0: {0: [GOOD]}}, 3), "initial state is 3, expected 0 to 0"),
     "a start of the wrong shape": (
         Table({0: {0: [(1.0, 0, 1.0, True)]}}, [[1.0]]),
-        "initial has shape (1, 1), expected (2,)",
+        "initial has shape (1, 1), expected (1,)",
     ),
 }
 
@@ -257,3 +257,15 @@ def test_environments_are_named_as_gymnasium_names_them():
 def test_discounts_that_are_none_are_refused(discount):
     with pytest.raises(InvalidModel, match="discount"):
         from_gymnasium(Table({0: {0: [GOOD]}}, 0), discount)
+
+
+def test_a_start_in_the_extra_end_state_is_refused():
+    class Flagged:
+        P = {  # noqa: RUF012
+            0: {0: [(1.0, 1, 1.0, True)]},
+            1: {0: [(1.0, 0, 1.0, False)]},
+        }
+
+    assert from_gymnasium(Flagged(), 0.9, initial=1).num_states == 3
+    with pytest.raises(InvalidModel, match="initial state is 2, expected 0 to 1"):
+        from_gymnasium(Flagged(), 0.9, initial=2)

@@ -53,7 +53,7 @@ for kernel in ALL_KERNELS.values():
     if kernel.threads_from is not None:
         kernel.threads_from = 0 if EVER_PARALLEL else None
 rng = np.random.default_rng(5)
-states, actions, width = 10_000, 2, 4  # more than one block for each thread
+states, actions, width = 60_000, 2, 4  # many blocks for each thread
 pairs = Pairs.full(states, actions)
 ring = pairs.state[:, np.newaxis] + np.arange(width)  # mixes slowly, so that sweeps do not do
 successor = ring % states

@@ -172,7 +172,7 @@ MISTAKES = {
     "a negative probability in a batch": (
         lambda: batch(((0.5, 0.5, 1.0), (1.5, -0.5, 0.0))),
         InvalidModel,
-        "probability[1, 1] is -0.5, expected 0 to 1; 1 of 6 values is affected",
+        "→ state 1 in model 1 is -0.5, expected 0 to 1; 1 of 6 values is affected",
     ),
     "NaN in a batch": (
         lambda: batch(((0.5, 0.5, math.nan), (1.0, 0.0, 0.0))),

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from frozen import assert_frozen, assert_independent
 from strategies import REWARDS, count_tables, counts
 from surestep import Counts, FiniteMDP, Pairs, estimate_mdp
-from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
+from surestep.errors import InvalidCounts, InvalidModel, InvalidParameter, ShapeMismatch
 from surestep.model import LoggedRewards
 
 WHOLE = st.integers(-9, 9).map(float)
@@ -134,7 +134,8 @@ def test_counts_hold_what_their_tables_say(log):
     word, (table,), (rewards,), (starts,) = log
     found = Counts.from_dense(table, starts=starts, **{word: rewards})
     assert np.array_equal(found.pairs.dense(found.visits), table.sum(axis=2))
-    cells = np.argwhere(table)
+    kept = word == "rewards" and rewards.ndim == 3  # then with a count of 0 where nothing was seen
+    cells = np.argwhere(np.ones_like(table) if kept else table)
     assert np.array_equal(found.successor, cells[:, 2])
     assert np.array_equal(found.times, table[tuple(cells.T)])
     assert np.array_equal(found.starts, starts)
@@ -367,3 +368,27 @@ def test_large_counts_give_exact_visits():
 def test_visits_of_a_disabled_action_are_refused_not_lost():
     with pytest.raises(InvalidCounts, match="visits of state 0, action 1, which is not enabled"):
         Counts.from_dense([[[1], [2]]], rewards=[[0.0, 0.0]], enabled=[[True, False]])
+
+
+def test_known_rewards_per_transition_are_kept_where_nothing_was_seen():
+    table = np.array([[[3, 0]], [[0, 0]]])
+    rewards = np.array([[[1.0, 2.0]], [[5.0, 6.0]]])
+    counts = Counts.from_dense(table, rewards=rewards)
+    assert counts.visits.tolist() == [3, 0]
+    assert counts.rewards.values.tolist() == [1.0, 2.0, 5.0, 6.0]
+    other = np.array([[[1.0, 99.0]], [[5.0, 6.0]]])
+    with pytest.raises(ShapeMismatch, match=r"state 0, action 0 → state 1 is 2.0 .* and 99.0"):
+        counts + Counts.from_dense(table, rewards=other)
+    assert estimate_mdp(counts + counts, 0.9).dense().P[0, 0].tolist() == [1.0, 0.0]
+
+
+def test_labels_of_counts_reach_the_estimated_model():
+    counts = Counts.from_dense(
+        [[[1]]], rewards=[[0.0]], state_labels=("ward",), action_labels=("wait",)
+    )
+    assert estimate_mdp(counts, 0.9).pairs.pair_name(0) == "state 'ward', action 'wait'"
+
+
+def test_what_is_no_counts_cannot_be_estimated():
+    with pytest.raises(InvalidParameter, match="counts is of type NoneType, expected Counts"):
+        estimate_mdp(None, 0.9)

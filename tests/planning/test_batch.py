@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from oracles import brute_force_optimum, exact_value, largest_gap
 from strategies import mdps, policies
 from surestep import FiniteMDP, MDPBatch, Policy, evaluate_batch, optimal, optimal_batch
-from surestep.errors import InvalidPolicy, NotConverged, ShapeMismatch
+from surestep.errors import (
+    InvalidModel,
+    InvalidParameter,
+    InvalidPolicy,
+    NotConverged,
+    ShapeMismatch,
+)
 from surestep.planning import evaluate_with_bound
 
 
@@ -131,5 +137,23 @@ def test_models_of_different_shape_and_policies_that_are_none_are_refused():
     batch = MDPBatch.from_models([large, large])
     with pytest.raises(ShapeMismatch, match="the batch has 2 states, the policy has 1"):
         evaluate_batch(batch, Policy.uniform(small))
-    with pytest.raises(InvalidPolicy, match=r"policy 1 is no distribution in state 0"):
+    with pytest.raises(InvalidPolicy, match=r"of state 0 in policy 1 sum to 0.5, expected 1"):
         evaluate_batch(batch, np.array([[1.0, 1.0], [0.5, 1.0]]))
+    for wrong in (None, small):
+        with pytest.raises(InvalidParameter, match="expected MDPBatch"):
+            evaluate_batch(wrong, Policy.uniform(small))
+        with pytest.raises(InvalidParameter, match="expected MDPBatch"):
+            optimal_batch(wrong)
+    with pytest.raises(InvalidModel, match="model 2 was asked for, expected 0 to 1"):
+        batch.model(2)
+
+
+def test_policies_in_single_precision_are_rescaled_and_discounts_too_near_1_refused():
+    mdp = FiniteMDP.from_dense(np.full((1, 3, 1), 1.0), [[1.0, 2.0, 3.0]], 0.95)
+    batch = MDPBatch.from_models([mdp])
+    thirds = np.full((1, 3), 1 / 3, np.float32)
+    assert evaluate_batch(batch, thirds).value[0, 0] == pytest.approx(40.0, rel=1e-12)
+    near = MDPBatch.from_models([FiniteMDP.from_dense([[[1.0]]], [[1.0]], 1 - 2**-53)])
+    for verb in (lambda: evaluate_batch(near, np.ones((1, 1))), lambda: optimal_batch(near)):
+        with pytest.raises(NotConverged, match="discounts further below 1"):
+            verb()

@@ -195,7 +195,63 @@ def test_an_unknown_method_a_bad_tolerance_and_another_models_policy_are_refused
         evaluate(mdp, Policy.uniform(other))
 
 
-def test_a_discount_too_near_1_for_a_proof_is_refused():
-    mdp = random_mdp(4, 1, 2, 1 - 1e-13, seed=0)
-    with pytest.raises(NotConverged, match="discounts further below 1"):
-        evaluate(mdp, Policy.uniform(mdp))
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("verb", [evaluate, performance, occupancy])
+def test_a_discount_too_near_1_for_a_proof_is_refused(verb, method):
+    for mdp in (
+        random_mdp(4, 1, 2, 1 - 1e-13, seed=0),
+        FiniteMDP.from_dense([[[1 + 2**-52]]], [[1.0]], 1 - 2**-53),  # a singular system
+    ):
+        with pytest.raises(NotConverged, match="discounts further below 1"):
+            verb(mdp, Policy.uniform(mdp), method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_too_large_for_doubles_are_refused(method):
+    mdp = FiniteMDP.from_dense(np.full((2, 1, 2), 0.5), [[1e308], [1e308]], 0.9)
+    with pytest.raises(NotConverged, match="too large for doubles"):
+        evaluate(mdp, Policy.uniform(mdp), method=method)
+
+
+@pytest.mark.parametrize("verb", [evaluate, performance, occupancy])
+def test_what_is_no_policy_or_no_model_is_refused(verb):
+    mdp = random_mdp(4, 1, 2, 0.9, seed=0)
+    for policy in (None, [1.0, 1.0, 1.0, 1.0], "greedy"):
+        with pytest.raises(InvalidParameter, match=r"policy is of type .*, expected Policy"):
+            verb(mdp, policy)
+    with pytest.raises(InvalidParameter, match="mdp is of type NoneType, expected FiniteMDP"):
+        verb(None, Policy.uniform(mdp))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(data=st.data())
+def test_occupancy_is_exact_within_its_claim(method, data):
+    """The visits of state s are the values of a model that pays 1 there, from the start."""
+    mdp = data.draw(mdps())
+    policy = data.draw(policies(mdp.pairs))
+    visits = occupancy(mdp, policy, method=method)
+    by_state = np.add.reduceat(visits, mdp.pairs.offsets[:-1])
+    for state in range(mdp.num_states):
+        here = mdp.pairs.state == state
+        owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets))
+        ends = np.diff(mdp.offsets) == 0
+        paying = FiniteMDP(
+            mdp.pairs,
+            mdp.offsets,
+            mdp.successor,
+            mdp.probability,
+            here[owner].astype(float),
+            mdp.discount,
+            mdp.initial,
+            (here & ends).astype(float),
+        )
+        exact = exact_value(paying, policy.probability)
+        expected = sum(Fraction(float(p)) * v for p, v in zip(mdp.initial, exact, strict=True))
+        assert float(abs(Fraction(float(by_state[state])) - expected)) <= 1e-9 * 100
+
+
+@given(excess=st.floats(-9e-13, 9e-13), discount=st.floats(0.9, 0.99999), reward=st.floats(-10, 10))
+def test_rows_that_sum_to_1_only_within_rounding_are_inside_the_proof(excess, discount, reward):
+    mdp = FiniteMDP.from_dense([[[1 + excess]]], [[reward]], discount)
+    found = evaluate_with_bound(mdp, Policy.uniform(mdp))
+    assert largest_gap(found.value, exact_value(mdp, np.ones(1))) <= Fraction(found.error_bound)

@@ -19,7 +19,7 @@ from surestep import (
     policy_iteration,
     value_iteration,
 )
-from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
+from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged, SurestepError
 from surestep.planning.iteration import best_actions
 from surestep.planning.proof import Judge
 from surestep.planning.pruning import Backup, pruned
@@ -121,7 +121,7 @@ def test_ties_go_to_the_lowest_action_whatever_the_rounding():
 
 
 def test_the_answer_is_the_same_bit_for_bit_on_every_run():
-    mdp = wide_model(seed=4)
+    mdp = wide_model(20_000, seed=4)  # large enough for all threads
     first, second = optimal(mdp), optimal(mdp)
     assert np.array_equal(first.value, second.value)
     assert first.policy == second.policy
@@ -195,9 +195,51 @@ def test_bad_settings_and_a_greedy_step_that_is_no_policy_are_refused():
     mdp = wide_model(20)
     with pytest.raises(InvalidParameter, match="sweep is 'diagonal', expected one of jacobi"):
         value_iteration(mdp, sweep="diagonal")
-    with pytest.raises(InvalidParameter, match="sweeps is 0"):
-        modified_policy_iteration(mdp, sweeps=0)
-    with pytest.raises(InvalidPolicy, match="greedy step's policy"):
+    for count in (0, -1, 2.5, "5", True):
+        with pytest.raises(InvalidParameter, match="sweeps is"):
+            modified_policy_iteration(mdp, sweeps=count)
+        for planner in ("policy iteration", "modified policy iteration", "value iteration"):
+            with pytest.raises(InvalidParameter, match="limit is"):
+                PLANNERS[planner](mdp, limit=count)
+    with pytest.raises(InvalidPolicy, match="the greedy step gave no policy: probability has sh"):
         policy_iteration(mdp, lambda q: q[:-1], Policy.uniform(mdp))
-    with pytest.raises(InvalidPolicy, match="sum to 3"):
+    with pytest.raises(InvalidPolicy, match=r"the greedy step gave no policy: .* sum to 3"):
         policy_iteration(mdp, lambda q: np.ones(q.size), Policy.uniform(mdp))
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_what_is_no_model_policy_or_tolerance_is_refused(planner):
+    with pytest.raises(SurestepError, match=r"expected FiniteMDP|expected a model"):
+        PLANNERS[planner](None)
+    for tolerance in ("1e-6", True, np.ones(2), 0.0):
+        with pytest.raises(InvalidParameter, match="tolerance is"):
+            PLANNERS[planner](wide_model(20), tolerance=tolerance)
+
+
+@pytest.mark.parametrize("states", [20, 1000])
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_values_too_large_and_discounts_too_near_1_are_refused_at_once(planner, states):
+    mdp = wide_model(states)
+    for discount, scale, message in (
+        (1 - 1e-13, 1.0, "discounts further below 1"),
+        (0.9, 1e308, "too large for doubles"),
+    ):
+        extreme = FiniteMDP(
+            mdp.pairs,
+            mdp.offsets,
+            mdp.successor,
+            mdp.probability,
+            scale * (0.9 + 0 * mdp.reward),
+            np.full(mdp.num_pairs, discount),
+            mdp.initial,
+        )
+        with pytest.raises(NotConverged, match=message):
+            PLANNERS[planner](extreme)
+
+
+def test_a_greedy_step_in_single_precision_is_rescaled_before_it_is_judged():
+    mdp = FiniteMDP.from_dense(np.full((1, 3, 1), 1.0), [[1.0, 2.0, 3.0]], 0.95)
+    thirds = np.full(3, 1 / 3, np.float32)
+    plan = policy_iteration(mdp, lambda q: thirds, Policy.uniform(mdp))
+    exact = exact_value(mdp, plan.policy.probability)
+    assert largest_gap(plan.value, exact) <= Fraction(plan.error_bound)

@@ -20,13 +20,12 @@ from surestep._arrays import (
     AnyArray,
     BoolArray,
     FloatArray,
-    numbers,
     offsets_of,
     refuse_where,
     run_owners,
 )
 from surestep.errors import InvalidModel
-from surestep.model.mdp import FiniteMDP, spread_discount, spread_initial
+from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
 
 
@@ -48,7 +47,8 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
             f"{name_of(env)} does not say where episodes start; give a state or a distribution as "
             "initial="
         )
-    start = numbers("initial", initial, InvalidModel)
+    states = Pairs.full(num_states, 1)
+    start = read_initial(states, spread_initial(states, initial))
     pair_state = run_owners(pair_offsets)
     ends = closed_states(rows, pair_state, num_states)
     elsewhere = rows["terminated"] & ~ends[rows["successor"]]
@@ -57,10 +57,10 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         ends = np.append(ends, True)
         pair_offsets = np.append(pair_offsets, pair_offsets[-1] + 1)
         action = np.append(action, 0)
-        start = np.append(start, 0.0) if start.ndim == 1 else start
+        start = np.append(start, 0.0)
     pairs = Pairs(pair_offsets, action, int(action.max(initial=0)) + 1)
     kept = rows[~ends[pairs.state[rows["pair"]]]]
-    return assemble(pairs, kept, discount, spread_initial(pairs, start))
+    return assemble(pairs, kept, discount, start)
 
 
 ROW = np.dtype(

@@ -31,7 +31,6 @@ I64 = types.int64
 FLOATS_IN = types.Array(types.float64, 1, "C", readonly=True)
 INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
 INDICES_IN = types.Array(types.int32, 1, "C", readonly=True)
-BOOLS_IN = types.Array(types.boolean, 1, "C", readonly=True)
 TABLE_IN = types.Array(types.float64, 2, "C", readonly=True)
 FLOATS_OUT = types.Array(types.float64, 1, "C")
 INTS_OUT = types.Array(types.int64, 1, "C")

@@ -37,7 +37,10 @@ def dot(first: FloatArray, second: FloatArray) -> float:
         for i in range(b * BLOCK, min((b + 1) * BLOCK, first.size)):
             total += first[i] * second[i]
         partial[b] = total
-    return float(partial.sum())
+    total = 0.0
+    for b in range(blocks):  # not partial.sum(), which would be split among the threads
+        total += partial[b]
+    return total
 
 
 @inlined

@@ -166,7 +166,7 @@ def optimise_each(
             for s in range(num_states):
                 first, last = pair_offsets[s], pair_offsets[s + 1]
                 best = best_pair(first, last, q, tie)
-                # A pair that is as good as the best is kept: rounding cannot make a cycle.
+                # A pair that is as good as the best is kept, so that ties make no cycle.
                 if chosen[s] < 0 or q[chosen[s]] < q[best] - tie:
                     chosen[s] = best
                     changed = True

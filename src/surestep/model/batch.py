@@ -8,24 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import (
-    ROUNDING_SLACK,
-    SUM_TOLERANCE,
     FloatArray,
     IndexArray,
     IntArray,
+    RunWords,
     floats,
     freeze,
+    normalised_runs,
     offsets_of,
     own,
-    refuse_where,
     restore_frozen,
-    run_lengths,
     run_owners,
 )
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.mdp import FiniteMDP, read_discount, read_initial
 from surestep.model.pairs import Pairs, check_same_pairs
-from surestep.model.transitions import read_successors
+from surestep.model.transitions import read_successors, transition_name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +31,8 @@ class MDPBatch:
     """B models over one set of pairs and successors, for `evaluate_batch` and `optimal_batch`.
 
     A row of zeros ends the episode in that model: models estimated from different data sets share
-    the successors that any of them has seen.
+    the successors that any of them has seen. The expected rewards are part of the model as they
+    are: what was lost when they were rounded is not in any error bound.
     """
 
     pairs: Pairs
@@ -62,7 +61,15 @@ class MDPBatch:
         reward = floats(
             "expected_reward", self.expected_reward, (size, pairs.num_pairs), InvalidModel
         )
-        probability = read_rows(pairs, offsets, probability)
+        words = RunWords(
+            "transition probabilities",
+            "row",
+            pairs.pair_name,
+            lambda t: transition_name(pairs, offsets, successor, t),
+            " (or 0, to end the episode)",
+            "model",
+        )
+        probability = normalised_runs(probability, offsets, words, InvalidModel, zeros_allowed=True)
         possible = probability.max(axis=0)
         discount = read_discount(pairs, offsets, successor, possible, self.discount)
         set_field = object.__setattr__
@@ -121,6 +128,8 @@ class MDPBatch:
 
     def model(self, index: int) -> FiniteMDP:
         """One model of the batch; its rewards are the expected ones of its pairs."""
+        if not 0 <= index < self.num_models:
+            raise InvalidModel(f"model {index} was asked for, expected 0 to {self.num_models - 1}")
         chances, reward = self.probability[index], self.expected_reward[index]
         present = chances > 0
         pair = run_owners(self.offsets)[present]
@@ -135,37 +144,3 @@ class MDPBatch:
             self.initial,
             np.where(lengths == 0, reward, 0.0),
         )
-
-
-def read_rows(pairs: Pairs, offsets: IntArray, probability: FloatArray) -> FloatArray:
-    """Rows [B, T] that sum to 1 or 0 in each model, rescaled where single precision shows."""
-    refuse_where(
-        probability < 0,
-        lambda i: (
-            f"probability{[int(j) for j in np.unravel_index(i, probability.shape)]} is "
-            f"{probability.flat[i]}, expected 0 to 1"
-        ),
-        "value",
-        InvalidModel,
-    )
-    lengths = run_lengths(offsets)
-    filled = lengths > 0
-    sums = np.zeros((probability.shape[0], filled.size))
-    if probability.size:
-        with np.errstate(over="ignore"):
-            sums[:, filled] = np.add.reduceat(probability, offsets[:-1][filled], axis=1)
-    gap = np.where(sums == 0, 0.0, np.abs(sums - 1))
-    refuse_where(
-        gap > SUM_TOLERANCE,
-        lambda i: (
-            f"transition probabilities of {pairs.pair_name(i % filled.size)} in model "
-            f"{i // filled.size} sum to {sums.flat[i]:.10g}, expected 1 (or 0, to end the episode)"
-        ),
-        "row",
-        InvalidModel,
-    )
-    if gap.max(initial=0.0) <= ROUNDING_SLACK:
-        return probability
-    divisor = np.where(gap > ROUNDING_SLACK, sums, 1.0)
-    rescaled: FloatArray = probability / np.repeat(divisor, lengths, axis=1)
-    return rescaled

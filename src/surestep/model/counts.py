@@ -29,7 +29,7 @@ from surestep._arrays import (
 )
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
-from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.model.pairs import Labels, Pairs, check_same_pairs
 from surestep.model.transitions import read_successors, transition_name
 
 LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
@@ -114,6 +114,8 @@ class Counts:
         starts: object = None,
         enabled: object = None,
         terminal: object = None,
+        state_labels: Labels = None,
+        action_labels: Labels = None,
     ) -> Counts:
         """Counts given by tables: whole numbers `C` [S, A, S] and exactly one kind of reward.
 
@@ -128,7 +130,7 @@ class Counts:
         if (rewards is None) == (reward_sums is None):
             found = "both" if rewards is not None else "neither"
             raise InvalidCounts(f"{found} of rewards and reward_sums given, expected exactly one")
-        pairs = dense_pairs(cube.shape[:2], enabled, None, None)
+        pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         lost = cube.any(axis=2) & ~pairs.enabled()
         refuse_where(
             lost,
@@ -140,10 +142,12 @@ class Counts:
             InvalidCounts,
         )
         rows = cube[pairs.state, pairs.action]  # [K, S]
-        pair, successor = np.nonzero(rows)
         known = rewards is not None
         what, table = ("rewards", rewards) if known else ("reward_sums", reward_sums)
         values = numbers(what, table, InvalidCounts)
+        # Known rewards per transition are kept for transitions never seen, with a count of 0.
+        stored = np.full(rows.shape, known and values.shape == cube.shape) | (rows != 0)
+        pair, successor = np.nonzero(stored)
         logged: LoggedRewards
         if values.shape == cube.shape:
             chosen = values[pairs.state, pairs.action]
@@ -170,7 +174,7 @@ class Counts:
             starts = np.eye(1, pairs.num_states, dtype=np.int64)[0]
         return cls(
             pairs,
-            offsets_of(np.count_nonzero(rows, axis=1)),
+            offsets_of(np.count_nonzero(stored, axis=1)),
             successor,
             rows[pair, successor],
             logged,

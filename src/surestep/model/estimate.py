@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import offsets_of, own, run_lengths, run_sums
+from surestep._arrays import expect, offsets_of, own, run_lengths, run_sums
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP, spread_discount
 
@@ -14,6 +14,7 @@ def estimate_mdp(counts: Counts, discount: float) -> FiniteMDP:
 
     A pair that was never visited gets no successor, and the known reward or none.
     """
+    expect("counts", counts, Counts)
     visited = np.repeat(counts.visits, run_lengths(counts.offsets))
     seen = counts.times > 0
     offsets = counts.offsets

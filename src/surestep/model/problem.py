@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import is_number
+from surestep._arrays import expect, is_number
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
@@ -94,3 +94,8 @@ class Improvement:
 
     policy: Policy
     plan: Plan
+
+    def __post_init__(self) -> None:
+        """Checks the types."""
+        expect("policy", self.policy, Policy)
+        expect("plan", self.plan, Plan)

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import SUM_TOLERANCE, FloatArray, IndexArray, IntArray, floats, refuse_where
+from surestep._arrays import (
+    FloatArray,
+    IndexArray,
+    IntArray,
+    RunWords,
+    expect,
+    floats,
+    normalised_runs,
+)
 from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels.small import evaluate_each, optimise_each
 from surestep.model.batch import MDPBatch
@@ -14,7 +22,12 @@ from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.planning.evaluation import DENSE_STATES, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
-from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, certified_steps, most_terms
+from surestep.planning.proof import (
+    TIE_TOLERANCE,
+    certified_steps,
+    longest_horizon,
+    most_terms,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +55,9 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
 
     Small models are solved by a compiled loop over the batch on all cores, others one by one.
     """
+    expect("batch", batch, MDPBatch)
     probability = policies_of(batch, policy)
+    steps = most_steps(batch)
     if batch.num_states > DENSE_STATES:
         parts = [
             evaluate_with_bound(
@@ -58,11 +73,13 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
     value = np.empty((batch.num_models, batch.num_states))
     residual = np.empty(batch.num_models)
     evaluate_each(*kernel_arguments(batch), probability, value, residual)
-    return EvaluationBatch(value, residual, proven_errors(batch, value, residual, 0.0))
+    return EvaluationBatch(value, residual, proven_errors(batch, value, residual, steps, 0.0))
 
 
 def optimal_batch(batch: MDPBatch) -> PlanBatch:
     """A best policy of every model, by policy iteration; see `evaluate_batch` and `optimal`."""
+    expect("batch", batch, MDPBatch)
+    steps = most_steps(batch)
     if batch.num_states > DENSE_STATES:
         plans = [optimal(batch.model(b)) for b in range(batch.num_models)]
         return PlanBatch(
@@ -89,7 +106,7 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
             f"policy iteration of model {int(iterations.argmax())} stopped after "
             f"{ITERATION_LIMIT} rounds, the limit"
         )
-    error = proven_errors(batch, value, residual, TIE_TOLERANCE)
+    error = proven_errors(batch, value, residual, steps, TIE_TOLERANCE)
     return PlanBatch(probability, value, iterations, residual, error)
 
 
@@ -99,22 +116,16 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
         check_same_pairs("the batch", batch.pairs, "the policy", policy.pairs)
         return policy.probability[np.newaxis]
     shape = (batch.num_models, batch.pairs.num_pairs)
-    probability = np.ascontiguousarray(floats("policies", policy, shape, InvalidPolicy))
-    sums = np.add.reduceat(probability, batch.pairs.offsets[:-1], axis=1)
-    wrong = (np.abs(sums - 1) > SUM_TOLERANCE) | (
-        np.minimum.reduceat(probability, batch.pairs.offsets[:-1], axis=1) < 0
-    )
-    refuse_where(
-        wrong,
-        lambda i: (
-            f"policy {i // batch.num_states} is no distribution in "
-            f"{batch.pairs.state_name(i % batch.num_states)}: its probabilities sum to "
-            f"{sums.flat[i]:.10g}, expected 1 and none below 0"
-        ),
+    words = RunWords(
+        "action probabilities",
         "row",
-        InvalidPolicy,
+        batch.pairs.state_name,
+        batch.pairs.pair_name,
+        layer="policy",
     )
-    return probability
+    probability = floats("policies", policy, shape, InvalidPolicy)
+    rows = normalised_runs(probability, batch.pairs.offsets, words, InvalidPolicy)
+    return np.ascontiguousarray(rows)
 
 
 def kernel_arguments(
@@ -131,21 +142,23 @@ def kernel_arguments(
     )
 
 
+def most_steps(batch: MDPBatch) -> float:
+    """The largest expected discounted number of steps of any model and policy."""
+    if batch.discount.max() == 1.0:
+        return max(certified_steps(batch.model(b)) for b in range(batch.num_models))
+    return longest_horizon(float(batch.discount.max()))
+
+
 def proven_errors(
-    batch: MDPBatch, value: FloatArray, residual: FloatArray, tie_tolerance: float
+    batch: MDPBatch, value: FloatArray, residual: FloatArray, steps: float, tie_tolerance: float
 ) -> FloatArray:
     """The proven error of each model's values [B]; see `planning.proof`."""
-    largest = float(batch.discount.max()) * (1 + ROW_EXCESS)
-    if batch.discount.max() == 1.0:
-        steps = max(certified_steps(batch.model(b)) for b in range(batch.num_models))
-    else:
-        steps = 1 / (1 - largest) if largest < 1 else np.inf
     scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1)
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
     errors: FloatArray = (residual + rounding * scale) * steps
     if not np.isfinite(errors).all():
         raise NotConverged(
-            f"the values of model {int(np.argmin(np.isfinite(errors)))} are too large for doubles, "
-            "or its discounts too near 1"
+            f"the values of model {int(np.argmin(np.isfinite(errors)))} are too large for doubles; "
+            "scale the rewards down"
         )
     return errors

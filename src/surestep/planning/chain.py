@@ -1,4 +1,4 @@
-"""The Markov chain that a policy makes of an MDP, and three ways to solve (I − W) x = b on it."""
+"""The Markov chain that a policy makes of an MDP, and ways to solve x = b + W x on it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def solve_krylov(
 
     The point reached and its largest residual. A breakdown restarts the iteration where it is.
     """
-    value, shadow = start, chain.step(start) - start
+    value, shadow = start, change_of(chain, start)
     smallest = float(np.abs(shadow).max())
     while smallest > target and limit > 0:
         solution = value.copy()
@@ -112,7 +112,7 @@ def solve_krylov(
             )
             if not target < size < 1e3 * smallest:  # done, broken down, or diverging
                 break
-        change = chain.step(solution) - solution
+        change = change_of(chain, solution)
         reached = float(np.abs(change).max())
         if not reached < smallest / 2:  # also where it is NaN
             break
@@ -158,6 +158,13 @@ def solve_fast_sweeps(
     return value, sizes[-1]
 
 
+def change_of(chain: Chain, value: FloatArray) -> FloatArray:
+    """r_π + W v − v, NaN where values are too large for doubles."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        change: FloatArray = chain.step(value) - value
+    return change
+
+
 def largest(change: tuple[float, float]) -> float:
     """The size of a change from its (min, max): max |·|."""
     return max(-change[0], change[1])
@@ -194,10 +201,11 @@ def predicted_fill(chain: Chain, limit: int) -> int:
 
 
 def frontier_exceeds(chain: Chain, width: int, levels: int) -> bool:
-    """Whether a breadth-first search from the first state meets a level wider than `width`."""
-    seen = np.zeros(chain.reward.size, np.bool_)
-    frontier = np.zeros(1, np.int64)
-    seen[0] = True
+    """Whether a breadth-first search from three states meets a level wider than `width`."""
+    size = chain.reward.size
+    seen = np.zeros(size, np.bool_)
+    frontier = np.unique([0, size // 2, size - 1])
+    seen[frontier] = True
     for _ in range(levels):
         rows = [chain.successor[chain.offsets[s] : chain.offsets[s + 1]] for s in frontier.tolist()]
         reached = np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, run_lengths
+from surestep._arrays import FloatArray, expect, run_lengths
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
@@ -16,6 +16,7 @@ from surestep.model.policy import Policy
 from surestep.planning.chain import (
     Chain,
     change_range,
+    largest,
     policy_chain,
     predicted_fill,
     solve_dense,
@@ -57,14 +58,17 @@ def evaluate_with_bound(
 ) -> Evaluation:
     """V^π with a proven bound on its error.
 
-    Methods: "dense" LU, "sparse" LU, "iterative" (BiCGSTAB, then sweeps), or "auto": dense when
-    small, sparse while the predicted fill is small, else iterative. `tolerance` is the largest
-    error allowed; by default 1e-10 of the largest reward and value, or what doubles can prove.
+    Methods: "dense" LU, "sparse" LU, "iterative" (sweeps while they are fast, then BiCGSTAB), or
+    "auto": dense when small, sparse while the predicted fill is small, else iterative. `tolerance`
+    is the largest error allowed; by default 1e-10 of the largest reward and value, or what doubles
+    can prove.
     """
-    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
-    check_method(method)
-    judge = Judge.of(mdp, tolerance)
+    check_inputs(mdp, policy, method)
     chain = policy_chain(mdp, policy.probability)
+    # A row of the chain adds up the successors of all actions in one sum.
+    longest = int(run_lengths(chain.offsets).max()) + int(run_lengths(mdp.pairs.offsets).max())
+    judge = Judge.of(mdp, tolerance)
+    judge = replace(judge, terms=max(judge.terms, longest + 8))
 
     def verdict(value: FloatArray, residuals: tuple[float, float]) -> Verdict:
         return judge.verdict(residuals, float(np.abs(value).max()))
@@ -83,14 +87,15 @@ def evaluate_with_bound(
     final = verdict(value, residuals)
     if not final.good:
         judge.refuse(final)
-    return Evaluation(value, max(map(abs, residuals)), final.error, used)
+    return Evaluation(value, largest(residuals), final.error, used)
 
 
 def performance(
     mdp: FiniteMDP, policy: Policy, *, method: Method = "auto", tolerance: float | None = None
 ) -> float:
     """ρ(π, M) = Σ_s ι(s) V^π(s)."""
-    return float(mdp.initial @ evaluate(mdp, policy, method=method, tolerance=tolerance))
+    value = evaluate(mdp, policy, method=method, tolerance=tolerance)
+    return float(mdp.initial @ value)
 
 
 def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> FloatArray:
@@ -99,27 +104,29 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
     With discounts per pair, γ^t is the product of the discounts passed. The errors of all pairs
     together are at most 1e-9 · max w, with w the expected discounted number of steps.
     """
-    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
-    check_method(method)
+    check_inputs(mdp, policy, method)
+    horizon = horizon_of(mdp)
     chain = policy_chain(mdp, policy.probability).transposed(mdp.initial)
     allowed = 1e-9
+    rounding = (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52
 
     def imbalance(visits: FloatArray) -> float:
         # In the sum norm, (I − Wᵀ)⁻¹ is at most max w.
-        return float(np.abs(chain.step(visits) - visits).sum())
+        change = float(np.abs(chain.step(visits) - visits).sum())
+        return change + rounding * (1 + float(np.abs(visits).sum()))
 
     visits, _ = solve(
         chain,
         method,
         mdp.initial,
         target=allowed / mdp.num_states / 10,
-        horizon=replace(horizon_of(mdp), uniform=False),  # that is about W, not Wᵀ
+        horizon=replace(horizon, uniform=False),  # that is about W, not Wᵀ
         good_enough=lambda visits, _: imbalance(visits) <= allowed,
     )
     if not imbalance(visits) <= allowed:
         raise NotConverged(
             f"inflow and outflow of the visits differ by {imbalance(visits):.3g}, expected at most "
-            f"{allowed:.3g}; use method='sparse', or discounts further below 1"
+            f"{allowed:.3g}; try another method, or discounts further below 1"
         )
     return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * policy.probability
 
@@ -157,8 +164,11 @@ def choose_method(chain: Chain) -> Method:
     return "sparse" if predicted_fill(chain, limit) <= limit else "iterative"
 
 
-def check_method(method: str) -> None:
-    """Refuses unknown methods."""
+def check_inputs(mdp: FiniteMDP, policy: Policy, method: str) -> None:
+    """Refuses what is no model, no policy of it, or no method."""
+    expect("mdp", mdp, FiniteMDP)
+    expect("policy", policy, Policy)
+    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
     if method not in get_args(Method):
         raise InvalidParameter(
             f"method is {method!r}, expected one of {', '.join(get_args(Method))}"

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, floats
+from surestep._arrays import FloatArray, expect_count
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels.backup import best_values, expected_values, gauss_seidel_sweep
 from surestep.kernels.extremes import difference_range
@@ -26,7 +26,6 @@ from surestep.planning.evaluation import (
     DENSE_STATES,
     SWEEPS_PER_STEP,
     Method,
-    check_method,
     choose_method,
     evaluate,
     solve,
@@ -74,9 +73,9 @@ def policy_iteration(
     `greedy_step(q)` gives the probabilities [K] of the policy that maximises Σ_a π(a|s) q(s,a) in
     its class, up to ties of `TIE_TOLERANCE` · max |q|. `method` is how policies are evaluated.
     """
-    check_method(method)
+    expect_count("limit", limit)
     judge = Judge.of(mdp, tolerance)
-    value = evaluate(mdp, start, method=method)
+    value = evaluate(mdp, start, method=method, tolerance=tolerance)
     update = evaluation_update(mdp, method, judge)
     return iterate(mdp, greedy_step, value, update, judge, limit)
 
@@ -93,8 +92,8 @@ def modified_policy_iteration(
 
     Without a greedy step, the best policy of all.
     """
-    if sweeps < 1:
-        raise InvalidParameter(f"sweeps is {sweeps}, expected 1 or more")
+    expect_count("sweeps", sweeps)
+    expect_count("limit", limit)
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
@@ -119,6 +118,8 @@ def value_iteration(
     """
     if sweep not in get_args(Sweep):
         raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
+    if limit is not None:
+        expect_count("limit", limit)
     judge = Judge.of(mdp, tolerance)
     allowed = sweep_limit(judge, limit)
     if sweep == "gauss-seidel":
@@ -206,14 +207,14 @@ def iterate(
     model = Backup.of(mdp)
     for iteration in range(1, limit + 1):
         q = model.q(value)
-        policy = floats("the greedy step's policy", greedy_step(q), q.shape, InvalidPolicy)
+        policy = policy_of(mdp, greedy_step(q))
         backed_up = np.empty(mdp.num_states)
-        expected_values(mdp.pairs.offsets, policy, q, backed_up)
+        expected_values(mdp.pairs.offsets, policy.probability, q, backed_up)
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
         verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if verdict.good:
-            return Plan(Policy(mdp.pairs, policy), value, iteration, residual, verdict.error)
+            return Plan(policy, value, iteration, residual, verdict.error)
         if residual <= verdict.floor:
             judge.refuse(verdict)
         if judge.horizon.uniform:  # all states are off by nearly the same number
@@ -221,11 +222,19 @@ def iterate(
                 value = value + verdict.middle
                 continue
             backed_up += verdict.middle - sum(residuals) / 2
-        after = update(policy, backed_up, residuals)
+        after = update(policy.probability, backed_up, residuals)
         if np.array_equal(after, value):
             judge.refuse(verdict)
         value = after
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
+
+
+def policy_of(mdp: FiniteMDP, probability: FloatArray) -> Policy:
+    """The policy that a greedy step gave, validated."""
+    try:
+        return Policy(mdp.pairs, probability)
+    except InvalidPolicy as problem:
+        raise InvalidPolicy(f"the greedy step gave no policy: {problem}") from None
 
 
 def evaluation_update(mdp: FiniteMDP, method: Method, judge: Judge) -> ValueUpdate:

@@ -18,7 +18,14 @@ from typing import NoReturn
 
 import numpy as np
 
-from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray, run_lengths
+from surestep._arrays import (
+    ROUNDING_SLACK,
+    FloatArray,
+    IntArray,
+    expect,
+    is_number,
+    run_lengths,
+)
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import best_values
 from surestep.kernels.horizon import undiscounted_heights
@@ -45,14 +52,23 @@ def horizon_of(mdp: FiniteMDP) -> Horizon:
     discount = mdp.discount
     if discount.max() == 1.0:
         return Horizon(1.0, certified_steps(mdp), uniform=False)
-    largest = float(discount.max()) * (1 + ROW_EXCESS)
     smallest = float(discount.min()) * (1 - ROW_EXCESS)
     endless = bool((run_lengths(mdp.offsets) > 0).all())
     return Horizon(
         low=1 / (1 - smallest) if endless else 1.0,
-        high=1 / (1 - largest) if largest < 1 else np.inf,
+        high=longest_horizon(float(discount.max())),
         uniform=endless and bool(discount.min() == discount.max()),
     )
+
+
+def longest_horizon(discount: float) -> float:
+    """1/(1 − γ), with room for rows that sum to a little more than 1."""
+    if discount * (1 + ROW_EXCESS) >= 1:
+        raise NotConverged(
+            f"discount {discount!r} is too near 1: with rows that sum to 1 only within rounding, "
+            "nothing can be proven; expected discounts further below 1, or 1 itself on no cycle"
+        )
+    return 1 / (1 - discount * (1 + ROW_EXCESS))
 
 
 def certified_steps(mdp: FiniteMDP) -> float:
@@ -65,9 +81,7 @@ def certified_steps(mdp: FiniteMDP) -> float:
     pairs, then w/θ qualifies, whatever rounding did on the way.
     """
     discount, sources = mdp.discount, (mdp.pairs.offsets, mdp.offsets, mdp.successor)
-    below = float(discount[discount < 1.0].max(initial=0.0)) * (1 + ROW_EXCESS)
-    if below >= 1:
-        return np.inf
+    below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
     height = np.empty(mdp.num_states, np.int64)
     undiscounted_heights(*sources, mdp.probability, discount, height)
     w: FloatArray = (1 + below * height.max()) / (1 - below) + height
@@ -79,9 +93,13 @@ def certified_steps(mdp: FiniteMDP) -> float:
         if not shrinking:
             break
     best_values(*sources, mdp.probability, discount, one, w, after)
-    rounding = (int(run_lengths(mdp.offsets).max(initial=0)) + 4) * 2.0**-52 * float(w.max())
-    theta = float((1 + w - after).min()) - rounding
-    return float(w.max()) / theta if theta > 0 else np.inf
+    rounding = (int(run_lengths(mdp.offsets).max(initial=0)) + 4) * 2.0**-52 + ROW_EXCESS
+    theta = float((1 + w - after).min()) - rounding * float(w.max())
+    if not theta > 0:
+        raise NotConverged(
+            f"paths of {height.max()} steps without discounting are too long for a proof in doubles"
+        )
+    return float(w.max()) / theta
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +123,7 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """Whether the error is small enough (never, where it is NaN)."""
+        """Whether the error is small enough."""
         return self.error <= self.goal
 
 
@@ -113,9 +131,9 @@ class Verdict:
 class Judge:
     """Turns residuals of one model into proven errors.
 
-    Rounding: a computed residual is a sum of at most m + |A| + 4 rounded terms, m the most
-    successors of a pair, none larger than max |R| + max |v|. 2⁻⁵² a term is twice the unit
-    roundoff, which covers the terms of second order.
+    Rounding: a computed residual is a sum of at most `terms` − 4 rounded terms, which together are
+    no larger than max |R| + max |v|. 2⁻⁵² a term is twice the unit roundoff, which covers the
+    terms of second order.
     """
 
     horizon: Horizon
@@ -125,8 +143,9 @@ class Judge:
 
     @classmethod
     def of(cls, mdp: FiniteMDP, tolerance: float | None) -> Judge:
-        """The judge for a model."""
-        if tolerance is not None and not tolerance > 0:
+        """The judge for residuals of Bellman backups, which sum over successors, then actions."""
+        expect("mdp", mdp, FiniteMDP)
+        if tolerance is not None and not (is_number(tolerance) and tolerance > 0):
             raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
@@ -140,9 +159,11 @@ class Judge:
         self, residuals: tuple[float, float], value_scale: float, tie_tolerance: float = 0.0
     ) -> Verdict:
         """From the smallest and the largest residual, max |v|, and what a greedy step gives up."""
+        if not (np.isfinite(residuals).all() and np.isfinite(value_scale)):
+            raise NotConverged("the values are too large for doubles; scale the rewards down")
         scale = self.reward_scale + value_scale  # no |q| is larger
         slack, ties = self.terms * 2.0**-52 * scale, tie_tolerance * scale
-        lowest, highest = residuals[0] - slack, residuals[1] + slack + ties
+        lowest, highest = residuals[0] - slack - ties, residuals[1] + slack + ties
         steps = self.horizon
         goal = self.tolerance
         if goal is None:
@@ -165,6 +186,6 @@ class Judge:
 
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
-    """The number of rounded terms in a residual."""
+    """The number of rounded terms in the residual of a backup, with some to spare."""
     successors = int(run_lengths(offsets).max(initial=0))
     return successors + int(run_lengths(pair_offsets).max()) + 8
