@@ -1,0 +1,41 @@
+"""N visits to a radius to a loss: the paper's bounds, as published, and their inversions."""
+
+from surestep.bounds.loss import (
+    BOUNDS,
+    BestBound,
+    best_bound,
+    equivalent_n_wedge,
+    n_wedge,
+    zeta,
+)
+from surestep.bounds.radius import (
+    BetaBound,
+    Bound,
+    Coverage,
+    KSuccessor,
+    ProblemSize,
+    SPIBBBound,
+    StandardSPI,
+    StandardSPIWithoutGamma,
+    TwoSuccessorBound,
+    credible_width,
+)
+
+__all__ = [
+    "BOUNDS",
+    "BestBound",
+    "BetaBound",
+    "Bound",
+    "Coverage",
+    "KSuccessor",
+    "ProblemSize",
+    "SPIBBBound",
+    "StandardSPI",
+    "StandardSPIWithoutGamma",
+    "TwoSuccessorBound",
+    "best_bound",
+    "credible_width",
+    "equivalent_n_wedge",
+    "n_wedge",
+    "zeta",
+]

@@ -1,0 +1,190 @@
+"""From a radius to the admissible loss ζ, and from ζ back to the number of visits N∧.
+
+ζ(N) = f(γ) · V_max · radius(N) − gain, with the loss factor f of the bound and, for bounds that
+bootstrap, the gain ρ(π_I, M̃) − ρ(π_b, M̃) of the improved policy in the estimated MDP.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from surestep._arrays import is_number
+from surestep.bounds.radius import (
+    BetaBound,
+    Bound,
+    KSuccessor,
+    ProblemSize,
+    SPIBBBound,
+    StandardSPI,
+    StandardSPIWithoutGamma,
+    TwoSuccessorBound,
+)
+from surestep.errors import InvalidParameter
+
+BOUNDS: dict[str, Bound] = {
+    "spi": StandardSPI(),
+    "spi-no-gamma": StandardSPIWithoutGamma(),
+    "spibb": SPIBBBound(),
+    "2s": TwoSuccessorBound(),
+    "beta": BetaBound(),
+    "ks": KSuccessor(),
+}
+
+
+def bound_of(method: str | Bound) -> Bound:
+    """The bound of that name, or the bound itself."""
+    if not isinstance(method, str):
+        return method
+    if method not in BOUNDS:
+        close = difflib.get_close_matches(method, BOUNDS, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InvalidParameter(f"method is {method!r}; {hint}expected one of {', '.join(BOUNDS)}")
+    return BOUNDS[method]
+
+
+def zeta(
+    method: str | Bound,
+    n_wedge: int,
+    *,
+    states: int,
+    actions: int,
+    value_bound: float,
+    discount: float,
+    delta: float,
+    gain: float = 0.0,
+    branching: int | None = None,
+) -> float:
+    """The ζ that N∧ visits buy: with probability 1 − δ, ρ(π_I) ≥ ρ(π_b) − ζ, says the bound."""
+    bound, size = bound_of(method), ProblemSize(states, actions, delta, branching)
+    scale = loss_scale(bound, value_bound, discount, gain)
+    return scale * float(bound.radius(n_wedge, size)) - gain
+
+
+def n_wedge(
+    method: str | Bound,
+    zeta: float,
+    *,
+    states: int,
+    actions: int,
+    value_bound: float,
+    discount: float,
+    delta: float,
+    gain: float = 0.0,
+    branching: int | None = None,
+) -> int:
+    """The smallest N∧ with ζ(N∧) ≤ `zeta`, found by evaluating ζ itself."""
+    bound, size = bound_of(method), ProblemSize(states, actions, delta, branching)
+    scale = loss_scale(bound, value_bound, discount, gain)
+    if not (is_number(zeta) and math.isfinite(zeta) and zeta + gain > 0):
+        raise InvalidParameter(
+            f"zeta is {zeta!r} with a gain of {gain!r}, expected zeta + gain above 0: no amount of "
+            "data makes the radius 0"
+        )
+    return smallest(lambda n: scale * float(bound.radius(n, size)) - gain <= zeta)
+
+
+def equivalent_n_wedge(
+    n_wedge: int,
+    *,
+    given: str | Bound,
+    wanted: str | Bound,
+    states: int,
+    actions: int,
+    delta: float,
+) -> int:
+    """The N∧ of the bound `wanted` that promises what `n_wedge` visits promise under `given`.
+
+    The paper's methodology: ζ^SPIBB of a chosen N∧ is kept, and N∧^2s or N∧^β follows. The bounds
+    must have the same loss factor; then V_max, γ and the gain cancel, and the smallest N with
+    radius_wanted(N) ≤ radius_given(n_wedge) is the answer.
+    """
+    first, second = bound_of(given), bound_of(wanted)
+    size = ProblemSize(states, actions, delta)
+    if first.loss_factor(0.5) != second.loss_factor(0.5):
+        raise InvalidParameter(
+            f"{given!r} and {wanted!r} have different loss factors, expected bounds with the same"
+        )
+    target = float(first.radius(n_wedge, size))
+    return smallest(lambda n: float(second.radius(n, size)) <= target)
+
+
+class BestBound(NamedTuple):
+    """The bound that needs the fewest visits, and how many."""
+
+    name: str
+    n_wedge: int
+    standing: str
+
+
+def best_bound(
+    zeta: float,
+    *,
+    states: int,
+    actions: int,
+    value_bound: float,
+    discount: float,
+    delta: float,
+    gain: float = 0.0,
+    standings: Sequence[str] = ("as-published",),
+) -> BestBound:
+    """The bootstrapping bound that needs the fewest visits for ζ, of those with such a standing.
+
+    Where 2^|S| < 4|S||A|, standard SPIBB beats 2s.
+    """
+    found = [
+        BestBound(
+            name,
+            n_wedge(
+                bound,
+                zeta,
+                states=states,
+                actions=actions,
+                value_bound=value_bound,
+                discount=discount,
+                delta=delta,
+                gain=gain,
+            ),
+            bound.standing,
+        )
+        for name, bound in BOUNDS.items()
+        if bound.bootstraps and bound.standing in standings
+    ]
+    if not found:
+        known = sorted({bound.standing for bound in BOUNDS.values()})
+        raise InvalidParameter(
+            f"no bound has the standing {' or '.join(map(repr, standings))}, expected {known}"
+        )
+    return min(found, key=lambda best: best.n_wedge)
+
+
+def loss_scale(bound: Bound, value_bound: float, discount: float, gain: float) -> float:
+    """f(γ) · V_max, once the terms are known to be in range."""
+    if not (is_number(value_bound) and 0 < value_bound < math.inf):
+        raise InvalidParameter(f"value_bound is {value_bound!r}, expected a number above 0")
+    if not (is_number(discount) and 0 < discount < 1):
+        raise InvalidParameter(
+            f"discount is {discount!r}, expected more than 0 and less than 1: the bounds are void "
+            "without discounting"
+        )
+    if not (is_number(gain) and math.isfinite(gain)):
+        raise InvalidParameter(f"gain is {gain!r}, expected a finite number")
+    if gain != 0 and not bound.bootstraps:
+        raise InvalidParameter(
+            f"gain is {gain!r}, but the formula of standard SPI has no gain; expected 0"
+        )
+    return bound.loss_factor(discount) * value_bound
+
+
+def smallest(enough: Callable[[int], bool]) -> int:
+    """The smallest whole number of at least 1 that is enough; being enough is monotone."""
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2  # not enough, or 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,297 @@
+"""What N visits buy: the radius of each bound of the paper's Table 1.
+
+A radius is about the bound's own model, and each bound says what it covers. A `row` radius bounds
+the L1 error of a whole row of the estimated MDP, ‖P̂(·|s,a) − P(·|s,a)‖₁. A `split` radius is about
+one binary (or k-ary) split of the transformed MDP; it is *not* a bound on a row's L1 error.
+
+All of them are `as-published`: taken over from the papers, with their gaps. Logarithms are added up
+before anything is exponentiated, so 2^|S| is never formed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Protocol
+
+import numpy as np
+from scipy.special import betainccinv, ndtri_exp
+
+from surestep._arrays import FloatArray, is_number, numbers
+from surestep.errors import InvalidParameter
+
+LN2 = math.log(2.0)
+LARGEST_DOUBLE = int(np.finfo(np.float64).max)
+MOST_EXACT_VISITS = 1e15  # up to here the inverse beta function is accurate
+SMALLEST_LOG = -700.0  # below it, e^x is no normal double
+
+
+class Coverage(Enum):
+    """What a radius is about."""
+
+    ROW = "row"  # the L1 error of a row
+    SPLIT = "split"  # one split of the two-successor (k-successor) MDP
+
+
+class Bound(Protocol):
+    """A bound of the paper: a radius, and the loss factor in front of it."""
+
+    covers: ClassVar[Coverage]
+    standing: ClassVar[str]
+    bootstraps: ClassVar[bool]  # whether π_b is kept where data is scarce, and a gain counts
+
+    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+        """The radius that `visits` visits of every trusted pair buy, jointly for all pairs."""
+        ...
+
+    def loss_factor(self, discount: float) -> float:
+        """The f(γ) in ζ = f(γ) · V_max · radius − gain."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemSize:
+    """|S|, |A|, δ, and the largest number of successors where it is known."""
+
+    states: int
+    actions: int
+    delta: float
+    branching: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        for name in ("states", "actions"):
+            value = getattr(self, name)
+            if not is_whole(value) or value < 1:
+                raise InvalidParameter(
+                    f"{name} is {value!r}, expected a whole number of at least 1"
+                )
+        if not (is_number(self.delta) and 0 < self.delta < 1):
+            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        if self.branching is not None and not (
+            is_whole(self.branching) and 1 <= self.branching <= self.states
+        ):
+            raise InvalidParameter(
+                f"branching is {self.branching!r}, expected a whole number from 1 to the number of "
+                f"states, {self.states}"
+            )
+
+    @property
+    def log_pairs(self) -> float:
+        """ln(|S||A|)."""
+        return math.log(self.states) + math.log(self.actions)
+
+    @property
+    def log_split_share(self) -> float:
+        """ln δ_T with δ_T = δ / (|S|²|A|²): the share of δ that one split gets (Theorem 4)."""
+        return math.log(self.delta) - 2 * self.log_pairs
+
+
+def weissman(visits: object, log_term: float) -> FloatArray:
+    """√((2/N) · log_term), the L1 deviation bound of Weissman et al. (2003), Theorem 2.1."""
+    radius: FloatArray = np.sqrt(2.0 * log_term / read_visits(visits))
+    return radius
+
+
+def row_log_term(size: ProblemSize) -> float:
+    """ln(2 |S||A| 2^b / δ), with b = |S|, or the largest number of successors where it is known."""
+    successors = size.states if size.branching is None else size.branching
+    return LN2 + size.log_pairs + successors * LN2 - math.log(size.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class StandardSPI:
+    """Standard SPI (Petrik et al. 2016; the paper's Eq. 2): ζ = 2γ V_max/(1 − γ) · radius.
+
+    radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)). It asks for N visits of *every* pair.
+    """
+
+    covers: ClassVar = Coverage.ROW
+    standing: ClassVar = "as-published"
+    bootstraps: ClassVar = False
+
+    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+        """√((2/N) ln(2 |S||A| 2^|S| / δ))."""
+        return weissman(visits, row_log_term(size))
+
+    def loss_factor(self, discount: float) -> float:
+        """2γ/(1 − γ)."""
+        return 2 * discount / (1 - discount)
+
+
+@dataclass(frozen=True, slots=True)
+class StandardSPIWithoutGamma(StandardSPI):
+    """Standard SPI as Table 1 prints its N, without the γ² that follows from its ζ."""
+
+    def loss_factor(self, discount: float) -> float:
+        """2/(1 − γ)."""
+        return 2 / (1 - discount)
+
+
+@dataclass(frozen=True, slots=True)
+class SPIBBBound:
+    """SPIBB (Laroche et al. 2019): radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)).
+
+    With `branching` = 2 this is the paper's Lemma 1, for MDPs that have two successors anyway.
+    """
+
+    covers: ClassVar = Coverage.ROW
+    standing: ClassVar = "as-published"
+    bootstraps: ClassVar = True
+
+    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+        """√((2/N) ln(2 |S||A| 2^|S| / δ))."""
+        return weissman(visits, row_log_term(size))
+
+    def loss_factor(self, discount: float) -> float:
+        """4/(1 − γ)."""
+        return 4 / (1 - discount)
+
+
+@dataclass(frozen=True, slots=True)
+class KSuccessor:
+    """k-successor MDPs (appendix): radius(N) = √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
+
+    k: int = 3
+
+    covers: ClassVar = Coverage.SPLIT
+    standing: ClassVar = "as-published"
+    bootstraps: ClassVar = True
+
+    def __post_init__(self) -> None:
+        """Checks k."""
+        if not is_whole(self.k) or self.k < 2:
+            raise InvalidParameter(f"k is {self.k!r}, expected a whole number of at least 2")
+
+    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+        """√((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
+        refuse_branching(size)
+        log_term = LN2 + self.k * LN2 - math.log(self.k - 1) - size.log_split_share
+        return weissman(visits, log_term)
+
+    def loss_factor(self, discount: float) -> float:
+        """4/(1 − γ)."""
+        return 4 / (1 - discount)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSuccessorBound:
+    """Two-successor MDPs (Theorem 3): radius(N) = √((2/N) ln(8 |S|²|A|² / δ))."""
+
+    covers: ClassVar = Coverage.SPLIT
+    standing: ClassVar = "as-published"
+    bootstraps: ClassVar = True
+
+    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+        """√((2/N) ln(8 |S|²|A|² / δ))."""
+        return KSuccessor(2).radius(visits, size)
+
+    def loss_factor(self, discount: float) -> float:
+        """4/(1 − γ)."""
+        return 4 / (1 - discount)
+
+
+@dataclass(frozen=True, slots=True)
+class BetaBound:
+    """Beta credible width of one split (Theorem 4 and Table 1; the text of Theorem 4 drops a 2).
+
+    radius(N) = 1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1) = √I_c⁻¹(δ_T; ½, N/2+1), δ_T = δ / (|S|²|A|²).
+    """
+
+    covers: ClassVar = Coverage.SPLIT
+    standing: ClassVar = "as-published"
+    bootstraps: ClassVar = True
+
+    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+        """1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1)."""
+        refuse_branching(size)
+        return symmetric_beta_width(read_visits(visits), size.log_split_share)
+
+    def loss_factor(self, discount: float) -> float:
+        """4/(1 − γ)."""
+        return 4 / (1 - discount)
+
+
+def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:
+    """The width r of the central interval of Beta(N/2+1, N/2+1) with mass 1 − e^log_share.
+
+    With p ~ Beta(a, a), t = 1 − 2p has a density ∝ (1 − t²)^(a−1) and t² ~ Beta(½, a), so
+    P(t² > r²) = δ_T gives r = √I_c⁻¹(δ_T; ½, a), without cancellation. Where δ_T is no double any
+    more, and beyond 10¹⁵ visits, the upper end of `beta_width_bracket` stands in for it.
+    """
+    upper = beta_width_bracket(visits, log_share)[1]
+    if log_share < SMALLEST_LOG:
+        return upper
+    few = np.minimum(visits, MOST_EXACT_VISITS)
+    width = np.sqrt(betainccinv(0.5, few / 2.0 + 1.0, math.exp(log_share)))
+    chosen: FloatArray = np.where(visits > MOST_EXACT_VISITS, upper, width)
+    return chosen
+
+
+def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds of `symmetric_beta_width`, from the logarithm of δ_T alone.
+
+    Let x = δ_T/2 = P(t > r), z(q) = Φ⁻¹(1 − q), and C = ∫(1 − t²)^(N/2) dt = √π Γ(s)/Γ(s + ½) with
+    s = N/2 + 1; √(s − ¼) ≤ Γ(s + ½)/Γ(s) ≤ √s (Watson 1959).
+
+    Upper: put t = sin θ. P(θ > φ) = C⁻¹ ∫_φ cos^(N+1) θ dθ, and cos θ ≤ exp(−θ²/2) on [0, π/2], so
+    x ≤ C⁻¹ √(2π/(N+1)) Φ(−φ√(N+1)) ≤ √((N+2)/(N+1)) Φ(−φ√(N+1)) by C ≥ √(2π/(N+2)). Hence
+    φ ≤ z(x √((N+1)/(N+2))) / √(N+1), and r = sin φ.
+
+    Lower: put t = tanh u. P(u > y) = C⁻¹ ∫_y sech^(N+2) u du, and sech u ≥ exp(−u²/2), so
+    x ≥ √(1 − 1/(2N+4)) Φ(−y√(N+2)) by C ≤ √(2π/(N + 3/2)). Hence
+    y ≥ z(x / √(1 − 1/(2N+4))) / √(N+2), and r = tanh y.
+
+    Also, Beta(a, a) is strictly sub-Gaussian with variance 1/(4(2a+1)) (Marchal and Arbel 2017), so
+    x ≤ exp(−r²(N+3)/2), that is r ≤ √(2 ln(2/δ_T)/(N+3)).
+    """
+    log_x = log_share - LN2
+    squeeze = 0.5 * np.log1p(-1.0 / (visits + 2.0))  # ln √((N+1)/(N+2))
+    stretch = 0.5 * np.log1p(-0.5 / (visits + 2.0))  # ln √(1 − 1/(2N+4))
+    angle = -ndtri_exp(log_x + squeeze) / np.sqrt(visits + 1.0)
+    upper = np.sin(np.minimum(angle, math.pi / 2))
+    sub_gaussian = np.sqrt(2.0 * (LN2 - log_share) / (visits + 3.0))
+    lower = np.tanh(-ndtri_exp(np.minimum(log_x - stretch, -LN2)) / np.sqrt(visits + 2.0))
+    return lower, np.minimum(upper, sub_gaussian)
+
+
+def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1.0, 1.0)) -> float:
+    """The largest width of the central 1 − δ credible interval of one split (Corollary 3).
+
+    1 − 2·I⁻¹(δ/2; (N+α₁+α₂)/2, (N+α₁+α₂)/2) under the prior Beta(α₁, α₂): for any outcome of N
+    visits, the interval is no wider. It comes without a ζ: the corollary has none.
+    """
+    weight = float(sum(prior))
+    if not (0 < delta < 1 and min(prior) > 0 and math.isfinite(weight)):
+        raise InvalidParameter(
+            f"delta is {delta!r} and prior is {prior!r}; expected delta inside (0, 1) and two "
+            "numbers above 0"
+        )
+    width = symmetric_beta_width(read_visits(visits) + weight - 2.0, math.log(delta))
+    return float(width)
+
+
+def read_visits(visits: object) -> FloatArray:
+    """Visit counts of at least 1, as doubles; a whole number beyond all doubles is infinite."""
+    if isinstance(visits, int) and visits > LARGEST_DOUBLE:
+        return np.asarray(np.inf)
+    given = float(visits) if isinstance(visits, int) else visits  # NumPy's integers have 64 bits
+    counts = numbers("the number of visits", given, InvalidParameter).astype(np.float64)
+    if not ((counts >= 1) & (counts < np.inf)).all():
+        raise InvalidParameter(f"the number of visits is {visits!r}, expected at least 1")
+    return counts
+
+
+def refuse_branching(size: ProblemSize) -> None:
+    """Splits have as many successors as they have: a known branching says nothing about them."""
+    if size.branching is not None:
+        raise InvalidParameter(
+            f"branching is {size.branching}, but this bound is about splits, whose number of "
+            "successors is fixed; expected none"
+        )
+
+
+def is_whole(value: object) -> bool:
+    """Whether a setting is a whole number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,0 +1,235 @@
+"""The paper's bounds: its printed numbers, high-precision truth, and laws that must hold."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surestep.bounds import (
+    BOUNDS,
+    BetaBound,
+    Coverage,
+    KSuccessor,
+    ProblemSize,
+    best_bound,
+    credible_width,
+    equivalent_n_wedge,
+    n_wedge,
+    zeta,
+)
+from surestep.bounds.radius import beta_width_bracket, symmetric_beta_width
+from surestep.errors import InvalidParameter
+
+CAPTIONS = [  # |S|, |A|, N∧^SPIBB, N∧^2s, N∧^β: the captions of the paper's Figures 4 to 6
+    (25, 4, 100, 55, 27),
+    (25, 4, 200, 110, 67),
+    (25, 4, 400, 219, 146),
+    (25, 5, 60, 34, 10),
+    (25, 5, 120, 67, 36),
+    (25, 5, 180, 101, 61),
+    (376, 4, 600, 43, 12),
+    (376, 4, 800, 57, 25),
+    (376, 4, 1000, 71, 37),
+]
+SIZES = st.builds(
+    ProblemSize,
+    st.integers(1, 10**12),
+    st.integers(1, 10**6),
+    st.floats(-300, -1e-3).map(lambda e: 10.0**e),
+)
+TERMS = {"states": 25, "actions": 4, "value_bound": 1.0, "discount": 0.95, "delta": 0.1}
+
+
+@pytest.mark.parametrize(("states", "actions", "spibb", "two", "beta"), CAPTIONS)
+def test_the_papers_captions_come_out(states, actions, spibb, two, beta):
+    size = {"states": states, "actions": actions, "delta": 0.1}
+    assert equivalent_n_wedge(spibb, given="spibb", wanted="2s", **size) == two
+    assert equivalent_n_wedge(spibb, given="spibb", wanted="beta", **size) == beta
+    for gain, value_bound, discount in ((0.0, 1.0, 0.95), (0.2, 0.6, 0.99)):
+        terms = {**size, "value_bound": value_bound, "discount": discount, "gain": gain}
+        loss = zeta("spibb", spibb, **terms)
+        assert (n_wedge("2s", loss, **terms), n_wedge("beta", loss, **terms)) == (two, beta)
+
+
+@pytest.mark.parametrize(
+    ("states", "spibb", "two", "beta"),
+    [
+        (100, 1.00226e8, 2.09471e7, 15_893_461),
+        (1_000, 9.01679e8, 2.68418e7, 21_603_345),
+        (10**7, 8.87231e12, 5.04202e7, 44_733_709),
+    ],
+)
+def test_the_theory_figures_values_come_out(states, spibb, two, beta):
+    terms = {**TERMS, "states": states}
+    assert n_wedge("spibb", 0.1, **terms) == pytest.approx(spibb, rel=1e-5)
+    assert n_wedge("2s", 0.1, **terms) == pytest.approx(two, rel=1e-5)
+    assert n_wedge("beta", 0.1, **terms) == beta
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@given(visits=st.integers(1, 10**9), size=SIZES)
+def test_n_wedge_inverts_zeta(name, visits, size):
+    terms = {
+        "states": size.states,
+        "actions": size.actions,
+        "delta": size.delta,
+        "value_bound": 2.0,
+        "discount": 0.9,
+    }
+    loss = zeta(name, visits, **terms)
+    found = n_wedge(name, loss, **terms)
+    # Where many visits give the same double, the first of them is the answer.
+    assert found <= visits
+    assert zeta(name, found, **terms) == loss
+    if zeta(name, max(visits - 1, 1), **terms) > loss:
+        assert found == visits
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@given(loss=st.floats(-9, 3).map(lambda e: 10.0**e), size=SIZES)
+def test_n_wedge_is_enough_and_one_less_is_not(name, loss, size):
+    terms = {
+        "states": size.states,
+        "actions": size.actions,
+        "delta": size.delta,
+        "value_bound": 1.0,
+        "discount": 0.95,
+    }
+    found = n_wedge(name, loss, **terms)
+    assert zeta(name, found, **terms) <= loss
+    if found > 1:
+        assert zeta(name, found - 1, **terms) > loss or float(found - 1) == float(found)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@given(size=SIZES, visits=st.lists(st.integers(1, 10**15), min_size=2, max_size=8, unique=True))
+def test_radii_fall_with_visits(name, size, visits):
+    radii = BOUNDS[name].radius(np.sort(visits), size)
+    assert (np.diff(radii) <= 0).all()
+    assert (radii >= 0).all()
+
+
+@settings(max_examples=25)
+@given(
+    visits=st.integers(1, 3000),
+    states=st.integers(1, 1000),
+    delta=st.sampled_from([0.5, 0.1, 1e-3, 1e-9]),
+)
+def test_the_beta_radius_is_the_papers_in_high_precision(visits, states, delta):
+    """1 − 2·I⁻¹(δ_T/2; a, a): the tail beyond the radius, integrated with 40 digits, is δ_T/2."""
+    size = ProblemSize(states, 4, delta)
+    radius = mpmath.mpf(float(BetaBound().radius(visits, size)))
+    with mpmath.workdps(40):
+        a = mpmath.mpf(visits) / 2 + 1
+        tail = mpmath.betainc(a, a, 0, (1 - radius) / 2, regularized=True)
+        expected = mpmath.mpf(delta) / (mpmath.mpf(states) ** 2 * 16) / 2
+        assert abs(tail / expected - 1) < mpmath.mpf("1e-9")
+
+
+@given(
+    log_visits=st.floats(0, 15),
+    log_share=st.floats(-699, -0.01),
+)
+def test_the_bracket_holds_the_beta_width(log_visits, log_share):
+    visits = np.floor(10.0**log_visits)
+    lower, upper = beta_width_bracket(visits, log_share)
+    width = symmetric_beta_width(visits, log_share)
+    assert lower <= width * (1 + 1e-12)
+    assert width <= upper * (1 + 1e-12)
+
+
+@given(visits=st.integers(1, 10**15), actions=st.integers(1, 10))
+def test_the_beta_radius_does_not_fall_where_the_share_stops_being_a_double(visits, actions):
+    states = [10**e for e in range(1, 13)]
+    radii = [float(BetaBound().radius(visits, ProblemSize(s, actions, 1e-300))) for s in states]
+    assert all(b >= a * (1 - 1e-12) for a, b in itertools.pairwise(radii))
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("loss", [1e-30, 1e-140, 1e-160, 5e-324])
+def test_the_smallest_losses_still_get_an_answer(name, loss):
+    found = n_wedge(name, loss, **TERMS)
+    assert isinstance(found, int)
+    assert zeta(name, found, **TERMS) <= loss
+
+
+def test_two_successors_are_the_best_number_of_successors_and_three_ties():
+    size = ProblemSize(50, 4, 0.1)
+    radii = [float(KSuccessor(k).radius(100, size)) for k in range(2, 7)]
+    assert radii[0] == float(BOUNDS["2s"].radius(100, size))
+    assert radii[0] == pytest.approx(radii[1], rel=1e-12)
+    assert radii == sorted(radii)
+
+
+def test_branching_two_is_lemma_1_and_is_refused_for_splits():
+    size = ProblemSize(25, 4, 0.1, branching=2)
+    lemma = math.sqrt(2 / 60 * math.log(8 * 25 * 4 / 0.1))
+    assert float(BOUNDS["spibb"].radius(60, size)) == pytest.approx(lemma, rel=1e-14)
+    for name in ("2s", "beta", "ks"):
+        with pytest.raises(InvalidParameter, match="branching is 2, but this bound is about spl"):
+            BOUNDS[name].radius(60, size)
+
+
+def test_standard_spi_has_gamma_in_its_loss_and_no_gain():
+    loss = zeta("spi", 100, **TERMS)
+    assert zeta("spi-no-gamma", 100, **TERMS) == pytest.approx(loss / 0.95, rel=1e-14)
+    assert zeta("spibb", 100, **TERMS) == pytest.approx(2 * loss / 0.95, rel=1e-14)
+    with pytest.raises(InvalidParameter, match="standard SPI has no gain"):
+        zeta("spi", 100, gain=0.1, **TERMS)
+
+
+def test_what_each_bound_covers_is_declared():
+    rows = {name for name, bound in BOUNDS.items() if bound.covers is Coverage.ROW}
+    assert rows == {"spi", "spi-no-gamma", "spibb"}
+    assert {bound.standing for bound in BOUNDS.values()} == {"as-published"}
+
+
+def test_the_best_bound_is_named():
+    assert best_bound(0.1, **TERMS).name == "beta"
+    few = {**TERMS, "states": 2, "actions": 2}  # 2² < 4·2·2
+    counts = {name: n_wedge(name, 0.1, **few) for name in ("spibb", "2s", "beta")}
+    assert counts["spibb"] < counts["2s"]
+    best = best_bound(0.1, **few)
+    assert best.n_wedge == min(counts.values())
+    with pytest.raises(InvalidParameter, match="no bound has the standing 'proved'"):
+        best_bound(0.1, standings=("proved",), **TERMS)
+
+
+@given(visits=st.integers(1, 1000), delta=st.floats(1e-6, 0.9))
+def test_the_uniform_prior_gives_the_beta_width(visits, delta):
+    expected = float(BetaBound().radius(visits, ProblemSize(1, 1, delta)))
+    assert credible_width(visits, delta) == pytest.approx(expected, rel=1e-14)
+    assert credible_width(visits, delta, prior=(2.0, 3.0)) < credible_width(visits, delta)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"delta": 0.0}, "delta is 0.0, expected more than 0 and less than 1"),
+        ({"delta": 1.0}, "delta is 1.0"),
+        ({"states": 0}, "states is 0, expected a whole number of at least 1"),
+        ({"actions": 2.5}, "actions is 2.5"),
+        ({"discount": 1.0}, "discount is 1.0, expected more than 0 and less than 1"),
+        ({"value_bound": -1.0}, "value_bound is -1.0"),
+        ({"branching": 26}, "branching is 26, expected a whole number from 1 to"),
+    ],
+)
+def test_terms_out_of_range_are_refused_by_name(wrong, message):
+    with pytest.raises(InvalidParameter, match=message):
+        zeta("spibb", 10, **{**TERMS, **wrong})
+
+
+def test_unknown_methods_are_refused_with_the_closest_names():
+    with pytest.raises(InvalidParameter, match=r"method is 'spib'; did you mean spibb or spi"):
+        zeta("spib", 10, **TERMS)
+    with pytest.raises(InvalidParameter, match="the number of visits is 0, expected at least 1"):
+        zeta("spibb", 0, **TERMS)
+    for loss, gain in ((0.0, 0.0), (-0.1, 0.1), (-1.0, 0.5)):
+        with pytest.raises(InvalidParameter, match=r"expected zeta \+ gain above 0"):
+            n_wedge("spibb", loss, gain=gain, **TERMS)
+    with pytest.raises(InvalidParameter, match="different loss factors"):
+        equivalent_n_wedge(10, given="spi", wanted="2s", states=5, actions=2, delta=0.1)
