@@ -1,8 +1,8 @@
 """Plan the maintenance of one machine: run it, service it or replace it, week by week.
 
 The model is made up for this example. A machine wears through five conditions and may break down;
-a running machine earns money, less as it wears; a service may bring back one condition, or fail to;
-a replacement costs a lot and makes the machine new. The example compares the habit of running it
+a running machine earns money, less as it wears; a service may bring back two conditions, or fail
+to; a replacement costs a lot and makes the machine new. The example compares the habit of running it
 until it breaks with the best plan for the known model.
 """
 
@@ -21,7 +21,7 @@ WEEKLY_DISCOUNT = 0.98
 WEEKLY_PROFIT = (100.0, 95.0, 85.0, 65.0, 40.0)  # of a week's run, by condition
 WEAR = (0.20, 0.25, 0.30, 0.35, 0.00)  # chance to lose one condition in a week's run
 BREAKDOWN = (0.00, 0.01, 0.03, 0.08, 0.25)  # chance to break down in a week's run
-SERVICE_COST, SERVICE_WORKS = 150.0, 0.7
+SERVICE_COST, SERVICE_WORKS = 230.0, 0.8
 REPLACEMENT_COST, BREAKDOWN_COST = 500.0, 300.0
 
 
@@ -39,7 +39,7 @@ def maintenance_model() -> FiniteMDP:
         transition[condition, RUN, condition] += 1 - WEAR[condition] - BREAKDOWN[condition]
         reward[condition, RUN] = WEEKLY_PROFIT[condition]
         reward[condition, RUN, broken] -= BREAKDOWN_COST
-        better = max(condition - 1, 0)
+        better = max(condition - 2, 0)
         transition[condition, SERVICE, better] += SERVICE_WORKS
         transition[condition, SERVICE, condition] += 1 - SERVICE_WORKS
         reward[condition, SERVICE] = WEEKLY_PROFIT[condition] - SERVICE_COST
@@ -91,9 +91,9 @@ def main() -> None:
     console.print(table)
     before, after = float(mdp.initial @ today.value), float(mdp.initial @ plan.value)
     console.print(
-        f"A new machine is worth {before:.2f} with the habit and {after:.2f} with the best plan "
-        f"({after / before - 1:+.1%}),\nfound in {plan.iterations} rounds of policy iteration; "
-        f"each value is proven to within {max(today.error_bound, plan.error_bound):.1e}."
+        f"A new machine is worth {before:.2f} with the habit, {after:.2f} with the best plan "
+        f"({after / before - 1:+.0%}).\nFound in {plan.iterations} rounds of policy iteration; "
+        f"values are proven to within {max(today.error_bound, plan.error_bound):.1e}."
     )
 
 
