@@ -2,8 +2,8 @@
 
 The model is made up for this example. A machine wears through five conditions and may break down;
 a running machine earns money, less as it wears; a service may bring back two conditions, or fail
-to; a replacement costs a lot and makes the machine new. The example compares the habit of running it
-until it breaks with the best plan for the known model.
+to; a replacement costs a lot and makes the machine new. The example compares the habit of running
+it until it breaks with the best plan for the known model.
 """
 
 import numpy as np
