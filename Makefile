@@ -35,8 +35,9 @@ test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 	.venv/bin/pytest -n 2 -m "not slow"
 	@"$(PYTHON)" tools/check_wheel.py
 
-test-all: test ## make test, then the slow tests
-	.venv/bin/pytest -n 2 -m slow || [ $$? -eq 5 ] # 5: there is no slow test
+test-all: test ## make test, then the slow tests and a search for new counterexamples
+	.venv/bin/pytest -n 2 -m slow
+	.venv/bin/pytest -n 2 -m "not slow" --hypothesis-profile explore tests
 
 format: | .cache/tmp ## put the code into the house format
 	@"$(PYTHON)" tools/environment.py test

@@ -3,7 +3,9 @@
 from hypothesis import HealthCheck, settings
 
 # The first call of a kernel compiles it, so a time limit an example would say nothing.
-settings.register_profile(
-    "surestep", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60
-)
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+# `make test` tries the same examples every time; `make test-all` also goes looking for new ones.
+settings.register_profile("surestep", max_examples=60, derandomize=True, **COMMON)
+settings.register_profile("explore", max_examples=400, **COMMON)
 settings.load_profile("surestep")

@@ -23,6 +23,7 @@ from surestep.model.policy import Policy
 from surestep.planning.evaluation import DENSE_STATES, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
 from surestep.planning.proof import (
+    SMALLEST_NORMAL,
     TIE_TOLERANCE,
     certified_steps,
     longest_horizon,
@@ -153,7 +154,7 @@ def proven_errors(
     batch: MDPBatch, value: FloatArray, residual: FloatArray, steps: float, tie_tolerance: float
 ) -> FloatArray:
     """The proven error of each model's values [B]; see `planning.proof`."""
-    scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1)
+    scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1) + SMALLEST_NORMAL
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
     errors: FloatArray = (residual + rounding * scale) * steps
     if not np.isfinite(errors).all():

@@ -167,7 +167,7 @@ def change_of(chain: Chain, value: FloatArray) -> FloatArray:
 
 def largest(change: tuple[float, float]) -> float:
     """The size of a change from its (min, max): max |·|."""
-    return max(-change[0], change[1])
+    return max(change[1], -change[0])
 
 
 def half_range(change: tuple[float, float]) -> float:

@@ -34,6 +34,7 @@ from surestep.model.mdp import FiniteMDP
 TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
 DEFAULT_TOLERANCE = 1e-10  # relative to max |R| + max |v|
 LOOSEST_DEFAULT = 1e-3  # nobody who asks for no tolerance expects less
+SMALLEST_NORMAL = 2.0**-1022  # below it, rounding errors are as large as just above it
 ROW_EXCESS = 3 * ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
 REFINEMENTS = 50  # sweeps spent on a smaller w, for models with discount 1 somewhere
 
@@ -161,7 +162,7 @@ class Judge:
         """From the smallest and the largest residual, max |v|, and what a greedy step gives up."""
         if not (np.isfinite(residuals).all() and np.isfinite(value_scale)):
             raise NotConverged("the values are too large for doubles; scale the rewards down")
-        scale = self.reward_scale + value_scale  # no |q| is larger
+        scale = self.reward_scale + value_scale + SMALLEST_NORMAL  # no |q| is larger
         slack, ties = self.terms * 2.0**-52 * scale, tie_tolerance * scale
         lowest, highest = residuals[0] - slack - ties, residuals[1] + slack + ties
         steps = self.horizon
