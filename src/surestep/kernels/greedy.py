@@ -17,13 +17,20 @@ from surestep.kernels._compile import (
 
 
 @helper
-def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
-    """The first pair of `first` … `last − 1` whose q is within `tie` of the largest."""
+def highest_within(first: int, last: int, q: FloatArray, width: float) -> float:
+    """The largest q of the pairs `first` … `last − 1`, less `width`."""
     highest = q[first]
     for k in range(first + 1, last):
         highest = max(highest, q[k])
+    return float(highest - width)
+
+
+@helper
+def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
+    """The first pair of `first` … `last − 1` whose q is within `tie` of the largest."""
+    lowest = highest_within(first, last, q, tie)
     for k in range(first, last):
-        if q[k] >= highest - tie:
+        if q[k] >= lowest:
             return k
     return first
 

@@ -15,18 +15,9 @@ from surestep.kernels._compile import (
     INTS_IN,
     INTS_OUT,
     SWEEP_THREADS,
-    helper,
     kernel,
 )
-
-
-@helper
-def lowest_kept(first: int, last: int, q: FloatArray, width: float) -> float:
-    """The q from which on a pair of the run is kept."""
-    highest = q[first]
-    for k in range(first + 1, last):
-        highest = max(highest, q[k])
-    return float(highest - width)
+from surestep.kernels.greedy import highest_within
 
 
 @kernel(INTS_IN, INTS_IN, FLOATS_IN, F64, INTS_OUT, INTS_OUT, threads_from=SWEEP_THREADS)
@@ -41,7 +32,7 @@ def count_kept(
     """How many pairs within `width` of the best each state has, and how many transitions these."""
     for s in prange(pairs.size):
         first, last = pair_offsets[s], pair_offsets[s + 1]
-        lowest = lowest_kept(first, last, q, width)
+        lowest = highest_within(first, last, q, width)
         kept, entries = 0, 0
         for k in range(first, last):
             if q[k] >= lowest:
@@ -89,7 +80,7 @@ def copy_kept(
     """Copies the pairs within `width` of the best; `first_transition` [S] says where to."""
     for s in prange(kept_pair_offsets.size - 1):
         first, last = pair_offsets[s], pair_offsets[s + 1]
-        lowest = lowest_kept(first, last, q, width)
+        lowest = highest_within(first, last, q, width)
         pair, position = kept_pair_offsets[s], np.uint64(first_transition[s])
         for k in range(first, last):
             if q[k] >= lowest:
