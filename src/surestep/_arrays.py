@@ -254,10 +254,14 @@ def run_sums(values: Kind, offsets: IntArray) -> Kind:
 def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
     """True where a value stands in its run for the second time."""
     owners = run_owners(offsets)
-    rising = (values[1:] > values[:-1]) | (owners[1:] != owners[:-1])
+    falling = np.zeros(values.size, np.bool_)
+    falling[1:] = (values[1:] <= values[:-1]) & (owners[1:] == owners[:-1])
     repeated = np.zeros(values.size, np.bool_)
-    if not rising.all():  # only then a sort is needed to tell disorder from repetition
-        order = np.lexsort((values, owners))
+    if falling.any():  # only those runs need a sort, to tell disorder from repetition
+        disordered = np.zeros(offsets.size - 1, np.bool_)
+        disordered[owners[falling]] = True
+        members = np.flatnonzero(disordered[owners])
+        order = members[np.lexsort((values[members], owners[members]))]
         same = (values[order][1:] == values[order][:-1]) & (owners[order][1:] == owners[order][:-1])
         repeated[order[1:][same]] = True
     return repeated

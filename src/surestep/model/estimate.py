@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import expect, offsets_of, own, run_lengths, run_sums
+from surestep._arrays import FloatArray, expect, offsets_of, own, run_lengths, run_sums
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP, spread_discount
 
 
-def estimate_mdp(counts: Counts, discount: float) -> FiniteMDP:
+def estimate_mdp(counts: Counts, discount: float | FloatArray) -> FiniteMDP:
     """The maximum-likelihood MDP: P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a).
 
-    A pair that was never visited gets no successor, and the known reward or none.
+    A pair that was never visited gets no successor, and the known reward or none. `discount` is one
+    number, or one a pair [K].
     """
     expect("counts", counts, Counts)
     visited = np.repeat(counts.visits, run_lengths(counts.offsets))

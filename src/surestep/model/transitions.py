@@ -62,7 +62,13 @@ def state_on_cycle(num_states: int, source: IntArray, target: IndexArray) -> int
     Linear in states and edges: an edge lies on a cycle iff both of its ends are in one strongly
     connected component.
     """
-    # Imported here because only models with pairs of discount 1 need it.
+    has_way_out = np.zeros(num_states, np.bool_)
+    has_way_out[source] = True
+    on_path = has_way_out[target]
+    source, target = source[on_path], target[on_path]
+    if (source < target).all():  # as in split models, whose nodes come after their parents
+        return None
+    # Imported here because only other models with pairs of discount 1 need it.
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -1,0 +1,233 @@
+"""Trees of splits: their rows, the weights below their nodes, and the way back along their paths.
+
+The tree of a pair with m successors has I = max(1, ⌈(m − 1)/(k − 1)⌉) inner nodes; node 0 is the
+pair itself and the others are auxiliary states. Every node but the last has k children, and a
+child has a higher number than its parent, so one pass backward adds up from the leaves and one
+pass forward multiplies along the paths. Rows list their leaves first, then their inner nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surestep._arrays import AnyArray, FloatArray, IndexArray, IntArray
+from surestep.kernels._compile import (
+    FLOATS_IN,
+    FLOATS_OUT,
+    I64,
+    INDICES_IN,
+    INDICES_OUT,
+    INTS_IN,
+    INTS_OUT,
+    helper,
+    kernel,
+)
+
+ROW_WRITER = (I64, I64, INTS_IN, INTS_IN, INDICES_IN, INTS_IN, INDICES_OUT, INTS_OUT)
+
+
+@kernel(*ROW_WRITER)
+def chain_rows(
+    k: int,
+    num_states: int,
+    leaf_offsets: IntArray,
+    leaf_transition: IntArray,
+    successor: IndexArray,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+) -> None:
+    """Chains: node i has the leaves i(k−1) … i(k−1)+k−2, then node i+1; the last has the rest.
+
+    `leaf_transition` [L] lists the transitions pair by pair in the order of the leaves; `child`
+    and `origin` [L+X] get, for each child, its state, and its transition or −1 for a node.
+    """
+    num_pairs = leaf_offsets.size - 1
+    row = num_pairs  # the next auxiliary row
+    for pair in range(num_pairs):
+        leaf, last = leaf_offsets[pair], leaf_offsets[pair + 1]
+        to = row_offsets[pair]
+        while last - leaf > k:
+            for j in range(k - 1):
+                origin[to + j] = leaf_transition[leaf + j]
+                child[to + j] = successor[leaf_transition[leaf + j]]
+            leaf += k - 1
+            origin[to + k - 1] = -1
+            child[to + k - 1] = num_states + row - num_pairs
+            to = row_offsets[row]
+            row += 1
+        while leaf < last:
+            origin[to] = leaf_transition[leaf]
+            child[to] = successor[leaf_transition[leaf]]
+            to += 1
+            leaf += 1
+
+
+@kernel(*ROW_WRITER)
+def balanced_rows(
+    k: int,
+    num_states: int,
+    leaf_offsets: IntArray,
+    leaf_transition: IntArray,
+    successor: IndexArray,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+) -> None:
+    """Complete k-ary trees, numbered level by level: node i has the children k·i+1 … k·i+k.
+
+    The numbers from I on are the leaves. Arguments as in `chain_rows`.
+    """
+    num_pairs = leaf_offsets.size - 1
+    row = num_pairs
+    for pair in range(num_pairs):
+        first, leaves = leaf_offsets[pair], leaf_offsets[pair + 1] - leaf_offsets[pair]
+        inner = max((leaves + k - 3) // (k - 1), 1)
+        for node in range(inner if leaves > 0 else 0):
+            at = pair if node == 0 else row + node - 1
+            to = row_offsets[at]
+            low, high = k * node + 1, min(k * node + k, inner + leaves - 1)
+            for number in range(max(low, inner), high + 1):
+                origin[to] = leaf_transition[first + number - inner]
+                child[to] = successor[leaf_transition[first + number - inner]]
+                to += 1
+            for number in range(low, min(high + 1, inner)):
+                origin[to] = -1
+                child[to] = num_states + row - num_pairs + number - 1
+                to += 1
+        row += inner - 1
+
+
+@helper
+def weight_of(
+    t: int,
+    num_states: int,
+    child: IndexArray,
+    origin: IntArray,
+    leaf: AnyArray,
+    node: AnyArray,
+) -> Any:
+    """The weight of a child: its leaf's, or that of everything below its node."""
+    return leaf[origin[t]] if origin[t] >= 0 else node[child[t] - num_states]
+
+
+@helper
+def add_up(
+    num_states: int,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+    leaf: AnyArray,
+    node: AnyArray,
+) -> None:
+    """The sum of the leaves [T] below each auxiliary node, into `node` [X]."""
+    num_pairs = row_offsets.size - 1 - node.size
+    for row in range(row_offsets.size - 2, num_pairs - 1, -1):
+        first = row_offsets[row]
+        total = weight_of(first, num_states, child, origin, leaf, node)
+        for t in range(first + 1, row_offsets[row + 1]):
+            total += weight_of(t, num_states, child, origin, leaf, node)
+        node[row - num_pairs] = total
+
+
+@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_OUT)
+def node_sums(
+    num_states: int,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+    leaf: FloatArray,
+    node: FloatArray,
+) -> None:
+    """The sum of numbers [T] below each auxiliary node, into `node` [X]."""
+    add_up(num_states, row_offsets, child, origin, leaf, node)
+
+
+@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, INTS_IN, INTS_OUT)
+def node_counts(
+    num_states: int,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+    leaf: IntArray,
+    node: IntArray,
+) -> None:
+    """The sum of counts [T] below each auxiliary node, into `node` [X], without rounding."""
+    add_up(num_states, row_offsets, child, origin, leaf, node)
+
+
+@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT)
+def conditionals(
+    num_states: int,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+    leaf: FloatArray,
+    node: FloatArray,
+    share: FloatArray,
+) -> None:
+    """The probability of each child [L+X] given its node: weight below child / weight below node.
+
+    Rows of pairs are not divided, since their leaves sum to 1. Below a node of weight 0 nothing is
+    ever reached; its first child gets 1.
+    """
+    num_pairs = row_offsets.size - 1 - node.size
+    for row in range(row_offsets.size - 1):
+        for t in range(row_offsets[row], row_offsets[row + 1]):
+            weight = weight_of(t, num_states, child, origin, leaf, node)
+            if row < num_pairs:
+                share[t] = weight
+            elif node[row - num_pairs] > 0:
+                share[t] = weight / node[row - num_pairs]
+            else:
+                share[t] = 1.0 if t == row_offsets[row] else 0.0
+
+
+@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT)
+def node_means(
+    num_states: int,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+    share: FloatArray,
+    leaf: FloatArray,
+    node: FloatArray,
+) -> None:
+    """The mean of the leaves [T] below each auxiliary node under the shares [L+X], into [X].
+
+    Where all leaves below are equal it is that number, bit for bit.
+    """
+    num_pairs = row_offsets.size - 1 - node.size
+    for row in range(row_offsets.size - 2, num_pairs - 1, -1):
+        first = row_offsets[row]
+        common = weight_of(first, num_states, child, origin, leaf, node)
+        total, equal = common - common, True
+        for t in range(first, row_offsets[row + 1]):
+            value = weight_of(t, num_states, child, origin, leaf, node)
+            equal = equal and value == common
+            total += share[t] * value
+        node[row - num_pairs] = common if equal else total
+
+
+@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_OUT, FLOATS_OUT)
+def path_products(
+    num_states: int,
+    row_offsets: IntArray,
+    child: IndexArray,
+    origin: IntArray,
+    share: FloatArray,
+    reach: FloatArray,
+    leaf: FloatArray,
+) -> None:
+    """The product of the shares [L+X] along the path to each leaf, into `leaf` [T].
+
+    `reach` [X] gets the product along the path to each auxiliary node.
+    """
+    num_pairs = row_offsets.size - 1 - reach.size
+    for row in range(row_offsets.size - 1):
+        for t in range(row_offsets[row], row_offsets[row + 1]):
+            product = share[t] if row < num_pairs else reach[row - num_pairs] * share[t]
+            if origin[t] >= 0:
+                leaf[origin[t]] = product
+            else:
+                reach[child[t] - num_states] = product

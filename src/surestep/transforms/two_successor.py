@@ -1,0 +1,252 @@
+"""Two-successor and k-successor forms of models and counts, and the way back.
+
+**Construction** (paper, section 4.1 and appendix). The successors s_1 … s_m of a pair (s,a) with
+m > k become the leaves of a tree whose inner nodes are (s,a) and auxiliary states with the only
+action τ, reward 0 and discount 1. With w(v) = the sum of P(s_i|s,a) over the leaves below v, the
+child c of a node v gets P(c|v) = w(c)/w(v), and w(s,a) = 1. For the chain of two-successor MDPs,
+w(x_i) = p_i + … + p_m, so P(s_i|x_i,τ) = p_i/(p_i + … + p_m). (The paper's P(s_m|x_{m−1}) is
+misprinted; this gives p_m/(p_{m−1} + p_m).) Sums of the tail are added up, never subtracted from 1,
+so nothing cancels. Where w(v) = 0, v is never reached and its first child gets 1.
+
+**Theorem 1** (unique path, equal probability). A tree has one path from its root to each leaf, and
+auxiliary states have no other way in. Along it, Π w(child)/w(parent) telescopes to
+w(s_i)/w(s,a) = P(s_i|s,a). If some w on it is 0, so are P(s_i|s,a) and the factor into that node.
+
+**Corollary 1** (equal performance). Auxiliary states earn 0 at discount 1, so by Theorem 1 for its
+subtree the value of a node is V(v) = Σ_{leaves below v} w(s_i)/w(v) · V(s_i). For the root,
+Γ(s,a) Σ_c P(c|s,a) V(c) = Γ(s,a) Σ_i P(s_i|s,a) V(s_i): the states of M have the same Bellman
+equations under π and its lifted form, and those have one solution. A reward R(s,a,s_i) of a
+transition is earned on leaving (s,a): the child c gets its mean over the leaves below c, so that
+R(s,a) is what it was.
+
+**Theorem 2, Corollary 2** (the same for estimates). Counts are added up over the same trees. The
+estimate of a child is then #(below c)/#(below v), which is the w(c)/w(v) of the estimated MDP, so
+the MLE of the split counts is the split form of the MLE, to which Theorem 1 and Corollary 1 apply.
+
+**Sizes.** Every node has at most k children. A tree with m leaves has ⌈(m−1)/(k−1)⌉ inner nodes:
+each but the last takes k − 1 off the number of open ends. So there are Σ max(0, ⌈(m−1)/(k−1)⌉ − 1)
+auxiliary states, which for k = 2 is Σ max(0, m − 2), and with the states at most |S|²|A|, since
+|S| + |S||A|(|S| − 2) ≤ |S|²|A|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from surestep._arrays import (
+    FloatArray,
+    IndexArray,
+    IntArray,
+    expect,
+    refuse_where,
+    restore_frozen,
+    run_owners,
+    whole_numbers,
+)
+from surestep.errors import InvalidParameter
+from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+from surestep.model.transitions import transition_name
+from surestep.transforms.trees import SplitTrees, grow_trees
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitMDP:
+    """An MDP in two-successor (k-successor) form, and the map back to the model it was made of.
+
+    States and pairs of the original model keep their numbers; auxiliary ones follow.
+    """
+
+    mdp: FiniteMDP
+    trees: SplitTrees
+    original_offsets: IntArray  # [K+1]
+    original_successor: IndexArray  # [T]
+    original_reward: FloatArray  # [T] a split row holds only means of them
+
+    __setstate__ = restore_frozen
+
+    def lift(self, policy: Policy) -> Policy:
+        """The policy of the split MDP: the same in the states, τ in the auxiliary ones."""
+        return self.trees.lift(policy)
+
+    def lower(self, policy: Policy) -> Policy:
+        """The policy of the original MDP that `lift` makes this one of."""
+        return self.trees.lower(policy)
+
+    def original(self) -> FiniteMDP:
+        """The original MDP; probabilities are products along paths, within rounding the same."""
+        states, pairs = self.trees.original.num_states, self.trees.original.num_pairs
+        return FiniteMDP(
+            self.trees.original,
+            self.original_offsets,
+            self.original_successor,
+            self.trees.products(self.mdp.probability, self.original_successor.size),
+            self.original_reward,
+            self.mdp.discount[:pairs],
+            self.mdp.initial[:states],
+            self.mdp.ending_reward[:pairs],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitCounts:
+    """Counts in two-successor (k-successor) form, and the map back to the counts they came from.
+
+    Only transitions that were seen have a leaf. Rewards per transition become sums per child of a
+    pair, since what a pair earns on average below a child is only estimated.
+    """
+
+    counts: Counts
+    trees: SplitTrees
+    original_offsets: IntArray  # [K+1]
+    original_successor: IndexArray  # [T]
+    original_rewards: LoggedRewards
+
+    __setstate__ = restore_frozen
+
+    def lift(self, policy: Policy) -> Policy:
+        """The policy of the split counts: the same in the states, τ in the auxiliary ones."""
+        return self.trees.lift(policy)
+
+    def lower(self, policy: Policy) -> Policy:
+        """The policy of the original counts that `lift` makes this one of."""
+        return self.trees.lower(policy)
+
+    def discounts(self, discount: float) -> FloatArray:
+        """γ for every pair of the original counts and 1 for every auxiliary one, as [K+X].
+
+        With them, `estimate_mdp(split.counts, split.discounts(γ))` is the two-successor MLE-MDP.
+        """
+        return self.trees.extended(np.full(self.trees.original.num_pairs, discount), 1.0)
+
+    def original(self) -> Counts:
+        """The original counts, exactly."""
+        states, is_leaf = self.trees.original.num_states, self.trees.origin >= 0
+        times = np.zeros(self.original_successor.size, np.int64)
+        times[self.trees.origin[is_leaf]] = self.counts.times[is_leaf]
+        return Counts(
+            self.trees.original,
+            self.original_offsets,
+            self.original_successor,
+            times,
+            self.original_rewards,
+            self.counts.starts[:states],
+            self.counts.terminal[:states],
+        )
+
+
+@overload
+def two_successor(
+    model: FiniteMDP, *, structure: str = "chain", order: object = None
+) -> SplitMDP: ...
+@overload
+def two_successor(
+    model: Counts, *, structure: str = "chain", order: object = None
+) -> SplitCounts: ...
+def two_successor(
+    model: FiniteMDP | Counts, *, structure: str = "chain", order: object = None
+) -> SplitMDP | SplitCounts:
+    """The two-successor form M^2s of an MDP, or D^2s of counts: `k_successor` with k = 2."""
+    return k_successor(model, 2, structure=structure, order=order)
+
+
+@overload
+def k_successor(
+    model: FiniteMDP, k: int, *, structure: str = "chain", order: object = None
+) -> SplitMDP: ...
+@overload
+def k_successor(
+    model: Counts, k: int, *, structure: str = "chain", order: object = None
+) -> SplitCounts: ...
+def k_successor(
+    model: FiniteMDP | Counts, k: int, *, structure: str = "chain", order: object = None
+) -> SplitMDP | SplitCounts:
+    """The form in which every pair has at most k successors; values stay what they are.
+
+    `structure` is "chain" (the paper's) or "balanced". `order` [T] lists the transitions pair by
+    pair in the order in which the trees take them (default: as stored); the most likely first is
+    `np.lexsort((-mdp.probability, run of each transition))`.
+    """
+    expect("model", model, (FiniteMDP, Counts))
+    leaves = read_order(model.pairs, model.offsets, model.successor, order)
+    if isinstance(model, FiniteMDP):
+        return split_mdp(model, leaves, k, structure)
+    return split_counts(model, leaves[model.times[leaves] > 0], k, structure)
+
+
+def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> SplitMDP:
+    """The MDP whose successors hang in trees with these leaves."""
+    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, leaves, k=k, structure=structure)
+    share = trees.conditionals(mdp.probability)
+    split = FiniteMDP(
+        trees.pairs,
+        trees.offsets,
+        trees.child,
+        share,
+        trees.means(share, mdp.reward),
+        trees.extended(mdp.discount, 1.0),
+        trees.extended(mdp.initial, 0.0),
+        trees.extended(mdp.ending_reward, 0.0),
+    )
+    return SplitMDP(split, trees, mdp.offsets, mdp.successor, mdp.reward)
+
+
+def split_counts(counts: Counts, leaves: IntArray, k: int, structure: str) -> SplitCounts:
+    """The counts whose successors hang in trees with these leaves."""
+    trees = grow_trees(
+        counts.pairs, counts.offsets, counts.successor, leaves, k=k, structure=structure
+    )
+    split = Counts(
+        trees.pairs,
+        trees.offsets,
+        trees.child,
+        trees.counts(counts.times),
+        split_rewards(counts, trees),
+        trees.extended(counts.starts, 0),
+        trees.extended(counts.terminal, False),
+    )
+    return SplitCounts(split, trees, counts.offsets, counts.successor, counts.rewards)
+
+
+def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
+    """Rewards per pair as they are, or what was earned below each child of a pair, added up."""
+    logged = counts.rewards
+    if logged.per == "pair":
+        return LoggedRewards(trees.extended(logged.values, 0.0), "pair", logged.known)
+    with np.errstate(over="ignore"):  # an infinite sum is refused by name where it is stored
+        earned = logged.values * counts.times if logged.known else logged.values
+    return LoggedRewards(trees.sums(earned), "transition", False)
+
+
+def read_order(pairs: Pairs, offsets: IntArray, successor: IndexArray, order: object) -> IntArray:
+    """The transitions [T] pair by pair; each pair's own, each once."""
+    stored = np.arange(successor.size)
+    if order is None:
+        return stored
+    chosen = whole_numbers("order", order, stored.shape, InvalidParameter)
+    owner = run_owners(offsets)
+    inside = (chosen >= 0) & (chosen < stored.size)
+    refuse_where(
+        ~inside | (owner[np.where(inside, chosen, 0)] != owner),
+        lambda t: (
+            f"order lists transition {chosen[t]} at position {t}, expected a transition of "
+            f"{pairs.pair_name(int(owner[t]))}: {offsets[owner[t]]} to {offsets[owner[t] + 1] - 1}"
+        ),
+        "position",
+        InvalidParameter,
+    )
+    refuse_where(
+        np.bincount(chosen, minlength=stored.size) != 1,
+        lambda t: (
+            f"order lists {transition_name(pairs, offsets, successor, t)} (transition {t}) "
+            f"{np.count_nonzero(chosen == t)} times, expected once"
+        ),
+        "transition",
+        InvalidParameter,
+    )
+    return chosen

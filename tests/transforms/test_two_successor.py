@@ -1,0 +1,370 @@
+"""Two- and k-successor forms: the paper's theorems in exact rationals, and the way back."""
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import solve_exactly
+from strategies import counts, mdps, policies
+from surestep import Counts, FiniteMDP, Pairs, Policy, estimate_mdp, evaluate, optimal
+from surestep._arrays import run_lengths, run_owners
+from surestep.errors import SurestepError
+from surestep.kernels import splits
+from surestep.transforms import k_successor, two_successor
+
+SHAPES = st.tuples(st.integers(2, 5), st.sampled_from(["chain", "balanced"]))
+
+
+@st.composite
+def orders(draw, model):
+    """The stored order, or any other."""
+    if draw(st.booleans()):
+        return None
+    keys = draw(st.permutations(range(model.successor.size)))
+    return np.lexsort((keys, run_owners(model.offsets)))
+
+
+def exact_shares(trees, leaf):
+    """The compiled conditionals, run as plain Python on rationals [T]."""
+    node = np.full(trees.num_auxiliary, Fraction(0), object)
+    share = np.full(trees.child.size, Fraction(0), object)
+    tree = (trees.original.num_states, trees.offsets, trees.child, trees.origin)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "weight_of", splits.weight_of.py_func)
+        splits.add_up.py_func(*tree, leaf, node)
+        splits.conditionals.function(*tree, leaf, node, share)
+    return share
+
+
+def exact_rows(mdp):
+    """The probabilities [T] as rationals that sum to exactly 1 in every row."""
+    exact = np.array([Fraction(float(p)) for p in mdp.probability], object)
+    for first, last in zip(mdp.offsets[:-1], mdp.offsets[1:], strict=True):
+        if first < last:
+            exact[first:last] = exact[first:last] / sum(exact[first:last])
+    return exact
+
+
+def paths(offsets, child, share, num_states, num_pairs, pair):
+    """All (successor, probability) in which a walk through auxiliary states can end."""
+    ends, open_rows = [], [(pair, 1)]
+    while open_rows:
+        row, reached = open_rows.pop()
+        for t in range(offsets[row], offsets[row + 1]):
+            probability = reached * share[t]
+            if child[t] < num_states:
+                ends.append((int(child[t]), probability))
+            else:
+                open_rows.append((num_pairs + child[t] - num_states, probability))
+    return ends
+
+
+@given(st.data(), mdps(), SHAPES)
+def test_theorem_1_each_transition_has_one_path_of_the_same_probability(data, mdp, shape):
+    k, structure = shape
+    split = k_successor(mdp, k, structure=structure, order=data.draw(orders(mdp)))
+    exact, trees = exact_rows(mdp), split.trees
+    share = exact_shares(trees, exact)
+    for pair in range(mdp.num_pairs):
+        ends = paths(trees.offsets, trees.child, share, mdp.num_states, mdp.num_pairs, pair)
+        run = slice(mdp.offsets[pair], mdp.offsets[pair + 1])
+        stored = zip(mdp.successor[run].tolist(), exact[run], strict=True)
+        assert sorted(ends) == sorted(stored)
+    rows = [sum(share[a:b]) for a, b in zip(trees.offsets, trees.offsets[1:], strict=False)]
+    assert set(rows[mdp.num_pairs :]) <= {1}
+    np.testing.assert_allclose(split.mdp.probability, share.astype(float), rtol=1e-12)
+
+
+@given(st.data(), mdps(max_states=4, undiscounted=True), SHAPES)
+def test_corollary_1_values_of_the_states_are_unchanged_exactly(data, mdp, shape):
+    k, structure = shape
+    policy = data.draw(policies(mdp.pairs))
+    split = k_successor(mdp, k, structure=structure)
+    exact = exact_rows(mdp)
+    share, lifted = exact_shares(split.trees, exact), split.lift(policy)
+    rewards = [Fraction(float(r)) for r in mdp.reward]
+    expected = [
+        Fraction(float(mdp.ending_reward[i]))
+        + sum((exact[t] * rewards[t] for t in range(*mdp.offsets[i : i + 2])), Fraction(0))
+        for i in range(mdp.num_pairs)
+    ]
+    original = exact_values(mdp.pairs, mdp.offsets, mdp.successor, exact, expected, mdp, policy)
+    auxiliary = [Fraction(0)] * split.trees.num_auxiliary
+    after = exact_values(
+        split.mdp.pairs,
+        split.mdp.offsets,
+        split.mdp.successor,
+        share,
+        expected + auxiliary,
+        split.mdp,
+        lifted,
+    )
+    assert after[: mdp.num_states] == original
+
+
+def exact_values(pairs, offsets, successor, probability, expected, mdp, policy):
+    """V^π in rationals, from rows of rational probabilities."""
+    n = pairs.num_states
+    matrix = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+    right = [Fraction(0)] * n
+    for pair in range(pairs.num_pairs):
+        state, taken = int(pairs.state[pair]), Fraction(float(policy.probability[pair]))
+        right[state] += taken * expected[pair]
+        for t in range(offsets[pair], offsets[pair + 1]):
+            weight = taken * Fraction(float(mdp.discount[pair])) * probability[t]
+            matrix[state][int(successor[t])] -= weight
+    return solve_exactly(matrix, right)
+
+
+@given(st.data(), mdps(), SHAPES)
+def test_values_and_best_values_agree_in_doubles(data, mdp, shape):
+    k, structure = shape
+    policy = data.draw(policies(mdp.pairs))
+    split = k_successor(mdp, k, structure=structure, order=data.draw(orders(mdp)))
+    states = slice(mdp.num_states)
+    scale = 1 + np.abs(mdp.reward).max(initial=0) + np.abs(mdp.ending_reward).max()
+    value = evaluate(split.mdp, split.lift(policy))[states]
+    np.testing.assert_allclose(value, evaluate(mdp, policy), atol=1e-8 * scale)
+    np.testing.assert_allclose(
+        optimal(split.mdp).value[states], optimal(mdp).value, atol=1e-6 * scale
+    )
+    np.testing.assert_allclose(
+        split.mdp.expected_reward[: mdp.num_pairs], mdp.expected_reward, atol=1e-12 * scale
+    )
+
+
+@given(mdps(), SHAPES)
+def test_the_split_form_has_the_sizes_the_paper_says(mdp, shape):
+    k, structure = shape
+    split = k_successor(mdp, k, structure=structure).mdp
+    branching = run_lengths(mdp.offsets)
+    added = split.num_states - mdp.num_states
+    assert run_lengths(split.offsets).max() <= k
+    assert added == sum(max(0, math.ceil((m - 1) / (k - 1)) - 1) for m in branching.tolist())
+    if k == 2:
+        assert added == np.maximum(branching - 2, 0).sum()
+        assert split.num_states <= mdp.num_states**2 * mdp.pairs.num_actions
+    assert split.num_transitions == mdp.num_transitions + added
+    new = slice(mdp.num_pairs, None)
+    assert (split.discount[new] == 1).all()
+    assert (split.expected_reward[new] == 0).all()
+    assert (split.pairs.action[new] == mdp.pairs.num_actions).all()
+    assert (run_lengths(split.pairs.offsets)[mdp.num_states :] == 1).all()
+    np.testing.assert_array_equal(split.initial[mdp.num_states :], 0.0)
+    short = np.flatnonzero(branching <= k)
+    for pair in short:
+        old, new_run = slice(*mdp.offsets[pair : pair + 2]), slice(*split.offsets[pair : pair + 2])
+        for name in ("successor", "probability", "reward"):
+            np.testing.assert_array_equal(getattr(split, name)[new_run], getattr(mdp, name)[old])
+
+
+@given(st.data(), mdps(), SHAPES)
+def test_the_original_mdp_comes_back(data, mdp, shape):
+    k, structure = shape
+    split = k_successor(mdp, k, structure=structure, order=data.draw(orders(mdp)))
+    back = split.original()
+    np.testing.assert_allclose(back.probability, mdp.probability, rtol=1e-13, atol=0)
+    exact = FiniteMDP(
+        back.pairs,
+        back.offsets,
+        back.successor,
+        mdp.probability,
+        back.reward,
+        back.discount,
+        back.initial,
+        back.ending_reward,
+    )
+    assert exact == mdp
+    policy = data.draw(policies(mdp.pairs))
+    assert split.lower(split.lift(policy)) == policy
+    again = pickle.loads(pickle.dumps(split))  # noqa: S301
+    assert again.original() == back
+    assert not again.trees.origin.flags.writeable
+
+
+@given(st.data(), counts(max_states=5), SHAPES)
+def test_the_original_counts_come_back_exactly(data, logged, shape):
+    k, structure = shape
+    split = k_successor(logged, k, structure=structure, order=data.draw(orders(logged)))
+    assert split.original() == logged
+    assert run_lengths(split.counts.offsets).max() <= k
+    assert (split.counts.visits[: logged.pairs.num_pairs] == logged.visits).all()
+    policy = data.draw(policies(logged.pairs))
+    assert split.lower(split.lift(policy)) == policy
+
+
+@given(st.data(), counts(max_states=5), SHAPES)
+def test_theorem_2_the_estimate_has_one_path_of_the_same_probability(data, logged, shape):
+    k, structure = shape
+    split = k_successor(logged, k, structure=structure, order=data.draw(orders(logged)))
+    new, num_pairs = split.counts, logged.pairs.num_pairs
+    visits = np.repeat(new.visits, run_lengths(new.offsets))
+    share = [Fraction(int(n), int(v)) for n, v in zip(new.times, visits, strict=True)]
+    for pair in range(num_pairs):
+        ends = paths(new.offsets, new.successor, share, logged.pairs.num_states, num_pairs, pair)
+        run = range(*logged.offsets[pair : pair + 2])
+        seen = [
+            (int(logged.successor[t]), Fraction(int(logged.times[t]), int(logged.visits[pair])))
+            for t in run
+            if logged.times[t] > 0
+        ]
+        assert sorted(ends) == sorted(seen)
+
+
+@given(st.data(), counts(max_states=5), SHAPES)
+def test_corollary_2_the_estimate_of_the_split_counts_is_the_split_estimate(data, logged, shape):
+    k, structure = shape
+    split = k_successor(logged, k, structure=structure)
+    ours = estimate_mdp(split.counts, split.discounts(0.9))
+    estimate = estimate_mdp(logged, 0.9)
+    theirs = k_successor(estimate, k, structure=structure).mdp
+    assert ours.pairs == theirs.pairs
+    for name in ("offsets", "successor", "discount", "initial"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    scale = 1 + np.abs(theirs.reward).max(initial=0) + np.abs(theirs.ending_reward).max()
+    np.testing.assert_allclose(ours.probability, theirs.probability, rtol=1e-12)
+    np.testing.assert_allclose(ours.reward, theirs.reward, atol=1e-12 * scale)
+    np.testing.assert_array_equal(ours.ending_reward, theirs.ending_reward)
+    policy = data.draw(policies(logged.pairs))
+    value = evaluate(ours, split.lift(policy))[: logged.pairs.num_states]
+    np.testing.assert_allclose(value, evaluate(estimate, policy), atol=1e-9 * scale)
+
+
+def figure_2():
+    """The paper's Figure 2a: s0 with two actions, of four and of two successors."""
+    table = np.zeros((5, 2, 5))
+    table[0, 0, :4] = 0.5, 0.2, 0.2, 0.1
+    table[0, 1, 3:] = 0.2, 0.8
+    return table
+
+
+def test_the_papers_figure_2_comes_out():
+    rewards = np.arange(10.0).reshape(5, 2)
+    split = two_successor(FiniteMDP.from_dense(figure_2(), rewards, 0.9)).mdp
+    assert split.num_states == 7
+    dense = split.dense()
+    np.testing.assert_allclose(dense.P[0, 0, [0, 5]], [0.5, 0.5], rtol=1e-15)  # s0 and x1
+    np.testing.assert_allclose(dense.P[5, 2, [1, 6]], [0.4, 0.6], rtol=1e-15)  # s1 and x2
+    np.testing.assert_allclose(dense.P[6, 2, [2, 3]], [2 / 3, 1 / 3], rtol=1e-15)  # s2 and s3
+    np.testing.assert_array_equal(dense.P[0, 1, 3:5], [0.2, 0.8])
+    np.testing.assert_array_equal(dense.R[:5, :2], rewards)
+    np.testing.assert_array_equal(dense.enabled[5:], [[False, False, True]] * 2)
+
+
+def test_the_papers_counts_come_out():
+    table = np.zeros((4, 1, 4), int)
+    table[0, 0] = [5, 4, 3, 2]
+    split = two_successor(Counts.from_dense(table, rewards=np.zeros((4, 1))))
+    assert split.counts.times.tolist() == [5, 9, 4, 5, 3, 2]
+    assert split.counts.successor.tolist() == [0, 4, 1, 5, 2, 3]
+
+
+def test_another_order_splits_off_another_successor_first():
+    mdp = FiniteMDP.from_dense(figure_2(), np.zeros((5, 2)), 0.9)
+    by_probability = np.lexsort((mdp.probability, run_owners(mdp.offsets)))
+    split = two_successor(mdp, order=by_probability).mdp
+    assert split.successor[:2].tolist() == [3, 5]
+    np.testing.assert_allclose(split.probability[:2], [0.1, 0.9], rtol=1e-15)
+
+
+def test_rows_with_stored_zeros_at_their_end_lead_nowhere():
+    pairs = Pairs.full(5, 1)
+    successor = [*range(5), 0, 0, 0, 0]
+    probability = [0.25, 0.75, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    mdp = FiniteMDP(
+        pairs,
+        [0, 5, 6, 7, 8, 9],
+        successor,
+        probability,
+        np.arange(9.0),
+        np.full(5, 0.9),
+        np.eye(5)[0],
+    )
+    for structure in ("chain", "balanced"):
+        split = two_successor(mdp, structure=structure)
+        np.testing.assert_array_equal(split.original().probability, mdp.probability)
+        value = evaluate(split.mdp, Policy.uniform(split.mdp))[:5]
+        np.testing.assert_allclose(value, evaluate(mdp, Policy.uniform(mdp)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("structure", ["chain", "balanced"])
+def test_a_row_of_very_many_successors_keeps_its_value(structure):
+    size = 20_001
+    rng = np.random.default_rng(5)
+    weight = rng.random(size - 1) ** 8
+    successor = np.arange(1, size)
+    reward = rng.normal(size=size)
+    mdp = FiniteMDP(
+        Pairs.full(size, 1),
+        [0, *[size - 1] * size],
+        successor,
+        weight / weight.sum(),
+        np.zeros(size - 1),
+        np.full(size, 0.9),
+        np.eye(1, size)[0],
+        np.where(np.arange(size) > 0, reward, 0.0),
+    )
+    split = two_successor(mdp, structure=structure)
+    truth = 0.9 * math.fsum(mdp.probability * reward[1:])
+    assert evaluate(split.mdp, Policy.uniform(split.mdp))[0] == pytest.approx(truth, rel=1e-9)
+    np.testing.assert_allclose(split.original().probability, mdp.probability, rtol=1e-11)
+
+
+def test_counts_beyond_the_whole_doubles_are_added_up_exactly():
+    table = np.zeros((4, 1, 4), np.int64)
+    table[0, 0] = [1, 2**59 + 1, 2**58 + 1, 1]
+    split = two_successor(Counts.from_dense(table, rewards=np.zeros((4, 1))))
+    assert split.counts.times.tolist() == [
+        1, 2**59 + 2**58 + 3, 2**59 + 1, 2**58 + 2, 2**58 + 1, 1,
+    ]  # fmt: skip
+
+
+def test_labels_stay_and_new_ones_differ_from_them():
+    table = np.zeros((4, 1, 4))
+    table[0, 0] = 0.25
+    labels = ("ward", "home", "x2 of state 'ward', action 'τ'", "end")
+    mdp = FiniteMDP.from_dense(
+        table, np.zeros((4, 1)), 0.9, state_labels=labels, action_labels=("τ",)
+    )
+    pairs = two_successor(mdp).mdp.pairs
+    assert pairs.state_labels == (
+        *labels, "x2 of state 'ward', action 'τ''", "x3 of state 'ward', action 'τ'",
+    )  # fmt: skip
+    assert pairs.action_labels == ("τ", "τ'")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"k": 1}, r"k is 1, expected a whole number of at least 2"),
+        ({"k": 2.5}, r"k is 2\.5"),
+        ({"k": True}, r"k is True"),
+        ({"k": 2, "structure": "balance"}, r"did you mean 'balanced'\? expected one of chain"),
+        ({"k": 2, "structure": None}, r"structure is None"),
+        ({"k": 2, "order": [0, 1, 2]}, r"order has shape \(3,\), expected \(6,\)"),
+        ({"k": 2, "order": [0, 1, 2, 4, 3, 5]}, r"transition 4 at position 3, expected a transi"),
+        ({"k": 2, "order": [0, 1, 2, -1, 4, 5]}, r"transition -1 at position 3"),
+        ({"k": 2, "order": [0, 0, 2, 3, 4, 5]}, r"state 0, action 0 → state 0 \(transition 0\) 2 "),
+        ({"k": 2, "order": [0, 1, 2, 3, 4, math.nan]}, r"order"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(settings, message):
+    mdp = FiniteMDP.from_dense(figure_2(), np.zeros((5, 2)), 0.9)
+    with pytest.raises(SurestepError, match=message):
+        k_successor(mdp, **settings)
+
+
+def test_what_belongs_to_another_model_is_refused():
+    mdp = FiniteMDP.from_dense(figure_2(), np.zeros((5, 2)), 0.9)
+    split = two_successor(mdp)
+    with pytest.raises(SurestepError, match="the policy has 5 states, the split model has 7"):
+        split.lower(Policy.uniform(mdp))
+    with pytest.raises(SurestepError, match="the policy has 7 states, the original model has 5"):
+        split.lift(Policy.uniform(split.mdp))
+    with pytest.raises(SurestepError, match="model"):
+        two_successor("an MDP")
