@@ -47,7 +47,7 @@ format: | .cache/tmp ## put the code into the house format
 # Pins that still fit are kept; `make lock UPGRADE=--upgrade` takes the newest of everything.
 COMPILE = .cache/lock/bin/uv pip compile --quiet --no-config --system-certs --universal \
 	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-annotate \
-	--custom-compile-command "make lock" $(UPGRADE) pyproject.toml
+	--custom-compile-command "make lock" $(UPGRADE) --extra plots pyproject.toml
 
 lock: .cache/lock/bin/uv ## resolve the dependencies anew
 	$(COMPILE) requirements/demo.in --output-file requirements/demo.txt

@@ -27,3 +27,7 @@ class ShapeMismatch(SurestepError):
 
 class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough."""
+
+
+class MissingExtra(SurestepError):
+    """A part that needs a package which is not installed; the message ends with the command."""

@@ -16,6 +16,7 @@ from surestep.bounds import (
     KSuccessor,
     ProblemSize,
     best_bound,
+    compare_bounds,
     credible_width,
     equivalent_n_wedge,
     n_wedge,
@@ -113,6 +114,19 @@ def test_radii_fall_with_visits(name, size, visits):
     assert (radii >= 0).all()
 
 
+@given(
+    first=st.one_of(
+        st.floats(0, 17).map(lambda e: math.floor(10.0**e)),
+        st.integers(10**15 - 60, 10**15 + 60),  # where the inverse beta function is left
+    ),
+    log_share=st.one_of(st.floats(-1e4, -1e-3), st.floats(-701, -699)),
+)
+def test_the_beta_width_never_rises_from_one_number_of_visits_to_the_next(first, log_share):
+    widths = symmetric_beta_width(np.arange(first, first + 60).astype(float), log_share)
+    assert (np.diff(widths) <= 0).all()
+    assert (widths >= 0).all()
+
+
 @settings(max_examples=25)
 @given(
     visits=st.integers(1, 3000),
@@ -195,6 +209,9 @@ def test_the_best_bound_is_named():
     assert counts["spibb"] < counts["2s"]
     best = best_bound(0.1, **few)
     assert best.n_wedge == min(counts.values())
+    assert best_bound(0.1, branching=2, **TERMS).n_wedge <= best_bound(0.1, **TERMS).n_wedge
+    narrow = {"states": 10**6, "branching": 3}
+    assert best_bound(0.1, **{**TERMS, **narrow}).name == "spibb"  # 2³ is far below 4|S||A|
     with pytest.raises(InvalidParameter, match="no bound has the standing 'proved'"):
         best_bound(0.1, standings=("proved",), **TERMS)
 
@@ -233,3 +250,57 @@ def test_unknown_methods_are_refused_with_the_closest_names():
             n_wedge("spibb", loss, gain=gain, **TERMS)
     with pytest.raises(InvalidParameter, match="different loss factors"):
         equivalent_n_wedge(10, given="spi", wanted="2s", states=5, actions=2, delta=0.1)
+
+
+def test_all_bounds_side_by_side_say_what_each_says_alone():
+    terms = {key: value for key, value in TERMS.items() if key != "value_bound"}
+    answers = compare_bounds(
+        visits=10**8, wanted_zeta=0.1, value_bounds=(-0.5, 1.0), branching=7, **terms
+    )
+    assert [answer.method for answer in answers] == list(BOUNDS)
+    for answer in answers:
+        known = {"branching": 7} if answer.covers == "row" else {}
+        assert answer.zeta == zeta(answer.method, 10**8, **TERMS, **known)
+        assert answer.n_wedge == n_wedge(answer.method, 0.1, **TERMS, **known)
+        assert answer.says_nothing == (answer.zeta >= 1.5)
+        assert answer.refusal is None
+    with_gain = compare_bounds(visits=100, value_bounds=(0.0, 1.0), gain=0.2, **terms)
+    refused = {answer.method for answer in with_gain if answer.refusal is not None}
+    assert refused == {"spi", "spi-no-gamma"}
+    assert all(answer.says_nothing for answer in with_gain if answer.refusal is None)
+    assert all(answer.n_wedge is None for answer in with_gain)
+
+
+@pytest.mark.parametrize("value_bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, math.inf), ("0", 1.0)])
+def test_value_bounds_without_a_span_are_refused(value_bounds):
+    terms = {key: value for key, value in TERMS.items() if key != "value_bound"}
+    with pytest.raises(InvalidParameter, match="the lower one first"):
+        compare_bounds(visits=100, value_bounds=value_bounds, **terms)
+
+
+@settings(max_examples=100)
+@given(
+    name=st.sampled_from(list(BOUNDS)),
+    states=st.integers(1, 10**12),
+    actions=st.integers(1, 10**6),
+    visits=st.integers(1, 10**15),
+    value_bound=st.floats(1e-300, 1e300),
+    discount=st.floats(1e-12, 1 - 1e-12),
+    exponent=st.floats(-300, -1e-6),
+)
+def test_no_corner_of_the_parameters_overflows_or_warns(
+    name, states, actions, visits, value_bound, discount, exponent
+):
+    """Warnings are errors here."""
+    terms = {
+        "states": states,
+        "actions": actions,
+        "value_bound": value_bound,
+        "discount": discount,
+        "delta": 10.0**exponent,
+    }
+    loss = zeta(name, visits, **terms)
+    assert loss >= 0
+    assert not math.isnan(loss)
+    if 0 < loss < math.inf:
+        assert zeta(name, n_wedge(name, loss, **terms), **terms) <= loss

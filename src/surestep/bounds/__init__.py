@@ -1,5 +1,6 @@
 """N visits to a radius to a loss: the paper's bounds, as published, and their inversions."""
 
+from surestep.bounds.comparison import BoundAnswer, compare_bounds, value_span
 from surestep.bounds.loss import (
     BOUNDS,
     BestBound,
@@ -26,6 +27,7 @@ __all__ = [
     "BestBound",
     "BetaBound",
     "Bound",
+    "BoundAnswer",
     "Coverage",
     "KSuccessor",
     "ProblemSize",
@@ -34,8 +36,10 @@ __all__ = [
     "StandardSPIWithoutGamma",
     "TwoSuccessorBound",
     "best_bound",
+    "compare_bounds",
     "credible_width",
     "equivalent_n_wedge",
     "n_wedge",
+    "value_span",
     "zeta",
 ]

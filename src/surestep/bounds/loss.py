@@ -15,6 +15,7 @@ from surestep._arrays import is_number
 from surestep.bounds.radius import (
     BetaBound,
     Bound,
+    Coverage,
     KSuccessor,
     ProblemSize,
     SPIBBBound,
@@ -128,11 +129,13 @@ def best_bound(
     discount: float,
     delta: float,
     gain: float = 0.0,
+    branching: int | None = None,
     standings: Sequence[str] = ("as-published",),
 ) -> BestBound:
     """The bootstrapping bound that needs the fewest visits for ζ, of those with such a standing.
 
-    Where 2^|S| < 4|S||A|, standard SPIBB beats 2s.
+    Where 2^b < 4|S||A|, standard SPIBB beats 2s; b is |S|, or `branching` where it is known, which
+    bounds about splits have no use for.
     """
     found = [
         BestBound(
@@ -146,6 +149,7 @@ def best_bound(
                 discount=discount,
                 delta=delta,
                 gain=gain,
+                branching=branching_for(bound, branching),
             ),
             bound.standing,
         )
@@ -158,6 +162,11 @@ def best_bound(
             f"no bound has the standing {' or '.join(map(repr, standings))}, expected {known}"
         )
     return min(found, key=lambda best: best.n_wedge)
+
+
+def branching_for(bound: Bound, branching: int | None) -> int | None:
+    """The largest number of successors of a row, for the bounds that are about rows."""
+    return branching if bound.covers is Coverage.ROW else None
 
 
 def loss_scale(bound: Bound, value_bound: float, discount: float, gain: float) -> float:

@@ -218,15 +218,15 @@ def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:
 
     With p ~ Beta(a, a), t = 1 − 2p has a density ∝ (1 − t²)^(a−1) and t² ~ Beta(½, a), so
     P(t² > r²) = δ_T gives r = √I_c⁻¹(δ_T; ½, a), without cancellation. Where δ_T is no double any
-    more, and beyond 10¹⁵ visits, the upper end of `beta_width_bracket` stands in for it.
+    more, the upper end of `beta_width_bracket` stands in for it. Beyond 10¹⁵ visits the angle
+    arcsin r falls with √(N+1), as both ends of the bracket do up to one part in N.
     """
-    upper = beta_width_bracket(visits, log_share)[1]
     if log_share < SMALLEST_LOG:
-        return upper
+        return beta_width_bracket(visits, log_share)[1]
     few = np.minimum(visits, MOST_EXACT_VISITS)
-    width = np.sqrt(betainccinv(0.5, few / 2.0 + 1.0, math.exp(log_share)))
-    chosen: FloatArray = np.where(visits > MOST_EXACT_VISITS, upper, width)
-    return chosen
+    width: FloatArray = np.sqrt(betainccinv(0.5, few / 2.0 + 1.0, math.exp(log_share)))
+    shrink = np.sqrt((few + 1.0) / (visits + 1.0))
+    return np.where(visits > few, np.sin(np.arcsin(width) * shrink), width)
 
 
 def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray, FloatArray]:
@@ -262,13 +262,11 @@ def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1
     1 − 2·I⁻¹(δ/2; (N+α₁+α₂)/2, (N+α₁+α₂)/2) under the prior Beta(α₁, α₂): for any outcome of N
     visits, the interval is no wider. It comes without a ζ: the corollary has none.
     """
-    weight = float(sum(prior))
-    if not (0 < delta < 1 and min(prior) > 0 and math.isfinite(weight)):
-        raise InvalidParameter(
-            f"delta is {delta!r} and prior is {prior!r}; expected delta inside (0, 1) and two "
-            "numbers above 0"
-        )
-    width = symmetric_beta_width(read_visits(visits) + weight - 2.0, math.log(delta))
+    if not (is_number(delta) and 0 < delta < 1):
+        raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
+    if len(prior) != 2 or not all(is_number(part) and 0 < part < math.inf for part in prior):
+        raise InvalidParameter(f"prior is {prior!r}, expected two finite numbers above 0")
+    width = symmetric_beta_width(read_visits(visits) + (sum(prior) - 2.0), math.log(delta))
     return float(width)
 
 

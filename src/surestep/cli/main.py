@@ -1,17 +1,60 @@
-"""The command `surestep`: its help, its version, and the place where its verbs hang."""
+"""The command `surestep`: its verbs, and how a mistake is told."""
 
 from __future__ import annotations
+
+import difflib
+from importlib import import_module
 
 import click
 
 from surestep import __version__
+from surestep.errors import SurestepError
+
+# Each module holds one `command`; it is imported when its verb is asked for, or listed.
+VERBS = {
+    "bound": "surestep.cli.bound",
+    "figure": "surestep.cli.figure",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Mistake(click.ClickException):
+    """Something the caller can act on: told in one line, with exit code 2."""
+
+    exit_code = 2
+
+
+class Verbs(click.Group):
+    """A group of verbs in modules of their own, whose mistakes end with code 2, not a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in their own order."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of the verb."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(VERBS[cmd_name]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb and its arguments; an unknown verb is refused with the closest ones."""
+        close = difflib.get_close_matches(args[0], VERBS)
+        if args[0] not in VERBS and close:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(close)}?")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the verb."""
+        try:
+            return super().invoke(ctx)
+        except SurestepError as problem:
+            raise Mistake(str(problem)) from None
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="surestep")
 def main() -> None:
-    """Safe policy improvement: a better policy from a log of past decisions.
-
-    This release plans on known models, from Python: see README.md. Verbs that read logs, improve
-    policies and certify them are added step by step.
-    """
+    """Safe policy improvement: a better policy from a log of past decisions."""

@@ -1,0 +1,90 @@
+"""The paper's Figure 3: how many visits a loss of ζ = 0.1 takes as the number of states grows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surestep._files import write_whole
+from surestep.bounds import n_wedge
+from surestep.report.drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The hypothetical MDP of the paper's section 6.1.
+SETTING = {"actions": 4, "value_bound": 1.0, "discount": 0.95, "delta": 0.1}
+ZETA = 0.1
+METHODS = {  # label, colour, and where the label stands beside the end of the curve
+    "spibb": ("SPIBB", VERMILION, "center"),
+    "2s": ("two-successor", BLUE, "bottom"),
+    "beta": ("β", GREEN, "top"),
+}
+POINTS_PER_DECADE = 12
+LARGEST_POWER = 7  # |S| up to 10⁷
+
+
+def n_wedge_table() -> list[tuple[int, ...]]:
+    """Rows (|S|, N∧^SPIBB, N∧^2s, N∧^β), for |S| from 2 to 10⁷."""
+    steps = range(LARGEST_POWER * POINTS_PER_DECADE + 1)
+    sizes = sorted({max(2, round(10 ** (step / POINTS_PER_DECADE))) for step in steps})
+    return [
+        (size, *(n_wedge(method, ZETA, states=size, **SETTING) for method in METHODS))  # type: ignore[arg-type]
+        for size in sizes
+    ]
+
+
+def draw_n_wedge(path: Path) -> tuple[Path, Path]:
+    """Draws both panels to `path` and writes the table beside it; says where both are."""
+    kind = picture_format(path)
+    table = n_wedge_table()
+    beside = path.with_suffix(".csv")
+    with drawing(10, 4.2) as figure:
+        whole, excerpt = figure.subplots(1, 2)
+        draw_curves(whole, table, list(METHODS))
+        whole.set_yscale("log")
+        whole.set_title("All three: linear against logarithmic")
+        draw_curves(excerpt, table, ["2s", "beta"])
+        excerpt.set_ylim(bottom=0)
+        excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
+        excerpt.set_title("Excerpt: the two that grow with log |S|")
+        figure.suptitle(
+            f"Visits of each pair for ζ = {ZETA:g}   "
+            "(|A| = 4, V_max = 1, γ = 0.95, δ = 0.1; bounds as published)",
+            fontsize=10,
+        )
+        write_whole({path: rendered(figure, kind), beside: as_csv(table)})
+    return path, beside
+
+
+def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) -> None:
+    """The curves of the methods over the number of states, each named at its end."""
+    names = list(METHODS)
+    sizes = [row[0] for row in table]
+    for method in methods:
+        label, colour, side = METHODS[method]
+        visits = [row[1 + names.index(method)] for row in table]
+        axes.plot(sizes, visits, color=colour)
+        axes.annotate(
+            label,
+            (sizes[-1], visits[-1]),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color=colour,
+            va=side,
+            weight="bold",
+        )
+    axes.set_xscale("log")
+    axes.set_xlabel("number of states |S|")
+    axes.set_ylabel("visits N∧ of each pair")
+
+
+def as_csv(table: list[tuple[int, ...]]) -> bytes:
+    """The table with its heading."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["states", *METHODS])
+    writer.writerows(table)
+    return text.getvalue().encode()

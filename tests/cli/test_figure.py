@@ -1,0 +1,61 @@
+"""`surestep figure`: the picture in each format, and the table beside it."""
+
+import csv
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from surestep.cli.main import main
+
+MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
+
+
+def figure(*arguments):
+    """What the verb answers."""
+    return CliRunner().invoke(main, ["figure", *map(str, arguments)], prog_name="surestep")
+
+
+@pytest.mark.parametrize("kind", MAGIC)
+def test_the_picture_is_drawn_in_each_format_the_same_each_time(tmp_path, kind):
+    first, second = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
+    result = figure("n-wedge", "-o", first)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.split() == ["wrote", str(first), "wrote", str(tmp_path / "a.csv")]
+    assert first.read_bytes().startswith(MAGIC[kind])
+    assert figure("n-wedge", "-o", second).exit_code == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_table_holds_the_papers_numbers(tmp_path):
+    figure("n-wedge", "-o", tmp_path / "n.png")
+    table = list(csv.DictReader((tmp_path / "n.csv").read_text().splitlines()))
+    sizes = [int(row["states"]) for row in table]
+    assert sizes == sorted(set(sizes))
+    assert (sizes[0], sizes[-1]) == (2, 10**7)
+    at = {int(row["states"]): row for row in table}
+    # Values computed for the reference facts, with the paper's setting of its section 6.1.
+    assert at[100]["beta"] == "15893461"
+    assert at[10**7]["beta"] == "44733709"
+    assert float(at[100]["spibb"]) == pytest.approx(1.00226e8, rel=1e-5)
+    assert float(at[10**6]["2s"]) == pytest.approx(4.45256e7, rel=1e-5)
+
+
+def test_other_formats_and_places_are_refused(tmp_path):
+    for name, message in (
+        ("n.gif", "has the suffix '.gif', expected .png, .svg or .pdf"),
+        ("n", "has the suffix ''"),
+        ("missing/n.png", "No such file or directory"),
+    ):
+        result = figure("n-wedge", "-o", tmp_path / name)
+        assert result.exit_code == 2
+        assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert figure("n-wegde", "-o", tmp_path / "n.png").exit_code == 2
+
+
+def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = figure("n-wedge", "-o", tmp_path / "n.png")
+    assert result.exit_code == 2
+    assert result.stderr.rstrip().endswith("pip install 'surestep[plots]'")
