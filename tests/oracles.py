@@ -1,4 +1,4 @@
-"""Independent truth for planning: exact rational arithmetic and brute force.
+"""Independent truth: exact rational arithmetic and brute force.
 
 The doubles that a model stores are taken as exact rationals, so an oracle's answer is the value of
 that very model, with no rounding at all.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from surestep import FiniteMDP
+from surestep import FiniteMDP, Policy
 
 
 def exact_pairs(mdp: FiniteMDP) -> list[tuple[Fraction, dict[int, Fraction]]]:
@@ -78,3 +79,50 @@ def brute_force_optimum(mdp: FiniteMDP) -> list[Fraction]:
 def largest_gap(value: np.ndarray, exact: list[Fraction]) -> Fraction:
     """max_s |value(s) − exact(s)|, without rounding."""
     return max(abs(Fraction(float(v)) - e) for v, e in zip(value, exact, strict=True))
+
+
+# ---- trajectories -----------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    state: int
+    action: int
+    pair: int
+    reward: Fraction
+    next_state: int
+
+
+class Trajectory(NamedTuple):
+    steps: tuple[Step, ...]
+    probability: Fraction
+    terminated: bool  # otherwise cut off at the horizon
+
+
+def trajectories(mdp: FiniteMDP, policy: Policy, horizon: int) -> list[Trajectory]:
+    """Every trajectory of at most `horizon` steps that the policy can take, with its probability.
+
+    As in a log, a trajectory is over when it enters a state whose pairs all lead nowhere.
+    """
+    pairs = mdp.pairs
+
+    def over(state: int) -> bool:
+        return mdp.offsets[pairs.offsets[state]] == mdp.offsets[pairs.offsets[state + 1]]
+
+    def grow(state: int, steps: tuple[Step, ...], chance: Fraction):
+        if over(state) or len(steps) == horizon:
+            yield Trajectory(steps, chance, over(state))
+            return
+        for k in range(int(pairs.offsets[state]), int(pairs.offsets[state + 1])):
+            taken = Fraction(float(policy.probability[k]))
+            for t in range(int(mdp.offsets[k]), int(mdp.offsets[k + 1])):
+                moved = Fraction(float(mdp.probability[t]))
+                if taken * moved > 0:
+                    reward, target = Fraction(float(mdp.reward[t])), int(mdp.successor[t])
+                    step = Step(state, int(pairs.action[k]), k, reward, target)
+                    yield from grow(target, (*steps, step), chance * taken * moved)
+
+    return [
+        trajectory
+        for state in np.flatnonzero(mdp.initial)
+        for trajectory in grow(int(state), (), Fraction(float(mdp.initial[state])))
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from surestep import Counts, FiniteMDP, Pairs, Policy
+from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy
 
 WEIGHTS = st.integers(1, 9)
 REWARDS = st.one_of(
@@ -65,6 +65,22 @@ def mdps(draw, max_states=6, max_actions=3, undiscounted=False):
 
 
 @st.composite
+def episodic_mdps(draw, max_states=4, max_actions=3, rewards=REWARDS):
+    """Models that logs can show: all others go on, and episodes are over in the last state."""
+    pairs = draw(all_pairs(max_states, max_actions, min_states=2))
+    end = pairs.num_states - 1
+    P = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states))
+    for s, a in zip(pairs.state, pairs.action, strict=True):
+        if s < end:
+            support = draw(st.lists(st.integers(0, end), unique=True, min_size=1, max_size=3))
+            P[s, a, support] = [draw(WEIGHTS) for _ in support]
+            P[s, a] /= P[s, a].sum()
+    R = np.array(draw(st.lists(rewards, min_size=P.size, max_size=P.size))).reshape(P.shape)
+    start = np.array([*draw(st.lists(WEIGHTS, min_size=end, max_size=end)), 0], float)
+    return FiniteMDP.from_dense(P, R, 0.5, start / start.sum(), pairs.enabled())
+
+
+@st.composite
 def policies(draw, pairs):
     """Any policy, deterministic ones included."""
     table = []
@@ -97,3 +113,33 @@ def counts(draw, max_states=4, max_actions=3):
     if draw(st.booleans()):
         return Counts.from_dense(table, rewards=rewards)
     return Counts.from_dense(table, reward_sums=np.where(observed > 0, rewards, 0.0))
+
+
+@st.composite
+def decision_logs(draw, max_states=4, max_actions=3, rewards=REWARDS):
+    """Logs of which some episodes terminate, all of them in the last state."""
+    pairs = draw(all_pairs(max_states, max_actions))
+    end = pairs.num_states - 1
+    busy = st.integers(0, max(end - 1, 0))  # nobody decides at the end, unless it is all there is
+    columns = {name: [] for name in ("state", "action", "reward", "next_state")}
+    flags, lengths = [], draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    for length in lengths:
+        terminates = end > 0 and draw(st.booleans())
+        states = draw(st.lists(busy, min_size=length, max_size=length))
+        last = end if terminates else draw(st.integers(0, end))
+        for state, next_state in zip(states, [*states[1:], last], strict=True):
+            enabled = pairs.action[pairs.offsets[state] : pairs.offsets[state + 1]]
+            columns["state"].append(state)
+            columns["action"].append(int(draw(st.sampled_from(enabled.tolist()))))
+            columns["reward"].append(draw(rewards))
+            columns["next_state"].append(next_state)
+        both = terminates and draw(st.booleans())
+        flags += [(False, False)] * (length - 1) + [(terminates, both or not terminates)]
+    terminated, truncated = zip(*flags, strict=True)
+    return DecisionLog(
+        pairs,
+        **{name: np.array(values) for name, values in columns.items()},
+        terminated=np.array(terminated),
+        truncated=np.array(truncated),
+        episode_offsets=np.concatenate([[0], np.cumsum(lengths)]),
+    )

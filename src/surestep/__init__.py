@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from surestep.errors import SurestepError as SurestepError
     from surestep.model import Counts as Counts
+    from surestep.model import DecisionLog as DecisionLog
     from surestep.model import FiniteMDP as FiniteMDP
     from surestep.model import Improvement as Improvement
     from surestep.model import MDPBatch as MDPBatch
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from surestep.model import Plan as Plan
     from surestep.model import Policy as Policy
     from surestep.model import Problem as Problem
+    from surestep.model import estimate_behavior as estimate_behavior
     from surestep.model import estimate_mdp as estimate_mdp
     from surestep.planning import evaluate as evaluate
     from surestep.planning import evaluate_batch as evaluate_batch
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     from surestep.planning import performance as performance
     from surestep.planning import policy_iteration as policy_iteration
     from surestep.planning import value_iteration as value_iteration
+    from surestep.sampling import sample_log as sample_log
 
 _HOME = {
     "SurestepError": "surestep.errors",
     "Counts": "surestep.model",
+    "DecisionLog": "surestep.model",
     "FiniteMDP": "surestep.model",
     "Improvement": "surestep.model",
     "MDPBatch": "surestep.model",
@@ -43,6 +47,7 @@ _HOME = {
     "Plan": "surestep.model",
     "Policy": "surestep.model",
     "Problem": "surestep.model",
+    "estimate_behavior": "surestep.model",
     "estimate_mdp": "surestep.model",
     "evaluate": "surestep.planning",
     "evaluate_batch": "surestep.planning",
@@ -54,6 +59,7 @@ _HOME = {
     "performance": "surestep.planning",
     "policy_iteration": "surestep.planning",
     "value_iteration": "surestep.planning",
+    "sample_log": "surestep.sampling",
 }
 
 __all__ = list(_HOME)

@@ -17,6 +17,14 @@ class InvalidCounts(SurestepError):
     """Counts that no log could have produced."""
 
 
+class InvalidLog(SurestepError):
+    """A log of decisions that no run of episodes could have produced."""
+
+
+class UnsupportedPolicy(SurestepError):
+    """A policy that does what the log never shows, so that the log cannot tell its value."""
+
+
 class InvalidParameter(SurestepError):
     """A setting outside its range."""
 

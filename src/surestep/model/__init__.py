@@ -1,8 +1,10 @@
 """The nouns: immutable values of read-only arrays, validated once, when they are made."""
 
 from surestep.model.batch import MDPBatch
+from surestep.model.behavior import estimate_behavior
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.estimate import estimate_mdp
+from surestep.model.log import DecisionLog
 from surestep.model.mdp import DenseMDP, FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.plan import Plan
@@ -11,6 +13,7 @@ from surestep.model.problem import Improvement, Problem
 
 __all__ = [
     "Counts",
+    "DecisionLog",
     "DenseMDP",
     "FiniteMDP",
     "Improvement",
@@ -20,5 +23,6 @@ __all__ = [
     "Plan",
     "Policy",
     "Problem",
+    "estimate_behavior",
     "estimate_mdp",
 ]

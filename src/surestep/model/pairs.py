@@ -155,6 +155,15 @@ class Pairs:
         state = int(np.searchsorted(self.offsets, pair, side="right")) - 1
         return f"{self.state_name(state)}, {self.action_name(int(self.action[pair]))}"
 
+    def find(self, state: IndexArray, action: IndexArray) -> IntArray:
+        """The pair [N] of each state and action, −1 where the action is not enabled there."""
+        key = state.astype(np.int64) * self.num_actions + action
+        if self.num_pairs == self.num_states * self.num_actions:
+            return key
+        keys = self.state * self.num_actions + self.action  # rising, as pairs are
+        place = np.minimum(np.searchsorted(keys, key), keys.size - 1)
+        return np.where(keys[place] == key, place, -1)
+
     def flat(
         self, name: str, table: object, error: ErrorType, *, zero_elsewhere: bool = False
     ) -> FloatArray:

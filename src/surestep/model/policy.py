@@ -26,22 +26,30 @@ from surestep.model.pairs import HasPairs, Pairs, check_same_pairs, pairs_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """A memoryless stochastic policy π(a|s), one probability an enabled pair."""
+    """A memoryless stochastic policy π(a|s), one probability an enabled pair.
+
+    `estimated` marks a policy that was not known but estimated from a log, and every mixture with
+    one: what follows from it holds relative to that estimate only.
+    """
 
     pairs: Pairs
     probability: FloatArray  # [K]
+    estimated: bool = False
 
     def __post_init__(self) -> None:
         """Checks that every state has a distribution, and freezes it."""
         pairs = self.pairs
         if not isinstance(pairs, Pairs):
             raise InvalidPolicy(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        if not isinstance(self.estimated, bool | np.bool_):
+            raise InvalidPolicy(f"estimated is {self.estimated!r}, expected True or False")
         values = floats(
             "probability", self.probability, (pairs.num_pairs,), InvalidPolicy, pairs.pair_name
         )
         words = RunWords("action probabilities", "state", pairs.state_name, pairs.pair_name)
         probability = normalised_runs(values, pairs.offsets, words, InvalidPolicy)
         object.__setattr__(self, "probability", freeze(probability))
+        object.__setattr__(self, "estimated", bool(self.estimated))
 
     @classmethod
     def from_dense(cls, source: Pairs | HasPairs, table: object) -> Policy:
@@ -97,7 +105,11 @@ class Policy:
         if not (is_number(weight) and 0 <= weight <= 1):
             raise InvalidParameter(f"weight is {weight!r}, expected 0 to 1")
         share = float(weight)
-        return Policy(self.pairs, (1 - share) * self.probability + share * other.probability)
+        return Policy(
+            self.pairs,
+            (1 - share) * self.probability + share * other.probability,
+            self.estimated or other.estimated,
+        )
 
     def dense(self) -> FloatArray:
         """The table [S, A], 0 at disabled actions."""

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import expect, is_number
-from surestep.errors import InvalidParameter
+from surestep._arrays import (
+    AnyArray,
+    IntArray,
+    expect,
+    is_number,
+    refuse_where,
+    run_owners,
+    run_sums,
+)
+from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
+from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 
 UnseenRule = Literal["terminal", "pessimistic"]
+
+SUM_SLACK = 1e-9  # of the largest reward, a visit: more than any order of adding can change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +37,8 @@ class Problem:
 
     `value_bounds` = (low, high) bound every value V^π(s) of the true MDP. `unseen` says what a
     pair is worth that the data never visits: "terminal" means its known reward, or none, and then
-    nothing; "pessimistic" means the lower value bound.
+    nothing; "pessimistic" means the lower value bound. `log` is needed by methods that look at
+    whole episodes; the counts must be its counts.
     """
 
     counts: Counts
@@ -33,6 +46,7 @@ class Problem:
     discount: float  # γ
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
+    log: DecisionLog | None = None
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
@@ -57,7 +71,15 @@ class Problem:
             raise InvalidParameter(
                 f"unseen is {self.unseen!r}, expected one of {', '.join(get_args(UnseenRule))}"
             )
+        if self.log is not None:
+            expect("log", self.log, DecisionLog)
+            check_counts_of_log(self.counts, self.log)
         object.__setattr__(self, "value_bounds", (low, high))
+
+    @property
+    def behavior_is_estimated(self) -> bool:
+        """Whether π_b was estimated from a log: claims then hold relative to the estimate."""
+        return self.behavior.estimated
 
     @property
     def value_bound(self) -> float:
@@ -99,3 +121,68 @@ class Improvement:
         """Checks the types."""
         expect("policy", self.policy, Policy)
         expect("plan", self.plan, Plan)
+
+
+def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
+    """Refuses counts that are not those of the log: visits, starts, ends, and sums of rewards.
+
+    Sums may differ by what the order of adding does to them. The counts may know more than the
+    log: rewards, and further states in which episodes end.
+    """
+    pairs = counts.pairs
+    check_same_pairs("the counts", pairs, "the log", log.pairs)
+    logged = log.counts()
+    size = np.int64(pairs.num_states)
+    keys = [run_owners(each.offsets) * size + each.successor for each in (counts, logged)]
+    union = np.unique(np.concatenate(keys))
+
+    def spread(values: AnyArray, key: IntArray) -> AnyArray:
+        result = np.zeros(union.size, values.dtype)
+        result[np.searchsorted(union, key)] = values
+        return result
+
+    def transition(i: int) -> str:
+        pair, successor = divmod(int(union[i]), pairs.num_states)
+        return f"{pairs.pair_name(pair)} → {pairs.state_name(successor)}"
+
+    times = spread(logged.times, keys[1])
+    must_agree("count", transition, spread(counts.times, keys[0]), times)
+    must_agree("starts", pairs.state_name, counts.starts, logged.starts)
+    refuse_where(
+        logged.terminal & ~counts.terminal,
+        lambda s: (
+            f"episodes of the log terminate in {pairs.state_name(s)}, which the counts do not mark "
+            "as terminal"
+        ),
+        "state",
+        ShapeMismatch,
+    )
+    if counts.rewards.known:
+        return
+    slack = SUM_SLACK * float(np.abs(log.reward).max())
+    sums = logged.rewards.values
+    if counts.rewards.per == "transition":
+        found = spread(counts.rewards.values, keys[0])
+        must_agree("reward sum", transition, found, spread(sums, keys[1]), slack * times)
+    else:
+        totals = run_sums(sums, logged.offsets)
+        found = counts.rewards.values
+        must_agree("reward sum", pairs.pair_name, found, totals, slack * logged.visits)
+
+
+def must_agree(
+    what: str,
+    name: Callable[[int], str],
+    found: AnyArray,
+    expected: AnyArray,
+    slack: AnyArray | float = 0.0,
+) -> None:
+    """Refuses counts that say something else than the log, naming the first difference."""
+    with np.errstate(over="ignore"):  # an infinite difference is one too
+        differs = np.abs(found - expected) > slack
+    refuse_where(
+        differs,
+        lambda i: f"{what} of {name(i)} is {found[i]} in the counts, but {expected[i]} in the log",
+        "value",
+        ShapeMismatch,
+    )

@@ -1,0 +1,280 @@
+"""DecisionLog: what was decided, step by step, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surestep._arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    booleans,
+    equal_fields,
+    floats,
+    freeze,
+    indices,
+    numbers,
+    offsets_of,
+    own,
+    read_offsets,
+    refuse_where,
+    restore_frozen,
+    run_lengths,
+    shaped,
+)
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.pairs import Pairs
+from surestep.model.transitions import owner
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionLog:
+    """Episodes of decisions, one row a step: `action` in `state` earned `reward`, led to the next.
+
+    Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`. Its last row, and no
+    other, carries a flag, as in Gymnasium: `terminated` where the process was over, with nothing
+    left to earn, `truncated` where only the recording stopped. Both at once mean terminated.
+    """
+
+    pairs: Pairs
+    state: IndexArray  # [N]
+    action: IndexArray  # [N]
+    reward: FloatArray  # [N]
+    next_state: IndexArray  # [N]
+    terminated: BoolArray  # [N]
+    truncated: BoolArray  # [N]
+    episode_offsets: IntArray  # [E+1]
+    pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        pairs = self.pairs
+        if not isinstance(pairs, Pairs):
+            raise InvalidLog(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        shape = (numbers("state", self.state, InvalidLog).size,)
+        offsets = read_episodes(self.episode_offsets, shape[0])
+
+        def name(row: int) -> str:
+            return row_name(offsets, row)
+
+        def column(what: str, values: object, below: int) -> IndexArray:
+            flat = shaped(what, numbers(what, values, InvalidLog), shape, InvalidLog)
+            return indices(what, flat, below, InvalidLog, name)
+
+        state = column("state", self.state, pairs.num_states)
+        action = column("action", self.action, pairs.num_actions)
+        next_state = column("next_state", self.next_state, pairs.num_states)
+        reward = floats("reward", self.reward, shape, InvalidLog, name)
+        terminated = booleans("terminated", self.terminated, shape, InvalidLog)
+        truncated = booleans("truncated", self.truncated, shape, InvalidLog)
+        pair = pairs.find(state, action)
+        refuse_where(
+            pair < 0,
+            lambda i: (
+                f"{pairs.action_name(int(action[i]))} of {name(i)} is not enabled in "
+                f"{pairs.state_name(int(state[i]))}"
+            ),
+            "step",
+            InvalidLog,
+        )
+        check_order(pairs, offsets, state, next_state)
+        check_flags(offsets, terminated, truncated)
+        set_field = object.__setattr__
+        set_field(self, "state", own(state))
+        set_field(self, "action", own(action))
+        set_field(self, "reward", freeze(reward))
+        set_field(self, "next_state", own(next_state))
+        set_field(self, "terminated", freeze(terminated))
+        set_field(self, "truncated", freeze(truncated))
+        set_field(self, "episode_offsets", freeze(offsets))
+        set_field(self, "pair", own(pair))
+
+    @property
+    def num_steps(self) -> int:
+        """N, the number of rows."""
+        return self.state.size
+
+    @property
+    def num_episodes(self) -> int:
+        """E, the number of episodes."""
+        return self.episode_offsets.size - 1
+
+    @property
+    def step(self) -> IntArray:
+        """How many steps of its episode came before each row [N]."""
+        starts = np.repeat(self.episode_offsets[:-1], run_lengths(self.episode_offsets))
+        return np.arange(self.num_steps) - starts
+
+    def counts(self, rewards: object = None) -> Counts:
+        """The counts of the log: #_D(s,a,s'), starts, rewards, and where episodes are over.
+
+        Rewards are summed per transition, or known beforehand where `rewards` ([S, A], [S, A, S] or
+        [K]) gives them, as in `Counts.from_dense`. A state in which an episode terminated is marked
+        as terminal.
+        """
+        pairs = self.pairs
+        size = np.int64(pairs.num_states)
+        key = self.pair * size + self.next_state  # below 2⁶³: states have 31 bits
+        table = None if rewards is None else numbers("rewards", rewards, InvalidLog)
+        if table is not None and table.ndim == 3:
+            # Known per transition: kept for transitions never seen too, with a count of 0.
+            shown = np.arange(pairs.num_pairs * size)
+            times = np.bincount(key, minlength=shown.size)
+            logged = LoggedRewards(flat_cube(pairs, table), "transition", True)
+        else:
+            shown, place = np.unique(key, return_inverse=True)
+            times = np.bincount(place)
+            if table is None:
+                sums = np.bincount(place, weights=self.reward).astype(np.float64, copy=False)
+                logged = LoggedRewards(own(sums), "transition", False)
+            else:
+                logged = LoggedRewards(pairs.flat("rewards", table, InvalidLog), "pair", True)
+        return Counts(
+            pairs,
+            own(offsets_of(np.bincount(shown // size, minlength=pairs.num_pairs))),
+            shown % size,
+            own(times),
+            logged,
+            np.bincount(self.state[self.episode_offsets[:-1]], minlength=pairs.num_states),
+            ends_of(self),
+        )
+
+    def episodes(self, which: object) -> DecisionLog:
+        """The log of some episodes only: a slice, numbers in any order, or a mask [E]."""
+        chosen = chosen_episodes(which, self.num_episodes)
+        lengths = run_lengths(self.episode_offsets)[chosen]
+        offsets = offsets_of(lengths)
+        rows = np.arange(offsets[-1])
+        rows += np.repeat(self.episode_offsets[chosen] - offsets[:-1], lengths)
+        return DecisionLog(
+            self.pairs,
+            self.state[rows],
+            self.action[rows],
+            own(self.reward[rows]),
+            self.next_state[rows],
+            own(self.terminated[rows]),
+            own(self.truncated[rows]),
+            own(offsets),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, DecisionLog) and (self is other or equal_fields(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
+
+
+def read_episodes(values: object, num_steps: int) -> IntArray:
+    """Offsets of at least one episode, each of at least one step."""
+    num_episodes = numbers("episode_offsets", values, InvalidLog).size - 1
+    if num_episodes < 1:
+        raise InvalidLog("the log has no episode, expected at least one")
+    offsets = read_offsets("episode_offsets", values, num_episodes, num_steps, InvalidLog)
+    refuse_where(
+        run_lengths(offsets) == 0,
+        lambda e: f"episode {e} has no step, expected at least one",
+        "episode",
+        InvalidLog,
+    )
+    return offsets
+
+
+def row_name(offsets: IntArray, row: int) -> str:
+    """'episode 3, step 5'."""
+    episode = owner(offsets, row)
+    return f"episode {episode}, step {row - int(offsets[episode])}"
+
+
+def check_order(pairs: Pairs, offsets: IntArray, state: IndexArray, next_state: IndexArray) -> None:
+    """Within an episode, a step begins where the one before it led to."""
+    torn = next_state[:-1] != state[1:]
+    torn[offsets[1:-1] - 1] = False  # the next row belongs to the next episode
+    refuse_where(
+        torn,
+        lambda i: (
+            f"{row_name(offsets, i)} leads to {pairs.state_name(int(next_state[i]))}, but the next "
+            f"step begins in {pairs.state_name(int(state[i + 1]))}; expected the steps of an "
+            "episode in the order of time, without gaps"
+        ),
+        "step",
+        InvalidLog,
+    )
+
+
+def check_flags(offsets: IntArray, terminated: BoolArray, truncated: BoolArray) -> None:
+    """The last row of each episode says how it ended, and no other row does."""
+    flagged = terminated | truncated
+    last = offsets[1:] - 1
+    early = flagged.copy()
+    early[last] = False
+    refuse_where(
+        early,
+        lambda i: (
+            f"{row_name(offsets, i)} is {'terminated' if terminated[i] else 'truncated'}, but "
+            "another step follows; expected the flag at the last step (begin a new episode after "
+            "it)"
+        ),
+        "step",
+        InvalidLog,
+    )
+    refuse_where(
+        ~flagged[last],
+        lambda e: (
+            f"{row_name(offsets, int(last[e]))} is the last step, but neither terminated nor "
+            "truncated; expected one of them (truncated, if only the recording stopped)"
+        ),
+        "episode",
+        InvalidLog,
+    )
+
+
+def chosen_episodes(which: object, num_episodes: int) -> IntArray:
+    """The numbers of the episodes that a slice, a list of numbers or a mask [E] selects."""
+    if isinstance(which, slice):
+        try:
+            chosen: AnyArray = np.arange(*which.indices(num_episodes))
+        except (TypeError, ValueError) as problem:
+            raise InvalidParameter(f"the slice {which} selects no episodes: {problem}") from None
+    else:
+        chosen = numbers("the selection of episodes", which, InvalidParameter)
+        if chosen.dtype == np.bool_:
+            mask = shaped("the mask of episodes", chosen, (num_episodes,), InvalidParameter)
+            chosen = np.flatnonzero(mask)
+        chosen = indices("the selection of episodes", chosen, num_episodes, InvalidParameter)
+    if chosen.size == 0:
+        raise InvalidParameter("the selection holds no episode, expected at least one")
+    return chosen.astype(np.int64)
+
+
+def flat_cube(pairs: Pairs, cube: AnyArray) -> FloatArray:
+    """A table [S, A, S] as one row of length S for each enabled pair, flat."""
+    shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
+    rows: FloatArray = shaped("rewards", cube, shape, InvalidLog)[pairs.state, pairs.action]
+    return rows.ravel()
+
+
+def ends_of(log: DecisionLog) -> BoolArray:
+    """The states [S] in which an episode terminated, which must be none that anyone decided in."""
+    pairs = log.pairs
+    over = np.zeros(pairs.num_states, np.bool_)
+    over[log.next_state[log.terminated]] = True
+    decided = np.zeros(pairs.num_states, np.bool_)
+    decided[log.state] = True
+
+    def conflict(state: int) -> str:
+        end = int(np.argmax(log.terminated & (log.next_state == state)))
+        decision = int(np.argmax(log.state == state))
+        return (
+            f"{row_name(log.episode_offsets, end)} terminates in {pairs.state_name(state)}, but "
+            f"{row_name(log.episode_offsets, decision)} takes an action there; expected an end "
+            "without decisions (give terminated steps a next state of their own)"
+        )
+
+    refuse_where(over & decided, conflict, "state", InvalidLog)
+    return own(over)

@@ -1,0 +1,138 @@
+"""Logs drawn from a known MDP: what a policy would have recorded there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    expect,
+    expect_count,
+    offsets_of,
+    own,
+    refuse_where,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
+from surestep.errors import InvalidModel
+from surestep.kernels.runs import draw, running_sums
+from surestep.model.log import DecisionLog
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy
+
+
+def sample_log(
+    mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
+) -> DecisionLog:
+    """Episodes of `policy` in the model, each from its own start, truncated after `horizon` steps.
+
+    An episode terminates when it enters a state whose pairs are all without successors; nobody
+    decides there. So a log cannot show an action that ends the episode anywhere else, nor a reward
+    that is earned at the end: models in which the policy may come to either are refused.
+    """
+    expect("mdp", mdp, FiniteMDP)
+    expect("policy", policy, Policy)
+    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
+    expect_count("episodes", episodes)
+    expect_count("horizon", horizon)
+    expect("rng", rng, np.random.Generator)
+    over = ends_without_decision(mdp, policy)
+    decide = drawing(mdp.pairs.offsets, policy.probability, rng)
+    move = drawing(mdp.offsets, mdp.probability, rng)
+    start = drawing(np.array([0, mdp.num_states]), mdp.initial, rng)
+
+    running = np.arange(episodes)
+    state = start(np.zeros(episodes, np.int64))
+    length = np.zeros(episodes, np.int64)
+    steps: list[tuple[IntArray, IntArray]] = []  # who takes the step, and along which transition
+    while running.size and len(steps) < horizon:
+        transition = move(decide(state))
+        steps.append((running, transition))
+        length[running] += 1
+        state = mdp.successor[transition].astype(np.int64)
+        going_on = ~over[state]
+        running, state = running[going_on], state[going_on]
+
+    offsets = offsets_of(length)
+    taken = np.empty(offsets[-1], np.int64)
+    for number, (who, transition) in enumerate(steps):
+        taken[offsets[who] + number] = transition
+    return log_of_transitions(mdp, over, offsets, taken)
+
+
+def log_of_transitions(
+    mdp: FiniteMDP, over: BoolArray, offsets: IntArray, taken: IntArray
+) -> DecisionLog:
+    """The log of episodes given by the transitions they took [N]."""
+    pair = run_owners(mdp.offsets)[taken]
+    next_state = mdp.successor[taken]
+    last = np.zeros(taken.size, np.bool_)
+    last[offsets[1:] - 1] = True
+    terminated = last & over[next_state]
+    return DecisionLog(
+        mdp.pairs,
+        mdp.pairs.state[pair],
+        mdp.pairs.action[pair],
+        own(mdp.reward[taken]),
+        next_state,
+        own(terminated),
+        own(last & ~terminated),
+        own(offsets),
+    )
+
+
+def drawing(
+    offsets: IntArray, probability: FloatArray, rng: np.random.Generator
+) -> Callable[[IntArray], IntArray]:
+    """A function that draws one element of each given run, with the runs' probabilities."""
+    cumulative = np.empty(probability.size)
+    running_sums(offsets, probability, cumulative)
+
+    def one_of_each(runs: IntArray) -> IntArray:
+        chosen = np.empty(runs.size, np.int64)
+        draw(offsets, cumulative, runs, rng.random(runs.size), chosen)
+        return chosen
+
+    return one_of_each
+
+
+def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
+    """The states [S] whose pairs all have no successor; refuses ends that no log can show."""
+    pairs = mdp.pairs
+    ending = run_lengths(mdp.offsets) == 0
+    over: BoolArray = run_sums((~ending).astype(np.int64), pairs.offsets) == 0
+    refuse_where(
+        ending & (policy.probability > 0) & ~over[pairs.state],
+        lambda k: (
+            f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
+            "but it has no successor, and a log needs a next state; expected a transition to an "
+            "end state of the model's own"
+        ),
+        "pair",
+        InvalidModel,
+    )
+    refuse_where(
+        ending & (policy.probability > 0) & (mdp.ending_reward != 0),
+        lambda k: (
+            f"{pairs.pair_name(k)} earns {mdp.ending_reward[k]} after the end of the episode, "
+            "which no log shows; expected 0 (give the reward to the transitions that lead there)"
+        ),
+        "pair",
+        InvalidModel,
+    )
+    refuse_where(
+        over & (mdp.initial > 0),
+        lambda s: (
+            f"episodes start in {pairs.state_name(s)} with probability {mdp.initial[s]:.10g}, "
+            "where they are over at once; expected a start with a decision"
+        ),
+        "state",
+        InvalidModel,
+    )
+    return over

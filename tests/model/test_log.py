@@ -1,0 +1,477 @@
+"""DecisionLog: its counts against a plain dictionary, selections, and what it refuses."""
+
+import math
+import pickle
+from collections import Counter, defaultdict
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from frozen import assert_frozen, assert_independent
+from junk import JUNK, arguments
+from strategies import all_pairs, decision_logs
+from surestep import Counts, DecisionLog, Pairs, Policy, Problem, SurestepError, estimate_mdp
+from surestep.errors import InvalidCounts, InvalidLog, InvalidParameter, ShapeMismatch
+from surestep.model import LoggedRewards
+
+WHOLE = st.integers(-9, 9).map(float)
+COLUMNS = ("state", "action", "reward", "next_state", "terminated", "truncated")
+LABELS = {"state_labels": ("ward", "home", "out"), "action_labels": ("wait", "treat")}
+
+# Two episodes: ward → home → out (terminated), and ward → ward (truncated). No treatment at home.
+WARD = Pairs.from_enabled([[1, 1], [1, 0], [1, 0]], **LABELS)
+GOOD = {
+    "pairs": WARD,
+    "state": [0, 1, 0],
+    "action": [1, 0, 0],
+    "reward": [-1.0, 2.0, 0.5],
+    "next_state": [1, 2, 0],
+    "terminated": [False, True, False],
+    "truncated": [False, False, True],
+    "episode_offsets": [0, 2, 3],
+}
+
+
+def log_of(**changes):
+    return DecisionLog(**{**GOOD, **changes})
+
+
+def rows_of(log):
+    """The log as plain episodes of plain rows."""
+    rows = list(zip(*(getattr(log, name).tolist() for name in COLUMNS), strict=True))
+    offsets = log.episode_offsets.tolist()
+    return [rows[first:last] for first, last in pairwise(offsets)]
+
+
+# ---- counts -----------------------------------------------------------------------------------
+
+
+@given(log=decision_logs())
+def test_the_counts_are_those_of_a_plain_dictionary(log):
+    times, sums, starts, ends = Counter(), defaultdict(Fraction), Counter(), set()
+    for episode in rows_of(log):
+        starts[episode[0][0]] += 1
+        for state, action, reward, next_state, terminated, _ in episode:
+            times[state, action, next_state] += 1
+            sums[state, action, next_state] += Fraction(reward)
+            ends |= {next_state} if terminated else set()
+    found, pairs = log.counts(), log.pairs
+    pair = np.repeat(np.arange(pairs.num_pairs), np.diff(found.offsets))
+    keys = zip(
+        pairs.state[pair].tolist(),
+        pairs.action[pair].tolist(),
+        found.successor.tolist(),
+        strict=True,
+    )
+    seen = dict(zip(keys, found.times.tolist(), strict=True))
+    assert seen == times
+    exact = [float(sums[key]) for key in seen]
+    assert found.rewards.per == "transition"
+    assert not found.rewards.known
+    assert_allclose(found.rewards.values, exact, rtol=1e-12, atol=1e-12)
+    assert found.starts.tolist() == [starts[s] for s in range(pairs.num_states)]
+    assert set(np.flatnonzero(found.terminal).tolist()) == ends
+    assert found.pairs is pairs
+
+
+@given(log=decision_logs(), data=st.data())
+def test_known_rewards_are_taken_as_counts_of_tables_take_them(log, data):
+    pairs = log.pairs
+    table = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states), int)
+    np.add.at(table, (log.state, log.action, log.next_state), 1)
+    shape = data.draw(st.sampled_from([table.shape, table.shape[:2]]))
+    cells = data.draw(st.lists(WHOLE, min_size=math.prod(shape), max_size=math.prod(shape)))
+    rewards = np.array(cells).reshape(shape)
+    expected = Counts.from_dense(
+        table,
+        rewards=rewards,
+        starts=np.bincount(log.state[log.episode_offsets[:-1]], minlength=pairs.num_states),
+        enabled=pairs.enabled(),
+        terminal=log.counts().terminal,
+    )
+    assert log.counts(rewards) == expected
+    if rewards.ndim == 2:
+        assert log.counts(rewards[pairs.state, pairs.action]) == expected
+
+
+@given(log=decision_logs(rewards=WHOLE), data=st.data())
+def test_parts_of_a_log_have_counts_that_add_up_to_the_whole(log, data):
+    mask = np.array(
+        data.draw(st.lists(st.booleans(), min_size=log.num_episodes, max_size=log.num_episodes))
+    )
+    if mask.any() and not mask.all():
+        assert log.episodes(mask).counts() + log.episodes(~mask).counts() == log.counts()
+
+
+def test_the_estimated_model_ends_where_the_log_terminated():
+    mdp = estimate_mdp(log_of().counts(), 0.5)
+    assert mdp.dense().P[0].tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert mdp.dense().P[1, 0].tolist() == [0, 0, 1]
+    assert not mdp.dense().P[2].any()
+    assert mdp.expected_reward.tolist() == [0.5, -1.0, 2.0, 0.0]
+
+
+def test_the_counts_of_ten_thousand_states_need_no_square_of_them():
+    states = 10_000
+    walk = np.arange(states - 1)
+    log = DecisionLog(
+        Pairs.full(states, 1),
+        walk,
+        np.zeros(walk.size, int),
+        np.ones(walk.size),
+        walk + 1,
+        walk == walk[-1],
+        np.zeros(walk.size, bool),
+        [0, walk.size],
+    )
+    assert log.counts().times.size == walk.size
+    assert np.flatnonzero(log.counts().terminal).tolist() == [states - 1]
+
+
+# ---- episodes and steps -----------------------------------------------------------------------
+
+
+@given(log=decision_logs(), data=st.data())
+def test_a_selection_holds_the_chosen_episodes_in_the_order_of_the_choice(log, data):
+    episodes = rows_of(log)
+    numbers = data.draw(st.lists(st.integers(0, log.num_episodes - 1), min_size=1, max_size=6))
+    assert rows_of(log.episodes(numbers)) == [episodes[e] for e in numbers]
+    some = data.draw(st.slices(log.num_episodes))
+    if episodes[some]:
+        assert rows_of(log.episodes(some)) == episodes[some]
+    assert log.episodes(slice(None)) == log
+    assert log.episodes(np.ones(log.num_episodes, bool)) == log
+
+
+@given(log=decision_logs())
+def test_steps_are_numbered_within_their_episodes(log):
+    assert log.step.tolist() == [i for episode in rows_of(log) for i in range(len(episode))]
+    assert log.num_steps == sum(map(len, rows_of(log)))
+    assert log.num_episodes == len(rows_of(log))
+    assert np.array_equal(log.pairs.state[log.pair], log.state)
+    assert np.array_equal(log.pairs.action[log.pair], log.action)
+
+
+@given(pairs=all_pairs())
+def test_pairs_are_found_by_state_and_action(pairs):
+    enabled = pairs.enabled()
+    state, action = (grid.ravel() for grid in np.indices(enabled.shape))
+    found = pairs.find(state, action)
+    assert np.array_equal(found >= 0, enabled.ravel())
+    assert found[found >= 0].tolist() == list(range(pairs.num_pairs))
+
+
+# ---- values -----------------------------------------------------------------------------------
+
+
+@given(log=decision_logs())
+def test_logs_are_frozen_values(log):
+    assert_frozen(log)
+    assert pickle.loads(pickle.dumps(log)) == log  # noqa: S301
+    assert log != rows_of(log)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(log)
+
+
+@pytest.mark.parametrize("name", [name for name in GOOD if name != "pairs"])
+def test_logs_that_differ_in_one_field_are_not_equal(name):
+    changes = {
+        "state": {"pairs": Pairs.full(3, 2), "state": [0, 1, 1]},
+        "action": {"action": [0, 0, 0]},
+        "reward": {"reward": [-1.0, 2.0, 0.25]},
+        "next_state": {"next_state": [1, 2, 1]},
+        "terminated": {"terminated": [False, True, True]},
+        "truncated": {"truncated": [False, True, True]},
+        "episode_offsets": {"truncated": [True, False, True], "episode_offsets": [0, 1, 2, 3]},
+    }
+    assert log_of(**changes[name]) != log_of()
+    assert log_of() == log_of()
+
+
+def test_the_arrays_of_the_caller_stay_the_callers():
+    names = [name for name in GOOD if name not in ("pairs", "terminated", "truncated")]
+    for kind in (np.int32, np.int64, np.float64):
+        for name in names:
+            array = np.array(GOOD[name]).astype(kind)
+            if (array == GOOD[name]).all():
+                assert_independent(lambda given, name=name: log_of(**{name: given}), array)
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+MISTAKES = {
+    "a log on no pairs": (
+        lambda: log_of(pairs=None),
+        InvalidLog,
+        "pairs is of type NoneType, expected Pairs",
+    ),
+    "an action that is not enabled": (
+        lambda: log_of(action=[1, 1, 0]),
+        InvalidLog,
+        "action 'treat' of episode 0, step 1 is not enabled in state 'home'; 1 of 3 steps is",
+    ),
+    "an action that does not exist": (
+        lambda: log_of(action=[1, 0, 2]),
+        InvalidLog,
+        "action of episode 1, step 0 is 2, expected 0 to 1; 1 of 3 values is affected",
+    ),
+    "a state that does not exist": (
+        lambda: log_of(state=[0, -1, 0]),
+        InvalidLog,
+        "state of episode 0, step 1 is -1, expected 0 to 2; 1 of 3 values is affected",
+    ),
+    "a next state that does not exist": (
+        lambda: log_of(next_state=[1, 3, 0]),
+        InvalidLog,
+        "next_state of episode 0, step 1 is 3, expected 0 to 2",
+    ),
+    "half a state": (
+        lambda: log_of(state=[0, 0.5, 0]),
+        InvalidLog,
+        "state of episode 0, step 1 is 0.5, expected a whole number",
+    ),
+    "NaN as reward": (
+        lambda: log_of(reward=[0.0, math.nan, math.inf]),
+        InvalidLog,
+        "reward of episode 0, step 1 is nan, expected a finite number; 2 of 3 values are affected",
+    ),
+    "a reward too few": (
+        lambda: log_of(reward=[0.0, 1.0]),
+        InvalidLog,
+        "reward has shape (2,), expected (3,)",
+    ),
+    "an action too many": (
+        lambda: log_of(action=[1, 0, 0, 0]),
+        InvalidLog,
+        "action has shape (4,), expected (3,)",
+    ),
+    "states in a table": (
+        lambda: log_of(state=[[0, 1, 0]]),
+        InvalidLog,
+        "state has shape (1, 3), expected (3,)",
+    ),
+    "steps that do not meet": (
+        lambda: log_of(next_state=[0, 2, 0]),
+        InvalidLog,
+        "episode 0, step 0 leads to state 'ward', but the next step begins in state 'home'; "
+        "expected the steps of an episode in the order of time, without gaps; 1 of 2 steps is",
+    ),
+    "a flag too early": (
+        lambda: log_of(truncated=[True, False, True]),
+        InvalidLog,
+        "episode 0, step 0 is truncated, but another step follows; expected the flag at the last "
+        "step (begin a new episode after it); 1 of 3 steps is affected",
+    ),
+    "an end too early": (
+        lambda: log_of(terminated=[True, True, False]),
+        InvalidLog,
+        "episode 0, step 0 is terminated, but another step follows",
+    ),
+    "an episode that just stops": (
+        lambda: log_of(truncated=[False, False, False]),
+        InvalidLog,
+        "episode 1, step 0 is the last step, but neither terminated nor truncated; expected one "
+        "of them (truncated, if only the recording stopped); 1 of 2 episodes is affected",
+    ),
+    "a flag of 2": (
+        lambda: log_of(terminated=[0, 2, 0]),
+        InvalidLog,
+        "terminated[1] is 2, expected True or False; 1 of 3 values is affected",
+    ),
+    "an episode without steps": (
+        lambda: log_of(episode_offsets=[0, 2, 2, 3]),
+        InvalidLog,
+        "episode 1 has no step, expected at least one; 1 of 3 episodes is affected",
+    ),
+    "no episode": (
+        lambda: log_of(
+            **{name: [] for name in COLUMNS},
+            episode_offsets=[0],
+        ),
+        InvalidLog,
+        "the log has no episode, expected at least one",
+    ),
+    "episodes of other rows": (
+        lambda: log_of(episode_offsets=[0, 2, 4]),
+        InvalidLog,
+        "episode_offsets runs from 0 to 4, expected from 0 to 3",
+    ),
+    "episodes that fall": (
+        lambda: log_of(episode_offsets=[0, 4, 3]),
+        InvalidLog,
+        "episode_offsets falls from 4 to 3 at position 2",
+    ),
+    "decisions where another episode was over": (
+        lambda: log_of(terminated=[False, True, True]).counts(),
+        InvalidLog,
+        "episode 1, step 0 terminates in state 'ward', but episode 0, step 0 takes an action "
+        "there; expected an end without decisions (give terminated steps a next state of their "
+        "own); 1 of 3 states is affected",
+    ),
+    "known rewards of another shape": (
+        lambda: log_of().counts(np.zeros((2, 2))),
+        InvalidLog,
+        "rewards has shape (2, 2), expected (3, 2) (states × actions) or (4,) (enabled pairs)",
+    ),
+    "a cube of known rewards of another shape": (
+        lambda: log_of().counts(np.zeros((3, 2, 2))),
+        InvalidLog,
+        "rewards has shape (3, 2, 2), expected (3, 2, 3)",
+    ),
+    "an infinite known reward": (
+        lambda: log_of().counts(np.full((3, 2, 3), math.inf)),
+        InvalidCounts,
+        "reward of state 'ward', action 'wait' → state 'ward' is inf, expected a finite number",
+    ),
+    "rewards whose sum is infinite": (
+        lambda: log_of(
+            state=[0, 0, 0], next_state=[0, 2, 0], action=[0, 0, 0], reward=[1e308, 0.0, 1e308]
+        ).counts(),
+        InvalidCounts,
+        "reward sum of state 'ward', action 'wait' → state 'ward' is inf, expected a finite number",
+    ),
+    "an episode that does not exist": (
+        lambda: log_of().episodes([0, 2]),
+        InvalidParameter,
+        "the selection of episodes[1] is 2, expected 0 to 1; 1 of 2 values is affected",
+    ),
+    "an episode from the back": (
+        lambda: log_of().episodes([-1]),
+        InvalidParameter,
+        "the selection of episodes[0] is -1, expected 0 to 1",
+    ),
+    "a selection of nothing": (
+        lambda: log_of().episodes(slice(2, None)),
+        InvalidParameter,
+        "the selection holds no episode, expected at least one",
+    ),
+    "a mask of another log": (
+        lambda: log_of().episodes([True, False, True]),
+        InvalidParameter,
+        "the mask of episodes has shape (3,), expected (2,)",
+    ),
+    "a slice of words": (
+        lambda: log_of().episodes(slice("a", "b")),
+        InvalidParameter,
+        "the slice slice('a', 'b', None) selects no episodes",
+    ),
+    "a number instead of a list": (
+        lambda: log_of().episodes(1),
+        InvalidParameter,
+        "the selection of episodes has 0 dimensions, expected a flat array",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_refused_by_name(name):
+    call, error, words = MISTAKES[name]
+    with pytest.raises(SurestepError) as refusal:
+        call()
+    assert type(refusal.value) is error
+    assert words in str(refusal.value)
+
+
+def attempt(call, *args, **kwargs):
+    """What the call makes, or None where it raises the error it should."""
+    try:
+        return call(*args, **kwargs)
+    except SurestepError:
+        return None
+
+
+@given(data=st.data())
+def test_logs_from_anything(data):
+    good = data.draw(decision_logs(max_states=3))
+    fields = {name: np.array(getattr(good, name)) for name in (*COLUMNS, "episode_offsets")}
+    log = attempt(DecisionLog, **data.draw(arguments({"pairs": good.pairs, **fields})))
+    if log is None:
+        return
+    for episode in rows_of(log):
+        assert not any(row[4] or row[5] for row in episode[:-1])
+        assert episode[-1][4] or episode[-1][5]
+        assert all(a[3] == b[0] for a, b in pairwise(episode))
+    assert np.isfinite(log.reward).all()
+    assert log.pair.min() >= 0
+
+
+@given(log=decision_logs(), junk=JUNK)
+def test_selections_and_rewards_of_any_kind_are_taken_or_refused(log, junk):
+    assert isinstance(attempt(log.episodes, junk), DecisionLog | None)
+    assert isinstance(attempt(log.counts, junk), Counts | None)
+
+
+# ---- in a problem -----------------------------------------------------------------------------
+
+
+def problem(log, counts):
+    return Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts),
+        discount=0.9,
+        value_bounds=(0.0, 1.0),
+        log=log,
+    )
+
+
+def rebuilt(counts, **changes):
+    names = ("pairs", "offsets", "successor", "times", "rewards", "starts", "terminal")
+    return Counts(**{**{name: getattr(counts, name) for name in names}, **changes})
+
+
+@given(log=decision_logs())
+def test_a_problem_takes_a_log_with_its_own_counts(log):
+    states, actions = log.pairs.num_states, log.pairs.num_actions
+    assert problem(log, log.counts()).log is log
+    assert problem(log, log.counts(np.zeros((states, actions)))).log is log
+    assert problem(log, log.counts(np.zeros((states, actions, states)))).log is log
+    assert problem(None, log.counts()).log is None
+
+
+@given(log=decision_logs())
+def test_sums_per_pair_or_in_another_order_are_the_logs_too(log):
+    counts = log.counts()
+    backwards = log.episodes(slice(None, None, -1)).counts()
+    assert problem(log, backwards).log is log
+    totals = [
+        counts.rewards.values[first:last].sum()
+        for first, last in zip(counts.offsets[:-1], counts.offsets[1:], strict=True)
+    ]
+    per_pair = rebuilt(counts, rewards=LoggedRewards(np.array(totals), "pair", False))
+    assert problem(log, per_pair).log is log
+
+
+def test_a_problem_refuses_the_counts_of_another_log():
+    log, counts = log_of(), log_of().counts()
+    with pytest.raises(
+        ShapeMismatch,
+        match=r"count of state 'ward', action 'wait' → state 'ward' is 2 in the counts, but 1 in "
+        "the log; 3 of 3 values are affected",
+    ):
+        problem(log, counts + counts)
+    with pytest.raises(ShapeMismatch, match=r"→ state 'ward' is 0 in the counts, but 1 in the log"):
+        problem(log, log.episodes([0]).counts())
+    with pytest.raises(ShapeMismatch, match="starts of state 'ward' is 1 in the counts, but 2 in"):
+        problem(log, rebuilt(counts, starts=[1, 1, 0]))
+    with pytest.raises(ShapeMismatch, match="terminate in state 'out', which the counts do not"):
+        problem(log, rebuilt(counts, terminal=None))
+    sums = counts.rewards.values + np.array([0, 1e-6, 0])
+    with pytest.raises(ShapeMismatch, match=r"reward sum of state 'ward', action 'treat' → state"):
+        problem(log, rebuilt(counts, rewards=LoggedRewards(sums, "transition", False)))
+    with pytest.raises(ShapeMismatch, match=r"of state 'home', action 'wait' is 0\.0 in the"):
+        problem(log, rebuilt(counts, rewards=LoggedRewards([0.5, -1.0, 0.0, 0.0], "pair", False)))
+    with pytest.raises(ShapeMismatch, match="the counts and the log enable different actions"):
+        problem(log_of(pairs=Pairs.full(3, 2)), counts)
+    with pytest.raises(InvalidParameter, match="log is of type str, expected DecisionLog"):
+        problem("log", counts)
+
+
+def test_problems_with_and_without_a_log_differ():
+    log, counts = log_of(), log_of().counts()
+    assert problem(log, counts) == problem(log_of(), log_of().counts())
+    assert problem(log, counts) != problem(None, counts)
