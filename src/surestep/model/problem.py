@@ -10,10 +10,14 @@ import numpy as np
 
 from surestep._arrays import (
     AnyArray,
+    FloatArray,
     IntArray,
     expect,
+    floats,
+    freeze,
     is_number,
     refuse_where,
+    run_lengths,
     run_owners,
     run_sums,
 )
@@ -22,7 +26,7 @@ from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import check_same_pairs
+from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 
@@ -43,7 +47,7 @@ class Problem:
 
     counts: Counts
     behavior: Policy  # π_b
-    discount: float  # γ
+    discount: float | FloatArray  # γ, or one a pair [K], as split counts have
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
     log: DecisionLog | None = None
@@ -57,8 +61,8 @@ class Problem:
         check_same_pairs(
             "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
         )
-        if not (is_number(self.discount) and 0 <= self.discount <= 1):
-            raise InvalidParameter(f"discount is {self.discount!r}, expected 0 to 1")
+        set_field = object.__setattr__
+        set_field(self, "discount", read_discounts(self.counts.pairs, self.discount))
         bounds = self.value_bounds
         if not (isinstance(bounds, tuple | list) and len(bounds) == 2):
             raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
@@ -74,7 +78,22 @@ class Problem:
         if self.log is not None:
             expect("log", self.log, DecisionLog)
             check_counts_of_log(self.counts, self.log)
-        object.__setattr__(self, "value_bounds", (low, high))
+        set_field(self, "value_bounds", (low, high))
+
+    @property
+    def num_states(self) -> int:
+        """|S|, ends of episodes included."""
+        return self.counts.pairs.num_states
+
+    @property
+    def num_actions(self) -> int:
+        """|A|, the largest number of enabled actions of a state."""
+        return most_actions(self.counts.pairs)
+
+    @property
+    def single_discount(self) -> float:
+        """γ, for formulas that have only one."""
+        return one_discount(self.discount)
 
     @property
     def behavior_is_estimated(self) -> bool:
@@ -112,15 +131,62 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement:
-    """What `improve` returns: π_I, and the plan in the estimated MDP that it came from."""
+    """What `improve` returns: π_I, and what is known about it in the estimated MDP.
+
+    The value of `plan` is that of π_I in `problem.estimate()`, whatever model the algorithm itself
+    planned in.
+    """
 
     policy: Policy
     plan: Plan
+    n_wedge: int | None = None  # the N∧ that was used, where there is one
+    behavior_is_estimated: bool = False  # π_b was estimated: claims hold relative to the estimate
 
     def __post_init__(self) -> None:
         """Checks the types."""
         expect("policy", self.policy, Policy)
         expect("plan", self.plan, Plan)
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan, n_wedge: int | None = None) -> Improvement:
+        """The improvement of a problem by the policy of the plan."""
+        return cls(
+            policy=plan.policy,
+            plan=plan,
+            n_wedge=n_wedge,
+            behavior_is_estimated=problem.behavior_is_estimated,
+        )
+
+
+def most_actions(pairs: Pairs) -> int:
+    """The largest number of enabled actions of a state."""
+    return int(run_lengths(pairs.offsets).max())
+
+
+def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
+    """One discount in [0, 1], or one a pair."""
+    if is_number(discount):
+        if not 0 <= discount <= 1:
+            raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
+        return float(discount)
+    per_pair = floats("discount", discount, (pairs.num_pairs,), InvalidParameter, pairs.pair_name)
+    refuse_where(
+        (per_pair < 0) | (per_pair > 1),
+        lambda k: f"discount of {pairs.pair_name(k)} is {per_pair[k]}, expected 0 to 1",
+        "pair",
+        InvalidParameter,
+    )
+    return freeze(per_pair)
+
+
+def one_discount(discount: float | FloatArray) -> float:
+    """The discount, where there is one for all pairs."""
+    if isinstance(discount, float):
+        return discount
+    raise InvalidParameter(
+        "the problem has a discount for each pair, but the formula asked for has only one γ; "
+        "expected one number as discount"
+    )
 
 
 def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:

@@ -1,0 +1,86 @@
+"""Optimising the estimated MDP as if it were the truth, plain or with a price on scarce data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from surestep.algorithms.contract import Promise, check_range, check_whole
+from surestep.algorithms.judging import judged, valued_at_lowest
+from surestep.model.problem import Improvement, Problem
+from surestep.planning.iteration import optimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasicRL:
+    """The best policy of the MLE-MDP, with no safety at all: what the others are compared with.
+
+    Unlike published code, pairs whose values agree up to rounding are ties, and the lowest action
+    wins whatever the linear algebra library did.
+    """
+
+    name: ClassVar = "basic-rl"
+    source: ClassVar = "dynamic programming on the MLE-MDP"
+    constraint: ClassVar = ""
+    promises: ClassVar = frozenset(
+        {Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM, Promise.RENUMBERING}
+    )
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Optimises the estimated MDP over all policies."""
+        return Improvement.of(problem, optimal(problem.estimate()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaMDP:
+    """Reward-adjusted MDP: R̂(s,a) − κ/√#_D(s,a), then dynamic programming.
+
+    The price of a pair never visited has no limit: it is worth the lower value bound, whatever
+    `unseen` says. Published code differs from itself here: one version prices such a pair with
+    κ/√(10⁻⁵), the other values it min R/(1 − γ).
+    """
+
+    kappa: float  # κ
+
+    name: ClassVar = "ramdp"
+    source: ClassVar = "Petrik, Ghavamzadeh, Chow 2016"
+    constraint: ClassVar = ""
+    promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
+
+    def __post_init__(self) -> None:
+        """Checks κ."""
+        check_range("kappa", self.kappa, 0, np.inf, "it is the price κ/√N on the reward of a pair")
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Optimises the estimated MDP with adjusted rewards."""
+        visits = problem.counts.visits
+        price = self.kappa / np.sqrt(np.maximum(visits, 1))
+        plan = optimal(valued_at_lowest(problem, scarce=visits == 0, price=price))
+        return judged(problem, plan.policy, plan.iterations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RMin:
+    """R-MIN: every pair seen at most `n_wedge` times is worth the lower value bound.
+
+    Published code puts min R/(1 − γ) in its place, which is the same where that bound is tight.
+    """
+
+    n_wedge: int  # N∧
+
+    name: ClassVar = "rmin"
+    source: ClassVar = "Brafman, Tennenholtz 2002, turned to pessimism by Scholl et al. 2022"
+    constraint: ClassVar = ""
+    promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
+
+    def __post_init__(self) -> None:
+        """Checks N∧."""
+        check_whole("n_wedge", self.n_wedge, 0, "pairs with at most that many visits are avoided")
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Optimises the estimated MDP in which scarce pairs end at the lower value bound."""
+        visits = problem.counts.visits
+        plan = optimal(valued_at_lowest(problem, scarce=visits <= self.n_wedge))
+        return judged(problem, plan.policy, plan.iterations, self.n_wedge)

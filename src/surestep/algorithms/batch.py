@@ -1,0 +1,91 @@
+"""One algorithm on many data sets of one shape, in one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IntArray, expect, freeze, restore_frozen
+from surestep.algorithms.basic import BasicRL
+from surestep.algorithms.contract import Algorithm
+from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
+from surestep.errors import NotConverged
+from surestep.kernels.spibb_batch import improve_each
+from surestep.model.mdp import spread_discount
+from surestep.model.problem_batch import ProblemBatch
+from surestep.planning.evaluation import DENSE_STATES
+from surestep.planning.iteration import ITERATION_LIMIT
+from surestep.planning.proof import TIE_TOLERANCE
+
+TRUST_ALL = -1  # an N∧ that every pair exceeds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImprovementBatch:
+    """The improved policies of B data sets and their values in the estimated MDPs."""
+
+    policy: FloatArray  # [B, K]
+    value: FloatArray  # [B, S]
+    iterations: IntArray  # [B]
+
+    def __post_init__(self) -> None:
+        """Freezes the arrays."""
+        for name in ("policy", "value", "iterations"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    __setstate__ = restore_frozen
+
+
+def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBatch:
+    """`algorithm.improve` on every problem; SPIBB and basic RL on small models run compiled.
+
+    The compiled loop solves each policy exactly; its policies are those of `improve`, up to ties
+    within rounding.
+    """
+    expect("problems", problems, ProblemBatch)
+    small = problems.num_states <= DENSE_STATES
+    if small and isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
+        trusted_above = (
+            TRUST_ALL if isinstance(algorithm, BasicRL) else used_n_wedge(algorithm, problems)
+        )
+        return bootstrapped_batch(problems, trusted_above)
+    found = [
+        algorithm.improve(problems.problem(index)).plan
+        for index in range(problems.counts.num_data_sets)
+    ]
+    return ImprovementBatch(
+        np.stack([plan.policy.probability for plan in found]),
+        np.stack([plan.value for plan in found]),
+        np.array([plan.iterations for plan in found]),
+    )
+
+
+def bootstrapped_batch(problems: ProblemBatch, n_wedge: int) -> ImprovementBatch:
+    """Policy iteration over Π_b, compiled, on all cores."""
+    counts, pairs = problems.counts, problems.counts.pairs
+    size = counts.num_data_sets
+    policy, value = np.empty((size, pairs.num_pairs)), np.empty((size, pairs.num_states))
+    residual, iterations = np.empty(size), np.empty(size, np.int64)
+    improve_each(
+        pairs.offsets,
+        counts.offsets,
+        counts.successor,
+        counts.times,
+        spread_discount(pairs, problems.discount),
+        problems.expected_reward(),
+        problems.behavior.probability,
+        n_wedge,
+        TIE_TOLERANCE,
+        ITERATION_LIMIT,
+        policy,
+        value,
+        residual,
+        iterations,
+    )
+    if iterations.max() > ITERATION_LIMIT:
+        raise NotConverged(
+            f"policy iteration on data set {int(iterations.argmax())} stopped after "
+            f"{ITERATION_LIMIT} rounds, the limit"
+        )
+    return ImprovementBatch(policy, value, iterations)

@@ -1,0 +1,74 @@
+"""What an algorithm is: settings, one verb, and the promises it makes.
+
+An algorithm *declares* its promises, and one suite of tests holds every algorithm to exactly those.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from surestep._arrays import is_number
+from surestep.errors import InvalidParameter
+from surestep.model.problem import Improvement, Problem
+
+
+class Promise(Enum):
+    """A property that holds for every problem."""
+
+    KEEPS_BEHAVIOR = "keeps π_b without data"
+    NEVER_WORSE = "never worse than π_b in the estimated MDP"
+    REACHES_OPTIMUM = "reaches the optimum as every pair's visits grow"
+    OPTIMAL_IN_CLASS = "optimal in its class of policies"
+    RENUMBERING = "values do not depend on the numbers of states and actions"
+
+
+class Algorithm(Protocol):
+    """A frozen dataclass of settings with one verb."""
+
+    name: ClassVar[str]  # in the registry and on the command line
+    source: ClassVar[str]  # the paper it comes from
+    constraint: ClassVar[str]  # what holds for its policies, in words; empty: nothing
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        """What it promises with these settings."""
+        ...
+
+    def improve(self, problem: Problem) -> Improvement:
+        """The policy it proposes for the problem."""
+        ...
+
+
+def check_whole(name: str, value: object, lowest: int, why: str) -> None:
+    """Refuses a setting that is no whole number of at least `lowest`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < lowest:  # type: ignore[operator]
+        raise InvalidParameter(
+            f"{name} is {value!r}, expected a whole number of at least {lowest}: {why}"
+        )
+
+
+def check_range(name: str, value: object, low: float, high: float, why: str) -> None:
+    """Refuses a setting that is no finite number from `low` to `high`, both included."""
+    if not (is_number(value) and math.isfinite(value) and low <= value <= high):
+        span = f"from {low:g} to {high:g}" if high < math.inf else f"of at least {low:g}"
+        raise InvalidParameter(f"{name} is {value!r}, expected a number {span}: {why}")
+
+
+def check_delta(value: object) -> None:
+    """Refuses a δ outside (0, 1)."""
+    if not (is_number(value) and 0 < value < 1):
+        raise InvalidParameter(
+            f"delta is {value!r}, expected more than 0 and less than 1: it is the probability with "
+            "which the bound behind the setting may fail"
+        )
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuses a word that is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")

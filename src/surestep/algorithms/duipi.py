@@ -1,0 +1,121 @@
+"""DUIPI: diagonal approximation of uncertainty incorporating policy iteration.
+
+Values and their variances are iterated together, for a stochastic policy that leans towards the
+action with the best q − ξ√Var q. Source: Schneegass, Hans and Udluft (2010); actions never tried
+are left out, as Scholl, Dietrich, Otte and Udluft (2022) do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IndexArray, IntArray, run_owners
+from surestep.algorithms.contract import Promise, check_choice, check_range
+from surestep.algorithms.judging import ends_of_episodes, judged, tie_of
+from surestep.kernels.backup import expected_values
+from surestep.kernels.duipi import lean_towards_best, uncertain_backup
+from surestep.model.policy import Policy
+from surestep.model.problem import Improvement, Problem
+
+PRIOR = 0.1  # the Dirichlet weight of every successor state
+ROUNDS = 5_000  # the published limit: the policy moves by at most 1/t in round t
+TOLERANCE = 1e-9  # of the largest |q|
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DUIPI:
+    """The policy that leans towards actions whose value is high and certain.
+
+    `xi` standard deviations are taken off; `estimator` is "bayesian" (Dirichlet posterior with
+    weight 0.1 a state) or "frequentist" (P̂ and its sampling variance). It starts in a full tie, so
+    its policy may depend on how actions are numbered.
+    """
+
+    xi: float  # ξ
+    estimator: Literal["bayesian", "frequentist"] = "bayesian"
+
+    name: ClassVar = "duipi"
+    source: ClassVar = "Schneegass, Hans, Udluft 2010"
+    constraint: ClassVar = ""
+    promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM})
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        check_range("xi", self.xi, 0, np.inf, "it counts standard deviations")
+        check_choice("estimator", self.estimator, ("bayesian", "frequentist"))
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Iterates until the values stand still, or for the published number of rounds."""
+        uncertain = uncertain_model(problem, self.estimator)
+        pairs, visited = problem.counts.pairs, problem.counts.visits > 0
+        ends, ending = ends_of_episodes(problem), problem.estimate().ending_reward
+        probability = Policy.uniform(pairs).probability.copy()
+        q, q_variance = np.zeros(pairs.num_pairs), np.zeros(pairs.num_pairs)
+        value, variance = np.zeros(pairs.num_states), np.zeros(pairs.num_states)
+        for rounds in range(1, ROUNDS + 1):
+            expected_values(pairs.offsets, probability, q, value)
+            expected_values(pairs.offsets, probability**2, q_variance, variance)
+            before = q.copy()
+            uncertain_backup(*uncertain, value, variance, q, q_variance)
+            q[ends], q_variance[ends] = ending[ends], 0.0
+            lean_towards_best(
+                pairs.offsets, q, q_variance, visited, self.xi, 1 / rounds, tie_of(q), probability
+            )
+            if np.linalg.norm(q - before) <= TOLERANCE * np.abs(q).max():
+                break
+        return judged(problem, Policy(pairs, probability), rounds)
+
+
+class UncertainModel(NamedTuple):
+    """Chances with their variances, for the seen successors [T] and for any other state [K].
+
+    The fields stand in the order in which `uncertain_backup` takes them.
+    """
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    chance: FloatArray  # [T]
+    chance_variance: FloatArray  # [T]
+    reward: FloatArray  # [T]
+    other_chance: FloatArray  # [K]
+    other_variance: FloatArray  # [K]
+    other_reward: FloatArray  # [K]
+    discount: FloatArray  # [K]
+
+
+def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
+    """The model that the estimator makes of the counts."""
+    counts, estimate = problem.counts, problem.estimate()
+    states, visits = counts.pairs.num_states, counts.visits.astype(np.float64)
+    times = counts.times[counts.times > 0].astype(np.float64)
+    owner = run_owners(estimate.offsets)
+    if estimator == "bayesian":
+        total = visits + PRIOR * states
+        chance, variance = dirichlet_moments(times + PRIOR, total[owner])
+        other_chance, other_variance = dirichlet_moments(np.full(visits.size, PRIOR), total)
+    else:
+        chance = times / visits[owner]
+        several = visits > 1  # one visit says nothing about a variance: it is at most ¼
+        sampling = chance * (1 - chance) / np.maximum(visits - 1, 1)[owner]
+        variance = np.where(several[owner], sampling, 0.25)
+        other_chance, other_variance = np.zeros(visits.size), np.where(several, 0.0, 0.25)
+    return UncertainModel(
+        estimate.offsets,
+        estimate.successor,
+        chance,
+        variance,
+        estimate.reward,
+        other_chance,
+        other_variance,
+        np.where(visits > 0, estimate.expected_reward, counts.unseen_reward()),
+        estimate.discount,
+    )
+
+
+def dirichlet_moments(weight: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean α/α₀ and variance α(α₀ − α)/(α₀²(α₀ + 1)) of a Dirichlet component."""
+    mean = weight / total
+    return mean, mean * (1 - mean) / (total + 1)

@@ -1,0 +1,84 @@
+"""How wrong the estimate of a pair may be: the e(s,a) that Soft-SPIBB weighs changes with.
+
+Each is a width that falls with the visits and is ∞ for a pair never visited, so that π_b is kept
+there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surestep._arrays import FloatArray, is_number
+from surestep.algorithms.returns import pair_returns
+from surestep.bounds import BOUNDS, Coverage, ProblemSize
+from surestep.errors import InvalidParameter
+from surestep.model.problem import Problem
+
+if TYPE_CHECKING:
+    from surestep.bounds import Bound
+
+
+def hoeffding(problem: Problem, delta: float) -> FloatArray:
+    """e = √(2 ln(2|S||A|/δ) / N): Hoeffding's inequality on q [K] (Nadjahi et al. 2019)."""
+    visits = problem.counts.visits
+    log_term = log_pairs_over(problem, delta) + math.log(2)
+    return np.where(visits > 0, np.sqrt(2 * log_term / np.maximum(visits, 1)), np.inf)
+
+
+def empirical_bernstein(problem: Problem, delta: float) -> FloatArray:
+    """e = 2 (√(2 v L/N) + 7L/(3(N − 1))), L = ln(4|S||A|/δ) (Maurer and Pontil 2009; Scholl 2022).
+
+    v is the variance of the returns that followed the pair, over (2 V_max)²; N ≥ 2 is needed.
+    """
+    returns = pair_returns(problem)
+    log_term = log_pairs_over(problem, delta) + math.log(4)
+    enough = returns.times > 1
+    times = np.maximum(returns.times, 2)
+    variance = returns.variance / (2 * problem.value_bound) ** 2
+    width = 2 * (np.sqrt(2 * variance * log_term / times) + 7 * log_term / (3 * (times - 1)))
+    return np.where(enough, width, np.inf)
+
+
+def log_pairs_over(problem: Problem, delta: float) -> float:
+    """ln(|S||A|/δ), added up so that nothing overflows."""
+    return math.log(problem.num_states) + math.log(problem.num_actions) - math.log(delta)
+
+
+ERROR_FUNCTIONS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein}
+
+
+def check_error(error: str | Bound, delta: float) -> None:
+    """Refuses what is no error function, and a δ that it has no use for."""
+    if isinstance(error, str) and error in ERROR_FUNCTIONS:
+        if not (is_number(delta) and 0 < delta <= 1):
+            raise InvalidParameter(
+                f"delta is {delta!r}, expected more than 0 and at most 1: the error function is "
+                "meant to fail with at most that probability"
+            )
+        return
+    rows = [name for name, bound in BOUNDS.items() if bound.covers is Coverage.ROW]
+    bound = BOUNDS.get(error) if isinstance(error, str) else error
+    if bound is None or not hasattr(bound, "radius"):
+        raise InvalidParameter(
+            f"error is {error!r}, expected one of {', '.join([*ERROR_FUNCTIONS, *rows])}"
+        )
+    if bound.covers is not Coverage.ROW:
+        raise InvalidParameter(
+            f"error is {error!r}, whose radius is about one split; expected a bound about rows, "
+            f"such as {', '.join(rows)}, since e(s,a) stands for the error of a whole row"
+        )
+    if not (is_number(delta) and 0 < delta < 1):
+        raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
+
+
+def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
+    """e(s,a) for all pairs [K]."""
+    if isinstance(error, str) and error in ERROR_FUNCTIONS:
+        return ERROR_FUNCTIONS[error](problem, delta)
+    bound = BOUNDS[error] if isinstance(error, str) else error
+    visits = problem.counts.visits
+    size = ProblemSize(problem.num_states, problem.num_actions, delta)
+    return np.where(visits > 0, bound.radius(np.maximum(visits, 1), size), np.inf)

@@ -1,0 +1,58 @@
+"""What the algorithms share: changed estimates to plan in, and the estimate to be judged in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths, run_owners
+from surestep.model.mdp import FiniteMDP
+from surestep.model.plan import Plan
+from surestep.model.policy import Policy
+from surestep.model.problem import Improvement, Problem
+from surestep.planning.evaluation import evaluate_with_bound
+from surestep.planning.proof import TIE_TOLERANCE
+
+
+def tie_of(q: FloatArray) -> float:
+    """How close two values count as equal: a share of the largest, so that rounding decides not."""
+    return TIE_TOLERANCE * float(np.abs(q).max())
+
+
+def ends_of_episodes(problem: Problem) -> BoolArray:
+    """The pairs [K] of states in which episodes are known to end: nothing is unknown there."""
+    ends: BoolArray = problem.counts.terminal[problem.counts.pairs.state]
+    return ends
+
+
+def valued_at_lowest(
+    problem: Problem, scarce: BoolArray, price: FloatArray | None = None
+) -> FiniteMDP:
+    """The estimated MDP in which scarce pairs [K] are worth the lower value bound.
+
+    `price` [K] is taken off the rewards of all others.
+    """
+    estimate = problem.estimate()
+    lowest = scarce & ~ends_of_episodes(problem)
+    owner = run_owners(estimate.offsets)
+    kept = ~lowest[owner]
+    lengths = np.where(lowest, 0, run_lengths(estimate.offsets))
+    reward = estimate.reward if price is None else estimate.reward - price[owner]
+    return FiniteMDP(
+        estimate.pairs,
+        offsets_of(lengths),
+        estimate.successor[kept],
+        estimate.probability[kept],
+        reward[kept],
+        estimate.discount,
+        estimate.initial,
+        np.where(lowest, problem.value_bounds[0], estimate.ending_reward),
+    )
+
+
+def judged(
+    problem: Problem, policy: Policy, iterations: int, n_wedge: int | None = None
+) -> Improvement:
+    """The policy with its value in the estimated MDP, for algorithms that plan in another one."""
+    found = evaluate_with_bound(problem.estimate(), policy)
+    plan = Plan(policy, found.value, iterations, found.residual, found.error_bound)
+    return Improvement.of(problem, plan, n_wedge)

@@ -1,0 +1,109 @@
+"""Planning against the worst MDP of a set around the estimate.
+
+The set has an L1 ball around every row. Mass may go to any state; where the log says nothing about
+the reward of a transition it earns the mean reward of its pair. A pair never visited is worth the
+lower value bound at worst. (In published code its row loses the mass it was given and it is worth
+0, and rows whose worst case does not sum to exactly 1 in floating point are left out.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from surestep._arrays import FloatArray
+from surestep.algorithms.contract import Promise, check_delta
+from surestep.algorithms.error_functions import log_pairs_over
+from surestep.algorithms.judging import ends_of_episodes, judged
+from surestep.model.problem import Improvement, Problem
+from surestep.planning.robust import L1Ball, best_value, robust_optimal, worst_value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PessimisticMBIE:
+    """Model-based interval estimation turned round: the best policy against the worst MDP.
+
+    radius(N) = √(2 ln(2|S||A|(2^|S| − 2)/δ) / N).
+    """
+
+    delta: float = 0.1
+
+    name: ClassVar = "pessimistic-mbie"
+    source: ClassVar = "Strehl, Littman 2008, turned to pessimism by Scholl et al. 2022"
+    constraint: ClassVar = ""
+    promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
+
+    def __post_init__(self) -> None:
+        """Checks δ."""
+        check_delta(self.delta)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """The policy with the best worst case."""
+        states = problem.num_states
+        subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
+        plan = robust_optimal(l1_ball(problem, self.delta, subsets, factor=2))
+        return judged(problem, plan.policy, plan.iterations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobustMDP:
+    """The policy with the best worst case, if even that beats the best case of π_b; else π_b.
+
+    radius(N) = √((2/N) ln(|S||A| 2^|S| / δ)) (Petrik, Ghavamzadeh and Chow 2016). What the safety
+    test says is what is returned; published code returns the policy untested.
+    """
+
+    delta: float = 0.1
+
+    name: ClassVar = "robust-mdp"
+    source: ClassVar = "Petrik, Ghavamzadeh, Chow 2016"
+    constraint: ClassVar = "π_b, unless the worst case of π beats the best case of π_b"
+    promises: ClassVar = frozenset(
+        {
+            Promise.KEEPS_BEHAVIOR,
+            Promise.NEVER_WORSE,
+            Promise.REACHES_OPTIMUM,
+            Promise.RENUMBERING,
+        }
+    )
+
+    def __post_init__(self) -> None:
+        """Checks δ."""
+        check_delta(self.delta)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """The robust policy, if it passes the test."""
+        ball = l1_ball(problem, self.delta, problem.num_states * math.log(2), factor=1)
+        robust = robust_optimal(ball)
+        # Both policies' errors are added to the claim: the test must not pass by rounding.
+        worst = worst_value(ball, robust.policy)
+        best = best_value(ball, problem.behavior)
+        initial = ball.center.initial
+        passes = initial @ worst.value - worst.error_bound > initial @ best.value + best.error_bound
+        return judged(problem, robust.policy if passes else problem.behavior, robust.iterations)
+
+
+def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: int) -> L1Ball:
+    """The ball of radius √((2/N) (ln(factor·|S||A|/δ) + log_subsets)), at most 2, at each pair.
+
+    `log_subsets` is None where there is but one distribution: then the radius is 0.
+    """
+    counts, center = problem.counts, problem.estimate()
+    radius: FloatArray = np.zeros(counts.visits.size)
+    if log_subsets is not None:
+        log_term = math.log(factor) + log_pairs_over(problem, delta) + log_subsets
+        radius = np.minimum(np.sqrt(2 * log_term / np.maximum(counts.visits, 1)), 2.0)
+    ends, unseen = ends_of_episodes(problem), counts.visits == 0
+    low, high = problem.value_bounds
+    ending = center.ending_reward
+    return L1Ball(
+        center,
+        radius,
+        outside_reward=center.expected_reward,
+        # The estimate itself must lie in the set, whatever it takes unseen pairs to be worth.
+        lowest=np.where(unseen & ~ends, np.minimum(low, ending), ending),
+        highest=np.where(unseen & ~ends, np.maximum(high, ending), ending),
+    )

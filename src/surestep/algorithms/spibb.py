@@ -1,0 +1,173 @@
+"""SPIBB: optimise where the data is rich, keep the behavior policy where it is not.
+
+U = {(s,a) : #_D(s,a) ≤ N∧} are the bootstrapped pairs. Source: Laroche, Trichelair and Tachet des
+Combes (2019); N∧ from the two-successor and β bounds: Wienhöft, Suilen, Simão, Dubslaff, Baier and
+Jansen (2023), "the paper". Published code trusts a pair iff its count exceeds N∧, as here; the
+proofs would allow "at least N∧".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep.algorithms.contract import Promise, check_delta, check_whole
+from surestep.algorithms.judging import tie_of
+from surestep.bounds import Bound, equivalent_n_wedge, n_wedge
+from surestep.kernels.spibb import fill_by_value, move_free_mass
+from surestep.model.problem import Improvement, Problem
+from surestep.model.problem_batch import ProblemBatch
+from surestep.planning.iteration import GreedyStep, policy_iteration
+
+MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]
+
+SAFE = frozenset(Promise)
+LAROCHE = "Laroche, Trichelair, Tachet des Combes 2019"
+PAPER = "Wienhöft, Suilen, Simão, Dubslaff, Baier, Jansen 2023"
+WHY_N_WEDGE = "pairs with at most that many visits keep π_b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SPIBB:
+    """Π_b-SPIBB: π_b on every pair seen at most `n_wedge` times, the rest optimised."""
+
+    n_wedge: int  # N∧, taken literally: 0 trusts every visited pair
+
+    name: ClassVar = "spibb"
+    source: ClassVar = LAROCHE
+    constraint: ClassVar = "π = π_b on pairs with at most N∧ visits"
+    promises: ClassVar = SAFE
+
+    def __post_init__(self) -> None:
+        """Checks N∧."""
+        check_whole("n_wedge", self.n_wedge, 0, WHY_N_WEDGE)
+
+    @classmethod
+    def for_zeta(
+        cls, zeta: float, problem: Problem, bound: str | Bound = "spibb", delta: float = 0.1
+    ) -> SPIBB:
+        """With the N∧ from which on the bound claims a loss of at most `zeta`."""
+        return cls(
+            n_wedge=n_wedge(
+                bound,
+                zeta,
+                states=problem.num_states,
+                actions=problem.num_actions,
+                value_bound=problem.value_bound,
+                discount=problem.single_discount,
+                delta=delta,
+            )
+        )
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Optimises the estimated MDP over the policies that agree with π_b on U."""
+        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowerSPIBB:
+    """Π_≤b-SPIBB: at most π_b on every pair seen at most `n_wedge` times, the rest optimised."""
+
+    n_wedge: int  # N∧
+
+    name: ClassVar = "lower-spibb"
+    source: ClassVar = LAROCHE
+    constraint: ClassVar = "π ≤ π_b on pairs with at most N∧ visits"
+    promises: ClassVar = SAFE
+
+    def __post_init__(self) -> None:
+        """Checks N∧."""
+        check_whole("n_wedge", self.n_wedge, 0, WHY_N_WEDGE)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Optimises the estimated MDP over the policies that nowhere exceed π_b on U."""
+        return bootstrapped(problem, used_n_wedge(self, problem), fill_by_value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoSuccessorSPIBB:
+    """SPIBB with the N∧^2s that claims what `spibb_n_wedge` visits claim under SPIBB's bound."""
+
+    spibb_n_wedge: int  # N∧^SPIBB
+    delta: float = 0.1
+
+    name: ClassVar = "spibb-2s"
+    source: ClassVar = PAPER
+    constraint: ClassVar = "π = π_b on pairs with at most N∧^2s visits"
+    promises: ClassVar = SAFE
+
+    def __post_init__(self) -> None:
+        """Checks N∧^SPIBB and δ."""
+        check_converted(self.spibb_n_wedge, self.delta)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """SPIBB with N∧^2s, from the problem's |S| and |A|."""
+        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetaSPIBB:
+    """SPIBB with the N∧^β that claims what `spibb_n_wedge` visits claim under SPIBB's bound."""
+
+    spibb_n_wedge: int  # N∧^SPIBB
+    delta: float = 0.1
+
+    name: ClassVar = "spibb-beta"
+    source: ClassVar = PAPER
+    constraint: ClassVar = "π = π_b on pairs with at most N∧^β visits"
+    promises: ClassVar = SAFE
+
+    def __post_init__(self) -> None:
+        """Checks N∧^SPIBB and δ."""
+        check_converted(self.spibb_n_wedge, self.delta)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """SPIBB with N∧^β, from the problem's |S| and |A|."""
+        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
+
+
+def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
+    """Policy iteration from π_b over policies that are tied to it on U, in the estimated MDP."""
+    trusted = problem.counts.visits > n_wedge
+    step = greedy_near_behavior(problem, trusted, move)
+    plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
+    return Improvement.of(problem, plan, n_wedge)
+
+
+def greedy_near_behavior(problem: Problem, trusted: BoolArray, move: MoveMass) -> GreedyStep:
+    """The best policy for q that is tied to π_b on pairs not trusted."""
+    offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
+
+    def greedy_step(q: FloatArray) -> FloatArray:
+        probability = np.empty(q.size)
+        move(offsets, q, behavior, trusted, tie_of(q), probability)
+        return probability
+
+    return greedy_step
+
+
+def check_converted(spibb_n_wedge: object, delta: object) -> None:
+    """Checks the settings that are converted when a problem is given."""
+    check_whole("spibb_n_wedge", spibb_n_wedge, 1, "it is converted by way of the radius it buys")
+    check_delta(delta)
+
+
+def used_n_wedge(
+    algorithm: SPIBB | LowerSPIBB | TwoSuccessorSPIBB | BetaSPIBB, problem: Problem | ProblemBatch
+) -> int:
+    """The N∧ that the algorithm uses on a problem of that |S| and |A|."""
+    if isinstance(algorithm, SPIBB | LowerSPIBB):
+        return algorithm.n_wedge
+    wanted = "2s" if isinstance(algorithm, TwoSuccessorSPIBB) else "beta"
+    return equivalent_n_wedge(
+        algorithm.spibb_n_wedge,
+        given="spibb",
+        wanted=wanted,
+        states=problem.num_states,
+        actions=problem.num_actions,
+        delta=algorithm.delta,
+    )

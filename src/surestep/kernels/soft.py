@@ -1,0 +1,256 @@
+"""Greedy steps under a budget: the best policy whose error-weighted distance to π_b is small.
+
+Moving mass d from pair a to pair b gains d·(q(b) − q(a)) and costs d·(leave(a) + enter(b)) of the
+budget ε of a state. For Soft-SPIBB both prices are the error e(s,a) of the pair, for its lower form
+leaving is free.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from surestep._arrays import FloatArray, IntArray
+from surestep.kernels._compile import (
+    F64,
+    FLOATS_IN,
+    FLOATS_OUT,
+    I64,
+    INTS_IN,
+    SWEEP_THREADS,
+    helper,
+    kernel,
+)
+
+
+@helper
+def rate(gain: float, price: float) -> float:
+    """Gain per unit of budget; a free gain has no limit."""
+    return gain / price if price > 0.0 else np.inf
+
+
+@helper
+def next_receiver(
+    first: int, last: int, q: FloatArray, enter: FloatArray, receiver: int, tie: float
+) -> tuple[int, float]:
+    """The pair that takes over from `receiver` as the budget grows, and its rate; −1 if none does.
+
+    It is better and costs more to enter: all mass received so far moves on at the rate
+    (q(b) − q(r)) / (enter(b) − enter(r)). The highest rate comes first.
+    """
+    best, highest = -1, 0.0
+    for b in range(first, last):
+        if q[b] > q[receiver] + tie and enter[b] < np.inf:
+            speed = rate(q[b] - q[receiver], enter[b] - enter[receiver])
+            if speed > highest:
+                best, highest = b, speed
+    return best, highest
+
+
+@helper
+def next_donor(
+    first: int,
+    last: int,
+    q: FloatArray,
+    leave: FloatArray,
+    price: float,
+    receiver: int,
+    probability: FloatArray,
+    tie: float,
+) -> tuple[int, float]:
+    """The pair that gives its mass to `receiver` next, and its rate; −1 if none does."""
+    best, highest = -1, 0.0
+    for a in range(first, last):
+        if q[a] < q[receiver] - tie and probability[a] > 0.0 and leave[a] < np.inf:
+            speed = rate(q[receiver] - q[a], leave[a] + price)
+            if speed > highest:
+                best, highest = a, speed
+    return best, highest
+
+
+@helper
+def first_receiver(first: int, last: int, q: FloatArray, enter: FloatArray, tie: float) -> int:
+    """The pair that is cheapest to enter, the better one among equally cheap; −1 if none can be."""
+    receiver = -1
+    for b in range(first, last):
+        if enter[b] < np.inf and (
+            receiver < 0
+            or enter[b] < enter[receiver]
+            or (enter[b] == enter[receiver] and q[b] > q[receiver] + tie)
+        ):
+            receiver = b
+    return receiver
+
+
+@kernel(
+    INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, F64, F64, FLOATS_OUT,
+    threads_from=SWEEP_THREADS,
+)  # fmt: skip
+def spend_budget(
+    pair_offsets: IntArray,
+    q: FloatArray,
+    behavior: FloatArray,
+    leave: FloatArray,
+    enter: FloatArray,
+    budget: float,
+    tie: float,
+    probability: FloatArray,
+) -> None:
+    """max Σ_a π(a|s) q(s,a) over Σ_a leave·(π_b − π)⁺ + enter·(π − π_b)⁺ ≤ budget, exactly.
+
+    A linear program per state, solved by falling price λ of the budget. At price λ every unit of
+    moved mass goes to one receiver r, the pair that maximises q − λ·enter, and pair a gives all it
+    has as soon as λ < (q(r) − q(a)) / (leave(a) + enter(r)). As λ falls, either another pair gives
+    or another one takes over as receiver with everything received so far; the budget spent grows
+    at each event, and the event at which it is used up is done in part, since between two
+    solutions that are best at the same λ all mixtures are. A pair that takes over has the larger
+    q, so it never gave before; the mass that π_b gave the old receiver stays, as a giver to come.
+    """
+    for s in prange(pair_offsets.size - 1):
+        first, last = pair_offsets[s], pair_offsets[s + 1]
+        for k in range(first, last):
+            probability[k] = behavior[k]
+        receiver = first_receiver(first, last, q, enter, tie)
+        rest, received = budget, 0.0
+        while receiver >= 0 and rest > 0.0:
+            heir, takeover = next_receiver(first, last, q, enter, receiver, tie)
+            donor, giving = next_donor(
+                first, last, q, leave, enter[receiver], receiver, probability, tie
+            )
+            if heir >= 0 and takeover >= giving:
+                price = enter[heir] - enter[receiver]
+                moved = received
+                if moved * price > rest:
+                    moved = rest / price
+                    rest = 0.0
+                else:
+                    rest -= moved * price
+                probability[receiver] = max(probability[receiver] - moved, behavior[receiver])
+                probability[heir] += moved
+                receiver = heir
+            elif donor >= 0:
+                price = leave[donor] + enter[receiver]
+                moved = probability[donor]
+                if moved * price > rest:
+                    moved = min(rest / price, moved)
+                    rest = 0.0
+                else:
+                    rest -= moved * price
+                probability[donor] -= moved
+                probability[receiver] += moved
+                received += moved
+            else:
+                break
+
+
+@helper
+def most_rewarding(
+    first: int,
+    last: int,
+    q: FloatArray,
+    error: FloatArray,
+    donor: int,
+    used: FloatArray,
+    tie: float,
+) -> int:
+    """The pair of the highest (q(b) − q(donor)) / e(b) not used yet, the lowest among ties."""
+    highest = 0.0
+    for b in range(first, last):
+        if used[b - first] == 0.0 and q[b] > q[donor] + tie:
+            highest = max(highest, rate(q[b] - q[donor], error[b]))
+    if highest > 0.0:
+        for b in range(first, last):
+            if used[b - first] == 0.0 and q[b] > q[donor] + tie:
+                speed = rate(q[b] - q[donor], error[b])
+                if speed == highest or speed >= highest * (1.0 - 1e-12):
+                    return b
+    return -1
+
+
+@helper
+def lowest_value(first: int, last: int, q: FloatArray, done: FloatArray, tie: float) -> int:
+    """The first pair not done whose q is within `tie` of the lowest."""
+    lowest = np.inf
+    for a in range(first, last):
+        if done[a - first] == 0.0:
+            lowest = min(lowest, q[a])
+    for a in range(first, last):
+        if done[a - first] == 0.0 and q[a] <= lowest + tie:
+            return a
+    return -1
+
+
+@kernel(
+    INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, F64, F64, FLOATS_OUT,
+    threads_from=SWEEP_THREADS,
+)  # fmt: skip
+def spend_budget_greedily(
+    pair_offsets: IntArray,
+    q: FloatArray,
+    behavior: FloatArray,
+    error: FloatArray,
+    reference: FloatArray,
+    budget: float,
+    tie: float,
+    probability: FloatArray,
+) -> None:
+    """Approx-Soft-SPIBB: from the worst pair on, mass goes to where a unit of budget gains most.
+
+    `reference` [K] is a second estimate of q: a move that loses under it is allowed only as far as
+    earlier moves of the state have gained (Advantage-Soft-SPIBB); where all are 0 it does nothing.
+    """
+    for s in prange(pair_offsets.size - 1):
+        first, last = pair_offsets[s], pair_offsets[s + 1]
+        for k in range(first, last):
+            probability[k] = behavior[k]
+        rest, surplus = budget, 0.0
+        done = np.zeros(last - first)
+        for _ in range(first, last):
+            donor = lowest_value(first, last, q, done, tie)
+            done[donor - first] = 1.0
+            if error[donor] == np.inf:
+                continue
+            offer = min(probability[donor], half_budget(rest, error[donor]))
+            used = np.zeros(last - first)
+            while offer > 0.0 and rest > 0.0:
+                receiver = most_rewarding(first, last, q, error, donor, used, tie)
+                if receiver < 0:
+                    break
+                used[receiver - first] = 1.0
+                moved = min(offer, half_budget(rest, error[receiver]))
+                advantage = reference[receiver] - reference[donor]
+                if advantage < 0.0:
+                    moved = min(moved, surplus / -advantage)
+                if moved > 0.0:
+                    offer -= moved
+                    probability[donor] -= moved
+                    probability[receiver] += moved
+                    rest -= moved * (error[donor] + error[receiver])
+                    surplus += moved * advantage
+
+
+@helper
+def half_budget(rest: float, error: float) -> float:
+    """The mass that half of the budget moves at this error."""
+    return rest / (2.0 * error) if error > 0.0 else np.inf
+
+
+@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, F64, FLOATS_OUT, returns=I64)
+def keep_better_rows(
+    pair_offsets: IntArray,
+    q: FloatArray,
+    candidate: FloatArray,
+    tie: float,
+    probability: FloatArray,
+) -> int:
+    """Replaces the rows of a policy by those of `candidate` that are better under q; how many."""
+    replaced = 0
+    for s in range(pair_offsets.size - 1):
+        gain = 0.0
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            gain += (candidate[k] - probability[k]) * q[k]
+        if gain > tie:
+            replaced += 1
+            for k in range(pair_offsets[s], pair_offsets[s + 1]):
+                probability[k] = candidate[k]
+    return replaced

@@ -1,0 +1,184 @@
+"""Many data sets of one shape, for one call: counts with a leading axis, and their problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    expect,
+    floats,
+    freeze,
+    own,
+    refuse_where,
+    restore_frozen,
+    run_lengths,
+    run_sums,
+    whole_numbers,
+)
+from surestep.errors import InvalidCounts, InvalidParameter
+from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_terminal
+from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem, UnseenRule, most_actions
+from surestep.model.transitions import read_successors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountsBatch:
+    """The counts of B data sets over one set of pairs and successors.
+
+    `rewards` are known, the same for all data sets ([K] or [T]), or sums of what each observed
+    ([B, K] or [B, T]).
+    """
+
+    pairs: Pairs
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    times: IntArray  # [B, T]
+    rewards: LoggedRewards
+    starts: IntArray  # [B, S]
+    # [S] episodes are known to end there; None means nowhere
+    terminal: BoolArray = field(default=None)  # type: ignore[arg-type]
+    visits: IntArray = field(init=False)  # [B, K]
+
+    __setstate__ = restore_frozen
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        expect("pairs", self.pairs, Pairs)
+        expect("rewards", self.rewards, LoggedRewards)
+        offsets, successor = read_successors(
+            self.pairs, self.offsets, self.successor, InvalidCounts
+        )
+        times = whole_numbers("count", self.times, None, InvalidCounts)
+        if times.ndim != 2 or times.shape[0] == 0 or times.shape[1] != successor.size:
+            raise InvalidCounts(
+                f"times has shape {times.shape}, expected [data sets, {successor.size}]"
+            )
+        size = times.shape[0]
+        starts = whole_numbers("starts", self.starts, (size, self.pairs.num_states), InvalidCounts)
+        for name, values in (("count", times), ("starts", starts)):
+            refuse_where(
+                values < 0,
+                lambda i, name=name, values=values: (  # type: ignore[misc]
+                    f"{name} {values.flat[i]} of data set {i // values.shape[1]} is negative"
+                ),
+                "value",
+                InvalidCounts,
+            )
+            if values.astype(np.float64).sum(axis=1).max() > LARGEST_TOTAL:
+                raise InvalidCounts(f"{name} of a data set add up to more than {LARGEST_TOTAL}")
+        refuse_where(
+            starts.sum(axis=1) == 0,
+            lambda b: f"starts of data set {b} add up to 0, expected at least 1 episode",
+            "data set",
+            InvalidCounts,
+        )
+        visits = np.zeros((size, self.pairs.num_pairs), np.int64)
+        filled = run_lengths(offsets) > 0
+        if successor.size:
+            visits[:, filled] = np.add.reduceat(times, offsets[:-1][filled], axis=1)
+        tail = (self.pairs.num_pairs if self.rewards.per == "pair" else successor.size,)
+        shape = tail if self.rewards.known else (size, *tail)
+        rewards = floats("reward", self.rewards.values, shape, InvalidCounts)
+        terminal = read_terminal(self.pairs, visits.max(axis=0), self.terminal)
+        set_field = object.__setattr__
+        set_field(self, "offsets", offsets)
+        set_field(self, "successor", successor)
+        set_field(self, "times", freeze(times))
+        set_field(self, "starts", freeze(starts))
+        set_field(self, "visits", own(visits))
+        set_field(self, "terminal", freeze(terminal))
+        logged = LoggedRewards(freeze(rewards), self.rewards.per, bool(self.rewards.known))
+        set_field(self, "rewards", logged)
+
+    @property
+    def num_data_sets(self) -> int:
+        """B, the number of data sets."""
+        return len(self.times)
+
+    def counts(self, index: int) -> Counts:
+        """The counts of one data set."""
+        if not 0 <= index < self.num_data_sets:
+            raise InvalidParameter(
+                f"data set {index} was asked for, expected 0 to {self.num_data_sets - 1}"
+            )
+        values = self.rewards.values if self.rewards.known else self.rewards.values[index]
+        return Counts(
+            self.pairs,
+            self.offsets,
+            self.successor,
+            self.times[index],
+            LoggedRewards(values, self.rewards.per, self.rewards.known),
+            self.starts[index],
+            self.terminal,
+        )
+
+    def expected_reward(self) -> FloatArray:
+        """What each visited pair earns in the estimate [B, K]: Σ_s' P̂ R̂; 0 where not visited."""
+        visits, logged = np.maximum(self.visits, 1), self.rewards
+        seen = self.visits > 0
+        if logged.per == "pair":
+            return np.where(seen, logged.values if logged.known else logged.values / visits, 0.0)
+        earned = self.times * logged.values if logged.known else logged.values
+        sums = np.stack([run_sums(row, self.offsets) for row in earned])
+        return np.where(seen, sums / visits, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProblemBatch:
+    """The problems of B data sets that the same behavior policy made, on the same terms."""
+
+    counts: CountsBatch
+    behavior: Policy  # π_b
+    discount: float  # γ
+    value_bounds: tuple[float, float]
+    unseen: UnseenRule = "terminal"
+
+    def __post_init__(self) -> None:
+        """Checks the terms, as those of the first problem."""
+        expect("counts", self.counts, CountsBatch)
+        expect("behavior", self.behavior, Policy)
+        check_same_pairs(
+            "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
+        )
+        object.__setattr__(self, "value_bounds", self.problem(0).value_bounds)
+
+    @property
+    def num_states(self) -> int:
+        """|S|, ends of episodes included."""
+        return self.counts.pairs.num_states
+
+    @property
+    def num_actions(self) -> int:
+        """|A|, the largest number of enabled actions of a state."""
+        return most_actions(self.counts.pairs)
+
+    def problem(self, index: int) -> Problem:
+        """The problem of one data set."""
+        return Problem(
+            counts=self.counts.counts(index),
+            behavior=self.behavior,
+            discount=self.discount,
+            value_bounds=self.value_bounds,
+            unseen=self.unseen,
+        )
+
+    def expected_reward(self) -> FloatArray:
+        """What each pair earns in the estimate [B, K], unseen ones as the rule says."""
+        counts = self.counts
+        if self.unseen == "pessimistic":
+            unseen = np.where(counts.terminal[counts.pairs.state], 0.0, self.value_bounds[0])
+        else:
+            unseen = np.zeros(counts.pairs.num_pairs)
+        if counts.rewards.known and counts.rewards.per == "pair":
+            ends = counts.terminal[counts.pairs.state]
+            keeps = ends | (self.unseen == "terminal")
+            unseen = np.where(keeps, counts.rewards.values, unseen)
+        return np.where(counts.visits > 0, counts.expected_reward(), unseen)
