@@ -10,9 +10,11 @@ from surestep.model.pairs import Pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
+from surestep.model.problem_batch import CountsBatch, ProblemBatch
 
 __all__ = [
     "Counts",
+    "CountsBatch",
     "DecisionLog",
     "DenseMDP",
     "FiniteMDP",
@@ -23,6 +25,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Problem",
+    "ProblemBatch",
     "estimate_behavior",
     "estimate_mdp",
 ]
