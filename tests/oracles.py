@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep import FiniteMDP, Policy
+from surestep import DecisionLog, FiniteMDP, Policy
 
 
 def exact_pairs(mdp: FiniteMDP) -> list[tuple[Fraction, dict[int, Fraction]]]:
@@ -126,3 +126,47 @@ def trajectories(mdp: FiniteMDP, policy: Policy, horizon: int) -> list[Trajector
         for state in np.flatnonzero(mdp.initial)
         for trajectory in grow(int(state), (), Fraction(float(mdp.initial[state])))
     ]
+
+
+def value_of_steps(mdp: FiniteMDP, policy: Policy, discount: Fraction, horizon: int) -> Fraction:
+    """Σ_{t < horizon} γ^t E[r_t] in rationals, by going backwards from the horizon."""
+    value = [Fraction(0)] * mdp.num_states
+    for _ in range(horizon):
+        value_of_pair = [
+            sum(
+                (
+                    Fraction(float(mdp.probability[t]))
+                    * (Fraction(float(mdp.reward[t])) + discount * value[int(mdp.successor[t])])
+                    for t in range(int(mdp.offsets[k]), int(mdp.offsets[k + 1]))
+                ),
+                Fraction(0),
+            )
+            for k in range(mdp.num_pairs)
+        ]
+        value = [Fraction(0)] * mdp.num_states
+        for k, earned in enumerate(value_of_pair):
+            value[int(mdp.pairs.state[k])] += Fraction(float(policy.probability[k])) * earned
+    return sum(
+        (Fraction(float(p)) * v for p, v in zip(mdp.initial, value, strict=True)), Fraction(0)
+    )
+
+
+def log_of_all(mdp: FiniteMDP, episodes: list[Trajectory]) -> DecisionLog:
+    """The log that holds each of the trajectories once."""
+    steps = [step for episode in episodes for step in episode.steps]
+    lengths = [len(episode.steps) for episode in episodes]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    terminated = np.zeros(len(steps), bool)
+    terminated[offsets[1:] - 1] = [episode.terminated for episode in episodes]
+    truncated = np.zeros(len(steps), bool)
+    truncated[offsets[1:] - 1] = [not episode.terminated for episode in episodes]
+    return DecisionLog(
+        mdp.pairs,
+        np.array([step.state for step in steps]),
+        np.array([step.action for step in steps]),
+        np.array([float(step.reward) for step in steps]),
+        np.array([step.next_state for step in steps]),
+        terminated,
+        truncated,
+        offsets,
+    )

@@ -4,9 +4,12 @@ from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.batch import ImprovementBatch, improve_batch
 from surestep.algorithms.contract import Algorithm, Promise
 from surestep.algorithms.duipi import DUIPI
+from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.registry import (
     ALGORITHMS,
+    Description,
+    described,
     make_algorithm,
     settings_from_json,
     settings_to_json,
@@ -24,12 +27,14 @@ from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessor
 __all__ = [
     "ALGORITHMS",
     "DUIPI",
+    "HCPI",
     "SPIBB",
     "AdvantageSoftSPIBB",
     "Algorithm",
     "ApproxSoftSPIBB",
     "BasicRL",
     "BetaSPIBB",
+    "Description",
     "ExactSoftSPIBB",
     "ImprovementBatch",
     "LowerSPIBB",
@@ -42,6 +47,7 @@ __all__ = [
     "RaMDP",
     "RobustMDP",
     "TwoSuccessorSPIBB",
+    "described",
     "improve_batch",
     "make_algorithm",
     "settings_from_json",

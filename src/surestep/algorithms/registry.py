@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
-from surestep.algorithms.contract import Algorithm
+from surestep.algorithms.contract import Algorithm, Promise
 from surestep.algorithms.duipi import DUIPI
+from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.soft import (
     AdvantageSoftSPIBB,
@@ -39,18 +40,60 @@ ALGORITHMS: dict[str, type[Any]] = {
     "pessimistic-mbie": PessimisticMBIE,
     "duipi": DUIPI,
     "robust-mdp": RobustMDP,
+    "hcpi": HCPI,
 }
+
+
+class Description(NamedTuple):
+    """What a person wants to know of an algorithm before choosing it."""
+
+    name: str
+    summary: str
+    settings: tuple[str, ...]  # 'n_wedge', or with its default 'delta=0.1'
+    promises: tuple[str, ...]
+    constraint: str
+    source: str
+
+
+def described(name: str | None = None) -> tuple[Description, ...]:
+    """All algorithms, or the one of that name; promises are those with default settings."""
+    chosen = ALGORITHMS if name is None else {name: kind_of(name)}
+    return tuple(describe(name, kind) for name, kind in chosen.items())
+
+
+def describe(name: str, kind: type[Any]) -> Description:
+    """What one algorithm says of itself."""
+    settings, example = [], {}
+    for field in dataclasses.fields(kind):
+        required = field.default is dataclasses.MISSING
+        settings.append(field.name if required else f"{field.name}={field.default!r}")
+        if required:
+            example[field.name] = 1  # any value will do: promises do not depend on these
+    promised = kind(**example).promises
+    return Description(
+        name,
+        str(kind.__doc__).split("\n\n")[0].strip(),
+        tuple(settings),
+        tuple(promise.value for promise in Promise if promise in promised),
+        kind.constraint,
+        kind.source,
+    )
+
+
+def kind_of(name: object) -> type[Any]:
+    """The class of that name."""
+    if isinstance(name, str) and name in ALGORITHMS:
+        return ALGORITHMS[name]
+    close = difflib.get_close_matches(str(name), ALGORITHMS, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    raise InvalidParameter(
+        f"there is no algorithm {name!r}; {hint}expected one of {', '.join(ALGORITHMS)}"
+    )
 
 
 def make_algorithm(name: str, **settings: Any) -> Algorithm:
     """The algorithm of that name with these settings."""
-    if not isinstance(name, str) or name not in ALGORITHMS:
-        close = difflib.get_close_matches(str(name), ALGORITHMS, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
-        raise InvalidParameter(
-            f"there is no algorithm {name!r}; {hint}expected one of {', '.join(ALGORITHMS)}"
-        )
-    kind = ALGORITHMS[name]
+    kind = kind_of(name)
     known = {field.name: field for field in dataclasses.fields(kind)}
     for given in settings:
         if given not in known:

@@ -12,6 +12,7 @@ from surestep.errors import SurestepError
 
 # Each module holds one `command`; it is imported when its verb is asked for, or listed.
 VERBS = {
+    "algorithms": "surestep.cli.algorithms",
     "bound": "surestep.cli.bound",
     "figure": "surestep.cli.figure",
 }

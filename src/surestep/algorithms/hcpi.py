@@ -1,0 +1,169 @@
+"""HCPI: high-confidence policy improvement, by a test on episodes the policy was not made from.
+
+Source: Thomas, Theocharous and Ghavamzadeh (2015), "High Confidence Policy Improvement". Unlike in
+the published code of the SPI papers, the bound is a lower one (theirs, with c = 0.9, lies above the
+mean), doubly robust estimates keep their fractions (theirs are cut to whole numbers, which leaves
+PDIS), weighted estimators are weighted, the BCa bootstrap is one, and π_b is judged by its own
+returns in the log, episode by episode, never by its true performance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from surestep._arrays import FloatArray, run_lengths, run_sums
+from surestep.algorithms.contract import (
+    Promise,
+    check_choice,
+    check_delta,
+    check_range,
+    check_whole,
+)
+from surestep.algorithms.judging import judged, tie_of
+from surestep.errors import InvalidParameter, UnsupportedPolicy
+from surestep.kernels.spibb import move_free_mass
+from surestep.model.log import DecisionLog
+from surestep.model.policy import Policy
+from surestep.model.problem import Improvement, Problem
+from surestep.offpolicy import (
+    ESTIMATORS,
+    DoublyRobust,
+    Estimator,
+    MeanEstimate,
+    bca_bootstrap,
+    importance_weights,
+    student_t,
+)
+from surestep.offpolicy.estimators import returns
+from surestep.planning.evaluation import evaluate
+from surestep.planning.iteration import policy_iteration
+from surestep.planning.pruning import Backup
+
+EstimatorName = Literal["is", "pdis", "wis", "wpdis", "dr"]
+Interval = Literal["student-t", "bca"]
+BEHAVIOR_SHARES = tuple(tenth / 10 for tenth in range(10))  # λ of the candidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HCPI:
+    """The best mixture of a greedy policy with π_b, if a test on fresh episodes says it is better.
+
+    The first `train_share` of the episodes makes the greedy policy and chooses the mixture
+    (1 − λ)π + λπ_b, λ = 0, 0.1 … 0.9; on the others, the mean difference to π_b's returns must be
+    above 0 by a lower bound at level `delta`. Both intervals hold in the limit of many episodes
+    only. Performance is that of the recorded steps: where episodes were cut off, of so many steps.
+    `seed` is that of the bootstrap.
+    """
+
+    delta: float = 0.1
+    estimator: EstimatorName = "dr"
+    interval: Interval = "student-t"
+    train_share: float = 0.2
+    seed: int = 0
+
+    name: ClassVar = "hcpi"
+    source: ClassVar = "Thomas, Theocharous, Ghavamzadeh 2015"
+    constraint: ClassVar = "π_b, unless the test on fresh episodes says that π is better"
+    promises: ClassVar = frozenset({Promise.KEEPS_BEHAVIOR})
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        check_delta(self.delta)
+        check_choice("estimator", self.estimator, get_args(EstimatorName))
+        check_choice("interval", self.interval, get_args(Interval))
+        check_range("train_share", self.train_share, 0, 1, "the other episodes are for the test")
+        check_whole("seed", self.seed, 0, "it makes the bootstrap's draws the same each time")
+
+    def improve(self, problem: Problem) -> Improvement:
+        """The chosen candidate, if it passes the test; else π_b."""
+        if problem.log is None and problem.counts.visits.any():
+            raise InvalidParameter(
+                "HCPI looks at whole episodes, but the problem has no log; give it as "
+                "Problem(log=…)"
+            )
+        chosen = problem.behavior
+        if problem.log is not None:
+            episodes = problem.log.num_episodes
+            cut = round(self.train_share * episodes)
+            if min(cut, episodes - cut) >= 2:  # a spread needs two
+                train = problem.log.episodes(slice(0, cut))
+                test = problem.log.episodes(slice(cut, episodes))
+                chosen = self._tested(problem, train, test)
+        return judged(problem, chosen, iterations=1)
+
+    def _tested(self, problem: Problem, train: DecisionLog, test: DecisionLog) -> Policy:
+        """The candidate that training prefers, if the test prefers it to π_b."""
+        greedy, q = trained(problem, train)
+        estimator = DoublyRobust(q) if self.estimator == "dr" else ESTIMATORS[self.estimator]()
+        best, promising = problem.behavior, 0.0
+        for share in BEHAVIOR_SHARES:
+            candidate = greedy.mix(problem.behavior, share)
+            gains = differences(problem, train, candidate, estimator)
+            if gains is None:
+                continue
+            predicted = predicted_bound(gains, test.num_episodes, self.delta)
+            if predicted > promising:
+                best, promising = candidate, predicted
+        if best is problem.behavior:
+            return best
+        gains = differences(problem, test, best, estimator)
+        return best if gains is not None and self._bound(gains) > 0 else problem.behavior
+
+    def _bound(self, gains: FloatArray) -> float:
+        """The lower bound on the mean of the differences."""
+        if self.interval == "student-t":
+            return student_t(gains, self.delta)
+        return bca_bootstrap(MeanEstimate(gains), self.delta, np.random.default_rng(self.seed))
+
+
+def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
+    """The best policy over the pairs that training visits, and q of its model [K]; π_b elsewhere.
+
+    (The SPI papers train by Q-learning on 5,000 random transitions; this is what that aims at.)
+    """
+    pairs = problem.counts.pairs
+    part = Problem(
+        counts=train.counts(),
+        behavior=problem.behavior,
+        discount=problem.single_discount,
+        value_bounds=problem.value_bounds,
+        unseen=problem.unseen,
+    )
+    visited = part.counts.visits > 0
+    somewhere = np.repeat(
+        run_sums(part.counts.visits, pairs.offsets) > 0, run_lengths(pairs.offsets)
+    )
+    kept = np.where(somewhere, 0.0, problem.behavior.probability)
+    mdp = part.estimate()
+
+    def greedy_step(q: FloatArray) -> FloatArray:
+        probability = np.empty(q.size)
+        move_free_mass(pairs.offsets, q, kept, visited, tie_of(q), probability)
+        return probability
+
+    plan = policy_iteration(mdp, greedy_step, start=Policy(pairs, greedy_step(mdp.expected_reward)))
+    return plan.policy, Backup.of(mdp).q(evaluate(mdp, plan.policy))
+
+
+def differences(
+    problem: Problem, log: DecisionLog, policy: Policy, estimator: Estimator
+) -> FloatArray | None:
+    """What the policy would have earned more than π_b did, episode by episode [E].
+
+    None where the log cannot tell: no weight is left, or it is too large for a double.
+    """
+    try:
+        weights = importance_weights(log, policy, problem.behavior)
+        found = estimator.estimate(weights, problem.single_discount)
+    except UnsupportedPolicy:
+        return None
+    return found.values - returns(weights, problem.single_discount)
+
+
+def predicted_bound(gains: FloatArray, size: int, delta: float) -> float:
+    """The Student-t bound that `size` values with this mean and spread would have."""
+    mean = float(gains.mean())
+    return mean - (mean - student_t(gains, delta)) * float(np.sqrt(gains.size / size))

@@ -1,0 +1,32 @@
+"""`surestep algorithms`: every algorithm with its settings, its promises and its source."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command("algorithms", short_help="List the algorithms: settings, promises, source.")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def command(name: str | None, as_json: bool) -> None:
+    """List the algorithms with their settings, promises and source; or only the one called NAME."""
+    from surestep.algorithms import described
+
+    found = described(name)
+    if as_json:
+        click.echo(json.dumps([entry._asdict() for entry in found], indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.padding import Padding
+
+    console = Console(highlight=False)
+    for entry in found:
+        settings = ", ".join(entry.settings) or "no settings"
+        console.print(f"[bold]{entry.name}[/]  {settings}")
+        lines = [entry.summary, f"[dim]{entry.source}[/]"]
+        if entry.constraint:
+            lines.insert(1, f"always: {entry.constraint}")
+        lines[-1:-1] = [f"promises: {promise}" for promise in entry.promises]
+        console.print(Padding("\n".join(lines), (0, 0, 1, 4)))

@@ -1,0 +1,51 @@
+"""Log + policy to an estimate: importance sampling, and lower bounds on what it estimates.
+
+`importance_weights` compares a policy with the one that made the log; an estimator of `ESTIMATORS`
+makes an estimate of the weights; an interval makes a lower bound of the estimate's values.
+"""
+
+from surestep.offpolicy.asymptotic import bca_bootstrap, student_t
+from surestep.offpolicy.bounded import (
+    choose_threshold,
+    empirical_bernstein,
+    hoeffding,
+    truncated_bernstein,
+)
+from surestep.offpolicy.capital import betting
+from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
+from surestep.offpolicy.estimators import (
+    ESTIMATORS,
+    DoublyRobust,
+    Estimator,
+    ImportanceSampling,
+    PerDecision,
+    WeightedImportanceSampling,
+    WeightedPerDecision,
+)
+from surestep.offpolicy.paired import paired_returns, paired_rewards
+from surestep.offpolicy.weights import ImportanceWeights, importance_weights, unsupported_pairs
+
+__all__ = [
+    "ESTIMATORS",
+    "DoublyRobust",
+    "Estimate",
+    "Estimator",
+    "ImportanceSampling",
+    "ImportanceWeights",
+    "MeanEstimate",
+    "PerDecision",
+    "RatioEstimate",
+    "WeightedImportanceSampling",
+    "WeightedPerDecision",
+    "bca_bootstrap",
+    "betting",
+    "choose_threshold",
+    "empirical_bernstein",
+    "hoeffding",
+    "importance_weights",
+    "paired_returns",
+    "paired_rewards",
+    "student_t",
+    "truncated_bernstein",
+    "unsupported_pairs",
+]

@@ -1,0 +1,89 @@
+"""How much more likely a policy is to do what a log shows than the policy that made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, expect, own, refuse_where
+from surestep.errors import InvalidLog, UnsupportedPolicy
+from surestep.kernels.runs import running_products
+from surestep.model.log import DecisionLog, row_name
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImportanceWeights:
+    """The ratios π(a|s) / π_b(a|s) of the steps of a log, and their products; see the function."""
+
+    log: DecisionLog
+    policy: Policy  # π
+    behavior: Policy  # π_b
+    ratio: FloatArray  # [N] ρ_t = π(a_t|s_t) / π_b(a_t|s_t)
+    cumulative: FloatArray  # [N] w_{0:t} = ρ_0 ⋯ ρ_t
+
+    @property
+    def total(self) -> FloatArray:
+        """The weight w of each whole episode [E]: how much likelier π is to act as it did."""
+        return self.cumulative[self.log.episode_offsets[1:] - 1]
+
+
+def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> ImportanceWeights:
+    """ρ_t = π(a_t|s_t) / π_b(a_t|s_t) and w_{0:t} = ρ_0 ⋯ ρ_t for every step of the log.
+
+    Refused: a logged action that π_b never takes; an action that π takes and π_b does not, in a
+    state in which the log decides, since estimates would be biased (`unsupported_pairs` finds them
+    in all states); and weights too large for a double. A weight too small for one is 0.
+    """
+    expect("log", log, DecisionLog)
+    expect("policy", policy, Policy)
+    expect("behavior", behavior, Policy)
+    pairs = log.pairs
+    check_same_pairs("the log", pairs, "the behavior policy", behavior.pairs)
+    check_same_pairs("the log", pairs, "the policy", policy.pairs)
+    refuse_where(
+        behavior.probability[log.pair] == 0,
+        lambda i: (
+            f"{row_name(log.episode_offsets, i)} takes {pairs.pair_name(int(log.pair[i]))}, which "
+            "the behavior policy never does; expected the policy that made the log"
+        ),
+        "step",
+        InvalidLog,
+    )
+    decided = np.zeros(pairs.num_states, np.bool_)
+    decided[log.state] = True
+    refuse_where(
+        unsupported_pairs(policy, behavior) & decided[pairs.state],
+        lambda k: (
+            f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
+            "but the behavior policy never does, so no log of it tells the value; expected a "
+            "policy that does only what the behavior policy may do"
+        ),
+        "pair",
+        UnsupportedPolicy,
+    )
+    with np.errstate(over="ignore"):
+        ratio = policy.probability[log.pair] / behavior.probability[log.pair]
+    cumulative = np.empty(log.num_steps)
+    running_products(log.episode_offsets, ratio, cumulative)
+    refuse_where(
+        ~(np.isfinite(ratio) & np.isfinite(cumulative)),
+        lambda i: (
+            f"the importance weight of {row_name(log.episode_offsets, i)} is too large for a "
+            "double; the policy is too far from the behavior policy for episodes this long"
+        ),
+        "step",
+        UnsupportedPolicy,
+    )
+    return ImportanceWeights(log, policy, behavior, own(ratio), own(cumulative))
+
+
+def unsupported_pairs(policy: Policy, behavior: Policy) -> BoolArray:
+    """The pairs [K] that `policy` may take and `behavior` never does."""
+    expect("policy", policy, Policy)
+    expect("behavior", behavior, Policy)
+    check_same_pairs("the policy", policy.pairs, "the behavior policy", behavior.pairs)
+    unsupported: BoolArray = (policy.probability > 0) & (behavior.probability == 0)
+    return unsupported

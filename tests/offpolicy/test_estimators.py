@@ -1,0 +1,450 @@
+"""Estimators against plain rationals, and their means over every trajectory a model can make."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from junk import JUNK
+from oracles import log_of_all, trajectories, value_of_steps
+from strategies import DISCOUNTS, decision_logs, episodic_mdps, policies
+from surestep import DecisionLog, FiniteMDP, Pairs, Policy, SurestepError, evaluate
+from surestep.errors import InvalidParameter, UnsupportedPolicy
+from surestep.offpolicy import (
+    ESTIMATORS,
+    DoublyRobust,
+    ImportanceSampling,
+    MeanEstimate,
+    PerDecision,
+    WeightedImportanceSampling,
+    WeightedPerDecision,
+    importance_weights,
+    paired_returns,
+    paired_rewards,
+)
+
+WHOLE = st.integers(-5, 5).map(float)
+
+
+def estimators(pairs, draw=None):
+    """Every estimator, by name; the doubly robust one with some model or none."""
+    size = pairs.num_pairs
+    q = np.zeros(size) if draw is None else draw(st.lists(WHOLE, min_size=size, max_size=size))
+    made = {name: kind() for name, kind in ESTIMATORS.items() if kind is not DoublyRobust}
+    return made | {"dr": DoublyRobust(np.array(q))}
+
+
+def drawn_weights(data, log):
+    """The log seen from some policy, made by some behavior that may do everything."""
+    behavior = data.draw(policies(log.pairs)).mix(Policy.uniform(log), 0.5)
+    return importance_weights(log, data.draw(policies(log.pairs)), behavior)
+
+
+def exact_episodes(weights, discount):
+    """For each episode, a list of (w_{0:t}, ρ_t, γ^t, r_t, row) in rationals."""
+    log, result = weights.log, []
+    for e in range(log.num_episodes):
+        weight, rows = Fraction(1), []
+        for t, row in enumerate(range(log.episode_offsets[e], log.episode_offsets[e + 1])):
+            k = int(log.pair[row])
+            ratio = Fraction(float(weights.policy.probability[k]))
+            ratio /= Fraction(float(weights.behavior.probability[k]))
+            weight *= ratio
+            power = Fraction(discount) ** t
+            rows.append((weight, ratio, power, Fraction(float(log.reward[row])), row))
+        result.append(rows)
+    return result
+
+
+def exact_estimate(name, weights, discount, q):
+    """The textbook formula in rationals; None where it divides by 0."""
+    episodes = exact_episodes(weights, discount)
+    log, size = weights.log, len(episodes)
+    totals = [rows[-1][0] for rows in episodes]
+    returns = [sum(power * reward for _, _, power, reward, _ in rows) for rows in episodes]
+    if name == "is":
+        return sum(w * g for w, g in zip(totals, returns, strict=True)) / size
+    if name == "pdis":
+        return sum(w * p * r for rows in episodes for w, _, p, r, _ in rows) / size
+    if name == "wis":
+        total = sum(totals)
+        return sum(w * g for w, g in zip(totals, returns, strict=True)) / total if total else None
+    if name == "wpdis":
+        result = Fraction(0)
+        for t in range(max(map(len, episodes))):
+            weight = sum(rows[min(t, len(rows) - 1)][0] for rows in episodes)
+            if not weight:
+                return None
+            earned = sum(w * p * r for rows in episodes for w, _, p, r, _ in rows[t : t + 1])
+            result += earned / weight
+        return result
+    doubly_robust = Fraction(0)
+    for rows in episodes:
+        value = Fraction(0)
+        for _, ratio, _, reward, row in reversed(rows):
+            s = int(log.state[row])
+            run = range(int(log.pairs.offsets[s]), int(log.pairs.offsets[s + 1]))
+            expected = sum(
+                Fraction(float(weights.policy.probability[k])) * Fraction(float(q[k])) for k in run
+            )
+            model = Fraction(float(q[log.pair[row]]))
+            value = expected + ratio * (reward + Fraction(discount) * value - model)
+        doubly_robust += value
+    return doubly_robust / size
+
+
+@given(log=decision_logs(), discount=DISCOUNTS | st.just(1.0), data=st.data())
+def test_estimates_are_what_the_textbook_says(log, discount, data):
+    weights = drawn_weights(data, log)
+    for name, estimator in estimators(log.pairs, data.draw).items():
+        exact = exact_estimate(name, weights, discount, getattr(estimator, "q", None))
+        if exact is None:
+            with pytest.raises(UnsupportedPolicy, match="no episode of the log has any weight"):
+                estimator.estimate(weights, discount)
+        else:
+            found = estimator.estimate(weights, discount)
+            scale = 1 + np.abs(found.values).max()
+            assert found.value == pytest.approx(float(exact), rel=1e-12, abs=1e-12 * scale)
+            assert found.values.mean() == pytest.approx(found.value, abs=1e-11 * scale)
+            assert found.values.shape == (log.num_episodes,)
+
+
+@settings(max_examples=40)
+@given(
+    mdp=episodic_mdps(max_states=3, max_actions=2),
+    discount=st.sampled_from([0.5, 0.75, 1.0]),
+    horizon=st.integers(1, 3),
+    data=st.data(),
+)
+def test_over_all_trajectories_every_estimator_is_right(mdp, discount, horizon, data):
+    # Each trajectory stands in the log once, and is then weighted with its probability: the mean
+    # of an unbiased estimator, and the limit in which a weighted one is consistent.
+    behavior = data.draw(policies(mdp.pairs)).mix(Policy.uniform(mdp), 0.5)
+    policy = data.draw(policies(mdp.pairs))
+    episodes = trajectories(mdp, behavior, horizon)
+    chance = np.array([[float(episode.probability) for episode in episodes]])
+    weights = importance_weights(log_of_all(mdp, episodes), policy, behavior)
+    truth = float(value_of_steps(mdp, policy, Fraction(discount), horizon))
+    for name, estimator in estimators(mdp.pairs, data.draw).items():
+        found = estimator.estimate(weights, discount)
+        assert found.resampled(chance)[0] == pytest.approx(truth, rel=1e-9, abs=1e-9), name
+        if estimator.unbiased:
+            assert isinstance(found, MeanEstimate)
+            assert chance[0] @ found.values == pytest.approx(truth, rel=1e-9, abs=1e-9), name
+
+
+@given(log=decision_logs(), discount=DISCOUNTS, data=st.data())
+def test_on_policy_every_estimate_is_the_mean_return(log, discount, data):
+    behavior = data.draw(policies(log.pairs)).mix(Policy.uniform(log), 0.5)
+    weights = importance_weights(log, behavior, behavior)
+    returns = [sum(p * r for _, _, p, r, _ in rows) for rows in exact_episodes(weights, discount)]
+    for name, estimator in estimators(log.pairs).items():
+        found = estimator.estimate(weights, discount)
+        assert found.value == pytest.approx(float(sum(returns) / len(returns)), abs=1e-9), name
+        if name != "wpdis":  # whose values go on after the end of an episode
+            assert_allclose(found.values, [float(g) for g in returns], rtol=1e-9, atol=1e-9)
+
+
+@given(log=decision_logs(), discount=DISCOUNTS, data=st.data())
+def test_resampling_is_estimating_from_a_log_with_repeated_episodes(log, discount, data):
+    weights = drawn_weights(data, log)
+    times = data.draw(
+        st.lists(st.integers(0, 3), min_size=log.num_episodes, max_size=log.num_episodes)
+    )
+    chosen = np.repeat(np.arange(log.num_episodes), times)
+    if not chosen.size:
+        return
+    again = importance_weights(log.episodes(chosen), weights.policy, weights.behavior)
+    for name, estimator in estimators(log.pairs, data.draw).items():
+        try:
+            expected = estimator.estimate(again, discount).value
+        except UnsupportedPolicy:
+            continue
+        found = estimator.estimate(weights, discount).resampled(np.array([times]))
+        assert found.shape == (1,)
+        assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9), name
+
+
+@given(log=decision_logs(), discount=DISCOUNTS, data=st.data())
+def test_values_say_how_the_estimate_moves_with_an_episode(log, discount, data):
+    # The delta method: value_i − θ = E · dθ/dm_i, m_i being how often episode i is in the log.
+    behavior = data.draw(policies(log.pairs)).mix(Policy.uniform(log), 0.5)
+    policy = data.draw(policies(log.pairs)).mix(Policy.uniform(log), 0.5)
+    weights = importance_weights(log, policy, behavior)
+    step, size = 1e-5, log.num_episodes
+    nudged = [1.0 + sign * step * np.eye(size) for sign in (1, -1)]
+    for name, estimator in estimators(log.pairs, data.draw).items():
+        found = estimator.estimate(weights, discount)
+        slope = (found.resampled(nudged[0]) - found.resampled(nudged[1])) / (2 * step)
+        scale = 1 + np.abs(found.values).max()
+        assert_allclose(found.values, found.value + size * slope, atol=1e-4 * scale, err_msg=name)
+
+
+# ---- known answers ----------------------------------------------------------------------------
+
+
+def bandit(actions, rewards):
+    """One episode of one step for each pull of a two-armed bandit."""
+    size = len(actions)
+    return DecisionLog(
+        Pairs.full(2, 2),
+        np.zeros(size, int),
+        actions,
+        rewards,
+        np.ones(size, int),
+        np.ones(size, bool),
+        np.zeros(size, bool),
+        np.arange(size + 1),
+    )
+
+
+def test_a_bandit_by_hand():
+    log = bandit([0, 0, 1, 1], [1.0, 3.0, 10.0, 20.0])
+    policy = Policy.from_dense(log.pairs, [[0.25, 0.75], [1, 0]])
+    weights = importance_weights(log, policy, Policy.uniform(log))
+    assert weights.ratio.tolist() == [0.5, 0.5, 1.5, 1.5]
+    assert ImportanceSampling().estimate(weights, 0.9).values.tolist() == [0.5, 1.5, 15.0, 30.0]
+    assert ImportanceSampling().estimate(weights, 0.9).value == 11.75
+    assert PerDecision().estimate(weights, 0.9).value == 11.75
+    assert WeightedImportanceSampling().estimate(weights, 0.9).value == 47 / 4
+    assert WeightedPerDecision().estimate(weights, 0.9).value == 47 / 4
+    # The mean rewards of the arms as model: what is left over is weighted noise.
+    doubly_robust = DoublyRobust([[2.0, 15.0], [0.0, 0.0]]).estimate(weights, 0.9)
+    assert doubly_robust.values.tolist() == [11.25, 12.25, 4.25, 19.25]
+
+
+def test_a_weighted_mean_of_rewards_goes_on_after_the_end_of_an_episode():
+    # Episode 0 is over after one step (w = 2), episode 1 earns 4 at its second step (w = 1/2, 1/4).
+    # Dividing that by its own weight only, as if nobody had stopped, would give 4 and not 4/9.
+    log = DecisionLog(
+        Pairs.full(2, 2),
+        [0, 0, 0],
+        [0, 1, 1],
+        [0.0, 0.0, 4.0],
+        [1, 0, 1],
+        [True, False, True],
+        [False] * 3,
+        [0, 1, 3],
+    )
+    policy = Policy.from_dense(log.pairs, [[2 / 3, 1 / 3], [1, 0]])
+    behavior = Policy.from_dense(log.pairs, [[1 / 3, 2 / 3], [1, 0]])
+    weights = importance_weights(log, policy, behavior)
+    assert_allclose(weights.cumulative, [2.0, 0.5, 0.25], rtol=1e-15)
+    assert WeightedPerDecision().estimate(weights, 1.0).value == pytest.approx(4 / 9, rel=1e-15)
+
+
+def test_with_the_right_model_of_a_deterministic_world_doubly_robust_has_no_noise():
+    # 0 → 1 → 2 (the end), or straight to 2; rewards differ, and every policy ends.
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[0, 1, 2] = P[1, 0, 2] = P[1, 1, 2] = 1.0
+    R = np.array([[1.0, 2.0], [3.0, 5.0], [0.0, 0.0]])
+    mdp = FiniteMDP.from_dense(P, R, 0.9)
+    policy = Policy.from_dense(mdp, [[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
+    value = evaluate(mdp, policy)
+    q = R + 0.9 * P @ value
+    behavior = Policy.uniform(mdp)
+    weights = importance_weights(log_of_all(mdp, trajectories(mdp, behavior, 2)), policy, behavior)
+    values = DoublyRobust(q).estimate(weights, 0.9).values
+    assert_allclose(values, value[0], rtol=1e-14)
+    assert PerDecision().estimate(weights, 0.9).values.std() > 0.4
+
+
+def test_doubly_robust_with_no_model_is_per_decision_importance_sampling():
+    log = bandit([0, 1, 1], [1.0, 2.0, 3.0])
+    weights = importance_weights(
+        log, Policy.from_dense(log.pairs, [[0.9, 0.1], [1, 0]]), Policy.uniform(log)
+    )
+    assert_allclose(
+        DoublyRobust(np.zeros(4)).estimate(weights, 0.9).values,
+        PerDecision().estimate(weights, 0.9).values,
+        rtol=1e-15,
+    )
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+def test_a_log_of_which_the_policy_does_nothing_has_no_weighted_mean():
+    log = bandit([0, 0], [1.0, 2.0])
+    weights = importance_weights(log, Policy.deterministic(log, [1, 0]), Policy.uniform(log))
+    assert PerDecision().estimate(weights, 0.9).value == 0.0
+    for estimator in (WeightedImportanceSampling(), WeightedPerDecision()):
+        with pytest.raises(UnsupportedPolicy, match="at step 0 no episode of the log has any"):
+            estimator.estimate(weights, 0.9)
+
+
+def long_log(steps, reward):
+    """Two episodes that take action 0 so many times."""
+    once = np.zeros(steps, int)
+    last = np.arange(steps) == steps - 1
+    return DecisionLog(
+        Pairs.full(1, 2),
+        np.tile(once, 2),
+        np.tile(once, 2),
+        np.full(2 * steps, reward),
+        np.tile(once, 2),
+        np.zeros(2 * steps, bool),
+        np.tile(last, 2),
+        [0, steps, 2 * steps],
+    )
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimates_beyond_all_doubles_are_refused(name):
+    log = long_log(1000, 1e30)
+    weights = importance_weights(log, Policy.deterministic(log, [0]), Policy.uniform(log))
+    assert weights.total.tolist() == [2.0**1000, 2.0**1000]
+    estimator = estimators(log.pairs)[name]
+    if name.startswith("w"):  # weights cancel where they stand above and below a fraction
+        log = long_log(1000, 1e303)
+        weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
+        assert estimator.estimate(weights, 1.0).value == pytest.approx(1e306)
+        log = long_log(1000, 1e308)
+        weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
+    with pytest.raises(UnsupportedPolicy, match="no finite number"):
+        estimator.estimate(weights, 1.0)
+
+
+@pytest.mark.parametrize("discount", [-0.1, 1.1, math.nan, None, "0.9", True])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_discount_lies_between_zero_and_one(name, discount):
+    log = bandit([0], [1.0])
+    weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
+    with pytest.raises(InvalidParameter, match=r"discount is .*, expected 0 to 1"):
+        estimators(log.pairs)[name].estimate(weights, discount)
+
+
+@given(q=JUNK)
+def test_a_model_of_any_kind_is_taken_or_refused(q):
+    log = bandit([0, 1], [1.0, 2.0])
+    weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
+    try:
+        found = DoublyRobust(q).estimate(weights, 0.9)
+    except SurestepError:
+        return
+    assert math.isfinite(found.value)
+
+
+def test_estimators_say_what_they_need():
+    with pytest.raises(InvalidParameter, match="weights is of type str, expected ImportanceWei"):
+        PerDecision().estimate("weights", 0.9)
+    with pytest.raises(
+        InvalidParameter, match=r"values have shape \(0,\), expected one an episode"
+    ):
+        MeanEstimate([])
+
+
+# ---- paired differences -----------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(
+    mdp=episodic_mdps(max_states=3, max_actions=2),
+    discount=st.sampled_from([0.5, 0.75, 1.0]),
+    horizon=st.integers(1, 3),
+    data=st.data(),
+)
+def test_paired_differences_have_the_true_difference_as_mean_and_a_floor(
+    mdp, discount, horizon, data
+):
+    behavior = data.draw(policies(mdp.pairs)).mix(Policy.uniform(mdp), 0.5)
+    policy = data.draw(policies(mdp.pairs))
+    episodes = trajectories(mdp, behavior, horizon)
+    chance = np.array([float(episode.probability) for episode in episodes])
+    weights = importance_weights(log_of_all(mdp, episodes), policy, behavior)
+    truth = float(
+        value_of_steps(mdp, policy, Fraction(discount), horizon)
+        - value_of_steps(mdp, behavior, Fraction(discount), horizon)
+    )
+    low, high = min(weights.log.reward.min(), 0.0), max(weights.log.reward.max(), 0.0)
+    low -= data.draw(st.integers(0, 3))
+    steps = sum(discount**t for t in range(horizon))
+    by_return = paired_returns(weights, discount, low * steps)
+    by_reward = paired_rewards(weights, discount, low, horizon)
+    for found in (by_return, by_reward):
+        assert chance @ found.values == pytest.approx(truth, rel=1e-9, abs=1e-8)
+        assert found.values.min() >= -(high - low) * steps - 1e-9
+
+
+def test_rewards_after_the_end_are_what_makes_a_shifted_difference_right():
+    # One arm ends at once, the other goes on once more; every reward is −1. A policy that ends
+    # earlier gains; the terms of the recorded steps alone, Σ γ^t (w − 1)(r − r_min), are all 0.
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 2] = P[0, 1, 1] = P[1, :, 2] = 1.0
+    mdp = FiniteMDP.from_dense(P, [[-1.0, -1.0], [-1.0, -1.0], [0.0, 0.0]], 0.5)
+    behavior = Policy.uniform(mdp)
+    policy = Policy.from_dense(mdp, [[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]])
+    log = log_of_all(mdp, trajectories(mdp, behavior, 2))
+    weights = importance_weights(log, policy, behavior)
+    chance = np.array([float(t.probability) for t in trajectories(mdp, behavior, 2)])
+    assert chance @ paired_rewards(weights, 0.5, -1.0, 2).values == 0.25
+    assert chance @ paired_rewards(weights, 0.5, -1.0, math.inf).values == 0.25
+    assert chance @ paired_returns(weights, 0.5, -1.5).values == 0.25
+
+
+@given(log=decision_logs(), discount=DISCOUNTS, data=st.data())
+def test_of_the_behavior_itself_the_difference_is_exactly_zero(log, discount, data):
+    behavior = data.draw(policies(log.pairs)).mix(Policy.uniform(log), 0.5)
+    weights = importance_weights(log, behavior, behavior)
+    found = paired_returns(weights, discount, -100.0 * log.num_steps)
+    assert (found.values == 0).all()
+
+
+def truncated_log():
+    """Two steps, then the recording stops; another episode that is over after one."""
+    return DecisionLog(
+        Pairs.full(2, 2),
+        [0, 0, 0],
+        [0, 1, 1],
+        [1.0, 2.0, 3.0],
+        [0, 0, 1],
+        [False, False, True],
+        [False, True, False],
+        [0, 2, 3],
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda w: paired_returns(w, 1.0, 3.5),
+            "the return of episode 0 is 3.0, expected at least low = 3.5; 2 of 2 episodes are",
+        ),
+        (
+            lambda w: paired_rewards(w, 1.0, 1.5, 2),
+            "the reward of episode 0, step 0 is 1.0, expected at least low = 1.5; 1 of 3 steps is",
+        ),
+        (
+            lambda w: paired_rewards(w, 1.0, 0.5, 2),
+            "low is 0.5, but episode 1 earns 0 after its end, at step 1 of 2; expected at most 0",
+        ),
+        (
+            lambda w: paired_rewards(w, 1.0, 0.0, 1),
+            "episode 0 has 2 steps, expected at most horizon = 1; 1 of 2 episodes is affected",
+        ),
+        (
+            lambda w: paired_rewards(w, 0.5, 0.0, math.inf),
+            "episode 0 is truncated after 2 steps, before the horizon inf: nobody knows what would",
+        ),
+        (
+            lambda w: paired_rewards(w, 1.0, 0.0, math.inf),
+            "horizon is inf, expected a finite one where the discount is 1",
+        ),
+        (lambda w: paired_rewards(w, 1.0, 0.0, 2.5), "horizon is 2.5, expected a whole number of"),
+        (lambda w: paired_rewards(w, 1.0, 0.0, True), "horizon is True, expected a whole number"),
+        (lambda w: paired_rewards(w, 1.0, math.nan, 2), "low is nan, expected a finite number"),
+        (lambda w: paired_returns(w, 1.0, None), "low is None, expected a finite number"),
+        (lambda w: paired_returns(w, 2.0, 0.0), "discount is 2.0, expected 0 to 1"),
+    ],
+)
+def test_differences_without_a_floor_are_refused_by_name(call, words):
+    log = truncated_log()
+    weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
+    with pytest.raises(InvalidParameter) as refusal:
+        call(weights)
+    assert words in str(refusal.value)

@@ -1,0 +1,450 @@
+"""Lower bounds: their formulas against independent ones, and how often the mean is below them.
+
+A proved bound may fail with probability δ. Tests of that draw with fixed seeds and allow as many
+failures as a bound that fails exactly that often would exceed once in 10⁶ tests.
+"""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from junk import JUNK
+from oracles import value_of_steps
+from surestep import FiniteMDP, Policy, SurestepError, sample_log
+from surestep.errors import InvalidParameter
+from surestep.offpolicy import (
+    ImportanceSampling,
+    MeanEstimate,
+    PerDecision,
+    RatioEstimate,
+    WeightedImportanceSampling,
+    WeightedPerDecision,
+    bca_bootstrap,
+    betting,
+    choose_threshold,
+    empirical_bernstein,
+    hoeffding,
+    importance_weights,
+    paired_returns,
+    paired_rewards,
+    student_t,
+    truncated_bernstein,
+)
+from surestep.offpolicy.capital import LARGEST_SHARE, predictable_stakes
+
+DELTAS = st.sampled_from([0.5, 0.1, 0.05, 1e-3, 1e-9, 0.9])
+UNIT = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=12)
+
+
+def allowed_failures(number, delta):
+    """What a bound that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
+    return int(scipy.stats.binom.ppf(1 - 1e-6, number, delta))
+
+
+# ---- formulas ---------------------------------------------------------------------------------
+
+
+@given(values=UNIT, delta=DELTAS, low=st.integers(-3, 0), high=st.integers(1, 4))
+def test_hoeffding_is_the_bound_that_its_inequality_gives(values, delta, low, high):
+    # P(mean − μ ≥ ε) ≤ exp(−2nε²/(high − low)²): at the ε of the bound this is δ.
+    epsilon = mpmath.mpf(np.mean(values)) - mpmath.mpf(hoeffding(values, low, high, delta))
+    chance = mpmath.exp(-2 * len(values) * epsilon**2 / (high - low) ** 2)
+    assert float(chance) == pytest.approx(delta, rel=1e-9)
+
+
+@given(values=UNIT, delta=DELTAS, threshold=st.floats(0.1, 2), low=st.integers(-2, 0))
+def test_truncated_bernstein_is_the_published_double_sum(values, delta, threshold, low):
+    # Thomas, Theocharous and Ghavamzadeh (2015), Theorem 1, for X = value − low ≥ 0, with all
+    # c_i = threshold − low and the sum over all pairs of values.
+    n, c = len(values), mpmath.mpf(threshold) - low
+    y = [min(mpmath.mpf(x) - low, c) for x in values]
+    double_sum = mpmath.fsum((a / c - b / c) ** 2 for a in y for b in y)
+    log_term = mpmath.log(mpmath.mpf(2) / mpmath.mpf(delta))
+    bound = (c / n) * (
+        mpmath.fsum(y) / c
+        - 7 * n * log_term / (3 * (n - 1))
+        - mpmath.sqrt(log_term / (n - 1) * double_sum)
+    )
+    found = truncated_bernstein(values, low, threshold, delta)
+    assert found == pytest.approx(float(low + bound), rel=1e-10, abs=1e-10)
+    if threshold >= 1:
+        assert empirical_bernstein(values, low, threshold, delta) == found
+
+
+def test_empirical_bernstein_by_hand():
+    # mean ½, variance 1/3, n = 4, δ = 2/e: ½ − √(2/12) − 7/9, twice as wide on [0, 2].
+    found = empirical_bernstein([0.0, 1.0, 0.0, 1.0], 0.0, 1.0, 2 / math.e)
+    assert found == pytest.approx(0.5 - math.sqrt(1 / 6) - 7 / 9, rel=1e-12)
+    found = empirical_bernstein([0.0, 2.0, 0.0, 2.0], 0.0, 2.0, 2 / math.e)
+    assert found == pytest.approx(1.0 - 2 * math.sqrt(1 / 6) - 14 / 9, rel=1e-12)
+
+
+@given(values=UNIT, delta=DELTAS, low=st.sampled_from([0.0, -0.5]))
+def test_the_chosen_threshold_is_the_best_of_the_training_values(values, delta, low):
+    chosen = choose_threshold(values, low, len(values), delta)
+    best = max(truncated_bernstein(values, low, x, delta) for x in [*values, low])
+    assert truncated_bernstein(values, low, chosen, delta) == pytest.approx(best, abs=1e-9)
+    assert chosen in [*values, low]
+
+
+def test_more_values_to_come_allow_a_higher_threshold():
+    values = np.random.default_rng(0).lognormal(size=500)
+    chosen = [choose_threshold(values, 0.0, size, 0.05) for size in (10, 100, 1000, 10**6)]
+    assert chosen == sorted(chosen)
+    assert chosen[0] < 0.1
+    assert chosen[-1] > 10
+    assert choose_threshold(values, 0.0, 1, 0.05) == 0.0  # one value tells nothing but the floor
+
+
+@given(values=UNIT.filter(lambda x: np.std(x) > 1e-3), delta=DELTAS)
+def test_student_t_is_that_of_a_statistics_package(values, delta):
+    test = scipy.stats.ttest_1samp(values, 0.0, alternative="greater")
+    expected = test.confidence_interval(1 - delta).low
+    assert student_t(values, delta) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_student_t_is_below_the_mean_by_the_quantile_over_the_root_of_n():
+    # 1, 2, 3, 4, 5 has s² = 5/2; the 95 % quantile of t with 4 degrees of freedom is 2.131846786.
+    assert student_t([1, 2, 3, 4, 5], 0.05) == pytest.approx(
+        3 - 2.131846786 / math.sqrt(2), rel=1e-9
+    )
+    assert student_t([1, 2, 3, 4, 5], 0.5) == pytest.approx(3.0, rel=1e-12)
+
+
+# ---- bootstrap --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.5, 0.1, 0.025, 0.005])
+@pytest.mark.parametrize("kind", ["normal", "skewed", "ties"])
+def test_bca_is_that_of_a_statistics_package(kind, delta):
+    rng = np.random.default_rng(5)
+    values = {
+        "normal": rng.normal(size=40),
+        "skewed": rng.lognormal(sigma=1.5, size=40),
+        "ties": rng.integers(0, 3, 25).astype(float),
+    }[kind]
+    expected = scipy.stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=3000,
+        confidence_level=1 - delta,
+        alternative="greater",
+        method="BCa",
+        rng=np.random.default_rng(7),
+    ).confidence_interval.low
+    found = bca_bootstrap(MeanEstimate(values), delta, np.random.default_rng(7), 3000)
+    # Adding up in another order moves ties, and with them the bias correction, a little.
+    assert found == pytest.approx(expected, rel=1e-9 if kind != "ties" else 0.03)
+
+
+def test_bca_of_a_ratio_resamples_numerator_and_denominator_together():
+    rng = np.random.default_rng(3)
+    weight = rng.lognormal(size=60)
+    earned = weight * rng.normal(2.0, 1.0, 60)
+
+    def ratio(x, w, axis):
+        return x.sum(axis=axis) / w.sum(axis=axis)
+
+    package = scipy.stats.bootstrap(
+        (earned, weight),
+        ratio,
+        paired=True,
+        n_resamples=2000,
+        confidence_level=0.95,
+        alternative="greater",
+        method="BCa",
+        rng=np.random.default_rng(1),
+    )
+    estimate = RatioEstimate(np.arange(61), earned, weight)
+    theta = earned.sum() / weight.sum()
+    assert estimate.value == pytest.approx(theta, rel=1e-14)
+    found = bca_bootstrap(estimate, 0.05, np.random.default_rng(1))
+    # The package takes the acceleration from leaving episodes out, which for a ratio differs a
+    # little from the derivative that Efron's formula has, put into it here by hand.
+    assert found == pytest.approx(package.confidence_interval.low, rel=1e-2)
+    influence = earned - theta * weight
+    a = scipy.stats.skew(influence) / (6 * math.sqrt(influence.size))
+    normal = scipy.stats.norm
+    bias = normal.ppf((package.bootstrap_distribution < theta).mean())
+    shift = bias + normal.ppf(0.05)
+    level = normal.cdf(bias + shift / (1 - a * shift))
+    expected = np.quantile(package.bootstrap_distribution, level)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_bootstrap_of_equal_values_is_their_value():
+    found = bca_bootstrap(MeanEstimate(np.full(9, 0.1)), 0.05, np.random.default_rng(0))
+    assert found == pytest.approx(0.1, rel=1e-12)
+
+
+def test_many_episodes_are_resampled_in_parts(monkeypatch):
+    values = np.random.default_rng(0).normal(size=50)
+    whole = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 400)
+    monkeypatch.setattr("surestep.offpolicy.asymptotic.CELLS", 1000)
+    parts = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 400)
+    assert parts == pytest.approx(whole, rel=1e-12)
+
+
+# ---- betting ----------------------------------------------------------------------------------
+
+
+def largest_capital(values, low, delta, mean):
+    """max_t K_t(m), by going through the values one by one, knowing only those before."""
+    level = mpmath.log(1 / mpmath.mpf(delta))
+    capital = largest = mpmath.mpf(1)
+    for i, x in enumerate(values):
+        past = [mpmath.mpf(0), *(mpmath.mpf(y) - low for y in values[:i])]
+        average = mpmath.fsum(past) / len(past)
+        variance = mpmath.fsum((y - average) ** 2 for y in past) / len(past)
+        stake = mpmath.sqrt(2 * level / (len(values) * variance)) if variance > 0 else 0
+        stake = min(stake, LARGEST_SHARE / (mean - low)) if mean > low else stake
+        capital *= 1 + stake * (mpmath.mpf(x) - mean)
+        largest = max(largest, capital)
+    return largest
+
+
+@given(values=UNIT, delta=DELTAS, low=st.sampled_from([0.0, -1.0]))
+def test_the_bound_is_where_the_capital_of_a_gambler_reaches_its_goal(values, delta, low):
+    found = betting(values, low, delta)
+    goal = 1 / mpmath.mpf(delta)
+    if found > low:
+        assert largest_capital(values, low, delta, mpmath.mpf(found)) >= goal
+    above = mpmath.mpf(found) + mpmath.mpf(10) ** -6 * (1 + abs(found))
+    assert largest_capital(values, low, delta, above) < goal
+
+
+@given(values=UNIT, later=UNIT, place=st.integers(0, 11))
+def test_a_stake_depends_on_earlier_values_only(values, later, place):
+    size = min(len(values), len(later))
+    place = min(place, size)
+    changed = [*values[:place], *later[place:size]]
+    first, second = (predictable_stakes(np.array(x), 3.0) for x in (values[:size], changed))
+    assert first[: place + 1].tolist() == second[: place + 1].tolist()
+
+
+@given(
+    values=st.lists(st.integers(0, 16).map(lambda x: x / 16), min_size=2, max_size=12),
+    delta=DELTAS,
+    factor=st.sampled_from([1e-100, 0.25, 3.0, 1e100]),
+    shift=st.sampled_from([0.0, 0.5, -4.0]),
+)
+def test_bounds_move_with_the_values(values, delta, factor, shift):
+    scale = factor * (1 + abs(shift))
+    moved = factor * (np.array(values) + shift)
+    low, high = factor * shift, factor * (1 + shift)
+    for bound in (
+        lambda x, low, high: betting(x, low, delta),
+        lambda x, low, high: hoeffding(x, low, high, delta),
+        lambda x, low, high: empirical_bernstein(x, low, high, delta),
+        lambda x, low, high: student_t(x, delta),
+    ):
+        expected = factor * (bound(values, 0.0, 1.0) + shift)
+        assert bound(moved, low, high) == pytest.approx(expected, rel=1e-6, abs=1e-6 * scale)
+
+
+def test_betting_refutes_nothing_when_nothing_is_above_the_floor():
+    assert betting([0.0] * 50, 0.0, 0.05) == 0.0
+    assert betting([7.0], 0.0, 0.05) == 0.0
+    assert betting([-2.0, -2.0], -2.0, 0.05) == -2.0
+
+
+def test_betting_needs_no_upper_bound_and_is_close_to_the_mean_of_many_values():
+    values = np.random.default_rng(1).lognormal(-0.5, 1.0, 20_000)  # mean 1, deviation 1.3
+    found = betting(values, 0.0, 0.05)
+    assert 1 - 4 * 1.3 * math.sqrt(2 * math.log(20) / values.size) < found < 1.0
+
+
+# ---- how often the mean is below the bound ----------------------------------------------------
+
+DISTRIBUTIONS = {
+    "rare": (lambda rng, shape: (rng.random(shape) < 0.05) * 1.0, 0.05),
+    "coin": (lambda rng, shape: rng.integers(0, 2, shape) * 1.0, 0.5),
+    "often": (lambda rng, shape: (rng.random(shape) < 0.95) * 1.0, 0.95),
+    "uniform": (lambda rng, shape: rng.random(shape), 0.5),
+}
+PROVED = {
+    "hoeffding": lambda x, delta: hoeffding(x, 0.0, 1.0, delta),
+    "empirical_bernstein": lambda x, delta: empirical_bernstein(x, 0.0, 1.0, delta),
+    "truncated_bernstein": lambda x, delta: truncated_bernstein(x, 0.0, 0.7, delta),
+    "betting": lambda x, delta: betting(x, 0.0, delta),
+}
+
+
+@pytest.mark.parametrize("size", [2, 8, 60])
+@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+@pytest.mark.parametrize("name", PROVED)
+def test_a_proved_bound_is_wrong_at_most_as_often_as_it_says(name, kind, size):
+    draw, mean = DISTRIBUTIONS[kind]
+    delta, number = 0.2, 400
+    samples = draw(np.random.default_rng(size), (number, size))
+    failures = sum(PROVED[name](values, delta) > mean for values in samples)
+    assert failures <= allowed_failures(number, delta)
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0, 3.0])
+def test_betting_holds_for_heavy_tails(spread):
+    delta, number = 0.2, 400
+    rng = np.random.default_rng(int(10 * spread))
+    samples = rng.lognormal(-(spread**2) / 2, spread, (number, 40))  # mean 1
+    failures = sum(betting(values, 0.0, delta) > 1.0 for values in samples)
+    assert failures <= allowed_failures(number, delta)
+
+
+def test_a_threshold_from_other_values_keeps_the_promise():
+    delta, number = 0.2, 300
+    rng = np.random.default_rng(11)
+    failures = 0
+    for _ in range(number):
+        training, values = rng.lognormal(-0.5, 1.0, 30), rng.lognormal(-0.5, 1.0, 120)
+        threshold = choose_threshold(training, 0.0, values.size, delta)
+        failures += truncated_bernstein(values, 0.0, threshold, delta) > 1.0
+    assert failures <= allowed_failures(number, delta)
+
+
+def test_student_t_fails_exactly_as_often_as_it_says_for_normal_values():
+    delta, number = 0.2, 3000
+    samples = np.random.default_rng(2).normal(1.0, 3.0, (number, 6))
+    failures = sum(student_t(values, delta) > 1.0 for values in samples)
+    assert failures <= allowed_failures(number, delta)
+    assert number - failures <= allowed_failures(number, 1 - delta)
+
+
+def test_bounds_on_the_difference_of_two_policies_hold_from_end_to_end():
+    P = np.zeros((3, 2, 3))
+    P[0] = [[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]
+    P[1] = [[0.0, 0.0, 1.0], [0.125, 0.0, 0.875]]
+    R = np.array([[0.0, 1.0], [-1.0, 2.0], [0.0, 0.0]])
+    mdp = FiniteMDP.from_dense(P, R, 0.5)
+    behavior = Policy.from_dense(mdp, [[0.5, 0.5], [0.5, 0.5], [1, 0]])
+    policy = Policy.from_dense(mdp, [[0.25, 0.75], [0.25, 0.75], [1, 0]])
+    discount, horizon, delta, number = 0.5, 4, 0.2, 300
+    truth = value_of_steps(mdp, policy, Fraction(discount), horizon)
+    truth = float(truth - value_of_steps(mdp, behavior, Fraction(discount), horizon))
+    steps = sum(discount**t for t in range(horizon))
+    rng = np.random.default_rng(4)
+    failures = np.zeros(3, int)
+    bounds = np.zeros((number, 3))
+    for i in range(number):
+        log = sample_log(mdp, behavior, 60, horizon, rng)
+        weights = importance_weights(log, policy, behavior)
+        by_return = paired_returns(weights, discount, -steps).values
+        by_reward = paired_rewards(weights, discount, -1.0, horizon).values
+        largest = 1.5**horizon * 3 * steps
+        bounds[i] = [
+            betting(by_return, -3 * steps, delta),
+            betting(by_reward, -3 * steps, delta),
+            hoeffding(by_return, -3 * steps, largest, delta),
+        ]
+        failures += bounds[i] > truth
+    assert (failures <= allowed_failures(number, delta)).all()
+    assert (bounds[:, :2].mean(axis=0) > truth - 0.6).all()  # and they say something
+    assert truth > 0.3
+
+
+def test_asymptotic_bounds_of_all_estimators_are_about_right_with_many_episodes():
+    # No promise: but with 300 easy episodes each should fail about as often as it says.
+    mdp = FiniteMDP.from_dense(
+        [[[0.0, 1.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]],
+        [[[0.0, 1.0], [0.0, 3.0]], [[0.0, 0.0], [0.0, 0.0]]],
+        0.5,
+    )
+    behavior = Policy.uniform(mdp)
+    policy = Policy.from_dense(mdp, [[0.3, 0.7], [1, 0]])
+    truth, delta, number = 0.3 * 1 + 0.7 * 3, 0.2, 200
+    kinds = (
+        ImportanceSampling(),
+        PerDecision(),
+        WeightedImportanceSampling(),
+        WeightedPerDecision(),
+    )
+    rng = np.random.default_rng(8)
+    failures = np.zeros((2, len(kinds)), int)
+    for _ in range(number):
+        weights = importance_weights(sample_log(mdp, behavior, 300, 1, rng), policy, behavior)
+        for i, kind in enumerate(kinds):
+            estimate = kind.estimate(weights, 0.9)
+            failures[0, i] += student_t(estimate.values, delta) > truth
+            failures[1, i] += bca_bootstrap(estimate, delta, rng, 200) > truth
+    assert (failures <= allowed_failures(number, 0.25)).all()
+    assert (number - failures <= allowed_failures(number, 0.85)).all()
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: hoeffding([0.5, 1.5, 2.0], 0.0, 1.0, 0.1),
+            "values[1] is 1.5, expected 0 to 1; 2 of 3 values are affected",
+        ),
+        (lambda: betting([0.5, -1.0], 0.0, 0.1), "values[1] is -1.0, expected 0 to 1e+150"),
+        (lambda: empirical_bernstein([0.5], 0.0, 1.0, 0.1), "values have shape (1,), expected a"),
+        (
+            lambda: student_t([0.5], 0.1),
+            "values have shape (1,), expected a flat array of at least",
+        ),
+        (lambda: hoeffding([], 0.0, 1.0, 0.1), "values have shape (0,), expected a flat array"),
+        (lambda: betting([[0.5]], 0.0, 0.1), "values have shape (1, 1), expected a flat array"),
+        (lambda: betting([math.nan], 0.0, 0.1), "values[0] is nan, expected a finite number"),
+        (lambda: betting([1e151], 0.0, 0.1), "values[0] is 1e+151, expected 0 to 1e+150"),
+        (lambda: betting([0.5], -math.inf, 0.1), "low is -inf, expected a number within ±1e+150"),
+        (lambda: hoeffding([0.5], 0.0, None, 0.1), "high is None, expected a number within"),
+        (lambda: hoeffding([0.5], 0.0, 1.0, 0.0), "delta is 0.0, expected more than 0 and less"),
+        (lambda: betting([0.5], 0.0, 1.0), "delta is 1.0, expected more than 0 and less than 1"),
+        (lambda: student_t([0.5, 0.6], None), "delta is None, expected more than 0 and less"),
+        (
+            lambda: truncated_bernstein([0.5, 0.6], 0.0, -1.0, 0.1),
+            "threshold is -1.0, expected a number from 0 to 1e+150",
+        ),
+        (
+            lambda: choose_threshold([0.5, 0.6], 0.0, 0, 0.1),
+            "size is 0, expected a whole number of 1 or more",
+        ),
+        (
+            lambda: bca_bootstrap(MeanEstimate([0.5, 0.6]), 0.001, np.random.default_rng(0), 200),
+            "resamples is 200, expected at least 1/delta = 1000: fewer do not show what happens so",
+        ),
+        (
+            lambda: bca_bootstrap([0.5, 0.6], 0.1, np.random.default_rng(0)),
+            "estimate is of type list, expected MeanEstimate or RatioEstimate",
+        ),
+        (
+            lambda: bca_bootstrap(MeanEstimate([0.5, 0.6]), 0.1, 0),
+            "rng is of type int, expected Generator",
+        ),
+        (
+            lambda: bca_bootstrap(MeanEstimate([0.5]), 0.1, np.random.default_rng(0)),
+            "values have shape (1,), expected a flat array of at least 2",
+        ),
+    ],
+)
+def test_what_gives_no_bound_is_refused_by_name(call, words):
+    with pytest.raises(InvalidParameter) as refusal:
+        call()
+    assert words in str(refusal.value)
+
+
+@given(values=st.one_of(JUNK, UNIT), low=st.one_of(JUNK, st.just(0.0)), delta=JUNK | DELTAS)
+def test_anything_gives_a_bound_or_is_refused(values, low, delta):
+    for bound in (
+        lambda: betting(values, low, delta),
+        lambda: hoeffding(values, low, 1.0, delta),
+        lambda: empirical_bernstein(values, low, 1.0, delta),
+        lambda: truncated_bernstein(values, low, 1.0, delta),
+        lambda: choose_threshold(values, low, 9, delta),
+        lambda: student_t(values, delta),
+    ):
+        try:
+            found = bound()
+        except SurestepError:
+            continue
+        assert type(found) is float
+        assert math.isfinite(found)

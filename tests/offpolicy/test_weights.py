@@ -1,0 +1,140 @@
+"""Importance weights against plain products of rationals, and what has no weights."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from strategies import decision_logs, policies
+from surestep import DecisionLog, Pairs, Policy, SurestepError
+from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch, UnsupportedPolicy
+from surestep.offpolicy import importance_weights, unsupported_pairs
+
+LABELS = {"state_labels": ("ward", "out"), "action_labels": ("wait", "treat")}
+WARD = Pairs.full(2, 2, **LABELS)
+
+
+def log_of(*actions, pairs=WARD):
+    """One episode in the ward that takes the actions and is then out."""
+    steps = len(actions)
+    return DecisionLog(
+        pairs,
+        np.zeros(steps, int),
+        actions,
+        np.ones(steps),
+        [0] * (steps - 1) + [1],
+        [False] * (steps - 1) + [True],
+        [False] * steps,
+        [0, steps],
+    )
+
+
+def policy_of(wait, out=(1.0, 0.0)):
+    return Policy.from_dense(WARD, [[wait, 1 - wait], out])
+
+
+@given(log=decision_logs(), data=st.data())
+def test_weights_are_the_products_of_the_ratios_of_their_episode(log, data):
+    behavior = data.draw(policies(log.pairs)).mix(Policy.uniform(log), 0.5)
+    policy = data.draw(policies(log.pairs))
+    found = importance_weights(log, policy, behavior)
+    ratio, cumulative = [], []
+    for e in range(log.num_episodes):
+        weight = Fraction(1)
+        for k in log.pair[log.episode_offsets[e] : log.episode_offsets[e + 1]]:
+            exact = Fraction(policy.probability[k]) / Fraction(behavior.probability[k])
+            weight *= exact
+            ratio.append(float(exact))
+            cumulative.append(float(weight))
+    assert_allclose(found.ratio, ratio, rtol=1e-15)
+    assert_allclose(found.cumulative, cumulative, rtol=1e-14)
+    assert np.array_equal(found.total, found.cumulative[log.episode_offsets[1:] - 1])
+
+
+@given(log=decision_logs(), data=st.data())
+def test_weights_of_the_behavior_itself_are_exactly_one(log, data):
+    behavior = data.draw(policies(log.pairs)).mix(Policy.uniform(log), 0.3)
+    assert (importance_weights(log, behavior, behavior).cumulative == 1).all()
+
+
+@given(data=st.data())
+def test_unsupported_pairs_are_those_that_only_the_policy_takes(data):
+    pairs = data.draw(decision_logs()).pairs
+    policy, behavior = data.draw(policies(pairs)), data.draw(policies(pairs))
+    found = unsupported_pairs(policy, behavior)
+    chances = zip(policy.probability, behavior.probability, strict=True)
+    assert found.tolist() == [bool(p > 0 and b == 0) for p, b in chances]
+    assert not unsupported_pairs(policy, policy).any()
+
+
+def test_support_matters_only_where_the_log_decides():
+    behavior, policy = policy_of(0.5, out=(1.0, 0.0)), policy_of(0.25, out=(0.0, 1.0))
+    assert unsupported_pairs(policy, behavior).tolist() == [False, False, False, True]
+    assert importance_weights(log_of(0, 1), policy, behavior).cumulative.tolist() == [0.5, 0.75]
+
+
+def test_weights_too_small_for_a_double_are_zero():
+    behavior, policy = policy_of(0.5), policy_of(2.0**-20)
+    weights = importance_weights(log_of(*[0] * 100), policy, behavior)
+    assert weights.cumulative[0] == 2.0**-19
+    assert weights.total.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: importance_weights(log_of(0, 1), policy_of(0.5), policy_of(1.0)),
+            InvalidLog,
+            "episode 0, step 1 takes state 'ward', action 'treat', which the behavior policy never "
+            "does; expected the policy that made the log; 1 of 2 steps is affected",
+        ),
+        (
+            lambda: importance_weights(log_of(0), policy_of(0.75), policy_of(1.0)),
+            UnsupportedPolicy,
+            "the policy takes state 'ward', action 'treat' with probability 0.25, but the behavior "
+            "policy never does, so no log of it tells the value",
+        ),
+        (
+            lambda: importance_weights(log_of(*[0] * 1200), policy_of(1.0), policy_of(0.5)),
+            UnsupportedPolicy,
+            "the importance weight of episode 0, step 1023 is too large for a double; the policy "
+            "is too far from the behavior policy for episodes this long; 177 of 1200 steps are",
+        ),
+        (
+            lambda: importance_weights(
+                log_of(0), policy_of(1.0), Policy(WARD, [1e-320, 1.0, 1.0, 0.0])
+            ),
+            UnsupportedPolicy,
+            "the importance weight of episode 0, step 0 is too large for a double",
+        ),
+        (
+            lambda: importance_weights(log_of(0), policy_of(0.5), Policy.uniform(Pairs.full(2, 3))),
+            ShapeMismatch,
+            "the log has 2 actions, the behavior policy has 3",
+        ),
+        (
+            lambda: importance_weights(log_of(0), Policy.uniform(Pairs.full(3, 2)), policy_of(0.5)),
+            ShapeMismatch,
+            "the log has 2 states, the policy has 3",
+        ),
+        (
+            lambda: importance_weights("log", policy_of(0.5), policy_of(0.5)),
+            InvalidParameter,
+            "log is of type str, expected DecisionLog",
+        ),
+        (
+            lambda: unsupported_pairs(policy_of(0.5), None),
+            InvalidParameter,
+            "behavior is of type NoneType, expected Policy",
+        ),
+    ],
+)
+def test_what_has_no_weights_is_refused_by_name(call, error, words):
+    with pytest.raises(SurestepError) as refusal:
+        call()
+    assert type(refusal.value) is error
+    assert words in str(refusal.value)
