@@ -165,8 +165,8 @@ def most_actions(pairs: Pairs) -> int:
 
 def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     """One discount in [0, 1], or one a pair."""
-    if is_number(discount):
-        if not 0 <= discount <= 1:
+    if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
+        if not (is_number(discount) and 0 <= discount <= 1):
             raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
         return float(discount)
     per_pair = floats("discount", discount, (pairs.num_pairs,), InvalidParameter, pairs.pair_name)
