@@ -1,8 +1,9 @@
-"""Logs drawn from a known MDP: what a policy would have recorded there."""
+"""Logs and counts drawn from a known MDP: what a policy would have recorded there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from surestep._arrays import (
     run_sums,
 )
 from surestep.errors import InvalidModel
+from surestep.kernels.population import population_counts, shares_of_rest
 from surestep.kernels.runs import draw, running_sums
+from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
@@ -136,3 +139,82 @@ def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
         InvalidModel,
     )
     return over
+
+
+@dataclass(frozen=True, slots=True)
+class CountSampler:
+    """Draws the counts of a policy's trajectories in a model; made once, asked many times."""
+
+    mdp: FiniteMDP
+    policy: Policy
+    over: BoolArray  # [S] nobody decides there
+    action_share: FloatArray  # [K] of what the pairs before it leave
+    successor_share: FloatArray  # [T]
+    initial_share: FloatArray  # [S]
+
+    @classmethod
+    def of(cls, mdp: FiniteMDP, policy: Policy) -> CountSampler:
+        """The sampler of the policy in the model; refuses what `sample_log` refuses."""
+        expect("mdp", mdp, FiniteMDP)
+        expect("policy", policy, Policy)
+        check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
+        over = ends_without_decision(mdp, policy)
+        shares = []
+        for offsets, probability in (
+            (mdp.pairs.offsets, policy.probability),
+            (mdp.offsets, mdp.probability),
+            (np.array([0, mdp.num_states]), mdp.initial),
+        ):
+            share = np.empty(probability.size)
+            shares_of_rest(offsets, probability, share)
+            shares.append(share)
+        return cls(mdp, policy, over, *shares)
+
+    def draw(
+        self, episodes: int, horizon: int, rng: np.random.Generator
+    ) -> tuple[IntArray, IntArray]:
+        """How often the transitions of the model are taken [T], and where episodes start [S]."""
+        times = np.zeros(self.mdp.num_transitions, np.int64)
+        starts = np.zeros(self.mdp.num_states, np.int64)
+        population_counts(
+            rng,
+            self.mdp.pairs.offsets,
+            self.action_share,
+            self.mdp.offsets,
+            self.mdp.successor,
+            self.successor_share,
+            self.over,
+            self.initial_share,
+            episodes,
+            horizon,
+            times,
+            starts,
+        )
+        return times, starts
+
+
+def sample_counts(
+    mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
+) -> Counts:
+    """The counts of `sample_log(…)`, drawn from the same law at a cost that hardly grows with E.
+
+    The trajectories are exchangeable, so how many of them are in each state is all that is carried
+    through time, and split by multinomial draws over actions and successors.
+    """
+    expect_count("episodes", episodes)
+    expect_count("horizon", horizon)
+    expect("rng", rng, np.random.Generator)
+    sampler = CountSampler.of(mdp, policy)
+    times, starts = sampler.draw(episodes, horizon, rng)
+    seen = times > 0
+    ended = np.zeros(mdp.num_states, np.bool_)
+    ended[mdp.successor[seen]] = True
+    return Counts(
+        mdp.pairs,
+        offsets_of(run_sums(seen.astype(np.int64), mdp.offsets)),
+        mdp.successor[seen],
+        times[seen],
+        LoggedRewards(mdp.reward[seen] * times[seen], "transition", False),
+        starts,
+        own(ended & sampler.over),
+    )

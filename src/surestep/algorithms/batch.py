@@ -14,7 +14,7 @@ from surestep.errors import NotConverged
 from surestep.kernels.spibb_batch import improve_each
 from surestep.model.mdp import spread_discount
 from surestep.model.problem_batch import ProblemBatch
-from surestep.planning.evaluation import DENSE_STATES
+from surestep.planning.elimination import EliminationPlan, plan_elimination
 from surestep.planning.iteration import ITERATION_LIMIT
 from surestep.planning.proof import TIE_TOLERANCE
 
@@ -44,12 +44,14 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
     within rounding.
     """
     expect("problems", problems, ProblemBatch)
-    small = problems.num_states <= DENSE_STATES
-    if small and isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
-        trusted_above = (
-            TRUST_ALL if isinstance(algorithm, BasicRL) else used_n_wedge(algorithm, problems)
-        )
-        return bootstrapped_batch(problems, trusted_above)
+    if isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
+        counts = problems.counts
+        plan = plan_elimination(counts.pairs, counts.offsets, counts.successor)
+        if plan is not None:
+            n_wedge = (
+                TRUST_ALL if isinstance(algorithm, BasicRL) else used_n_wedge(algorithm, problems)
+            )
+            return bootstrapped_batch(problems, n_wedge, plan)
     found = [
         algorithm.improve(problems.problem(index)).plan
         for index in range(problems.counts.num_data_sets)
@@ -61,7 +63,9 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
     )
 
 
-def bootstrapped_batch(problems: ProblemBatch, n_wedge: int) -> ImprovementBatch:
+def bootstrapped_batch(
+    problems: ProblemBatch, n_wedge: int, plan: EliminationPlan
+) -> ImprovementBatch:
     """Policy iteration over Π_b, compiled, on all cores."""
     counts, pairs = problems.counts, problems.counts.pairs
     size = counts.num_data_sets
@@ -75,6 +79,7 @@ def bootstrapped_batch(problems: ProblemBatch, n_wedge: int) -> ImprovementBatch
         spread_discount(pairs, problems.discount),
         problems.expected_reward(),
         problems.behavior.probability,
+        *plan,
         n_wedge,
         TIE_TOLERANCE,
         ITERATION_LIMIT,

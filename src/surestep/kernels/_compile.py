@@ -31,6 +31,7 @@ I64 = types.int64
 FLOATS_IN = types.Array(types.float64, 1, "C", readonly=True)
 INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
 INDICES_IN = types.Array(types.int32, 1, "C", readonly=True)
+RNG = types.npy_rng
 BOOLS_IN = types.Array(types.boolean, 1, "C", readonly=True)
 TABLE_IN = types.Array(types.float64, 2, "C", readonly=True)
 COUNT_TABLE_IN = types.Array(types.int64, 2, "C", readonly=True)

@@ -1,8 +1,4 @@
-"""Many small models of one shape: exact evaluation and policy iteration, one model a task.
-
-The linear systems are solved by Gaussian elimination without pivoting: I − ΓP is a nonsingular
-M-matrix, weakly diagonally dominant by rows, for which elimination in any order is stable.
-"""
+"""Many small models of one shape: exact evaluation and policy iteration, one model a task."""
 
 from __future__ import annotations
 
@@ -20,64 +16,20 @@ from surestep.kernels._compile import (
     INTS_OUT,
     TABLE_IN,
     TABLE_OUT,
-    helper,
     kernel,
 )
 from surestep.kernels.backup import pair_value
+from surestep.kernels.elimination import PLAN, solve_policy
 from surestep.kernels.greedy import best_pair
 
 BATCH_THREADS = 5_000  # entries of all models together
 
 
-@helper
-def eliminate(system: FloatArray, value: FloatArray) -> None:
-    """Solves the system [n, n+1] (matrix and right side, overwritten) into `value` [n]."""
-    n = value.size
-    for i in range(n):
-        inverse = 1.0 / system[i, i]
-        for j in range(i + 1, n):
-            factor = system[j, i] * inverse
-            if factor != 0.0:
-                for c in range(i + 1, n + 1):
-                    system[j, c] -= factor * system[i, c]
-    for back in range(n):
-        i = n - 1 - back
-        total = system[i, n]
-        for c in range(i + 1, n):
-            total -= system[i, c] * value[c]
-        value[i] = total / system[i, i]
-
-
-@helper
-def set_row(
-    s: int,
-    k: int,
-    share: float,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    system: FloatArray,
-) -> None:
-    """Adds `share` of pair k to row s of the system (I − ΓP | r)."""
-    system[s, system.shape[1] - 1] += share * reward[k]
-    for t in range(offsets[k], offsets[k + 1]):
-        system[s, successor[t]] -= share * discount[k] * probability[t]
-
-
 @kernel(
-    INTS_IN,
-    INTS_IN,
-    INDICES_IN,
-    TABLE_IN,
-    FLOATS_IN,
-    TABLE_IN,
-    TABLE_IN,
-    TABLE_OUT,
+    INTS_IN, INTS_IN, INDICES_IN, TABLE_IN, FLOATS_IN, TABLE_IN, TABLE_IN, *PLAN, TABLE_OUT,
     FLOATS_OUT,
     threads_from=BATCH_THREADS,
-)
+)  # fmt: skip
 def evaluate_each(
     pair_offsets: IntArray,
     offsets: IntArray,
@@ -86,26 +38,29 @@ def evaluate_each(
     discount: FloatArray,
     reward: FloatArray,
     policy: FloatArray,
+    order: IntArray,
+    place: IntArray,
+    lower_offsets: IntArray,
+    lower: IntArray,
+    upper_offsets: IntArray,
+    upper: IntArray,
     value: FloatArray,
     residual: FloatArray,
 ) -> None:
     """V^π of each model, into `value` [B, S], with max_s |(T_π v)(s) − v(s)| into `residual` [B].
 
-    `probability` [B, T], `reward` [B, K]; `policy` [B, K], or [1, K] for one policy for all.
+    `probability` [B, T], `reward` [B, K] and `policy` [B, K] may also be one row for all.
     """
     num_states = value.shape[1]
     for b in prange(value.shape[0]):
-        chances, rewards, actions = probability[b], reward[b], policy[b % policy.shape[0]]
-        system = np.zeros((num_states, num_states + 1))
-        for s in range(num_states):
-            system[s, s] = 1.0
-            for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                if actions[k] > 0.0:
-                    set_row(
-                        s, k, actions[k], offsets, successor, chances, discount, rewards, system
-                    )
-        found = value[b]
-        eliminate(system, found)
+        chances, rewards = probability[b % probability.shape[0]], reward[b % reward.shape[0]]
+        actions, found = policy[b % policy.shape[0]], value[b]
+        scratch, factor = np.empty((3, num_states)), np.empty(upper.size)
+        solve_policy(
+            pair_offsets, offsets, successor, chances, discount, rewards, actions,
+            order, place, lower_offsets, lower, upper_offsets, upper,
+            scratch[0], factor, scratch[1], scratch[2], found,
+        )  # fmt: skip
         worst = 0.0
         for s in range(num_states):
             total = 0.0
@@ -119,20 +74,10 @@ def evaluate_each(
 
 
 @kernel(
-    INTS_IN,
-    INTS_IN,
-    INDICES_IN,
-    TABLE_IN,
-    FLOATS_IN,
-    TABLE_IN,
-    F64,
-    I64,
-    TABLE_OUT,
-    TABLE_OUT,
-    FLOATS_OUT,
-    INTS_OUT,
+    INTS_IN, INTS_IN, INDICES_IN, TABLE_IN, FLOATS_IN, TABLE_IN, *PLAN, F64, I64, TABLE_OUT,
+    TABLE_OUT, FLOATS_OUT, INTS_OUT,
     threads_from=BATCH_THREADS,
-)
+)  # fmt: skip
 def optimise_each(
     pair_offsets: IntArray,
     offsets: IntArray,
@@ -140,6 +85,12 @@ def optimise_each(
     probability: FloatArray,
     discount: FloatArray,
     reward: FloatArray,
+    order: IntArray,
+    place: IntArray,
+    lower_offsets: IntArray,
+    lower: IntArray,
+    upper_offsets: IntArray,
+    upper: IntArray,
     tie_tolerance: float,
     limit: int,
     policy: FloatArray,
@@ -154,10 +105,10 @@ def optimise_each(
     """
     num_states = value.shape[1]
     for b in prange(value.shape[0]):
-        chances, rewards, found = probability[b], reward[b], value[b]
+        chances, rewards, found, actions = probability[b], reward[b], value[b], policy[b]
         q = rewards.copy()
         chosen = np.full(num_states, -1)
-        system = np.empty((num_states, num_states + 1))
+        scratch, factor = np.empty((3, num_states)), np.empty(upper.size)
         rounds, changed = 0, True
         while changed and rounds <= limit:
             rounds += 1
@@ -168,16 +119,17 @@ def optimise_each(
                 best = best_pair(first, last, q, tie)
                 # A pair that is as good as the best is kept, so that ties make no cycle.
                 if chosen[s] < 0 or q[chosen[s]] < q[best] - tie:
+                    if chosen[s] >= 0:
+                        actions[chosen[s]] = 0.0
                     chosen[s] = best
+                    actions[best] = 1.0
                     changed = True
             if changed:
-                system[:] = 0.0
-                for s in range(num_states):
-                    system[s, s] = 1.0
-                    set_row(
-                        s, chosen[s], 1.0, offsets, successor, chances, discount, rewards, system
-                    )
-                eliminate(system, found)
+                solve_policy(
+                    pair_offsets, offsets, successor, chances, discount, rewards, actions,
+                    order, place, lower_offsets, lower, upper_offsets, upper,
+                    scratch[0], factor, scratch[1], scratch[2], found,
+                )  # fmt: skip
                 for k in range(q.size):
                     q[k] = pair_value(k, offsets, successor, chances, discount, rewards, found)
         worst = 0.0
@@ -186,6 +138,7 @@ def optimise_each(
             first, last = pair_offsets[s], pair_offsets[s + 1]
             highest = q[first:last].max()
             worst = max(worst, abs(highest - found[s]))
-            policy[b, best_pair(first, last, q, tie)] = 1.0
+            actions[chosen[s]] = 0.0
+            actions[best_pair(first, last, q, tie)] = 1.0
         residual[b] = worst
         iterations[b] = rounds

@@ -20,13 +20,14 @@ from surestep.kernels._compile import (
     kernel,
 )
 from surestep.kernels.backup import pair_value
-from surestep.kernels.small import BATCH_THREADS, eliminate, set_row
+from surestep.kernels.elimination import PLAN, solve_policy
+from surestep.kernels.small import BATCH_THREADS
 from surestep.kernels.spibb import best_trusted, free_mass
 
 
 @kernel(
-    INTS_IN, INTS_IN, INDICES_IN, COUNT_TABLE_IN, FLOATS_IN, TABLE_IN, FLOATS_IN, I64, F64, I64,
-    TABLE_OUT, TABLE_OUT, FLOATS_OUT, INTS_OUT,
+    INTS_IN, INTS_IN, INDICES_IN, COUNT_TABLE_IN, FLOATS_IN, TABLE_IN, FLOATS_IN, *PLAN, I64, F64,
+    I64, TABLE_OUT, TABLE_OUT, FLOATS_OUT, INTS_OUT,
     threads_from=BATCH_THREADS,
 )  # fmt: skip
 def improve_each(
@@ -37,6 +38,12 @@ def improve_each(
     discount: FloatArray,
     reward: FloatArray,
     behavior: FloatArray,
+    order: IntArray,
+    place: IntArray,
+    lower_offsets: IntArray,
+    lower: IntArray,
+    upper_offsets: IntArray,
+    upper: IntArray,
     n_wedge: int,
     tie_tolerance: float,
     limit: int,
@@ -69,20 +76,15 @@ def improve_each(
             free[s] = free_mass(pair_offsets[s], pair_offsets[s + 1], behavior, trusted)
         chosen = np.full(num_states, -1)
         q = np.empty(num_pairs)
-        system = np.empty((num_states, num_states + 1))
+        scratch, factor = np.empty((3, num_states)), np.empty(upper.size)
         rounds, changed = 0, True
         while changed and rounds <= limit:
             rounds += 1
-            system[:] = 0.0
-            for s in range(num_states):
-                system[s, s] = 1.0
-                for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                    if actions[k] > 0.0:
-                        set_row(
-                            s, k, actions[k], offsets, successor, chances, discount, rewards,
-                            system,
-                        )  # fmt: skip
-            eliminate(system, found)
+            solve_policy(
+                pair_offsets, offsets, successor, chances, discount, rewards, actions,
+                order, place, lower_offsets, lower, upper_offsets, upper,
+                scratch[0], factor, scratch[1], scratch[2], found,
+            )  # fmt: skip
             for k in range(num_pairs):
                 q[k] = pair_value(k, offsets, successor, chances, discount, rewards, found)
             tie = tie_tolerance * np.abs(q).max()

@@ -14,13 +14,15 @@ from surestep._arrays import (
     expect,
     floats,
     normalised_runs,
+    numbers,
 )
 from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels.small import evaluate_each, optimise_each
 from surestep.model.batch import MDPBatch
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
-from surestep.planning.evaluation import DENSE_STATES, evaluate_with_bound
+from surestep.planning.elimination import plan_elimination
+from surestep.planning.evaluation import evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
 from surestep.planning.proof import (
     SMALLEST_NORMAL,
@@ -54,26 +56,29 @@ class PlanBatch:
 def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBatch:
     """V^π of every model, for one policy or one each (probabilities [B, K]).
 
-    Small models are solved by a compiled loop over the batch on all cores, others one by one.
+    A batch of one model takes any number of policies. Models in which little fills in are solved by
+    a compiled elimination on all cores, others one by one.
     """
     expect("batch", batch, MDPBatch)
     probability = policies_of(batch, policy)
+    size = max(batch.num_models, probability.shape[0])
     steps = most_steps(batch)
-    if batch.num_states > DENSE_STATES:
+    plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
+    if plan is None:
         parts = [
             evaluate_with_bound(
-                batch.model(b), Policy(batch.pairs, probability[b % probability.shape[0]])
+                batch.model(b % batch.num_models),
+                Policy(batch.pairs, probability[b % probability.shape[0]]),
             )
-            for b in range(batch.num_models)
+            for b in range(size)
         ]
         return EvaluationBatch(
             np.stack([part.value for part in parts]),
             np.array([part.residual for part in parts]),
             np.array([part.error_bound for part in parts]),
         )
-    value = np.empty((batch.num_models, batch.num_states))
-    residual = np.empty(batch.num_models)
-    evaluate_each(*kernel_arguments(batch), probability, value, residual)
+    value, residual = np.empty((size, batch.num_states)), np.empty(size)
+    evaluate_each(*kernel_arguments(batch), probability, *plan, value, residual)
     return EvaluationBatch(value, residual, proven_errors(batch, value, residual, steps, 0.0))
 
 
@@ -81,7 +86,8 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
     """A best policy of every model, by policy iteration; see `evaluate_batch` and `optimal`."""
     expect("batch", batch, MDPBatch)
     steps = most_steps(batch)
-    if batch.num_states > DENSE_STATES:
+    elimination = plan_elimination(batch.pairs, batch.offsets, batch.successor)
+    if elimination is None:
         plans = [optimal(batch.model(b)) for b in range(batch.num_models)]
         return PlanBatch(
             np.stack([plan.policy.probability for plan in plans]),
@@ -95,6 +101,7 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
     residual, iterations = np.empty(batch.num_models), np.empty(batch.num_models, np.int64)
     optimise_each(
         *kernel_arguments(batch),
+        *elimination,
         TIE_TOLERANCE,
         ITERATION_LIMIT,
         probability,
@@ -116,7 +123,8 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
     if isinstance(policy, Policy):
         check_same_pairs("the batch", batch.pairs, "the policy", policy.pairs)
         return policy.probability[np.newaxis]
-    shape = (batch.num_models, batch.pairs.num_pairs)
+    rows = numbers("policies", policy, InvalidPolicy).shape[:1]
+    shape = (rows[0] if batch.num_models == 1 and rows else batch.num_models, batch.pairs.num_pairs)
     words = RunWords(
         "action probabilities",
         "row",
@@ -125,8 +133,9 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
         layer="policy",
     )
     probability = floats("policies", policy, shape, InvalidPolicy)
-    rows = normalised_runs(probability, batch.pairs.offsets, words, InvalidPolicy)
-    return np.ascontiguousarray(rows)
+    return np.ascontiguousarray(
+        normalised_runs(probability, batch.pairs.offsets, words, InvalidPolicy)
+    )
 
 
 def kernel_arguments(

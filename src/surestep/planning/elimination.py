@@ -1,0 +1,93 @@
+"""In which order to eliminate states, and where entries fill in: made once for a shape."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import IndexArray, IntArray, offsets_of, own, run_owners
+from surestep.model.pairs import Pairs
+
+MOST_WORK = 2_000_000  # multiplications of one solve; beyond, other ways to a value are faster
+MOST_STATES = 2_000  # beyond, even looking for an order takes long where much fills in
+
+
+class EliminationPlan(NamedTuple):
+    """The order of elimination, and the rows of L and U in it, for any policy of the shape.
+
+    In the order in which the kernels take the fields.
+    """
+
+    order: IntArray  # [S] the state eliminated i-th
+    place: IntArray  # [S] when each state is eliminated
+    lower_offsets: IntArray  # [S+1]
+    lower: IntArray  # the columns of each row of L, rising
+    upper_offsets: IntArray  # [S+1]
+    upper: IntArray  # the columns of each row of U without the diagonal, rising
+
+
+def plan_elimination(
+    pairs: Pairs, offsets: IntArray, successor: IndexArray
+) -> EliminationPlan | None:
+    """The plan for models with these successors, or None where that takes too much work.
+
+    The order is SciPy's minimum degree on the pattern of I − P and its transpose. Filling in
+    follows from the pattern alone: what is eliminated leaves its row of U to all rows below that
+    have its column.
+    """
+    size = pairs.num_states
+    if size > MOST_STATES:
+        return None
+    source = pairs.state[run_owners(offsets)]
+    order = minimum_degree(size, source, successor)
+    place = np.empty(size, np.int64)
+    place[order] = np.arange(size)
+    rows: list[set[int]] = [set() for _ in range(size)]
+    for i, j in zip(place[source].tolist(), place[successor].tolist(), strict=True):
+        if i != j:
+            rows[i].add(j)
+    lower: list[list[int]] = []
+    upper: list[list[int]] = []
+    work = 0
+    for i, row in enumerate(rows):
+        below = []
+        waiting = {j for j in row if j < i}
+        while waiting:
+            c = min(waiting)
+            waiting.remove(c)
+            below.append(c)
+            work += len(upper[c])
+            for j in upper[c]:
+                if j not in row and j != i:
+                    row.add(j)
+                    if j < i:
+                        waiting.add(j)
+        if work > MOST_WORK:
+            return None
+        lower.append(below)
+        upper.append(sorted(j for j in row if j > i))
+    return EliminationPlan(own(order), own(place), *runs_of(lower), *runs_of(upper))
+
+
+def minimum_degree(size: int, source: IntArray, target: IndexArray) -> IntArray:
+    """An order of the states in which little fills in."""
+    from scipy.sparse import coo_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    edges = coo_array((np.full(source.size, -0.5), (source, target)), (size, size)).tocsr()
+    pattern = edges + edges.T
+    dominant = (pattern + eye_array(size) * (1 - pattern.sum(axis=1).min())).tocsc()
+    factors = splu(
+        dominant, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    place: IntArray = factors.perm_c.astype(np.int64)
+    order = np.empty(size, np.int64)
+    order[place] = np.arange(size)
+    return order
+
+
+def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
+    """Lists as offsets and one flat array."""
+    flat = np.array([entry for entries in lists for entry in entries], np.int64)
+    return own(offsets_of(np.array([len(entries) for entries in lists]))), own(flat)
