@@ -98,9 +98,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
         surestep.conjure  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    "package", ["surestep.model", "surestep.planning", "surestep.offpolicy", "surestep.io"]
-)
+@pytest.mark.parametrize("package", ["surestep.model", "surestep.planning", "surestep.io"])
 def test_every_name_that_a_package_lists_is_there(package):
     module = importlib.import_module(package)
     assert module.__all__ == sorted(module.__all__)
