@@ -394,6 +394,16 @@ def test_of_the_behavior_itself_the_difference_is_exactly_zero(log, discount, da
     assert (found.values == 0).all()
 
 
+def test_a_floor_of_returns_may_be_a_rounded_sum():
+    log = long_log(30, -0.1)
+    weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
+    exact = -0.1 * (1 - 0.9**30) / (1 - 0.9)
+    for low in (exact * (1 - 1e-14), exact, exact * (1 + 1e-14)):
+        assert (paired_returns(weights, 0.9, low).values == 0).all()
+    with pytest.raises(InvalidParameter, match="the return of episode 0 is"):
+        paired_returns(weights, 0.9, exact * (1 - 1e-9))
+
+
 def truncated_log():
     """Two steps, then the recording stops; another episode that is over after one."""
     return DecisionLog(

@@ -39,7 +39,8 @@ from surestep.offpolicy import (
 from surestep.offpolicy.capital import LARGEST_SHARE, predictable_stakes
 
 DELTAS = st.sampled_from([0.5, 0.1, 0.05, 1e-3, 1e-9, 0.9])
-UNIT = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=12)
+UNIT = st.lists(st.just(0.0) | st.floats(1e-9, 1), min_size=2, max_size=12)
+TINY = st.lists(st.floats(0, 1), min_size=2, max_size=5)
 
 
 def allowed_failures(number, delta):
@@ -248,6 +249,14 @@ def test_bounds_move_with_the_values(values, delta, factor, shift):
         assert bound(moved, low, high) == pytest.approx(expected, rel=1e-6, abs=1e-6 * scale)
 
 
+def test_values_outside_their_bounds_by_rounding_are_moved_onto_them():
+    just_below, just_above = np.nextafter(-3.0, -4.0), np.nextafter(1.0, 2.0)
+    for bound in (hoeffding, empirical_bernstein):
+        found = bound([just_below, 0.5, just_above], -3.0, 1.0, 0.1)
+        assert found == bound([-3.0, 0.5, 1.0], -3.0, 1.0, 0.1)
+    assert betting([1.0, just_below, 2.0], -3.0, 0.9) == betting([1.0, -3.0, 2.0], -3.0, 0.9)
+
+
 def test_betting_refutes_nothing_when_nothing_is_above_the_floor():
     assert betting([0.0] * 50, 0.0, 0.05) == 0.0
     assert betting([7.0], 0.0, 0.05) == 0.0
@@ -432,7 +441,7 @@ def test_what_gives_no_bound_is_refused_by_name(call, words):
     assert words in str(refusal.value)
 
 
-@given(values=st.one_of(JUNK, UNIT), low=st.one_of(JUNK, st.just(0.0)), delta=JUNK | DELTAS)
+@given(values=st.one_of(JUNK, UNIT, TINY), low=st.one_of(JUNK, st.just(0.0)), delta=JUNK | DELTAS)
 def test_anything_gives_a_bound_or_is_refused(values, low, delta):
     for bound in (
         lambda: betting(values, low, delta),

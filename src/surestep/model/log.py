@@ -119,7 +119,7 @@ class DecisionLog:
         """
         pairs = self.pairs
         size = np.int64(pairs.num_states)
-        key = self.pair * size + self.next_state  # below 2⁶³: states have 31 bits
+        key = self.pair * size + self.next_state  # fits 64 bits: states have 31
         table = None if rewards is None else numbers("rewards", rewards, InvalidLog)
         if table is not None and table.ndim == 3:
             # Known per transition: kept for transitions never seen too, with a count of 0.

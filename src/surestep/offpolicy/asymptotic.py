@@ -20,7 +20,7 @@ def student_t(values: object, delta: float) -> float:
     """mean − s/√n · t_{1−δ}(n − 1), with s the sample deviation; exact for normal values."""
     data = read_values(values, 2)
     log_inverse(delta)
-    quantile = -float(stdtrit(data.size - 1, delta))  # t_{1−δ} = −t_δ, which has more digits
+    quantile = -float(stdtrit(data.size - 1, float(delta)))  # t_{1−δ} = −t_δ, which has more digits
     return float(data.mean()) - float(data.std(ddof=1)) / math.sqrt(data.size) * quantile
 
 
@@ -36,15 +36,16 @@ def bca_bootstrap(
     expect("rng", rng, np.random.Generator)
     expect_count("resamples", resamples)
     values = read_values(estimate.values, 2)
-    if log_inverse(delta) > math.log(resamples):
+    needed = math.exp(log_inverse(delta))
+    if resamples < needed * (1 - 1e-9):
         raise InvalidParameter(
-            f"resamples is {resamples}, expected at least 1/delta = {1 / delta:.6g}: fewer do not "
+            f"resamples is {resamples}, expected at least 1/delta = {needed:.6g}: fewer do not "
             "show what happens so rarely"
         )
     parts = multiplicities(values.size, resamples, rng)
     drawn = np.sort(np.concatenate([estimate.resampled(part) for part in parts]))
     bias = bias_correction(drawn, estimate.value)
-    level = accelerated(bias, bias + float(ndtri(delta)), acceleration(values))
+    level = accelerated(bias, bias + float(ndtri(float(delta))), acceleration(values))
     return float(np.quantile(drawn, level))
 
 

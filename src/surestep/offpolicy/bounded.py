@@ -10,7 +10,14 @@ import math
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect_count, floats, is_number, refuse_where
+from surestep._arrays import (
+    ROUNDING_SLACK,
+    FloatArray,
+    expect_count,
+    floats,
+    is_number,
+    refuse_where,
+)
 from surestep.errors import InvalidParameter
 
 LARGEST = 1e150  # values and bounds up to here have squares that are doubles
@@ -19,8 +26,8 @@ LARGEST = 1e150  # values and bounds up to here have squares that are doubles
 def hoeffding(values: object, low: float, high: float, delta: float) -> float:
     """mean − (high − low) √(ln(1/δ) / 2n) (Hoeffding 1963)."""
     data = read_values(values, 1, low, high)
-    width = (high - low) * math.sqrt(log_inverse(delta) / (2 * data.size))
-    return float(data.mean()) - width
+    span = float(high) - float(low)
+    return float(data.mean()) - span * math.sqrt(log_inverse(delta) / (2 * data.size))
 
 
 def empirical_bernstein(values: object, low: float, high: float, delta: float) -> float:
@@ -29,13 +36,10 @@ def empirical_bernstein(values: object, low: float, high: float, delta: float) -
     Maurer and Pontil (2009), Theorem 4.
     """
     data = read_values(values, 2, low, high)
-    return bernstein(float(data.mean()), float(data.var(ddof=1)), high - low, data.size, delta)
-
-
-def bernstein(mean: float, variance: float, span: float, size: int, delta: float) -> float:
-    """The formula of `empirical_bernstein`."""
+    span, size = float(high) - float(low), data.size
     term = math.log(2.0) + log_inverse(delta)
-    return mean - math.sqrt(2 * variance * term / size) - 7 * span * term / (3 * (size - 1))
+    deviation = math.sqrt(2 * float(data.var(ddof=1)) * term / size)
+    return float(data.mean()) - deviation - 7 * span * term / (3 * (size - 1))
 
 
 def truncated_bernstein(values: object, low: float, threshold: float, delta: float) -> float:
@@ -46,7 +50,7 @@ def truncated_bernstein(values: object, low: float, threshold: float, delta: flo
     values: take it from others, with `choose_threshold`.
     """
     data = read_values(values, 2, low)
-    if not (is_number(threshold) and low <= threshold <= LARGEST):
+    if not (is_number(threshold) and low <= float(threshold) <= LARGEST):
         raise InvalidParameter(
             f"threshold is {threshold!r}, expected a number from {low:.10g} to {LARGEST:g}"
         )
@@ -58,12 +62,12 @@ def choose_threshold(training: object, low: float, size: int, delta: float) -> f
 
     One of the training values, or `low`, where every other one predicts a bound below `low`.
     """
-    ordered = np.sort(read_values(training, 2, low))
+    ordered, low = np.sort(read_values(training, 2, low)), float(low)
     expect_count("size", size)
     term = math.log(2.0) + log_inverse(delta)
     scale = float(ordered[-1] - low)
     if scale == 0 or size == 1:
-        return float(low)
+        return low
     data = (ordered - low) / scale
     above = data.size - 1 - np.arange(data.size)  # how many a threshold at each value would cut
     mean = (np.cumsum(data) + above * data) / data.size
@@ -71,32 +75,36 @@ def choose_threshold(training: object, low: float, size: int, delta: float) -> f
     variance = np.maximum(square - mean**2, 0.0) * data.size / (data.size - 1)
     predicted = mean - np.sqrt(2 * variance * term / size) - 7 * data * term / (3 * (size - 1))
     best = int(np.argmax(predicted))
-    return float(ordered[best]) if predicted[best] > 0 else float(low)
+    return float(ordered[best]) if predicted[best] > 0 else low
 
 
 def read_values(
     values: object, at_least: int, low: float = -LARGEST, high: float = LARGEST
 ) -> FloatArray:
-    """A flat array of at least so many values that lie within their bounds."""
+    """A flat array of at least so many values that lie within their bounds.
+
+    What is outside by no more than rounding is moved onto the bound.
+    """
     for name, bound in (("low", low), ("high", high)):
-        if not (is_number(bound) and abs(bound) <= LARGEST):
+        if not (is_number(bound) and abs(float(bound)) <= LARGEST):
             raise InvalidParameter(f"{name} is {bound!r}, expected a number within ±{LARGEST:g}")
     data = floats("values", values, None, InvalidParameter)
     if data.ndim != 1 or data.size < at_least:
         raise InvalidParameter(
             f"values have shape {data.shape}, expected a flat array of at least {at_least}"
         )
+    within = np.clip(data, float(low), float(high))
     refuse_where(
-        (data < low) | (data > high),
+        np.abs(within - data) > ROUNDING_SLACK * np.abs(within),
         lambda i: f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}",
         "value",
         InvalidParameter,
     )
-    return data
+    return within
 
 
 def log_inverse(delta: object) -> float:
     """ln(1/δ) for a δ strictly between 0 and 1."""
     if not (is_number(delta) and 0 < delta < 1):
         raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
-    return -math.log(delta)
+    return -math.log(float(delta))

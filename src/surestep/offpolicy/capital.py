@@ -29,6 +29,7 @@ from surestep.offpolicy.bounded import log_inverse, read_values
 
 LARGEST_SHARE = 0.75  # c: a larger share gains little where values are many, and may lose all
 PRECISION, MOST_HALVINGS = 1e-14, 200  # of the bisection
+SMALLEST_VARIANCE = 1e-300  # of values up to 1: no bets on what may be rounding
 ROUNDING = 1e-9  # added to ln(1/δ), for what rounding may add to the logarithm of a capital
 
 
@@ -37,11 +38,11 @@ def betting(values: object, low: float, delta: float) -> float:
 
     `low`, where they refute nothing. The order of the values must not depend on the values.
     """
-    data = read_values(values, 1, low) - low
+    data, low = read_values(values, 1, low) - float(low), float(low)
     goal = log_inverse(delta) + ROUNDING
     scale = float(data.max())
     if scale == 0:
-        return float(low)
+        return low
     data = data / scale  # and the stakes times it: nothing changes but the range of the numbers
     stakes = predictable_stakes(data, log_inverse(delta))
 
@@ -52,13 +53,13 @@ def betting(values: object, low: float, delta: float) -> float:
 
     least, most = 0.0, 1.0  # no capital grows against the largest value
     if not refuted(least):
-        return float(low)
+        return low
     for _ in range(MOST_HALVINGS):
         if most - least <= PRECISION * most:
             break
         middle = (least + most) / 2
         least, most = (middle, most) if refuted(middle) else (least, middle)
-    return float(low + scale * least)
+    return low + scale * least
 
 
 def predictable_stakes(data: FloatArray, log_level: float) -> FloatArray:
@@ -68,5 +69,6 @@ def predictable_stakes(data: FloatArray, log_level: float) -> FloatArray:
     squares = np.append(0.0, np.cumsum(data**2)[:-1])
     variance = np.maximum(squares / number - (before / number) ** 2, 0.0)
     stakes = np.zeros(data.size)
-    np.divide(2 * log_level / data.size, variance, out=stakes, where=variance > 0)
+    known = variance > SMALLEST_VARIANCE
+    np.divide(2 * log_level / data.size, variance, out=stakes, where=known)
     return np.sqrt(stakes)

@@ -57,7 +57,7 @@ class MeanEstimate:
             raise InvalidParameter(f"values have shape {values.shape}, expected one an episode")
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(values.mean())
-        check_finite(mean)
+        check_finite(np.array(mean))
         object.__setattr__(self, "values", freeze(values))
         object.__setattr__(self, "value", mean)
 
@@ -101,7 +101,7 @@ class RatioEstimate:
                 self.term * scale[step] - self.weight * (ratio * scale)[step], self.offsets
             )
             values = ratio.sum() + (linear - last * later[lengths])
-        check_finite(float(ratio.sum()), *values[~np.isfinite(values)].tolist())
+        check_finite(values)
         object.__setattr__(self, "value", float(ratio.sum()))
         object.__setattr__(self, "values", own(values))
 
@@ -137,7 +137,7 @@ def check_weights(totals: FloatArray) -> None:
         )
 
 
-def check_finite(*values: float) -> None:
+def check_finite(values: FloatArray) -> None:
     """Refuses an estimate that no double holds."""
     if not np.isfinite(values).all():
         raise UnsupportedPolicy(

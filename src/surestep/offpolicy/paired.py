@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from surestep._arrays import (
+    ROUNDING_SLACK,
     FloatArray,
     IntArray,
     is_number,
@@ -31,16 +32,16 @@ def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> M
 
     Y ≥ −(G_max − G_min), whatever the weight.
     """
-    check_bound(low)
+    low = read_bound(low)
     earned = returns(weights, discount)
     refuse_where(
-        ~(earned >= low),
+        ~(earned >= low - ROUNDING_SLACK * abs(low)),  # a sum of γ^t r_min may be rounded
         lambda e: f"the return of episode {e} is {earned[e]}, expected at least low = {low}",
         "episode",
         InvalidParameter,
     )
     with np.errstate(over="ignore"):
-        return MeanEstimate((weights.total - 1.0) * (earned - low))
+        return MeanEstimate((weights.total - 1.0) * np.maximum(earned - low, 0.0))
 
 
 def paired_rewards(
@@ -53,10 +54,10 @@ def paired_rewards(
     where episodes end early, and H (inf, where γ < 1 and no episode is truncated) must not be read
     off the log. Y ≥ −(r_max − r_min) Σ_{t<H} γ^t, with r_max ≥ 0 if episodes may end early.
     """
-    check_bound(low)
-    powers = discount_powers(weights, discount)
+    low = read_bound(low)
+    powers, discount = discount_powers(weights, discount), float(discount)
     log, lengths = weights.log, run_lengths(weights.log.episode_offsets)
-    check_horizon(weights, float(discount), horizon)
+    check_horizon(weights, discount, horizon)
     refuse_where(
         ~(log.reward >= low),
         lambda i: (
@@ -85,16 +86,17 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
     """Σ_{length ≤ t < H} γ^t for each of the lengths [E], all of them at least 1."""
     left = horizon - lengths
     if discount in (0, 1):
-        return left * float(discount)
+        return left * discount
     whole = -np.expm1(left * math.log(discount)) / (1.0 - discount)  # Σ_{t < left} γ^t
-    result: FloatArray = float(discount) ** lengths * whole
+    result: FloatArray = discount**lengths * whole
     return result
 
 
-def check_bound(low: object) -> None:
-    """Refuses a lower bound that is no finite number."""
+def read_bound(low: object) -> float:
+    """A lower bound, which is a finite number."""
     if not (is_number(low) and math.isfinite(low)):
         raise InvalidParameter(f"low is {low!r}, expected a finite number")
+    return float(low)
 
 
 def check_horizon(weights: ImportanceWeights, discount: float, horizon: object) -> None:
