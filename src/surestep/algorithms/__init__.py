@@ -11,6 +11,7 @@ from surestep.algorithms.registry import (
     Description,
     described,
     make_algorithm,
+    needs_log,
     settings_from_json,
     settings_to_json,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "described",
     "improve_batch",
     "make_algorithm",
+    "needs_log",
     "settings_from_json",
     "settings_to_json",
 ]

@@ -28,6 +28,7 @@ class ImprovementBatch:
     policy: FloatArray  # [B, K]
     value: FloatArray  # [B, S]
     iterations: IntArray  # [B]
+    n_wedge: int | None  # the N∧ that was used, where there is one
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""
@@ -53,13 +54,14 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
             )
             return bootstrapped_batch(problems, n_wedge, plan)
     found = [
-        algorithm.improve(problems.problem(index)).plan
+        algorithm.improve(problems.problem(index))
         for index in range(problems.counts.num_data_sets)
     ]
     return ImprovementBatch(
-        np.stack([plan.policy.probability for plan in found]),
-        np.stack([plan.value for plan in found]),
-        np.array([plan.iterations for plan in found]),
+        np.stack([each.policy.probability for each in found]),
+        np.stack([each.plan.value for each in found]),
+        np.array([each.plan.iterations for each in found]),
+        found[0].n_wedge,
     )
 
 
@@ -93,4 +95,5 @@ def bootstrapped_batch(
             f"policy iteration on data set {int(iterations.argmax())} stopped after "
             f"{ITERATION_LIMIT} rounds, the limit"
         )
-    return ImprovementBatch(policy, value, iterations)
+    used = None if n_wedge == TRUST_ALL else n_wedge
+    return ImprovementBatch(policy, value, iterations, used)

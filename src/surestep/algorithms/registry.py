@@ -112,6 +112,15 @@ def make_algorithm(name: str, **settings: Any) -> Algorithm:
     return algorithm
 
 
+def needs_log(algorithm: Algorithm) -> bool:
+    """Whether the algorithm looks at whole episodes, so that counts are not enough for it."""
+    return (
+        isinstance(algorithm, HCPI)
+        or getattr(algorithm, "behavior_q", None) == "monte-carlo"
+        or getattr(algorithm, "error", None) == "bernstein"
+    )
+
+
 def settings_to_json(algorithm: Algorithm) -> str:
     """The algorithm as JSON: its name and its settings."""
     settings = dataclasses.asdict(algorithm)  # type: ignore[call-overload]
