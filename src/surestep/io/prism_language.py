@@ -6,12 +6,14 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra
+from surestep.io.checker_model import DEADLOCK, END
 from surestep.io.folding import opened
 from surestep.io.model_files import read_discount
 from surestep.io.umb_reader import read_contents
@@ -41,7 +43,10 @@ def from_prism(
     with naming(place), tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "model.umb"
         structure = build(storm, place, given, reward, archive)
-        return opened(read_contents(archive, structure), number)
+        model = read_contents(archive, structure)
+        # As deadlocks, states with the label `end` stay, and all states are those of the program.
+        over = model.marked(END) | model.marked(DEADLOCK)
+        return opened(replace(model, labels={DEADLOCK: over}), number)
 
 
 def import_storm() -> Any:
