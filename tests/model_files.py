@@ -9,6 +9,7 @@ import tarfile
 import zlib
 
 import numpy as np
+import stormpy
 from hypothesis import strategies as st
 
 from strategies import mdps
@@ -149,3 +150,16 @@ def gzipped(data):
 
 
 COMPRESSIONS = {"plain": bytes, "gzip": gzipped, "xz": lzma.compress}
+
+
+def storm_values(model, discount, reward=""):
+    """Discounted values of a model of Storm's, the best ones of an MDP, to 1e-10."""
+    direction = "" if model.model_type.name == "DTMC" else "max"
+    name = f'{{"{reward}"}}' if reward else ""
+    formula = stormpy.parse_property(f"R{name}{direction}=? [ Cdiscount={discount} ]")
+    environment = stormpy.Environment()
+    settings = environment.solver().min_max()
+    settings.precision = stormpy.Rational(1e-10)
+    settings.relative_termination_criterion = False
+    found = stormpy.model_checking(model, formula, environment=environment)
+    return np.array(found.get_value_vector())

@@ -18,8 +18,7 @@ from surestep.model.pairs import Labels
 
 DECLARATION = re.compile(rb"\s*#DECLARATION\s(.*?)#END", re.DOTALL)
 LABEL = re.compile(rb'(\d{1,9})="([^"]*)"')
-STATE = re.compile(r"(\d{1,10}):(.*)")
-OURS = re.compile(r'\(\d+\) (".*")')  # a value for PRISM, then the label as a JSON string
+STATE = re.compile(r'(\d{1,10}):(?:\(\d+\) (".*")|(\(.*\)))')  # ours: a value, then a JSON string
 COLON = ord(":")
 
 
@@ -114,24 +113,18 @@ def read_state_labels(path: Path, states: int) -> Labels:
     names: list[str | None] = [None] * states
     for number, line in lines[1:]:  # the first one names the variables
         match = STATE.fullmatch(line)
-        if match is None or int(match[1]) >= states:
+        try:
+            name = match and (match[3] or json.loads(match[2]))
+        except ValueError:
+            name = None
+        if match is None or name is None or int(match[1]) >= states:
             raise InvalidModel(
                 f"line {number} is {line[:40]!r}, expected 'state:(values)' with a state from 0 to "
                 f"{states - 1}"
             )
         if names[int(match[1])] is not None:
             raise InvalidModel(f"line {number}: state {match[1]} has a line already")
-        names[int(match[1])] = label_in(match[2])
+        names[int(match[1])] = name
     if None in names:
         raise InvalidModel(f"state {names.index(None)} has no line, expected one for each state")
     return tuple(name for name in names if name is not None)
-
-
-def label_in(text: str) -> str:
-    """The label that a line of ours holds, and otherwise the text itself."""
-    ours = OURS.fullmatch(text)
-    try:
-        label = json.loads(ours[1]) if ours else text
-    except ValueError:
-        return text
-    return str(label)

@@ -66,7 +66,7 @@ class Lines:
         size = self.last[words] - self.first[words]
         letters = np.frombuffer(self.data, np.uint8)
         value = np.zeros(words.size, np.int64)
-        wrong = size > MOST_DIGITS
+        wrong = (size < 1) | (size > MOST_DIGITS)
         for place in range(min(int(size.max(initial=0)), MOST_DIGITS)):
             inside = place < size
             # A word shorter than others must not look past the end of the file.
