@@ -34,7 +34,7 @@ SUFFIXES = (".tra", ".umb")
 
 
 @st.composite
-def storable_mdps(draw, labels=True, **bounds):
+def storable_mdps(draw, labels=True, discounts=(0.0, 0.5, 0.9), **bounds):
     """Models with one discount, with or without labels, that start in one state or in several."""
     mdp = draw(mdps(**bounds))
     pairs, states = mdp.pairs, mdp.num_states
@@ -53,7 +53,7 @@ def storable_mdps(draw, labels=True, **bounds):
         mdp.successor,
         mdp.probability,
         mdp.reward,
-        np.full(mdp.num_pairs, draw(st.sampled_from([0.0, 0.5, 0.9]))),
+        np.full(mdp.num_pairs, draw(st.sampled_from(discounts))),
         initial,
         mdp.ending_reward,
     )
@@ -74,16 +74,27 @@ def write_files(folder, **contents):
     return folder / "m.tra"
 
 
-def storms_dialect(tra, lab):
-    """PRISM's `.tra` and `.lab` in the words of Storm, which reads nothing else."""
-    declared, *lines = lab.splitlines()
+def storms_dialect(path):
+    """Rewrites PRISM's files in the words of Storm, which reads nothing else.
+
+    Storm wants no counts, labels by name, and rewards up to the last choice, even if they are 0.
+    """
+    transitions = path.read_text().splitlines()[1:]
+    path.write_text("\n".join(["mdp", *transitions]))
+    declared, *lines = path.with_suffix(".lab").read_text().splitlines()
     names = [word.split('"')[1] for word in declared.split()]
     marks = []
     for line in lines:
         state, numbers = line.split(":")
         marks.append(f"{state} {' '.join(names[int(n)] for n in numbers.split())}")
-    head = f"#DECLARATION\n{' '.join(names)}\n#END\n"
-    return "mdp\n" + tra.partition("\n")[2], head + "\n".join(marks) + "\n"
+    path.with_suffix(".lab").write_text(
+        "\n".join(["#DECLARATION", " ".join(names), "#END", *marks])
+    )
+    last = " ".join(transitions[-1].split()[:3])
+    rewards = path.with_suffix(".trew").read_text().splitlines()[1:]
+    if not rewards[-1].startswith(f"{last} "):
+        rewards.append(f"{last} 0")
+    path.with_suffix(".trew").write_text("\n".join(rewards))
 
 
 DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}

@@ -81,7 +81,7 @@ def decompressed(data: bytes) -> bytes:
         try:
             pieces.append(decoder.decompress(data, most + 1))
         except (lzma.LZMAError, zlib.error) as problem:
-            raise InvalidModel(f"the compressed data is damaged: {problem}") from None
+            raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
         most -= len(pieces[-1])
         if most < 0:
             raise InvalidModel(f"the file becomes more than {GROWTH} times as large, if unpacked")

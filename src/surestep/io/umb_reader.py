@@ -109,7 +109,7 @@ def read_probabilities(archive: Archive, system: Record, sizes: Sizes) -> FloatA
     refuse_where(
         ~(probability >= 0),
         lambda t: f"the probability of branch {t} is {probability[t]}, expected 0 to 1",
-        "branch",
+        "value",
         InvalidModel,
     )
     return probability
@@ -232,7 +232,9 @@ def read_state_labels(archive: Archive, index: Record, states: int) -> Labels:
         return None
     added = states - len(labels)  # the states `end` and `start`
     if not 0 <= added <= 2 or not all(isinstance(label, str) for label in labels):
-        raise InvalidModel(f"{STATE_LABELS} has {len(labels)} entries for {states} states")
+        raise InvalidModel(
+            f"{STATE_LABELS} has {len(labels)} entries for {states} states, expected a string each"
+        )
     return (*labels, *[""] * added)
 
 
