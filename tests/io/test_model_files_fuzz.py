@@ -3,6 +3,7 @@
 NumPy's and Python's warnings are errors here (see pyproject.toml).
 """
 
+import copy
 import json
 import random
 
@@ -218,7 +219,7 @@ def test_archives_with_another_index(folder, data):
         for key in path:
             record = record[key]
         if data.draw(st.integers(0, 3)):
-            record[last] = data.draw(VALUES)
+            record[last] = copy.deepcopy(data.draw(VALUES))
         else:
             del record[last]
     (folder / "index.umb").unlink(missing_ok=True)
