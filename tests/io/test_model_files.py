@@ -98,11 +98,11 @@ def test_numbers_come_back_to_the_last_bit(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_start_that_is_all_but_certain_is_not_made_certain(tmp_path, suffix):
-    nearly = 1.0 - 2**-50
-    mdp = model(np.ones((2, 1, 2)) / 2, [[1.0], [0.0]], initial=[nearly, 0.0])
+@pytest.mark.parametrize("initial", [[1.0 - 2**-50, 0.0], [1.0, 2**-50], [0.0, 1.0]])
+def test_a_start_that_is_all_but_certain_is_not_made_certain(tmp_path, suffix, initial):
+    mdp = model(np.ones((2, 1, 2)) / 2, [[1.0], [0.0]], initial=initial)
     write_mdp(mdp, tmp_path / f"m{suffix}")
-    assert read_mdp(tmp_path / f"m{suffix}", 0.9).initial.tolist() == [nearly, 0.0]
+    assert read_mdp(tmp_path / f"m{suffix}", 0.9).initial.tolist() == initial
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -386,6 +386,7 @@ REFUSED = {
     ),
     "states out of thin air, for Storm": ({"tra": "mdp\n0 0 2000000000 1\n"}, "2000000001 states"),
     "no states": ({"tra": "0 0 0\n"}, "m.tra: the model has 0 states and 0 transitions"),
+    "transitions of no states": ({"tra": "0 1 1\n0 0 0 1\n"}, "has 0 states and 1 transitions"),
     # ---- .lab ----------------------------------------------------------------------------------
     "an empty label file": ({"lab": ""}, "m.lab: the file is empty, expected the names of labels"),
     "labels without names": (

@@ -27,9 +27,7 @@ class Actions(NamedTuple):
 
     number: IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
     num_actions: int
-    names: Sequence[str | None] | None = (
-        None  # [num_actions]; None for a choice or a file without names
-    )
+    names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
     words: bool = False  # whether a name is one word: a0, a1, … are numbers, labels are escaped
 
 

@@ -109,31 +109,32 @@ def closed(mdp: FiniteMDP) -> CheckerModel:
     refuse_several_discounts(mdp)
     pairs, states, lengths = mdp.pairs, mdp.num_states, run_lengths(mdp.offsets)
     ends = lengths == 0
-    end = states if ends.any() else None
-    start = None if np.any(mdp.initial == 1.0) else states + (end is not None)
-    first = np.flatnonzero(mdp.initial) if start is not None else np.zeros(0, np.int64)
-    rows = [np.array([end])] * (end is not None) + [first] * (start is not None)
-    at = mdp.offsets[:-1][ends]  # the places of the transitions to the end
-    total, added = states + len(rows), sum(row.size for row in rows)
-    initial = np.zeros(total, np.bool_)
-    initial[np.argmax(mdp.initial) if start is None else start] = True
-    chances = [np.ones(1)] * (end is not None) + [mdp.initial[first]] * (start is not None)
-    places = {END: end, START: start}
+    # The states to be added, by their labels: where their one choice leads, and how likely.
+    added: dict[str, tuple[IntArray, FloatArray]] = {}
+    if ends.any():
+        added[END] = np.array([states]), np.ones(1)
+    first = np.flatnonzero(mdp.initial)
+    if mdp.initial[first].tolist() != [1.0]:
+        added[START] = first, mdp.initial[first]
+    extra, total = len(added), states + len(added)
+    rows, chances = [row for row, _ in added.values()], [chance for _, chance in added.values()]
+    place = mdp.offsets[:-1][ends]  # of the transitions to the end
+    reward = np.insert(mdp.reward, place, mdp.ending_reward[ends])
     return CheckerModel(
-        choice_offsets=np.append(pairs.offsets, pairs.num_pairs + 1 + np.arange(len(rows))),
+        choice_offsets=np.append(pairs.offsets, pairs.num_pairs + 1 + np.arange(extra)),
         offsets=offsets_of(np.append(np.maximum(lengths, 1), [row.size for row in rows])),
-        successor=np.concatenate([np.insert(mdp.successor, at, states), *rows]),
-        probability=np.concatenate([np.insert(mdp.probability, at, 1.0), *chances]),
-        reward=np.append(np.insert(mdp.reward, at, mdp.ending_reward[ends]), np.zeros(added)),
-        choice_reward=np.zeros(pairs.num_pairs + len(rows)),
+        successor=np.concatenate([np.insert(mdp.successor, place, states), *rows]),
+        probability=np.concatenate([np.insert(mdp.probability, place, 1.0), *chances]),
+        reward=np.append(reward, np.zeros(sum(row.size for row in rows))),
+        choice_reward=np.zeros(pairs.num_pairs + extra),
         state_reward=np.zeros(total),
-        initial=initial,
+        initial=np.arange(total) == (total - 1 if START in added else first[0]),
         actions=Actions(
-            np.append(pairs.action, np.zeros(len(rows), np.int64)),
+            np.append(pairs.action, np.zeros(extra, np.int64)),
             pairs.num_actions,
             pairs.action_labels,
         ),
-        labels={name: np.arange(total) == at for name, at in places.items() if at is not None},
+        labels={label: np.arange(total) == states + i for i, label in enumerate(added)},
     )
 
 

@@ -140,7 +140,7 @@ def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | Non
 
 
 def without(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None) -> Graph:
-    """The graph without some states, nor the transitions to `end` and of states that are over."""
+    """The graph without the states that go, and without transitions into or after the end."""
     if not (over.any() or gone.any()):
         return graph
     choice, source = graph.choice, graph.state

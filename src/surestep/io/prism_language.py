@@ -97,7 +97,8 @@ def build(
             f"no value is given for the constants {', '.join(undefined)}, expected one for each, "
             f"such as constants={{{undefined[0]!r}: 1}}"
         )
-    if reward not in structures if reward is not None else len(structures) > 1:
+    known = len(structures) <= 1 if reward is None else reward in structures
+    if not known:
         raise InvalidModel(
             f"reward is {reward!r}, expected one of the program's reward structures: "
             f"{', '.join(map(repr, structures)) or 'there are none'}"

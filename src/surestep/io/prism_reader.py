@@ -110,6 +110,8 @@ def read_transitions(header: Header, lines: Lines) -> Transitions:
     width = 3 if header.chain else 4
     expect_words(lines, (width, width + 1), f"{header.columns} probability [action]")
     expect_lines(lines, header.counts[-1:], "transition")
+    if header.counts:
+        expect_states(header.counts[0], len(lines))
     below = header.counts[0] if header.counts else LARGEST_INDEX
     state = lines.whole(lines.column(0), "the state", below)
     successor = lines.whole(lines.column(width - 2), "the successor", below)
@@ -119,11 +121,7 @@ def read_transitions(header: Header, lines: Lines) -> Transitions:
     probability = lines.doubles(lines.column(width - 1), "the probability")
     highest = max(int(state.max(initial=-1)), int(successor.max(initial=-1)))
     states = header.counts[0] if header.counts else highest + 1
-    if not 0 < states <= 2 * len(lines) + 1:
-        raise InvalidModel(
-            f"the model has {states} states and {len(lines)} transitions, expected one state at "
-            "least, and hardly any that no transition leaves or enters"
-        )
+    expect_states(states, len(lines))
     order = np.lexsort((local, state))
     state, local = state[order], local[order]
     first = np.flatnonzero((np.diff(state, prepend=-1) != 0) | (np.diff(local, prepend=-1) != 0))
@@ -165,6 +163,15 @@ def read_actions(lines: Lines, order: IntArray, offsets: IntArray) -> Actions:
             wrong = np.array([text == other for other in texts])
             lines.refuse(wrong, words, lambda word: f"the action {word} is not valid UTF-8")
     return Actions(chosen, len(names), names, words=True)
+
+
+def expect_states(states: int, transitions: int) -> None:
+    """Refuses a number of states that would fill the memory out of a file of a few bytes."""
+    if not 0 < states <= 2 * transitions + 1:
+        raise InvalidModel(
+            f"the model has {states} states and {transitions} transitions, expected one state at "
+            "least, and hardly any that no transition leaves or enters"
+        )
 
 
 def expect_words(lines: Lines, allowed: Sequence[int], meaning: str) -> None:
