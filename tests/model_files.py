@@ -142,11 +142,11 @@ def bits(mask):
     return np.packbits(padded, bitorder="little").tobytes()
 
 
-def write_umb(path, index, files, compress=bytes):
+def write_umb(path, index, files, compress=bytes, form=tarfile.DEFAULT_FORMAT):
     """Packs an archive with Python's tarfile."""
     buffer = io.BytesIO()
     contents = index if isinstance(index, bytes) else json.dumps(index).encode("utf-8")
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
         for name, data in {"index.json": contents, **files}.items():
             header = tarfile.TarInfo(name)
             header.size = len(data)

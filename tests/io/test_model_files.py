@@ -121,6 +121,16 @@ def test_an_action_that_no_state_has_is_kept_by_umb_only(tmp_path):
         assert read_mdp(tmp_path / f"m{suffix}", 0.9).pairs.num_actions == actions
 
 
+def test_labels_are_words_that_prism_takes_for_names(tmp_path):
+    labels = ("go", "go_left", "go left", "S", "init", "a1", "__x", "")
+    mdp = model(np.ones((1, 8, 1)), [range(8)], action_labels=labels)
+    write_mdp(mdp, tmp_path / "m.tra")
+    lines = (tmp_path / "m.tra").read_text().splitlines()[1:]
+    words = ["go", "go_left", "__go_20_left", "__S", "__init", "__a1", "___5f__5f_x", "__"]
+    assert [line.split()[4] for line in lines] == words
+    assert read_mdp(tmp_path / "m.tra", 0.9) == mdp
+
+
 def test_the_same_model_always_makes_the_same_bytes(tmp_path):
     for name in ("m.umb", "n.umb"):
         write_mdp(model(), tmp_path / name)

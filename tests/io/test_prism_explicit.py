@@ -117,6 +117,11 @@ ORDERS = {
         ["go_(2)", "go", "go (2)"],
         [[0, 1, 2]],
     ),
+    "after words that only look escaped": (
+        [["__x_20", "__x_ffffff_"]],
+        ["__x_20", "__x_ffffff_"],
+        [[0, 1]],
+    ),
     "by number": ([["a0", "a3"], ["a1"]], None, [[0, 3], [1]]),
     "by number, which sorts them": ([["a3", "a0"], ["a1"]], None, [[0, 3], [1]]),
     "by number, unless one is repeated": ([["a0", "a0"]], ["a0", "a0 (2)"], [[0, 1]]),
@@ -490,6 +495,10 @@ REFUSED = {
     "two states with the same values": (
         {"sta": changed("2:(2)", "2:(1)", STA)},
         "m.tra: state label '(1)' is given twice, the second time at 2",
+    ),
+    "a label that is cut off": (
+        {"sta": STA.replace("(1)", '(1) "wa\\"')},
+        "m.sta: line 3 is '1:(1) ",
     ),
     "states in another encoding": ({"sta": b"(x)\n0:(\xff)"}, "m.sta: byte 7 is not valid UTF-8"),
 }

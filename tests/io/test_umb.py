@@ -1,8 +1,10 @@
 """UMB archives that others wrote: Storm's exports, what the format allows, and what is refused."""
 
+import io
 import json
 import lzma
 import os
+import tarfile
 
 import numpy as np
 import pytest
@@ -179,7 +181,9 @@ def test_the_reward_structure_called_reward_counts(tmp_path):
     assert read(tmp_path, CHOICES, BRANCHES, more=structures("cost")).reward.tolist()[0] == 1.0
     both = structures("cost", "reward")
     assert read(tmp_path, CHOICES, BRANCHES, more=both).reward.tolist()[0] == 2.0
-    with pytest.raises(InvalidModel, match=r"several reward structures \('cost', 'time'\)"):
+    with pytest.raises(
+        InvalidModel, match=r"several reward structures \('cost', 'time'\), expected one"
+    ):
         read(tmp_path, CHOICES, BRANCHES, more=structures("cost", "time"))
 
 
@@ -342,6 +346,47 @@ def test_files_that_nobody_needs_are_not_read(tmp_path):
     assert read_mdp(write_umb(tmp_path / "m.umb", index, {**junk, **files}), 0.5).num_pairs == 3
 
 
+def test_archives_may_hold_folders_extended_headers_and_names_that_begin_with_a_dot(tmp_path):
+    index, files = umb(CHOICES, BRANCHES)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        folder = tarfile.TarInfo("./actions")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        for name, data in {"index.json": json.dumps(index).encode(), **files}.items():
+            header = tarfile.TarInfo(f"./{name}")
+            header.size, header.mtime = len(data), 1.5  # half a second needs an extended header
+            archive.addfile(header, io.BytesIO(data))
+    (tmp_path / "m.umb").write_bytes(buffer.getvalue())
+    assert read_mdp(tmp_path / "m.umb", 0.5) == read(tmp_path, CHOICES, BRANCHES)
+
+
+def test_long_names_and_large_sizes_have_forms_of_their_own(tmp_path):
+    name = "r" * 90
+    more = {
+        "index": annotation("rewards", name, ["states"]),
+        "files": values("rewards", name, states=doubles(1, 2)),
+    }
+    path = write_umb(
+        tmp_path / "m.umb", *umb(CHOICES, BRANCHES, more=more), form=tarfile.USTAR_FORMAT
+    )
+    assert read_mdp(path, 0.5).reward.tolist() == [1.0, 1.0, 1.0, 2.0]
+    data = bytearray(path.read_bytes())
+    size = int(data[124:135], 8)
+    data[124:136] = b"\x80" + size.to_bytes(11, "big")  # in binary, as for files beyond 8 GiB
+    data[148:156] = b"%06o\0 " % (sum(data[:148]) + 256 + sum(data[156:512]))
+    path.write_bytes(data)
+    assert read_mdp(path, 0.5).reward.tolist() == [1.0, 1.0, 1.0, 2.0]
+
+
+def test_compressed_archives_may_come_in_pieces(tmp_path):
+    path = write_umb(tmp_path / "m.umb", *umb(CHOICES, BRANCHES))
+    data, whole = path.read_bytes(), read_mdp(path, 0.5)
+    for compress in (COMPRESSIONS["gzip"], COMPRESSIONS["xz"]):
+        path.write_bytes(compress(data[:700]) + compress(data[700:]) + bytes(4))
+        assert read_mdp(path, 0.5) == whole
+
+
 # ---- refusals ---------------------------------------------------------------------------------
 
 
@@ -484,6 +529,23 @@ REFUSED = {
     "a negative probability": (
         file("branch-to-probability.bin", doubles(-0.25, 1.25, 1, 1)),
         "the probability of branch 0 is -0.25, expected 0 to 1; 1 of 4 values is affected",
+    ),
+    "a fraction of nothing": (
+        lambda i, f: (
+            i[SYSTEM].update({"branch-probability-type": {"type": "rational"}}),
+            f.update(
+                {"branch-to-probability.bin": rationals((1, 4), (3, 4), (1, 0), (1, 1), size=128)}
+            ),
+        ),
+        "the probability of branch 2 is nan, expected 0 to 1",
+    ),
+    "valuations that are no object": (
+        entry({"states": {"unique": True, "classes": [7]}}, "valuations"),
+        "index.json, valuations, states: a class is '7', expected an object",
+    ),
+    "a variable that is no object": (
+        entry({"states": {"unique": True, "classes": [{"variables": [7]}]}}, "valuations"),
+        "a variable is '7', expected an object",
     ),
     "no initial state": (
         file("state-is-initial.bin", None),

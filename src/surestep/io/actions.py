@@ -18,6 +18,12 @@ from surestep.model.pairs import Labels
 
 NUMERAL = re.compile("a(0|[1-9][0-9]{0,8})")  # what an action without a label is called
 WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+KEYWORD = re.compile(  # of the PRISM language, as its grammar lists them
+    "A|bool|clock|const|ctmc|C|double|dtmc|E|endinit|endinvariant|endmodule|endobservables|"
+    "endrewards|endsystem|false|formula|filter|func|F|global|G|init|invariant|I|int|label|max|mdp|"
+    "min|module|X|nondeterministic|observable|observables|Pmax|Pmin|P|pomdp|popta|probabilistic|"
+    "prob|pta|rate|rewards|Rmax|Rmin|R|S|stochastic|system|true|U|W"
+)
 ESCAPED = "__"  # begins the word for a label that is no word itself
 ESCAPE = re.compile("_([0-9a-f]{1,6})_")
 
@@ -161,10 +167,11 @@ def sequence(code: IntArray, count: int, offsets: IntArray) -> IntArray:
 def word_of_label(label: str) -> str:
     """A word that stands for the label in a text file: the label itself, if it is a plain word.
 
-    Anything else is escaped: ‘go left’ becomes `__go_20_left`, and so does what would be read as a
-    mere number (`a0`) or as escaped already.
+    Anything else is escaped, ‘go left’ as `__go_20_left`, and so is what would be taken for a mere
+    number (`a0`), for escaped already, or for a keyword of PRISM.
     """
-    if WORD.fullmatch(label) and not NUMERAL.fullmatch(label) and not label.startswith(ESCAPED):
+    taken = label.startswith(ESCAPED) or NUMERAL.fullmatch(label) or KEYWORD.fullmatch(label)
+    if WORD.fullmatch(label) and not taken:
         return label
     letters = (c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in label)
     return ESCAPED + "".join(letters)

@@ -149,7 +149,7 @@ def read_rewards(
         level: np.zeros(count) for level, count in sizes._asdict().items()
     }
     structures = dict(index.record("annotations", {}).record("rewards", {}).records())
-    if not structures and wanted is None:
+    if not structures:
         return found
     identifier = chosen_reward({name: named(name, r) for name, r in structures.items()}, wanted)
     structure = structures[identifier]
@@ -167,17 +167,15 @@ def read_rewards(
 
 def chosen_reward(names: dict[str, str], wanted: str | None) -> str:
     """The identifier of the reward structure that is meant, of all identifiers and their names."""
-    listed = ", ".join(map(repr, names.values())) or "none"
-    if wanted is None:
-        matches = list(names) if len(names) == 1 else [i for i in names if names[i] == "reward"]
-        if not matches:
-            raise InvalidModel(
-                f"there are several reward structures ({listed}) and none is called 'reward'"
-            )
-    else:
-        matches = [i for i in names if names[i] == wanted]
-        if not matches:
-            raise InvalidModel(f"there is no reward structure {wanted!r}, expected one of {listed}")
+    if wanted is None and len(names) == 1:
+        return next(iter(names))
+    name = "reward" if wanted is None else wanted
+    matches = [identifier for identifier in names if names[identifier] == name]
+    if not matches:
+        raise InvalidModel(
+            f"there are several reward structures ({', '.join(map(repr, names.values()))}), "
+            f"expected one of them to be called {name!r}"
+        )
     return matches[0]
 
 
