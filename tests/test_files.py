@@ -1,16 +1,15 @@
 """Files are written whole or not at all."""
 
-import os
 import stat
 
 import pytest
 
-from surestep._files import write_whole
+from surestep._files import write_together
 from surestep.errors import SurestepError
 
 
 def test_all_files_are_written_with_ordinary_permissions(tmp_path):
-    write_whole({tmp_path / "a": b"one", tmp_path / "b": b"two"})
+    write_together({tmp_path / "a": [b"one"], tmp_path / "b": [b"two"]})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         "a": b"one",
         "b": b"two",
@@ -21,18 +20,18 @@ def test_all_files_are_written_with_ordinary_permissions(tmp_path):
     )
 
 
-def test_what_cannot_be_written_leaves_everything_as_it_was(tmp_path, monkeypatch):
+def test_what_cannot_be_written_leaves_everything_as_it_was(tmp_path):
     (tmp_path / "a").write_bytes(b"old")
     (tmp_path / "folder").mkdir()
     for other in (tmp_path / "missing" / "b", tmp_path / "folder"):
-        with pytest.raises(SurestepError, match="cannot write"):
-            write_whole({tmp_path / "a": b"new", other: b"new"})
+        with pytest.raises(SurestepError, match="cannot be written"):
+            write_together({tmp_path / "a": [b"new"], other: [b"new"]})
 
-    def full(handle, mode):
+    def full():
+        yield b"half"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fdopen", full)
     with pytest.raises(SurestepError, match="No space left on device"):
-        write_whole({tmp_path / "a": b"new"})
+        write_together({tmp_path / "a": full()})
     assert (tmp_path / "a").read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]

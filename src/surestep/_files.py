@@ -1,46 +1,68 @@
-"""Files that are written whole or not at all."""
+"""Files, whole or not at all: read into memory, or written beside the target and moved there."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
-from surestep.errors import SurestepError
+from surestep.errors import FileFailure, InvalidParameter
+
+Chunks = Iterable[bytes | memoryview]
 
 
-def write_whole(contents: Mapping[Path, bytes]) -> None:
-    """Writes all files, or, where one cannot be written, none of them.
-
-    Each is written beside its place and then moved there, so that a reader sees the old file or
-    the new one, and a full disk leaves the old ones as they were.
-    """
-    written: list[tuple[str, Path]] = []
+def read_path(path: object) -> Path:
+    """A path that the system can be asked for."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidParameter(f"path is of type {type(path).__name__}, expected a string or Path")
     try:
-        for path, content in contents.items():
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            written.append((temporary, path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(temporary, 0o666 & ~current_umask())
-        for path in contents:
-            if path.is_dir():
-                raise IsADirectoryError(f"{path} is a directory")
-        for temporary, path in written:
-            os.replace(temporary, path)
+        possible = b"\0" not in os.fsencode(path)
+    except ValueError:  # half of a surrogate pair
+        possible = False
+    if not possible:
+        raise InvalidParameter(f"path is {os.fspath(path)!r}, which no file can be called")
+    return Path(os.fsdecode(path))
+
+
+def read_whole(path: Path) -> bytes:
+    """The bytes of a file."""
+    try:
+        return path.read_bytes()
     except OSError as problem:
-        names = ", ".join(map(str, contents))
-        raise SurestepError(f"cannot write {names}: {problem.strerror or problem}") from None
-    finally:
-        for temporary, _ in written:
-            with suppress(OSError):
-                os.unlink(temporary)
+        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
 
 
-def current_umask() -> int:
-    """The permissions that new files go without; `mkstemp` alone would keep them private."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def write_together(files: Mapping[Path, Chunks | None]) -> None:
+    """Writes all of the files or none; None stands for a file that is not there afterwards."""
+    path, fresh, outdated = Path(), dict[Path, Path](), list[Path]()
+    try:
+        with ExitStack() as undo:
+            for path, chunks in files.items():
+                if path.is_dir():
+                    raise IsADirectoryError(None, "it is a folder")
+                if chunks is not None:
+                    fresh[path] = beside(path)
+                    undo.callback(fresh[path].unlink, missing_ok=True)
+                    with fresh[path].open("xb") as file:
+                        file.writelines(chunks)
+            for path in files:
+                if not path.exists():
+                    undo.callback(path.unlink, missing_ok=True)
+                elif len(files) > 1:  # one file alone is replaced in one step
+                    outdated.append(beside(path))
+                    os.replace(path, outdated[-1])
+                    undo.callback(os.replace, outdated[-1], path)
+                if path in fresh:
+                    os.replace(fresh[path], path)
+            undo.pop_all()
+    except OSError as problem:
+        raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
+    for path in outdated:
+        path.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> Path:
+    """A temporary name in the same folder, from where a move is a mere change of names."""
+    return path.with_name(f".surestep-{secrets.token_hex(8)}")

@@ -37,5 +37,9 @@ class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough."""
 
 
+class FileFailure(SurestepError):
+    """A file that could not be read or written."""
+
+
 class MissingExtra(SurestepError):
-    """A part that needs a package which is not installed; the message ends with the command."""
+    """A package that is not installed; the message ends with the command that installs it."""

@@ -54,8 +54,7 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
             )
             return bootstrapped_batch(problems, n_wedge, plan)
     found = [
-        algorithm.improve(problems.problem(index))
-        for index in range(problems.counts.num_data_sets)
+        algorithm.improve(problems.problem(index)) for index in range(problems.counts.num_data_sets)
     ]
     return ImprovementBatch(
         np.stack([each.policy.probability for each in found]),

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surestep._files import write_whole
+from surestep._files import write_together
 from surestep.bounds import n_wedge
 from surestep.report.drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
 
@@ -55,7 +55,7 @@ def draw_n_wedge(path: Path) -> tuple[Path, Path]:
             "(|A| = 4, V_max = 1, γ = 0.95, δ = 0.1; bounds as published)",
             fontsize=10,
         )
-        write_whole({path: rendered(figure, kind), beside: as_csv(table)})
+        write_together({path: [rendered(figure, kind)], beside: [as_csv(table)]})
     return path, beside
 
 

@@ -1,0 +1,147 @@
+"""Tar archives, plain or compressed with gzip or xz, as far as model files need them.
+
+Nothing is unpacked onto the disk. What a header claims is checked against what is there before
+anything is read, and what is compressed may not grow without bounds.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from surestep.errors import FileFailure, InvalidModel
+
+BLOCK = 512
+GZIP, XZ, TAR = b"\x1f\x8b", b"\xfd7zXZ\x00", b"ustar"
+REGULAR = (b"0", b"\0")
+OCTAL = re.compile(rb"[0-7]+")
+GROWTH, ALLOWANCE = 1000, 1 << 24  # bytes that a compressed byte, and any file, may become
+XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The regular files of an archive."""
+
+    file: IO[bytes]
+    members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.members
+
+    def size(self, name: str) -> int:
+        """How many bytes a file has."""
+        if name not in self.members:
+            raise InvalidModel(f"{name} is missing in the archive")
+        return self.members[name][1]
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file."""
+        size = self.size(name)
+        self.file.seek(self.members[name][0])
+        return self.file.read(size)
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[Archive]:
+    """The archive at a path."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(BLOCK)
+            file.seek(0)
+            if start.startswith((GZIP, XZ)):
+                plain: IO[bytes] = io.BytesIO(decompressed(file.read()))
+            elif start[257:262] == TAR:
+                plain = file
+            else:
+                raise InvalidModel("the file is no archive, expected tar, or tar within gzip or xz")
+            yield Archive(plain, read_members(plain))
+    except OSError as problem:
+        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
+
+
+def decompressed(data: bytes) -> bytes:
+    """What gzip or xz has compressed."""
+    most = GROWTH * len(data) + ALLOWANCE
+    pieces: list[bytes] = []
+    while data:
+        decoder = (
+            lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY)
+            if data.startswith(XZ)
+            else zlib.decompressobj(wbits=31)
+        )
+        try:
+            pieces.append(decoder.decompress(data, most + 1))
+        except (lzma.LZMAError, zlib.error) as problem:
+            raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
+        most -= len(pieces[-1])
+        if most < 0:
+            raise InvalidModel(f"the file becomes more than {GROWTH} times as large, if unpacked")
+        if not decoder.eof:
+            raise InvalidModel("the compressed data is cut off")
+        data = decoder.unused_data.lstrip(b"\0")
+    return b"".join(pieces)
+
+
+def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
+    """The regular files of an archive."""
+    total = file.seek(0, io.SEEK_END)
+    members: dict[str, tuple[int, int]] = {}
+    at = 0
+    while True:
+        file.seek(at)
+        header = file.read(BLOCK)
+        if len(header) < BLOCK:
+            raise InvalidModel(f"the archive is cut off at byte {at + len(header)}")
+        if not any(header):
+            return members
+        name, size = read_member(header, at)
+        at += BLOCK
+        if size > total - at:
+            raise InvalidModel(f"{name} has {size} bytes, but the archive is cut off at {total}")
+        if name in members:
+            raise InvalidModel(f"{name} stands twice in the archive")
+        if header[156:157] in REGULAR:
+            members[name] = (at, size)
+        at += size + -size % BLOCK
+
+
+def read_member(header: bytes, at: int) -> tuple[str, int]:
+    """The name and the size that a header gives."""
+    checksum = sum(header[:148]) + sum(b" " * 8) + sum(header[156:])
+    size = number(header[124:136])
+    if number(header[148:156]) != checksum or size is None:
+        raise InvalidModel(f"the archive is damaged at byte {at}")
+    prefix, name = (
+        field.partition(b"\0")[0].decode("utf-8", "replace")
+        for field in (header[345:500], header[:100])
+    )
+    return (f"{prefix}/{name}" if prefix else name).removeprefix("./"), size
+
+
+def number(field: bytes) -> int | None:
+    """A number in octal digits, or in binary after a byte 128; None for anything else."""
+    if field[0] == 128:
+        return int.from_bytes(field[1:], "big")
+    digits = field.strip(b" \0")
+    return int(digits, 8) if OCTAL.fullmatch(digits) else None
+
+
+def tar_chunks(files: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """The bytes of an archive with the given files."""
+    for name, data in files.items():
+        header = tarfile.TarInfo(name)
+        header.size = len(data)
+        large = header.size >= 8**11  # more than the older form can say
+        yield header.tobuf(tarfile.GNU_FORMAT if large else tarfile.USTAR_FORMAT)
+        yield data
+        yield bytes(-header.size % BLOCK)
+    yield bytes(2 * BLOCK)

@@ -1,0 +1,69 @@
+"""The index of a UMB archive: JSON that somebody else wrote, so every entry is checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from surestep.errors import InvalidModel
+from surestep.io.tar import Archive
+
+INDEX = "index.json"
+VERSION = 1
+TOOL = "surestep"  # whose files may hold what follows
+STATE_LABELS = "state-labels"  # in file-data, parameters: Storm refuses files that declare strings
+KINDS = {int: "a whole number", dict: "an object", str: "a string", list: "a list"}
+REQUIRED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object of the index, and where it stands there."""
+
+    values: dict[str, Any]
+    place: str
+
+    def get(self, key: str, kind: type, default: object = REQUIRED) -> Any:
+        """An entry of the given type; one without a default must be there."""
+        value = self.values.get(key, default)
+        if value is REQUIRED:
+            raise InvalidModel(f"{self.place} has no entry {key!r}")
+        if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise InvalidModel(
+                f"{self.place}: {key!r} is {str(value)[:40]!r}, expected {KINDS[kind]}"
+            )
+        return value
+
+    def count(self, key: str, default: object = REQUIRED) -> int:
+        """A whole number of 64 bits, 0 or more."""
+        value: int = self.get(key, int, default)
+        if not 0 <= value < 1 << 64:
+            found = str(value)[:40]
+            raise InvalidModel(f"{self.place}: {key!r} is {found}, expected 0 to 2**64 - 1")
+        return value
+
+    def record(self, key: str, default: object = REQUIRED) -> Record:
+        """An object within the object."""
+        return Record(self.get(key, dict, default), f"{self.place}, {key}")
+
+    def records(self) -> Iterator[tuple[str, Record]]:
+        """All objects within the object, by their names."""
+        for key in self.values:
+            yield key, self.record(key)
+
+
+def read_index(archive: Archive) -> Record:
+    """The index of an archive of a version that is known here."""
+    try:
+        values = json.loads(archive.read(INDEX).decode("utf-8"))
+    except (ValueError, RecursionError) as problem:
+        raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
+    if not isinstance(values, dict):
+        raise InvalidModel(f"{INDEX} is {str(values)[:40]!r}, expected an object")
+    index = Record(values, INDEX)
+    if index.count("format-version") > VERSION:
+        version = values["format-version"]
+        raise InvalidModel(f"{INDEX} is of version {version}, expected {VERSION} at most")
+    return index

@@ -1,0 +1,241 @@
+"""UMB archives, read: the unified Markov binary format, a tar file of flat arrays.
+
+`index.json` says how many states, choices and branches (transitions) there are, and of what type
+their values are. Runs are offsets into the next level, `state-to-choices.bin` and
+`choice-to-branches.bin`. A file of runs that is missing means runs of one, a file of values that
+is missing means 0. The format is described at https://github.com/pmc-tools/umb.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    LARGEST_INDEX,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    offsets_of,
+    refuse_where,
+    repeated_in_run,
+    run_owners,
+)
+from surestep.errors import InvalidModel
+from surestep.io.actions import Actions
+from surestep.io.checker_model import DEADLOCK, END, START, CheckerModel
+from surestep.io.naming import naming
+from surestep.io.tar import Archive, open_archive
+from surestep.io.umb_index import STATE_LABELS, TOOL, Record, read_index
+from surestep.io.umb_valuations import valuation_labels
+from surestep.io.umb_values import bits, column, numbers, runs, strings
+from surestep.model.pairs import Labels
+
+
+class Sizes(NamedTuple):
+    """How many there are of everything that can earn a reward."""
+
+    states: int
+    choices: int
+    branches: int
+
+
+def read_umb(path: Path) -> CheckerModel:
+    """The model in a UMB archive, with its only reward structure, or the one called `reward`."""
+    with naming(path):
+        return read_contents(path, None)
+
+
+def read_contents(path: Path, reward: str | None) -> CheckerModel:
+    """The model in a UMB archive; `reward` names the reward structure that counts."""
+    with open_archive(path) as archive:
+        index = read_index(archive)
+        system = index.record("transition-system")
+        sizes = read_sizes(system)
+        # Probabilities come first: their file shows that the counts are not mere claims.
+        probability = read_probabilities(archive, system, sizes)
+        offsets = runs(archive, "choice-to-branches.bin", sizes.choices, sizes.branches)
+        choice_offsets = runs(archive, "state-to-choices.bin", sizes.states, sizes.choices)
+        successor = column(archive, "branch-to-target.bin", sizes.branches, "<u8")
+        rewards = read_rewards(archive, index, sizes, reward)
+        branches = Branches(offsets, successor, probability, rewards["branches"])
+        return CheckerModel(
+            choice_offsets=choice_offsets,
+            **merged(branches)._asdict(),
+            choice_reward=rewards["choices"],
+            state_reward=rewards["states"],
+            initial=bits(archive, "state-is-initial.bin", sizes.states),
+            actions=read_actions(archive, index, sizes.choices),
+            labels=read_labels(archive, index, sizes.states),
+            state_labels=read_state_labels(archive, index, sizes.states),
+        )
+
+
+def read_sizes(system: Record) -> Sizes:
+    """The counts of a model that is an MDP, or a Markov chain: an MDP without a choice."""
+    time = system.get("time", str)
+    players, observations = system.count("#players"), system.count("#observations", 0)
+    if time != "discrete" or players > 1 or observations:
+        raise InvalidModel(
+            f"the model has {time} time, {players} players and {observations} observations, "
+            "expected discrete time, 0 or 1 player and no observations (an MDP or a Markov chain)"
+        )
+    sizes = Sizes(system.count("#states"), system.count("#choices"), system.count("#branches"))
+    if not 1 <= sizes.states <= LARGEST_INDEX:
+        raise InvalidModel(f"the model has {sizes.states} states, expected 1 to {LARGEST_INDEX}")
+    return sizes
+
+
+# ---- branches and what they earn --------------------------------------------------------------
+
+
+class Branches(NamedTuple):
+    """The branches of all choices."""
+
+    offsets: IntArray  # [K+1]
+    successor: IntArray  # [T]
+    probability: FloatArray  # [T]
+    reward: FloatArray  # [T]
+
+
+def read_probabilities(archive: Archive, system: Record, sizes: Sizes) -> FloatArray:
+    """The probabilities of the branches [T]."""
+    name = "branch-to-probability.bin"
+    if name not in archive:
+        raise InvalidModel(f"{name} is missing, expected the probabilities of the branches")
+    probability = numbers(archive, name, sizes.branches, system.record("branch-probability-type"))
+    refuse_where(
+        ~(probability >= 0),
+        lambda t: f"the probability of branch {t} is {probability[t]}, expected 0 to 1",
+        "value",
+        InvalidModel,
+    )
+    return probability
+
+
+def merged(branches: Branches) -> Branches:
+    """Branches of a choice that lead to the same state, put together: the format allows several.
+
+    Their probabilities add up, and their rewards average.
+    """
+    offsets, successor, probability, reward = branches
+    if not repeated_in_run(successor, offsets).any():
+        return branches
+    choice = run_owners(offsets)
+    order = np.lexsort((successor, choice))
+    new = np.ones(order.size, np.bool_)
+    new[1:] = (np.diff(choice[order]) != 0) | (successor[order][1:] != successor[order][:-1])
+    first = np.flatnonzero(new)
+    total = np.add.reduceat(probability[order], first)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        earned = np.add.reduceat((probability * reward)[order], first)
+        mean = np.where(total > 0, earned / total, 0.0)
+    kept = order[first]
+    return Branches(
+        offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1)),
+        successor[kept],
+        total,
+        mean,
+    )
+
+
+def read_rewards(
+    archive: Archive, index: Record, sizes: Sizes, wanted: str | None
+) -> dict[str, FloatArray]:
+    """What states, choices and branches earn: all 0 in a model without rewards."""
+    found: dict[str, FloatArray] = {
+        level: np.zeros(count) for level, count in sizes._asdict().items()
+    }
+    structures = dict(index.record("annotations", {}).record("rewards", {}).records())
+    if not structures:
+        return found
+    identifier = chosen_reward({name: named(name, r) for name, r in structures.items()}, wanted)
+    structure = structures[identifier]
+    levels = structure.get("applies-to", list)
+    if "probability-type" in structure.values or not set(map(str, levels)) <= set(found):
+        raise InvalidModel(
+            f"{structure.place} applies to {levels} and may be random, expected fixed rewards of "
+            f"{', '.join(found)}"
+        )
+    for level in levels:
+        name = f"annotations/rewards/{identifier}/{level}/values.bin"
+        found[level] = numbers(archive, name, found[level].size, structure.record("type"))
+    return found
+
+
+def chosen_reward(names: dict[str, str], wanted: str | None) -> str:
+    """The identifier of the reward structure that is meant, of all identifiers and their names."""
+    if wanted is None and len(names) == 1:
+        return next(iter(names))
+    name = "reward" if wanted is None else wanted
+    matches = [identifier for identifier in names if names[identifier] == name]
+    if not matches:
+        raise InvalidModel(
+            f"there are several reward structures ({', '.join(map(repr, names.values()))}), "
+            f"expected one of them to be called {name!r}"
+        )
+    return matches[0]
+
+
+# ---- names ------------------------------------------------------------------------------------
+
+
+def named(identifier: str, annotation: Record) -> str:
+    """What an annotation is called."""
+    name: str = annotation.get("alias", str, identifier)
+    return name
+
+
+def read_labels(archive: Archive, index: Record, states: int) -> dict[str, BoolArray]:
+    """Which states are marked by the labels that matter here."""
+    annotations = index.record("annotations", {}).record("aps", {}).records()
+    return {
+        named(identifier, label): bits(
+            archive, f"annotations/aps/{identifier}/states/values.bin", states
+        )
+        for identifier, label in annotations
+        if named(identifier, label) in (END, START, DEADLOCK)
+    }
+
+
+def read_actions(archive: Archive, index: Record, choices: int) -> Actions:
+    """The actions of the choices; a Markov chain has only one."""
+    system = index.record("transition-system")
+    count = system.count("#choice-actions", 0)
+    if system.count("#players") == 0:
+        return Actions(np.zeros(choices, np.int64), 1)
+    if count == 0:
+        return Actions(np.zeros(choices, np.int64), 1, [None])
+    number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
+    refuse_where(
+        number >= count,
+        lambda k: f"the action of choice {k} is {number[k]}, expected 0 to {count - 1}",
+        "choice",
+        InvalidModel,
+    )
+    names = strings(archive, "actions/choices", count)
+    if names is not None and not is_ours(index):  # others write '' for a choice without a name
+        return Actions(number, count, [name or None for name in names])
+    return Actions(number, count, names)
+
+
+def read_state_labels(archive: Archive, index: Record, states: int) -> Labels:
+    """What the states are called: their labels in our own files, their values in others."""
+    if not is_ours(index):
+        return valuation_labels(archive, index.record("valuations", {}), states)
+    labels = index.record("file-data").record("parameters", {}).get(STATE_LABELS, list, None)
+    if labels is None:
+        return None
+    added = states - len(labels)  # the states `end` and `start`
+    if not 0 <= added <= 2 or not all(isinstance(label, str) for label in labels):
+        raise InvalidModel(
+            f"{STATE_LABELS} has {len(labels)} entries for {states} states, expected a string each"
+        )
+    return (*labels, *[""] * added)
+
+
+def is_ours(index: Record) -> bool:
+    """Whether we have written the file."""
+    return bool(index.record("file-data", {}).values.get("tool") == TOOL)

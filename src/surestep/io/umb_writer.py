@@ -1,0 +1,90 @@
+"""UMB archives, written: the arrays of a model in a tar file that is not compressed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import AnyArray, BoolArray, offsets_of, run_lengths
+from surestep._files import Chunks
+from surestep.io.checker_model import CheckerModel, closed
+from surestep.io.tar import tar_chunks
+from surestep.io.umb_index import INDEX, STATE_LABELS, TOOL, VERSION
+from surestep.model.mdp import FiniteMDP
+
+DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
+REWARD = "reward"
+
+
+def umb_files(mdp: FiniteMDP, path: Path) -> Mapping[Path, Chunks | None]:
+    """The one file of a model. The same model always makes the same bytes."""
+    model = closed(mdp)
+    level, reward = choice_or_branch_rewards(model)
+    arrays: dict[str, AnyArray] = {
+        "state-to-choices.bin": model.choice_offsets.astype("<u8"),
+        "state-is-initial.bin": packed(model.initial),
+        "choice-to-branches.bin": model.offsets.astype("<u8"),
+        "branch-to-target.bin": model.successor.astype("<u8"),
+        "branch-to-probability.bin": model.probability.astype("<f8"),
+        "actions/choices/values.bin": model.actions.number.astype("<u4"),
+        f"annotations/rewards/{REWARD}/{level}/values.bin": reward.astype("<f8"),
+    }
+    for name, marked in model.labels.items():
+        arrays[f"annotations/aps/{name}/states/values.bin"] = packed(marked)
+    if mdp.pairs.action_labels is not None:
+        texts = [label.encode("utf-8") for label in mdp.pairs.action_labels]
+        mapping = offsets_of(np.array([len(text) for text in texts]))
+        arrays["actions/choices/string-mapping.bin"] = mapping.astype("<u8")
+        arrays["actions/choices/strings.bin"] = np.frombuffer(b"".join(texts), np.uint8)
+    index = json.dumps(described(mdp, model, level)).encode("ascii")
+    members = {n: array.data.cast("B") if array.size else b"" for n, array in arrays.items()}
+    return {path: tar_chunks({INDEX: index, **members})}
+
+
+def described(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
+    """The index."""
+    system = {
+        "time": "discrete",
+        "#players": 1,
+        "#states": model.num_states,
+        "#initial-states": 1,
+        "#choices": model.num_choices,
+        "#choice-actions": model.actions.num_actions,
+        "#branches": model.successor.size,
+        "#branch-actions": 0,
+        "#observations": 0,
+        "branch-probability-type": DOUBLE,
+    }
+    labels = mdp.pairs.state_labels
+    maker: dict[str, Any] = {"tool": TOOL, "tool-version": version("surestep")}
+    if labels is not None:
+        maker["parameters"] = {STATE_LABELS: labels}
+    marks = {n: {"alias": n, "applies-to": ["states"], "type": BIT} for n in model.labels}
+    rewards = {REWARD: {"alias": REWARD, "applies-to": [level], "type": DOUBLE}}
+    return {
+        "format-version": VERSION,
+        "format-revision": 0,
+        "file-data": maker,
+        "transition-system": system,
+        "annotations": {"rewards": rewards, **({"aps": marks} if marks else {})},
+    }
+
+
+def choice_or_branch_rewards(model: CheckerModel) -> tuple[str, AnyArray]:
+    """Rewards per choice, if no choice has two different ones, and else per branch."""
+    first = model.reward[model.offsets[:-1]]
+    if np.array_equal(np.repeat(first, run_lengths(model.offsets)), model.reward):
+        return "choices", first
+    return "branches", model.reward
+
+
+def packed(mask: BoolArray) -> AnyArray:
+    """Bits in whole words of 64, the lowest first."""
+    padded = np.zeros(-(-mask.size // 64) * 64, np.bool_)
+    padded[: mask.size] = mask
+    return np.packbits(padded, bitorder="little")

@@ -1,0 +1,252 @@
+"""Whatever stands in a file, it is a valid model or it is refused: nothing else, and no warning.
+
+NumPy's and Python's warnings are errors here (see pyproject.toml).
+"""
+
+import copy
+import json
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model_files import COMPRESSIONS, storable_mdps, umb, write_umb
+from surestep import Policy, SurestepError, evaluate
+from surestep.io import read_mdp, write_mdp
+
+thorough = settings(max_examples=200)
+BYTES = st.one_of(
+    st.sampled_from(
+        [b" ", b"\n", b"\t", b"0", b"1", b"9", b"-", b".", b"/", b"e", b":", b"#", b'"', b"=", b"("]
+    ),
+    st.sampled_from(
+        [b"nan", b"inf", b"1e999", b"99999999999", b"4294967296", b"1/0", b"a0", b"mdp"]
+    ),
+    st.sampled_from([b"init", b"end", b"start", b"deadlock", b"#DECLARATION", b"#END", b"\r\n"]),
+    st.binary(min_size=1, max_size=3),
+)
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 5),
+    st.sampled_from([2**31, 2**32, 2**63, 2**64, 10**30, 0.5, -1.0, float("nan"), float("inf")]),
+    st.sampled_from(
+        ["", "double", "rational", "bool", "states", "reward", "end", "surestep", "\ud800"]
+    ),
+    st.sampled_from([[], {}, [1], ["states"], [[]], {"type": "double"}, {"type": "rational"}]),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def attempt(path, discount=0.9):
+    """Reads a file and checks what comes out, or sees it refused."""
+    try:
+        mdp = read_mdp(path, discount)
+    except SurestepError:
+        return None
+    assert mdp.num_states >= 1
+    assert (np.diff(mdp.pairs.offsets) >= 1).all()
+    if np.abs(mdp.expected_reward).max() < 1e300:
+        assert np.isfinite(evaluate(mdp, Policy.uniform(mdp))).all()
+    return mdp
+
+
+@st.composite
+def edited(draw, data):
+    """The bytes after a few edits: pieces put in, taken out, moved or doubled."""
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(data)))
+        stop = min(len(data), start + draw(st.integers(0, 8)))
+        middle = draw(
+            st.one_of(BYTES, st.just(b""), st.just(data[start:stop] * 2), st.just(data[:stop]))
+        )
+        data = data[:start] + middle + data[stop:]
+    return data
+
+
+@st.composite
+def shuffled_lines(draw, data):
+    """The lines in another order, some left out or doubled."""
+    lines = data.split(b"\n")
+    picked = draw(st.lists(st.sampled_from(range(len(lines))), max_size=len(lines) + 1))
+    return b"\n".join(lines[i] for i in picked)
+
+
+@thorough
+@given(data=st.data(), mdp=storable_mdps(max_states=3, max_actions=2))
+def test_explicit_files_with_a_few_changes(folder, data, mdp):
+    path = folder / "m.tra"
+    write_mdp(mdp, path)
+    suffixes = [s for s in (".tra", ".lab", ".sta", ".trew") if path.with_suffix(s).exists()]
+    for suffix in data.draw(st.lists(st.sampled_from(suffixes), min_size=1, max_size=2)):
+        file = path.with_suffix(suffix)
+        old = file.read_bytes()
+        new = data.draw(st.one_of(edited(old), shuffled_lines(old)))
+        file.unlink()
+        file.write_bytes(new)
+    if data.draw(st.booleans()):
+        path.with_suffix(".srew").write_bytes(data.draw(edited(b"3 2\n0 1\n1 2\n")))
+    attempt(path, data.draw(st.sampled_from([0.0, 0.9, 1.0])))
+
+
+@thorough
+@given(tra=st.binary(max_size=60), lab=st.binary(max_size=40))
+def test_explicit_files_of_any_bytes(folder, tra, lab):
+    (folder / "any.tra").write_bytes(tra)
+    (folder / "any.lab").write_bytes(lab)
+    attempt(folder / "any.tra")
+
+
+NUMBERS = st.sampled_from(["0", "1", "2", "3", "0.5", "1/2", "1", "-1", "x", "1e-1", "a", "b"])
+
+
+@thorough
+@given(
+    rows=st.lists(st.lists(NUMBERS, min_size=3, max_size=5), max_size=5),
+    counts=st.lists(st.integers(0, 5), min_size=1, max_size=4),
+    head=st.sampled_from(["", "mdp", "dtmc", "# Transitions (MDP)\n"]),
+)
+def test_explicit_files_that_look_right(folder, rows, counts, head):
+    body = [" ".join(row) for row in rows]
+    first = [*counts[:2], len(rows)] if len(counts) > 1 else counts
+    lines = [head, *body] if head in ("mdp", "dtmc") else [head, " ".join(map(str, first)), *body]
+    (folder / "right.tra").write_text("\n".join(lines))
+    (folder / "right.lab").write_text('0="init" 1="end" 2="start"\n0: 0\n1: 1 2\n')
+    attempt(folder / "right.tra")
+
+
+@thorough
+@given(data=st.binary(max_size=100), start=st.sampled_from([b"", b"\x1f\x8b\x08", b"\xfd7zXZ\x00"]))
+def test_archives_of_any_bytes(folder, data, start):
+    (folder / "any.umb").write_bytes(start + data)
+    attempt(folder / "any.umb")
+
+
+@thorough
+@given(data=st.data(), mdp=storable_mdps(max_states=3, max_actions=2))
+def test_archives_with_a_few_changes(folder, data, mdp):
+    path = folder / "m.umb"
+    write_mdp(mdp, path)
+    compress = COMPRESSIONS[data.draw(st.sampled_from(sorted(COMPRESSIONS)))]
+    inside = data.draw(st.booleans())
+    old = path.read_bytes()
+    new = compress(data.draw(edited(old))) if inside else data.draw(edited(compress(old)))
+    path.unlink()
+    path.write_bytes(new)
+    attempt(path)
+
+
+def places(value, path=()):
+    """The paths of all entries of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, entry in items:
+        yield (*path, key)
+        if isinstance(entry, dict | list):
+            yield from places(entry, (*path, key))
+
+
+def full_archive(seed):
+    """An archive with everything that is read: rewards, labels, actions and valuations."""
+    rng = random.Random(seed)
+    kind = {"type": "double"}
+    index = {
+        "annotations": {
+            "rewards": {
+                "r": {
+                    "alias": "reward",
+                    "applies-to": ["states", "choices", "branches"],
+                    "type": kind,
+                }
+            },
+            "aps": {
+                name: {"applies-to": ["states"], "type": {"type": "bool"}}
+                for name in ("end", "start")
+            },
+        },
+        "valuations": {
+            "states": {
+                "unique": True,
+                "classes": [
+                    {
+                        "variables": [
+                            {"name": "x", "type": {"type": "uint", "size": 3}},
+                            {"padding": 5},
+                        ]
+                    }
+                ],
+            }
+        },
+        "file-data": {
+            "tool": rng.choice(["surestep", "Storm"]),
+            "parameters": {"state-labels": ["s", "t"]},
+        },
+    }
+    folder = "annotations/rewards/r"
+    files = {
+        f"{folder}/states/values.bin": bytes(16),
+        f"{folder}/choices/values.bin": bytes(24),
+        f"{folder}/branches/values.bin": bytes(32),
+        "annotations/aps/end/states/values.bin": bytes([2]) + bytes(7),
+        "annotations/aps/start/states/values.bin": bytes([2]) + bytes(7),
+        "valuations/states/valuations.bin": bytes([1, 2]),
+        "actions/choices/values.bin": np.array([0, 1, 0], "<u4").tobytes(),
+        "actions/choices/string-mapping.bin": np.array([0, 2, 4], "<u8").tobytes(),
+        "actions/choices/strings.bin": b"gono",
+    }
+    branches = [[(0, 0.25), (1, 0.75)], [(1, 1.0)], [(1, 1.0)]]
+    return umb([2, 1], branches, actions=2, more={"index": index, "files": files})
+
+
+def test_the_archive_to_be_spoiled_is_good(folder):
+    for seed in range(4):
+        assert attempt(write_umb(folder / "good.umb", *full_archive(seed))).num_states == 2
+
+
+@thorough
+@given(data=st.data())
+def test_archives_with_another_index(folder, data):
+    index, files = full_archive(data.draw(st.integers(0, 3)))
+    index = json.loads(json.dumps(index))
+    for _ in range(data.draw(st.integers(1, 3))):
+        *path, last = data.draw(st.sampled_from(list(places(index))))
+        record = index
+        for key in path:
+            record = record[key]
+        if data.draw(st.integers(0, 3)):
+            record[last] = copy.deepcopy(data.draw(VALUES))
+        else:
+            del record[last]
+    (folder / "index.umb").unlink(missing_ok=True)
+    attempt(write_umb(folder / "index.umb", index, files))
+
+
+@thorough
+@given(data=st.data())
+def test_archives_with_other_arrays(folder, data):
+    index, files = full_archive(data.draw(st.integers(0, 3)))
+    for name in data.draw(st.lists(st.sampled_from(sorted(files)), min_size=1, max_size=3)):
+        if name not in files:
+            continue
+        if data.draw(st.integers(0, 4)) == 0:
+            del files[name]
+            continue
+        size = len(files[name]) + data.draw(st.sampled_from([0, 0, 0, 8, -8, 1]))
+        edge = np.array(
+            [data.draw(st.sampled_from([0, 1, 2, 5, 2**63, 2**64 - 1]))], "<u8"
+        ).tobytes()
+        odd = np.array([data.draw(st.floats())], "<f8").tobytes()
+        contents = st.one_of(
+            st.binary(min_size=max(size, 0), max_size=max(size, 0)),
+            st.just((edge * 9)[: max(size, 0)]),
+            st.just(odd + files[name][8:]),
+            st.just(files[name][:-8] + edge),
+        )
+        files[name] = data.draw(contents)
+    (folder / "arrays.umb").unlink(missing_ok=True)
+    attempt(write_umb(folder / "arrays.umb", index, files))

@@ -1,0 +1,267 @@
+"""Programs in the PRISM language: models by hand, against tables, and complaints in our words."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from surestep import FiniteMDP, Policy, evaluate, optimal
+from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra
+from surestep.io import from_prism
+
+MACHINE = """\
+mdp
+const int LAST = 2;       // condition in which the machine stands still
+const double wear;
+module machine
+  x : [0..LAST] init 0;
+  [run] x < LAST -> wear : (x'=x+1) + 1-wear : true;
+  [repair] x > 0 -> (x'=0);
+endmodule
+rewards
+  [run] true : 1;
+  [repair] true : -3;
+  x = 1 : -0.5;
+endrewards
+"""
+
+
+def write(folder, text):
+    path = folder / "m.prism"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# ---- models by hand ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "constants", [{"wear": 0.25}, "wear=0.25", "wear=1/4", {"wear": np.float64(0.25)}]
+)
+def test_a_machine(tmp_path, constants):
+    mdp = from_prism(write(tmp_path, MACHINE), 0.9, constants)
+    P, R = np.zeros((3, 2, 3)), np.zeros((3, 2))
+    P[0, 0] = [0.75, 0.25, 0.0]
+    P[1, 0] = [0.0, 0.75, 0.25]
+    P[1, 1] = P[2, 1] = [1.0, 0.0, 0.0]
+    R[0, 0], R[1, 0], R[1, 1], R[2, 1] = 1.0, 0.5, -3.5, -3.0
+    assert mdp == FiniteMDP.from_dense(
+        P,
+        R,
+        0.9,
+        enabled=[[True, False], [True, True], [False, True]],
+        state_labels=("(x=0)", "(x=1)", "(x=2)"),
+        action_labels=("run", "repair"),
+    )
+
+
+def test_deadlocks_and_absorbing_states_called_end_end_the_episode(tmp_path):
+    program = """\
+    mdp
+    module m
+      x : [0..3] init 0;
+      [a] x=0 -> 0.5 : (x'=1) + 0.5 : (x'=2);
+      [b] x=0 -> (x'=3);
+      [loop] x=2 -> true;
+      [loop] x=3 -> true;
+    endmodule
+    label "end" = x=2;
+    rewards [b] true : 4; endrewards
+    """
+    mdp = from_prism(write(tmp_path, program), 0.5)
+    assert mdp.pairs.state_labels == ("(x=0)", "(x=1)", "(x=2)", "(x=3)")
+    ends = {mdp.pairs.state_labels[s] for s in mdp.pairs.state[np.diff(mdp.offsets) == 0]}
+    assert ends == {"(x=1)", "(x=2)"}  # and (x=3) stays where it is
+    assert optimal(mdp).value.tolist() == [4.0, 0.0, 0.0, 0.0]
+
+
+def test_a_state_called_end_stays_even_if_it_is_entered_surely(tmp_path):
+    program = (
+        "mdp module m x : [0..2] init 0; [] x=0 -> (x'=1); [] x=1 -> true; [] x=2 -> true; "
+        'endmodule label "end" = x=1;'
+    )
+    mdp = from_prism(write(tmp_path, program), 0.5)
+    assert mdp.pairs.state_labels == ("(x=0)", "(x=1)")
+
+
+def test_a_chain_and_a_model_without_rewards(tmp_path):
+    program = "dtmc module m x : [0..1] init 1; [] true -> 0.5 : (x'=0) + 0.5 : (x'=1); endmodule"
+    mdp = from_prism(write(tmp_path, program), 0.5)
+    assert mdp.pairs.num_actions == 1
+    assert mdp.pairs.action_labels is None
+    assert not mdp.reward.any()
+    assert mdp.probability.tolist() == [0.5] * 4
+    assert mdp.pairs.state_labels[np.argmax(mdp.initial)] == "(x=1)"
+
+
+def test_modules_with_several_variables_and_synchronised_actions(tmp_path):
+    program = """\
+    mdp
+    const bool fair;
+    module coin
+      heads : bool init false;
+      [toss] fair -> 0.5 : (heads'=true) + 0.5 : (heads'=false);
+      [toss] !fair -> 0.9 : (heads'=true) + 0.1 : (heads'=false);
+    endmodule
+    module clock
+      t : [-1..1] init -1;
+      [toss] t < 1 -> (t'=t+1);
+    endmodule
+    rewards "heads" heads : 1; endrewards
+    rewards "time" [toss] true : 1; endrewards
+    """
+    path = write(tmp_path, program)
+    fair = from_prism(path, 0.5, {"fair": True}, reward="heads")
+    values = dict(zip(fair.pairs.state_labels, evaluate(fair, Policy.uniform(fair)), strict=True))
+    # V(t=0) = heads + 0, since a deadlock earns nothing; V(t=-1) = 0.5 · E[V(t=0)].
+    assert values["(heads=true,t=0)"] == 1.0
+    assert values["(heads=false,t=-1)"] == 0.25
+    unfair = from_prism(path, 0.5, "fair=false", reward="heads")
+    assert_allclose(evaluate(unfair, Policy.uniform(unfair))[np.argmax(unfair.initial)], 0.45)
+    steps = from_prism(path, 0.5, "fair=false", reward="time")
+    assert_allclose(evaluate(steps, Policy.uniform(steps))[np.argmax(steps.initial)], 1.5)
+
+
+def test_a_reward_structure_without_a_name_can_be_chosen(tmp_path):
+    program = MACHINE + 'rewards "time" true : 1; endrewards\n'
+    plain = from_prism(write(tmp_path, MACHINE), 0.9, "wear=0.5")
+    path = write(tmp_path, program)
+    assert from_prism(path, 0.9, "wear=0.5", reward="") == plain
+    assert from_prism(path, 0.9, "wear=0.5", reward="time").reward.tolist() == [1.0] * 6
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+BODY = "module m x : [0..1] init 0; [] true -> (x'=1-x); endmodule "
+REFUSED = {
+    "an empty program": ("", {}, "Storm says: WrongFormatException: Parsing error at 1:1"),
+    "a typo": (
+        MACHINE.replace("endmodule", "endmodul"),
+        {},
+        'Parsing error at 8:1: expecting "endmodule"',
+    ),
+    "no text": (b"mdp \xff\xfe\x00", {}, "Storm says: "),
+    "an unknown variable": ("mdp module m [] y=0 -> true; endmodule", {}, "Storm says: "),
+    "a constant without a value": (
+        MACHINE,
+        {},
+        "no value is given for the constants wear, expected one for each, such as constants={'we",
+    ),
+    "two constants without a value": (
+        "mdp const int N; const double p; " + BODY,
+        {},
+        "no value is given for the constants N, p, expected one for each",
+    ),
+    "a constant that does not exist": (
+        MACHINE,
+        {"constants": {"wear": 0.5, "tear": 1}},
+        "Storm says: Unknown constant 'tear'.",
+    ),
+    "a constant of another type": (
+        MACHINE,
+        {"constants": {"wear": True}},
+        "Storm says: InvalidArgumentException: Illegal type of expression defining constant 'wear'",
+    ),
+    "constants that are no definitions": (MACHINE, {"constants": "wear"}, "Storm says: "),
+    "a probability above 1": (MACHINE, {"constants": "wear=2"}, "Storm says: "),
+    "probabilities that sum to 0.9": (
+        "mdp module m x : [0..1] init 0; [] true -> 0.9 : (x'=1); endmodule",
+        {},
+        "Storm says: WrongFormatException: Probabilities do not sum to one for command",
+    ),
+    "a value out of range": (
+        "mdp module m x : [0..1] init 0; [] true -> (x'=x+1); endmodule",
+        {},
+        "leads to an out-of-bounds value (2) for the variable 'x'",
+    ),
+    "several reward structures": (
+        f'mdp {BODY} rewards "a" true : 1; endrewards rewards "b" true : 2; endrewards',
+        {},
+        "reward is None, expected one of the program's reward structures: 'a', 'b'",
+    ),
+    "another reward structure": (
+        f'mdp {BODY} rewards "a" true : 1; endrewards',
+        {"reward": "b"},
+        "reward is 'b', expected one of the program's reward structures: 'a'",
+    ),
+    "no reward structure": (
+        f"mdp {BODY}",
+        {"reward": "a"},
+        "reward is 'a', expected one of the program's reward structures: there are none",
+    ),
+    "several initial states": (
+        "mdp module m x : [0..1]; [] true -> (x'=1-x); endmodule init true endinit",
+        {},
+        "2 states (0, 1, …) marked as 'init', expected one initial state",
+    ),
+    "a chain with rates": (
+        "ctmc module m x : [0..1] init 0; <> true -> 3 : (x'=1-x); endmodule",
+        {},
+        "the model is of type 'ctmc', expected 'mdp' or 'dtmc'",
+    ),
+    "a timed automaton": (
+        "pta module m x : clock; [a] x=0 -> (x'=0); endmodule",
+        {},
+        "Storm says: ",
+    ),
+    "an endless loop without discount": (
+        f"mdp {BODY}",
+        {"discount": 1.0},
+        "state '(x=0)' lies on a cycle of pairs with discount 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_storm_does_not_like_is_refused_with_the_file(tmp_path, capfd, name):
+    program, arguments, words = REFUSED[name]
+    path = write(tmp_path, program)
+    with pytest.raises(InvalidModel) as refusal:
+        from_prism(path, **{"discount": 0.9, **arguments})
+    assert words in str(refusal.value)
+    assert str(refusal.value).startswith(f"{path}: ")
+    assert "\n" not in str(refusal.value)
+    assert refusal.value.__cause__ is None
+    assert capfd.readouterr() == ("", "")  # Storm's own log is kept quiet
+
+
+@pytest.mark.parametrize(
+    "constants", [5, ["wear=1"], {1: 2}, {"wear": "0.5"}, {"wear": None}, {"wear": 1j}]
+)
+def test_constants_that_are_none_are_refused(tmp_path, constants):
+    with pytest.raises(InvalidParameter, match="constants"):
+        from_prism(write(tmp_path, MACHINE), 0.9, constants)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(FileFailure, match=r"m\.prism cannot be read: No such file or directory"):
+        from_prism(tmp_path / "m.prism", 0.9)
+    with pytest.raises(InvalidParameter, match="path is of type NoneType"):
+        from_prism(None, 0.9)
+    with pytest.raises(InvalidParameter, match="discount is 2"):
+        from_prism(write(tmp_path, MACHINE), 2)
+
+
+def test_storms_log_level_is_left_as_it_was(tmp_path):
+    from stormpy import developer
+
+    level = developer.get_log_level()
+    developer.set_log_level(developer.LogLevel.ERR)
+    with pytest.raises(InvalidModel):
+        from_prism(write(tmp_path, "nonsense"), 0.9)
+    assert developer.get_log_level() == developer.LogLevel.ERR
+    developer.set_log_level(level)
+
+
+def test_without_stormpy_the_message_ends_with_the_command_that_installs_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "stormpy", None)
+    with pytest.raises(MissingExtra) as refusal:
+        from_prism(write(tmp_path, MACHINE), 0.9)
+    assert str(refusal.value).endswith("pip install 'surestep[storm]'")
+
+
+def test_stormpy_is_not_imported_before_it_is_needed():
+    code = "import surestep.io, sys; sys.exit('stormpy' in sys.modules or 'numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
