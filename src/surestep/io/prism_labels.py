@@ -12,7 +12,7 @@ import numpy as np
 from surestep._arrays import BoolArray, IntArray
 from surestep._files import read_whole
 from surestep.errors import FileFailure, InvalidModel
-from surestep.io.checker_model import INITIAL
+from surestep.io.checker_model import DEADLOCK, END, INITIAL, START
 from surestep.io.text_lines import Lines, split_lines
 from surestep.model.pairs import Labels
 
@@ -23,7 +23,7 @@ COLON = ord(":")
 
 
 def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
-    """Which states each label marks: label → [S]."""
+    """Which states are the initial one, `end`, `start` or a deadlock: label → [S]."""
     if not path.exists():
         raise FileFailure(
             f"{path} is missing; it says which state is the initial one ('{INITIAL}')"
@@ -85,12 +85,12 @@ def label_words(lines: Lines) -> tuple[IntArray, IntArray]:
 def masks(
     names: list[bytes], state: IntArray, number: IntArray, states: int
 ) -> dict[str, BoolArray]:
-    """Label → the states that it marks."""
+    """Label → the states that it marks, for those labels that matter here."""
     result = {}
-    for index, name in enumerate(names):
-        mask = np.zeros(states, np.bool_)
-        mask[state[number == index]] = True
-        result[name.decode("utf-8", "replace")] = mask
+    for label in (INITIAL, END, START, DEADLOCK):
+        numbers = [index for index, name in enumerate(names) if name == label.encode()]
+        result[label] = np.zeros(states, np.bool_)
+        result[label][state[np.isin(number, numbers)]] = True
     return result
 
 

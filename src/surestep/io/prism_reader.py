@@ -60,8 +60,8 @@ def read_explicit(path: Path) -> CheckerModel:
     with naming(path):
         header, lines = read_header(read_whole(path))
         found = read_transitions(header, lines)
+        refuse_numbered_rewards(path)
     states = found.choice_offsets.size - 1
-    refuse_numbered_rewards(path)
     with naming(path.with_suffix(".srew")):
         state_reward = read_state_rewards(path.with_suffix(".srew"), header, states)
     with naming(path.with_suffix(".trew")):
@@ -76,7 +76,7 @@ def read_explicit(path: Path) -> CheckerModel:
             reward=reward,
             choice_reward=np.zeros(found.offsets.size - 1),
             state_reward=state_reward,
-            initial=labels.pop(INITIAL, np.zeros(states, np.bool_)),
+            initial=labels.pop(INITIAL),
             labels=labels,
             state_labels=state_labels,
         )
@@ -114,11 +114,7 @@ def read_transitions(header: Header, lines: Lines) -> Transitions:
     if header.counts:
         expect_states(header.counts[0], len(lines))
     below = header.counts[0] if header.counts else LARGEST_INDEX
-    state = lines.whole(lines.column(0), "the state", below)
-    successor = lines.whole(lines.column(width - 2), "the successor", below)
-    local: IntArray = np.zeros(len(lines), np.int64)
-    if not header.chain:
-        local = lines.whole(lines.column(1), "the choice")
+    state, local, successor = read_places(header, lines, below)
     probability = lines.doubles(lines.column(width - 1), "the probability")
     highest = max(int(state.max(initial=-1)), int(successor.max(initial=-1)))
     states = header.counts[0] if header.counts else highest + 1
@@ -141,6 +137,16 @@ def read_transitions(header: Header, lines: Lines) -> Transitions:
     return Transitions(choice_offsets, offsets, successor[order], probability[order], actions)
 
 
+def read_places(header: Header, lines: Lines, states: int) -> tuple[IntArray, IntArray, IntArray]:
+    """What stands first in lines of `.tra` and `.trew`: the state, its choice, the successor."""
+    state = lines.whole(lines.column(0), "the state", states)
+    if header.chain:
+        successor = lines.whole(lines.column(1), "the successor", states)
+        return state, np.zeros(len(lines), np.int64), successor
+    local = lines.whole(lines.column(1), "the choice")
+    return state, local, lines.whole(lines.column(2), "the successor", states)
+
+
 def read_actions(lines: Lines, order: IntArray, offsets: IntArray) -> Actions:
     """What the choices are called: the fifth word in each of their lines, or nothing."""
     code = np.zeros(len(lines), np.int64)
@@ -150,9 +156,8 @@ def read_actions(lines: Lines, order: IntArray, offsets: IntArray) -> Actions:
     texts = lines.texts(words)
     code[named] = [table.setdefault(text, len(table) + 1) for text in texts]
     chosen = code[order][offsets[:-1]]
-    differs = np.repeat(chosen, run_lengths(offsets)) != code[order]
     lines.refuse(
-        differs,
+        np.repeat(chosen, run_lengths(offsets)) != code[order],
         lines.column(0)[order],
         lambda word: f"this choice of state {word} has another action in an earlier line",
     )
@@ -205,8 +210,8 @@ def refuse_numbered_rewards(path: Path) -> None:
         first = sibling.with_stem(f"{sibling.stem}1")
         if first.exists() and not any(each.exists() for each in siblings):
             raise InvalidModel(
-                f"{path}: there are rewards in {first.name} and perhaps in others with higher "
-                f"numbers; copy the ones that are meant to {sibling.name}"
+                f"there are rewards in {first.name} and perhaps in others with higher numbers; "
+                f"copy the ones that are meant to {sibling.name}"
             )
 
 
@@ -231,11 +236,7 @@ def read_transition_rewards(path: Path, header: Header, found: Transitions) -> F
     width = 3 if header.chain else 4
     expect_words(lines, (width,), f"{header.columns} reward")
     states = found.choice_offsets.size - 1
-    state = lines.whole(lines.column(0), "the state", states)
-    successor = lines.whole(lines.column(width - 2), "the successor", states)
-    local: IntArray = np.zeros(len(lines), np.int64)
-    if not header.chain:
-        local = lines.whole(lines.column(1), "the choice")
+    state, local, successor = read_places(header, lines, states)
     missing = local >= run_lengths(found.choice_offsets)[state]
     choice = np.where(missing, 0, found.choice_offsets[state] + local)
     keys = np.repeat(np.arange(found.offsets.size - 1), run_lengths(found.offsets)) * states

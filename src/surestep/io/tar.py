@@ -71,24 +71,22 @@ def open_archive(path: Path) -> Iterator[Archive]:
 def decompressed(data: bytes) -> bytes:
     """What gzip or xz has compressed."""
     most = GROWTH * len(data) + ALLOWANCE
-    pieces: list[bytes] = []
-    while data:
-        decoder = (
-            lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY)
-            if data.startswith(XZ)
-            else zlib.decompressobj(wbits=31)
-        )
-        try:
-            pieces.append(decoder.decompress(data, most + 1))
-        except (lzma.LZMAError, zlib.error) as problem:
-            raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
-        most -= len(pieces[-1])
-        if most < 0:
-            raise InvalidModel(f"the file becomes more than {GROWTH} times as large, if unpacked")
-        if not decoder.eof:
-            raise InvalidModel("the compressed data is cut off")
-        data = decoder.unused_data.lstrip(b"\0")
-    return b"".join(pieces)
+    decoder = (
+        lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY)
+        if data.startswith(XZ)
+        else zlib.decompressobj(wbits=31)
+    )
+    try:
+        plain = decoder.decompress(data, most + 1)
+    except (lzma.LZMAError, zlib.error) as problem:
+        raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
+    if len(plain) > most:
+        raise InvalidModel(f"the file becomes more than {GROWTH} times as large, if unpacked")
+    if not decoder.eof:
+        raise InvalidModel("the compressed data is cut off")
+    if decoder.unused_data.strip(b"\0"):
+        raise InvalidModel("something follows the compressed data, expected nothing but zeros")
+    return plain
 
 
 def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
