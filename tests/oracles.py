@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linprog
 
 from surestep import FiniteMDP, Policy
 
@@ -79,6 +80,37 @@ def brute_force_optimum(mdp: FiniteMDP) -> list[Fraction]:
 def largest_gap(value: np.ndarray, exact: list[Fraction]) -> Fraction:
     """max_s |value(s) − exact(s)|, without rounding."""
     return max(abs(Fraction(float(v)) - e) for v, e in zip(value, exact, strict=True))
+
+
+# ---- linear programs --------------------------------------------------------------------------
+
+
+def solved(gain: np.ndarray, **terms: object) -> np.ndarray:
+    """The x ≥ 0 of the largest `gain` @ x."""
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    answer = linprog(-gain, method="highs", options=tight, **terms)
+    assert answer.status == 0, answer.message
+    return answer.x
+
+
+def best_row(
+    q: np.ndarray, behavior: np.ndarray, leave: np.ndarray, enter: np.ndarray, budget: float
+) -> np.ndarray:
+    """The π of the largest Σ π q with Σ leave (π_b − π)⁺ + enter (π − π_b)⁺ ≤ budget.
+
+    An infinite price forbids the move.
+    """
+    prices = np.concatenate([leave, enter])
+    most = np.concatenate([behavior, np.ones(q.size)])
+    moves = solved(
+        np.concatenate([-q, q]),
+        A_ub=[np.where(np.isinf(prices), 0.0, prices)],
+        b_ub=[budget],
+        A_eq=[np.repeat([-1.0, 1.0], q.size)],
+        b_eq=[0.0],
+        bounds=[(0.0, 0.0 if np.isinf(p) else m) for p, m in zip(prices, most, strict=True)],
+    )
+    return behavior - moves[: q.size] + moves[q.size :]
 
 
 # ---- trajectories -----------------------------------------------------------------------------
