@@ -113,6 +113,20 @@ def best_row(
     return behavior - moves[: q.size] + moves[q.size :]
 
 
+def worst_row(center: np.ndarray, worth: np.ndarray, radius: float) -> np.ndarray:
+    """The distribution p of the smallest Σ p · worth with ‖p − center‖₁ ≤ radius."""
+    states = center.size
+    moves = solved(
+        np.concatenate([worth, -worth]),  # what leaves a state, then what comes to it
+        A_ub=[np.ones(2 * states)],
+        b_ub=[radius],
+        A_eq=[np.repeat([-1.0, 1.0], states)],
+        b_eq=[0.0],
+        bounds=[(0.0, most) for most in np.concatenate([center, np.ones(states)])],
+    )
+    return center - moves[:states] + moves[states:]
+
+
 # ---- trajectories -----------------------------------------------------------------------------
 
 
