@@ -113,6 +113,16 @@ def best_row(
     return behavior - moves[: q.size] + moves[q.size :]
 
 
+def best_bounded_row(q: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """The π of the largest Σ π q with least ≤ π ≤ most."""
+    return solved(
+        q,
+        A_eq=[np.ones(q.size)],
+        b_eq=[1.0],
+        bounds=list(zip(least, most, strict=True)),
+    )
+
+
 def worst_row(center: np.ndarray, worth: np.ndarray, radius: float) -> np.ndarray:
     """The distribution p of the smallest Σ p · worth with ‖p − center‖₁ ≤ radius."""
     states = center.size
