@@ -10,7 +10,7 @@ from surestep._arrays import FloatArray, IntArray, expect, freeze, restore_froze
 from surestep.algorithms.basic import BasicRL
 from surestep.algorithms.contract import Algorithm
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
-from surestep.errors import NotConverged
+from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.spibb_batch import improve_each
 from surestep.model.mdp import spread_discount
 from surestep.model.problem_batch import ProblemBatch
@@ -43,8 +43,11 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
     The compiled loop solves each policy exactly; its policies are those of `improve`, up to ties
     within rounding.
     """
+    if not hasattr(algorithm, "improve"):
+        raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
     expect("problems", problems, ProblemBatch)
-    small = problems.num_states <= DENSE_STATES
+    # Without discounting values need not be finite, which only a whole model is checked for.
+    small = problems.num_states <= DENSE_STATES and np.max(problems.discount) < 1
     if small and isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
         trusted_above = (
             TRUST_ALL if isinstance(algorithm, BasicRL) else used_n_wedge(algorithm, problems)
@@ -87,5 +90,10 @@ def bootstrapped_batch(problems: ProblemBatch, n_wedge: int) -> ImprovementBatch
         raise NotConverged(
             f"policy iteration on data set {int(iterations.argmax())} stopped after "
             f"{ITERATION_LIMIT} rounds, the limit"
+        )
+    if not np.isfinite(value).all():
+        raise NotConverged(
+            f"the values of data set {int(np.argmin(np.isfinite(value).all(axis=1)))} are too "
+            "large for doubles; scale the rewards down"
         )
     return ImprovementBatch(policy, value, iterations)

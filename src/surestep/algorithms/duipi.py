@@ -16,6 +16,7 @@ from surestep._arrays import (
     FloatArray,
     IndexArray,
     IntArray,
+    expect,
     offsets_of,
     run_owners,
     run_sums,
@@ -52,7 +53,12 @@ class DUIPI:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_range("xi", self.xi, 0, np.inf, "it counts standard deviations")
-        check_choice("estimator", self.estimator, ("bayesian", "frequentist"))
+        check_choice(
+            "estimator",
+            self.estimator,
+            ("bayesian", "frequentist"),
+            "it says where chances and their variances come from",
+        )
 
     def improve(self, problem: Problem) -> Improvement:
         """Iterates until the values stand still, or for the published number of rounds.
@@ -102,6 +108,7 @@ class UncertainModel(NamedTuple):
 
 def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
     """The model that the estimator makes of the counts."""
+    expect("problem", problem, Problem)
     counts, estimate = problem.counts, problem.estimate()
     states, visits = counts.pairs.num_states, counts.visits.astype(np.float64)
     stored = with_known_reward(counts)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep._arrays import FloatArray, offsets_of, run_lengths, run_sums
+from surestep._arrays import FloatArray, expect, offsets_of, run_lengths, run_sums
 from surestep.algorithms.contract import Promise, check_delta
 from surestep.algorithms.error_functions import log_pairs_over
 from surestep.algorithms.judging import ends_of_episodes, judged, with_known_reward
@@ -43,6 +43,7 @@ class PessimisticMBIE:
 
     def improve(self, problem: Problem) -> Improvement:
         """The policy with the best worst case."""
+        expect("problem", problem, Problem)
         states = problem.num_states
         subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
         plan = robust_optimal(l1_ball(problem, self.delta, subsets, factor=2))
@@ -77,6 +78,7 @@ class RobustMDP:
 
     def improve(self, problem: Problem) -> Improvement:
         """The robust policy, if it passes the test."""
+        expect("problem", problem, Problem)
         ball = l1_ball(problem, self.delta, problem.num_states * math.log(2), factor=1)
         robust = robust_optimal(ball)
         # Both policies' errors are added to the claim: the test must not pass by rounding.
