@@ -30,7 +30,7 @@ from surestep.model.problem import Improvement, Problem
 
 PRIOR = 0.1  # the Dirichlet weight of every successor state
 ROUNDS = 5_000  # the published limit: the policy moves by at most 1/t in round t
-TOLERANCE = 1e-9  # of the largest |q|
+TOLERANCE = 1e-9  # of the largest |q|, and of a probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,12 @@ class DUIPI:
         )
 
     def improve(self, problem: Problem) -> Improvement:
-        """Iterates until the values stand still, or for the published number of rounds.
+        """Iterates until values and policy stand still, or for the published number of rounds.
 
         A mixture of actions has a smaller variance than each of them, so two actions may take turns
         in the lead for ever. The policy then nears a mixture of them, by 1/t in round t, and the
-        number of rounds ends it: so it is in published code too.
+        number of rounds ends it: so it is in published code too. That code does not wait for the
+        policy, and leaves it half-way in states to which no other leads.
         """
         uncertain = uncertain_model(problem, self.estimator)
         pairs, visited = problem.counts.pairs, problem.counts.visits > 0
@@ -78,13 +79,14 @@ class DUIPI:
         for rounds in range(1, ROUNDS + 1):
             expected_values(pairs.offsets, probability, q, value)
             expected_values(pairs.offsets, probability**2, q_variance, variance)
-            before = q.copy()
+            before, leaned = q.copy(), probability.copy()
             uncertain_backup(*uncertain, value, variance, q, q_variance)
             q[settled], q_variance[ends] = ending[settled], 0.0
             lean_towards_best(
                 pairs.offsets, q, q_variance, visited, self.xi, 1 / rounds, tie_of(q), probability
             )
-            if np.linalg.norm(q - before) <= TOLERANCE * np.abs(q).max():
+            still = np.abs(probability - leaned).max() <= TOLERANCE
+            if still and np.linalg.norm(q - before) <= TOLERANCE * np.abs(q).max():
                 break
         return judged(problem, Policy(pairs, probability), rounds)
 
