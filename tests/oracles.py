@@ -7,6 +7,7 @@ that very model, with no rounding at all.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -135,6 +136,31 @@ def worst_row(center: np.ndarray, worth: np.ndarray, radius: float) -> np.ndarra
         bounds=[(0.0, most) for most in np.concatenate([center, np.ones(states)])],
     )
     return center - moves[:states] + moves[states:]
+
+
+def class_optimum(mdp: FiniteMDP, start: np.ndarray, best: Callable) -> np.ndarray:
+    """The value of the best policy of a class, by policy iteration over dense tables.
+
+    `best(run, q)` is the best row of the class for the q of the pairs `run` of one state.
+    """
+    P, R, discount = np.zeros((mdp.num_pairs, mdp.num_states)), mdp.expected_reward, mdp.discount
+    for k in range(mdp.num_pairs):
+        run = slice(int(mdp.offsets[k]), int(mdp.offsets[k + 1]))
+        P[k, mdp.successor[run]] = mdp.probability[run]
+    runs = [slice(a, b) for a, b in itertools.pairwise(mdp.pairs.offsets.tolist())]
+    policy, improved = start.copy(), True
+    while improved:
+        chooses = np.zeros((mdp.num_states, mdp.num_pairs))
+        chooses[mdp.pairs.state, np.arange(mdp.num_pairs)] = policy
+        weights = chooses @ (discount[:, np.newaxis] * P)
+        value = np.linalg.solve(np.eye(mdp.num_states) - weights, chooses @ R)
+        q = R + discount * (P @ value)
+        improved = False
+        for run in runs:
+            row = best(run, q[run])
+            if q[run] @ (row - policy[run]) > 1e-9 * max(1.0, np.abs(q).max()):
+                policy[run], improved = row, True
+    return value
 
 
 # ---- trajectories -----------------------------------------------------------------------------
