@@ -7,10 +7,12 @@ that very model, with no rounding at all.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linprog
 
 from surestep import DecisionLog, FiniteMDP, Policy
 
@@ -79,6 +81,86 @@ def brute_force_optimum(mdp: FiniteMDP) -> list[Fraction]:
 def largest_gap(value: np.ndarray, exact: list[Fraction]) -> Fraction:
     """max_s |value(s) − exact(s)|, without rounding."""
     return max(abs(Fraction(float(v)) - e) for v, e in zip(value, exact, strict=True))
+
+
+# ---- linear programs --------------------------------------------------------------------------
+
+
+def solved(gain: np.ndarray, **terms: object) -> np.ndarray:
+    """The x ≥ 0 of the largest `gain` @ x."""
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    answer = linprog(-gain, method="highs", options=tight, **terms)
+    assert answer.status == 0, answer.message
+    return answer.x
+
+
+def best_row(
+    q: np.ndarray, behavior: np.ndarray, leave: np.ndarray, enter: np.ndarray, budget: float
+) -> np.ndarray:
+    """The π of the largest Σ π q with Σ leave (π_b − π)⁺ + enter (π − π_b)⁺ ≤ budget.
+
+    An infinite price forbids the move.
+    """
+    prices = np.concatenate([leave, enter])
+    most = np.concatenate([behavior, np.ones(q.size)])
+    moves = solved(
+        np.concatenate([-q, q]),
+        A_ub=[np.where(np.isinf(prices), 0.0, prices)],
+        b_ub=[budget],
+        A_eq=[np.repeat([-1.0, 1.0], q.size)],
+        b_eq=[0.0],
+        bounds=[(0.0, 0.0 if np.isinf(p) else m) for p, m in zip(prices, most, strict=True)],
+    )
+    return behavior - moves[: q.size] + moves[q.size :]
+
+
+def best_bounded_row(q: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """The π of the largest Σ π q with least ≤ π ≤ most."""
+    return solved(
+        q,
+        A_eq=[np.ones(q.size)],
+        b_eq=[1.0],
+        bounds=list(zip(least, most, strict=True)),
+    )
+
+
+def worst_row(center: np.ndarray, worth: np.ndarray, radius: float) -> np.ndarray:
+    """The distribution p of the smallest Σ p · worth with ‖p − center‖₁ ≤ radius."""
+    states = center.size
+    moves = solved(
+        np.concatenate([worth, -worth]),  # what leaves a state, then what comes to it
+        A_ub=[np.ones(2 * states)],
+        b_ub=[radius],
+        A_eq=[np.repeat([-1.0, 1.0], states)],
+        b_eq=[0.0],
+        bounds=[(0.0, most) for most in np.concatenate([center, np.ones(states)])],
+    )
+    return center - moves[:states] + moves[states:]
+
+
+def class_optimum(mdp: FiniteMDP, start: np.ndarray, best: Callable) -> np.ndarray:
+    """The value of the best policy of a class, by policy iteration over dense tables.
+
+    `best(run, q)` is the best row of the class for the q of the pairs `run` of one state.
+    """
+    P, R, discount = np.zeros((mdp.num_pairs, mdp.num_states)), mdp.expected_reward, mdp.discount
+    for k in range(mdp.num_pairs):
+        run = slice(int(mdp.offsets[k]), int(mdp.offsets[k + 1]))
+        P[k, mdp.successor[run]] = mdp.probability[run]
+    runs = [slice(a, b) for a, b in itertools.pairwise(mdp.pairs.offsets.tolist())]
+    policy, improved = start.copy(), True
+    while improved:
+        chooses = np.zeros((mdp.num_states, mdp.num_pairs))
+        chooses[mdp.pairs.state, np.arange(mdp.num_pairs)] = policy
+        weights = chooses @ (discount[:, np.newaxis] * P)
+        value = np.linalg.solve(np.eye(mdp.num_states) - weights, chooses @ R)
+        q = R + discount * (P @ value)
+        improved = False
+        for run in runs:
+            row = best(run, q[run])
+            if q[run] @ (row - policy[run]) > 1e-9 * max(1.0, np.abs(q).max()):
+                policy[run], improved = row, True
+    return value
 
 
 # ---- trajectories -----------------------------------------------------------------------------

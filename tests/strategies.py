@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy
+from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy, Problem, sample_log
 
 WEIGHTS = st.integers(1, 9)
 REWARDS = st.one_of(
@@ -143,3 +143,91 @@ def decision_logs(draw, max_states=4, max_actions=3, rewards=REWARDS):
         truncated=np.array(truncated),
         episode_offsets=np.concatenate([[0], np.cumsum(lengths)]),
     )
+
+
+# ---- problems ---------------------------------------------------------------------------------
+
+SEEDS = st.integers(0, 10**6)
+VISITS = (0, 1, 9, 400, 400)  # a pair has about that many: none, too few, and enough for any N∧
+
+
+def up_to(largest, smallest=1):
+    """Whole numbers of which every second one is the largest."""
+    return st.one_of(st.integers(smallest, largest), st.just(largest))
+
+
+@st.composite
+def problems(draw, max_states=4, max_actions=3, all_visited=False, generic=False):
+    """Problems without a log, with every kind of reward and both rules for unseen pairs.
+
+    Actions are ragged, some states are known ends, and some pairs were never visited, unless
+    `all_visited`: then each transition has 0 to 3 visits, and ends earn nothing. Rewards are small
+    whole numbers, so that many values are equal; `generic` ones are noise, so that none are.
+    Tables come from a seed, since there are many of them; shapes and kinds are what shrinks.
+    """
+    states, actions = draw(up_to(max_states)), draw(up_to(max_actions))
+    rng = np.random.default_rng(draw(SEEDS))
+    enabled = rng.random((states, actions)) < 0.9
+    enabled[~enabled.any(axis=1), 0] = True
+    ends = rng.random(states) < 0.2
+    ends[0] = False  # where episodes start
+    times = rng.integers(0, 4, (states, actions, states))
+    times[:, :, 0] += times.sum(axis=2) == 0
+    if not all_visited:
+        times *= rng.choice(VISITS, (states, actions, 1))
+    times[ends], times[~enabled] = 0, 0
+    per_transition, known = draw(st.booleans()), draw(st.booleans())
+    size = times.shape if per_transition else enabled.shape
+    rewards = rng.normal(size=size) if generic else rng.integers(-3, 4, size).astype(float)
+    if all_visited:
+        rewards[ends] = 0.0
+    observed = times if per_transition else times.sum(axis=2)
+    counts = Counts.from_dense(
+        times,
+        **{"rewards": rewards} if known else {"reward_sums": rewards * observed},
+        enabled=enabled,
+        terminal=ends,
+    )
+    return draw(problems_of(counts, random_policy(counts.pairs, rng), rewards))
+
+
+@st.composite
+def logged_problems(draw, max_states=4, max_actions=3, generic=False):
+    """Problems with the log of a few episodes; see `problems`."""
+    states, actions = draw(up_to(max_states, 2)), draw(up_to(max_actions))
+    rng = np.random.default_rng(draw(SEEDS))
+    enabled = rng.random((states, actions)) < 0.9
+    enabled[~enabled.any(axis=1), 0] = True
+    P = rng.dirichlet(np.full(states, 0.5), (states, actions))
+    P[-1] = 0.0  # episodes are over in the last state
+    P[~enabled] = 0.0
+    rewards = rng.normal(size=P.shape) if generic else rng.integers(-3, 4, P.shape).astype(float)
+    mdp = FiniteMDP.from_dense(P, rewards, 0.5, enabled=enabled)
+    behavior = random_policy(mdp.pairs, rng)
+    log = sample_log(mdp, behavior, draw(up_to(60)), draw(up_to(6)), rng)
+    counts = log.counts(rewards=draw(st.sampled_from([None, rewards])))
+    return draw(problems_of(counts, behavior, rewards, log))
+
+
+@st.composite
+def problems_of(draw, counts, behavior, rewards, log=None):
+    """Problems around counts, with bounds that no value of a model with these rewards exceeds."""
+    discount = draw(DISCOUNTS)
+    low, high = min(float(rewards.min()), 0.0), max(float(rewards.max()), 0.0)
+    steps, room = 1 / (1 - discount), draw(st.sampled_from([0.1, 1.0, 50.0]))
+    return Problem(
+        counts=counts,
+        behavior=behavior,
+        discount=discount,
+        value_bounds=(low * steps - room, high * steps + room),
+        unseen=draw(st.sampled_from(["terminal", "pessimistic"])),
+        log=log,
+    )
+
+
+def random_policy(pairs, rng):
+    """Any policy, with some actions that are never taken."""
+    weight = np.where(rng.random(pairs.num_pairs) < 0.8, rng.integers(1, 6, pairs.num_pairs), 0)
+    weight[pairs.offsets[:-1]] += np.add.reduceat(weight, pairs.offsets[:-1]) == 0
+    total = np.add.reduceat(weight, pairs.offsets[:-1])
+    return Policy(pairs, weight / total[pairs.state])

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from surestep._arrays import expect
 from surestep.algorithms.contract import Promise, check_range, check_whole
 from surestep.algorithms.judging import judged, valued_at_lowest
 from surestep.model.problem import Improvement, Problem
@@ -30,6 +31,7 @@ class BasicRL:
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over all policies."""
+        expect("problem", problem, Problem)
         return Improvement.of(problem, optimal(problem.estimate()))
 
 
@@ -55,6 +57,7 @@ class RaMDP:
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP with adjusted rewards."""
+        expect("problem", problem, Problem)
         visits = problem.counts.visits
         price = self.kappa / np.sqrt(np.maximum(visits, 1))
         plan = optimal(valued_at_lowest(problem, scarce=visits == 0, price=price))
@@ -81,6 +84,7 @@ class RMin:
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP in which scarce pairs end at the lower value bound."""
+        expect("problem", problem, Problem)
         visits = problem.counts.visits
         plan = optimal(valued_at_lowest(problem, scarce=visits <= self.n_wedge))
         return judged(problem, plan.policy, plan.iterations, self.n_wedge)

@@ -10,7 +10,7 @@ from surestep._arrays import FloatArray, IntArray, expect, freeze, restore_froze
 from surestep.algorithms.basic import BasicRL
 from surestep.algorithms.contract import Algorithm
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
-from surestep.errors import NotConverged
+from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.spibb_batch import improve_each
 from surestep.model.mdp import spread_discount
 from surestep.model.problem_batch import ProblemBatch
@@ -44,15 +44,16 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
     The compiled loop solves each policy exactly; its policies are those of `improve`, up to ties
     within rounding.
     """
+    if not hasattr(algorithm, "improve"):
+        raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
     expect("problems", problems, ProblemBatch)
-    if isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
+    # Without discounting values need not be finite, which only a whole model is checked for.
+    compiled = isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB)
+    if compiled and np.max(problems.discount) < 1:
         counts = problems.counts
         plan = plan_elimination(counts.pairs, counts.offsets, counts.successor)
         if plan is not None:
-            n_wedge = (
-                TRUST_ALL if isinstance(algorithm, BasicRL) else used_n_wedge(algorithm, problems)
-            )
-            return bootstrapped_batch(problems, n_wedge, plan)
+            return bootstrapped_batch(problems, trusted_above(algorithm, problems), plan)
     found = [
         algorithm.improve(problems.problem(index)) for index in range(problems.counts.num_data_sets)
     ]
@@ -62,6 +63,13 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
         np.array([each.plan.iterations for each in found]),
         found[0].n_wedge,
     )
+
+
+def trusted_above(algorithm: Algorithm, problems: ProblemBatch) -> int:
+    """The N∧ above which the algorithm trusts a pair."""
+    if isinstance(algorithm, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
+        return used_n_wedge(algorithm, problems)
+    return TRUST_ALL
 
 
 def bootstrapped_batch(
@@ -93,6 +101,11 @@ def bootstrapped_batch(
         raise NotConverged(
             f"policy iteration on data set {int(iterations.argmax())} stopped after "
             f"{ITERATION_LIMIT} rounds, the limit"
+        )
+    if not np.isfinite(value).all():
+        raise NotConverged(
+            f"the values of data set {int(np.argmin(np.isfinite(value).all(axis=1)))} are too "
+            "large for doubles; scale the rewards down"
         )
     used = None if n_wedge == TRUST_ALL else n_wedge
     return ImprovementBatch(policy, value, iterations, used)

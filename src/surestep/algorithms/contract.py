@@ -5,7 +5,9 @@ An algorithm *declares* its promises, and one suite of tests holds every algorit
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 from enum import Enum
 from typing import ClassVar, Protocol
 
@@ -68,7 +70,16 @@ def check_delta(value: object) -> None:
         )
 
 
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, choices: tuple[str, ...], why: str) -> None:
     """Refuses a word that is none of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
+        raise InvalidParameter(
+            f"{name} is {value!r}; {did_you_mean(value, choices)}expected one of "
+            f"{', '.join(choices)}: {why}"
+        )
+
+
+def did_you_mean(value: object, choices: Iterable[str]) -> str:
+    """'did you mean a or b? ' with the choices that look like the value; '' where none does."""
+    close = difflib.get_close_matches(str(value), choices, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}? " if close else ""

@@ -12,9 +12,17 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray, run_owners
+from surestep._arrays import (
+    FloatArray,
+    IndexArray,
+    IntArray,
+    expect,
+    offsets_of,
+    run_owners,
+    run_sums,
+)
 from surestep.algorithms.contract import Promise, check_choice, check_range
-from surestep.algorithms.judging import ends_of_episodes, judged, tie_of
+from surestep.algorithms.judging import ends_of_episodes, judged, tie_of, with_known_reward
 from surestep.kernels.backup import expected_values
 from surestep.kernels.duipi import lean_towards_best, uncertain_backup
 from surestep.model.policy import Policy
@@ -22,7 +30,7 @@ from surestep.model.problem import Improvement, Problem
 
 PRIOR = 0.1  # the Dirichlet weight of every successor state
 ROUNDS = 5_000  # the published limit: the policy moves by at most 1/t in round t
-TOLERANCE = 1e-9  # of the largest |q|
+TOLERANCE = 1e-9  # of the largest |q|, and of a probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +39,7 @@ class DUIPI:
 
     `xi` standard deviations are taken off; `estimator` is "bayesian" (Dirichlet posterior with
     weight 0.1 a state) or "frequentist" (P̂ and its sampling variance). It starts in a full tie, so
-    its policy may depend on how actions are numbered.
+    its policy may depend on how actions are numbered; in a state never visited it stays uniform.
     """
 
     xi: float  # ξ
@@ -45,32 +53,46 @@ class DUIPI:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_range("xi", self.xi, 0, np.inf, "it counts standard deviations")
-        check_choice("estimator", self.estimator, ("bayesian", "frequentist"))
+        check_choice(
+            "estimator",
+            self.estimator,
+            ("bayesian", "frequentist"),
+            "it says where chances and their variances come from",
+        )
 
     def improve(self, problem: Problem) -> Improvement:
-        """Iterates until the values stand still, or for the published number of rounds."""
+        """Iterates until values and policy stand still, or for the published number of rounds.
+
+        A mixture of actions has a smaller variance than each of them, so two actions may take turns
+        in the lead for ever. The policy then nears a mixture of them, by 1/t in round t, and the
+        number of rounds ends it: so it is in published code too. That code does not wait for the
+        policy, and leaves it half-way in states to which no other leads.
+        """
         uncertain = uncertain_model(problem, self.estimator)
         pairs, visited = problem.counts.pairs, problem.counts.visits > 0
         ends, ending = ends_of_episodes(problem), problem.estimate().ending_reward
+        # The prior says what to expect of a pair never visited; without one, `unseen` does.
+        settled = ends if self.estimator == "bayesian" else ends | ~visited
         probability = Policy.uniform(pairs).probability.copy()
         q, q_variance = np.zeros(pairs.num_pairs), np.zeros(pairs.num_pairs)
         value, variance = np.zeros(pairs.num_states), np.zeros(pairs.num_states)
         for rounds in range(1, ROUNDS + 1):
             expected_values(pairs.offsets, probability, q, value)
             expected_values(pairs.offsets, probability**2, q_variance, variance)
-            before = q.copy()
+            before, leaned = q.copy(), probability.copy()
             uncertain_backup(*uncertain, value, variance, q, q_variance)
-            q[ends], q_variance[ends] = ending[ends], 0.0
+            q[settled], q_variance[ends] = ending[settled], 0.0
             lean_towards_best(
                 pairs.offsets, q, q_variance, visited, self.xi, 1 / rounds, tie_of(q), probability
             )
-            if np.linalg.norm(q - before) <= TOLERANCE * np.abs(q).max():
+            still = np.abs(probability - leaned).max() <= TOLERANCE
+            if still and np.linalg.norm(q - before) <= TOLERANCE * np.abs(q).max():
                 break
         return judged(problem, Policy(pairs, probability), rounds)
 
 
 class UncertainModel(NamedTuple):
-    """Chances with their variances, for the seen successors [T] and for any other state [K].
+    """Chances with their variances, for successors of known reward [T] and any other state [K].
 
     The fields stand in the order in which `uncertain_backup` takes them.
     """
@@ -88,26 +110,29 @@ class UncertainModel(NamedTuple):
 
 def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
     """The model that the estimator makes of the counts."""
+    expect("problem", problem, Problem)
     counts, estimate = problem.counts, problem.estimate()
     states, visits = counts.pairs.num_states, counts.visits.astype(np.float64)
-    times = counts.times[counts.times > 0].astype(np.float64)
-    owner = run_owners(estimate.offsets)
+    stored = with_known_reward(counts)
+    offsets = offsets_of(run_sums(stored.astype(np.int64), counts.offsets))
+    times = counts.times[stored].astype(np.float64)
+    owner = run_owners(offsets)
     if estimator == "bayesian":
         total = visits + PRIOR * states
         chance, variance = dirichlet_moments(times + PRIOR, total[owner])
         other_chance, other_variance = dirichlet_moments(np.full(visits.size, PRIOR), total)
     else:
-        chance = times / visits[owner]
+        chance = times / np.maximum(visits, 1)[owner]
         several = visits > 1  # one visit says nothing about a variance: it is at most ¼
         sampling = chance * (1 - chance) / np.maximum(visits - 1, 1)[owner]
         variance = np.where(several[owner], sampling, 0.25)
         other_chance, other_variance = np.zeros(visits.size), np.where(several, 0.0, 0.25)
     return UncertainModel(
-        estimate.offsets,
-        estimate.successor,
+        offsets,
+        counts.successor[stored],
         chance,
         variance,
-        estimate.reward,
+        counts.mean_reward()[stored],
         other_chance,
         other_variance,
         np.where(visits > 0, estimate.expected_reward, counts.unseen_reward()),

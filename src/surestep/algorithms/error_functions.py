@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surestep._arrays import FloatArray, is_number
+from surestep._arrays import FloatArray, expect, is_number
+from surestep.algorithms.contract import did_you_mean
 from surestep.algorithms.returns import pair_returns
 from surestep.bounds import BOUNDS, Coverage, ProblemSize
 from surestep.errors import InvalidParameter
@@ -33,6 +34,10 @@ def empirical_bernstein(problem: Problem, delta: float) -> FloatArray:
 
     v is the variance of the returns that followed the pair, over (2 V_max)²; N ≥ 2 is needed.
     """
+    if problem.value_bound == 0:
+        raise InvalidParameter(
+            "value_bounds is (0, 0), expected a larger one: the Bernstein error is a share of it"
+        )
     returns = pair_returns(problem)
     log_term = log_pairs_over(problem, delta) + math.log(4)
     enough = returns.times > 1
@@ -61,21 +66,28 @@ def check_error(error: str | Bound, delta: float) -> None:
         return
     rows = [name for name, bound in BOUNDS.items() if bound.covers is Coverage.ROW]
     bound = BOUNDS.get(error) if isinstance(error, str) else error
-    if bound is None or not hasattr(bound, "radius"):
+    covers = getattr(bound, "covers", None)
+    if isinstance(bound, type) or not isinstance(covers, Coverage):
+        names = [*ERROR_FUNCTIONS, *rows]
         raise InvalidParameter(
-            f"error is {error!r}, expected one of {', '.join([*ERROR_FUNCTIONS, *rows])}"
+            f"error is {error!r}; {did_you_mean(error, names)}expected one of {', '.join(names)}: "
+            "it weighs how wrong the estimate of a pair may be"
         )
-    if bound.covers is not Coverage.ROW:
+    if covers is not Coverage.ROW:
         raise InvalidParameter(
             f"error is {error!r}, whose radius is about one split; expected a bound about rows, "
             f"such as {', '.join(rows)}, since e(s,a) stands for the error of a whole row"
         )
     if not (is_number(delta) and 0 < delta < 1):
-        raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
+        raise InvalidParameter(
+            f"delta is {delta!r}, expected more than 0 and less than 1: the bound {error!r} "
+            "is meant to fail with that probability"
+        )
 
 
 def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
     """e(s,a) for all pairs [K]."""
+    expect("problem", problem, Problem)
     if isinstance(error, str) and error in ERROR_FUNCTIONS:
         return ERROR_FUNCTIONS[error](problem, delta)
     bound = BOUNDS[error] if isinstance(error, str) else error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths, run_owners
+from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
@@ -22,6 +23,12 @@ def ends_of_episodes(problem: Problem) -> BoolArray:
     """The pairs [K] of states in which episodes are known to end: nothing is unknown there."""
     ends: BoolArray = problem.counts.terminal[problem.counts.pairs.state]
     return ends
+
+
+def with_known_reward(counts: Counts) -> BoolArray:
+    """The transitions [T] that were seen, or whose reward is known although they were not."""
+    known_beforehand = counts.rewards.known and counts.rewards.per == "transition"
+    return (counts.times > 0) | known_beforehand
 
 
 def valued_at_lowest(

@@ -1,9 +1,9 @@
 """Planning against the worst MDP of a set around the estimate.
 
-The set has an L1 ball around every row. Mass may go to any state; where the log says nothing about
-the reward of a transition it earns the mean reward of its pair. A pair never visited is worth the
-lower value bound at worst. (In published code its row loses the mass it was given and it is worth
-0, and rows whose worst case does not sum to exactly 1 in floating point are left out.)
+The set has an L1 ball around every row. Mass may go to any state; where nothing is known about the
+reward of a transition it earns the mean reward of its pair. A pair never visited is worth the lower
+value bound at worst. (In published code its row loses the mass it was given and it is worth 0, and
+rows whose worst case does not sum to exactly 1 in floating point are left out.)
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, expect, offsets_of, run_lengths, run_sums
 from surestep.algorithms.contract import Promise, check_delta
 from surestep.algorithms.error_functions import log_pairs_over
-from surestep.algorithms.judging import ends_of_episodes, judged
+from surestep.algorithms.judging import ends_of_episodes, judged, with_known_reward
+from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Improvement, Problem
 from surestep.planning.robust import L1Ball, best_value, robust_optimal, worst_value
 
@@ -42,6 +43,7 @@ class PessimisticMBIE:
 
     def improve(self, problem: Problem) -> Improvement:
         """The policy with the best worst case."""
+        expect("problem", problem, Problem)
         states = problem.num_states
         subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
         plan = robust_optimal(l1_ball(problem, self.delta, subsets, factor=2))
@@ -76,6 +78,7 @@ class RobustMDP:
 
     def improve(self, problem: Problem) -> Improvement:
         """The robust policy, if it passes the test."""
+        expect("problem", problem, Problem)
         ball = l1_ball(problem, self.delta, problem.num_states * math.log(2), factor=1)
         robust = robust_optimal(ball)
         # Both policies' errors are added to the claim: the test must not pass by rounding.
@@ -91,7 +94,7 @@ def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: i
 
     `log_subsets` is None where there is but one distribution: then the radius is 0.
     """
-    counts, center = problem.counts, problem.estimate()
+    counts, center = problem.counts, estimate_with_known_rewards(problem)
     radius: FloatArray = np.zeros(counts.visits.size)
     if log_subsets is not None:
         log_term = math.log(factor) + log_pairs_over(problem, delta) + log_subsets
@@ -106,4 +109,21 @@ def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: i
         # The estimate itself must lie in the set, whatever it takes unseen pairs to be worth.
         lowest=np.where(unseen & ~ends, np.minimum(low, ending), ending),
         highest=np.where(unseen & ~ends, np.maximum(high, ending), ending),
+    )
+
+
+def estimate_with_known_rewards(problem: Problem) -> FiniteMDP:
+    """The estimated MDP, in which known rewards keep transitions that were never seen, at P̂ = 0."""
+    counts, estimate = problem.counts, problem.estimate()
+    visits = np.repeat(counts.visits, run_lengths(counts.offsets))
+    kept = with_known_reward(counts) & (visits > 0)
+    return FiniteMDP(
+        counts.pairs,
+        offsets_of(run_sums(kept.astype(np.int64), counts.offsets)),
+        counts.successor[kept],
+        counts.times[kept] / visits[kept],
+        counts.mean_reward()[kept],
+        estimate.discount,
+        estimate.initial,
+        estimate.ending_reward,
     )

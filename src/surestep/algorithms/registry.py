@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
-from surestep.algorithms.contract import Algorithm, Promise
+from surestep.algorithms.contract import Algorithm, Promise, did_you_mean
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
@@ -84,10 +85,9 @@ def kind_of(name: object) -> type[Any]:
     """The class of that name."""
     if isinstance(name, str) and name in ALGORITHMS:
         return ALGORITHMS[name]
-    close = difflib.get_close_matches(str(name), ALGORITHMS, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
     raise InvalidParameter(
-        f"there is no algorithm {name!r}; {hint}expected one of {', '.join(ALGORITHMS)}"
+        f"there is no algorithm {name!r}; {did_you_mean(name, ALGORITHMS)}expected one of "
+        f"{', '.join(ALGORITHMS)}"
     )
 
 
@@ -97,10 +97,10 @@ def make_algorithm(name: str, **settings: Any) -> Algorithm:
     known = {field.name: field for field in dataclasses.fields(kind)}
     for given in settings:
         if given not in known:
-            close = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]}? " if close else ""
             takes = f"expected {', '.join(known)}" if known else "it has none"
-            raise InvalidParameter(f"{name} has no setting {given!r}; {hint}{takes}")
+            raise InvalidParameter(
+                f"{name} has no setting {given!r}; {did_you_mean(given, known)}{takes}"
+            )
     missing = [
         field.name
         for field in known.values()
@@ -123,13 +123,18 @@ def needs_log(algorithm: Algorithm) -> bool:
 
 def settings_to_json(algorithm: Algorithm) -> str:
     """The algorithm as JSON: its name and its settings."""
-    settings = dataclasses.asdict(algorithm)  # type: ignore[call-overload]
-    for name, value in settings.items():
+    settings: dict[str, object] = {"algorithm": algorithm.name}
+    for field in dataclasses.fields(algorithm):  # type: ignore[arg-type]
+        value = getattr(algorithm, field.name)
+        if isinstance(value, np.generic):
+            value = value.item()
         if not isinstance(value, str | int | float):
             raise InvalidParameter(
-                f"{name} of {algorithm.name} is {value!r}, which has no name to be written by"
+                f"{field.name} of {algorithm.name} is {value!r}, expected a number or a name: "
+                "nothing else can be read back"
             )
-    return json.dumps({"algorithm": algorithm.name, **settings})
+        settings[field.name] = value
+    return json.dumps(settings)
 
 
 def settings_from_json(text: str) -> Algorithm:

@@ -9,7 +9,7 @@ Bernstein forms: Scholl, Dietrich, Otte and Udluft (2022).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -33,6 +33,7 @@ NADJAHI = "Nadjahi, Laroche, Tachet des Combes 2019"
 SCHOLL = "Scholl, Dietrich, Otte, Udluft 2022"
 KEEPS = frozenset({Promise.KEEPS_BEHAVIOR, Promise.RENUMBERING})
 SAFE = KEEPS | {Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
+WHY_BEHAVIOR_Q = "it says where q of π_b comes from"
 BUDGET = "Σ_a e |π − π_b| ≤ ε in every state"
 
 
@@ -143,7 +144,7 @@ class AdvantageSoftSPIBB:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_soft(self.epsilon, self.delta, self.error)
-        check_choice("behavior_q", self.behavior_q, ("model", "monte-carlo"))
+        check_choice("behavior_q", self.behavior_q, get_args(BehaviorQ), WHY_BEHAVIOR_Q)
 
     def improve(self, problem: Problem) -> Improvement:
         """Guarded iteration with the approximate step under the advantage condition."""
@@ -169,7 +170,7 @@ class OneStepExactSoftSPIBB:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_soft(self.epsilon, self.delta, self.error)
-        check_choice("behavior_q", self.behavior_q, ("model", "monte-carlo"))
+        check_choice("behavior_q", self.behavior_q, get_args(BehaviorQ), WHY_BEHAVIOR_Q)
 
     @property
     def promises(self) -> frozenset[Promise]:
@@ -200,7 +201,7 @@ class OneStepApproxSoftSPIBB:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_soft(self.epsilon, self.delta, self.error)
-        check_choice("behavior_q", self.behavior_q, ("model", "monte-carlo"))
+        check_choice("behavior_q", self.behavior_q, get_args(BehaviorQ), WHY_BEHAVIOR_Q)
 
     @property
     def promises(self) -> frozenset[Promise]:

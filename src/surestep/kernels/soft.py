@@ -22,6 +22,14 @@ from surestep.kernels._compile import (
     kernel,
 )
 
+USED_UP = -1.0  # a budget of which nothing is left, not even for what costs nothing
+
+
+@helper
+def affordable(rest: float, price: float) -> float:
+    """The mass that the rest of the budget moves at this price."""
+    return rest / price if price > 0.0 else np.inf
+
 
 @helper
 def rate(gain: float, price: float) -> float:
@@ -112,30 +120,23 @@ def spend_budget(
             probability[k] = behavior[k]
         receiver = first_receiver(first, last, q, enter, tie)
         rest, received = budget, 0.0
-        while receiver >= 0 and rest > 0.0:
+        # What costs nothing has the highest rate, so it is done first, even without a budget.
+        while receiver >= 0 and rest >= 0.0:
             heir, takeover = next_receiver(first, last, q, enter, receiver, tie)
             donor, giving = next_donor(
                 first, last, q, leave, enter[receiver], receiver, probability, tie
             )
             if heir >= 0 and takeover >= giving:
                 price = enter[heir] - enter[receiver]
-                moved = received
-                if moved * price > rest:
-                    moved = rest / price
-                    rest = 0.0
-                else:
-                    rest -= moved * price
+                moved = min(received, affordable(rest, price))
+                rest = rest - moved * price if moved == received else USED_UP
                 probability[receiver] = max(probability[receiver] - moved, behavior[receiver])
                 probability[heir] += moved
                 receiver = heir
             elif donor >= 0:
                 price = leave[donor] + enter[receiver]
-                moved = probability[donor]
-                if moved * price > rest:
-                    moved = min(rest / price, moved)
-                    rest = 0.0
-                else:
-                    rest -= moved * price
+                moved = min(probability[donor], affordable(rest, price))
+                rest = rest - moved * price if moved == probability[donor] else USED_UP
                 probability[donor] -= moved
                 probability[receiver] += moved
                 received += moved
@@ -196,6 +197,8 @@ def spend_budget_greedily(
 ) -> None:
     """Approx-Soft-SPIBB: from the worst pair on, mass goes to where a unit of budget gains most.
 
+    A pair may give and take as much as half of the budget pays for, and no more than all of it
+    does; the published rule lacks the second limit, and may spend more than is left.
     `reference` [K] is a second estimate of q: a move that loses under it is allowed only as far as
     earlier moves of the state have gained (Advantage-Soft-SPIBB); where all are 0 it does nothing.
     """
@@ -210,14 +213,16 @@ def spend_budget_greedily(
             done[donor - first] = 1.0
             if error[donor] == np.inf:
                 continue
-            offer = min(probability[donor], half_budget(rest, error[donor]))
+            offer = min(probability[donor], affordable(rest, 2.0 * error[donor]))
             used = np.zeros(last - first)
-            while offer > 0.0 and rest > 0.0:
+            while offer > 0.0:
                 receiver = most_rewarding(first, last, q, error, donor, used, tie)
                 if receiver < 0:
                     break
                 used[receiver - first] = 1.0
-                moved = min(offer, half_budget(rest, error[receiver]))
+                price = error[donor] + error[receiver]
+                moved = min(offer, affordable(rest, 2.0 * error[receiver]))
+                moved = min(moved, affordable(rest, price))
                 advantage = reference[receiver] - reference[donor]
                 if advantage < 0.0:
                     moved = min(moved, surplus / -advantage)
@@ -225,14 +230,8 @@ def spend_budget_greedily(
                     offer -= moved
                     probability[donor] -= moved
                     probability[receiver] += moved
-                    rest -= moved * (error[donor] + error[receiver])
+                    rest -= moved * price
                     surplus += moved * advantage
-
-
-@helper
-def half_budget(rest: float, error: float) -> float:
-    """The mass that half of the budget moves at this error."""
-    return rest / (2.0 * error) if error > 0.0 else np.inf
 
 
 @kernel(INTS_IN, FLOATS_IN, FLOATS_IN, F64, FLOATS_OUT, returns=I64)

@@ -26,7 +26,7 @@ from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_ter
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions
-from surestep.model.transitions import read_successors
+from surestep.model.transitions import read_successors, transition_name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,9 +84,6 @@ class CountsBatch:
         filled = run_lengths(offsets) > 0
         if successor.size:
             visits[:, filled] = np.add.reduceat(times, offsets[:-1][filled], axis=1)
-        tail = (self.pairs.num_pairs if self.rewards.per == "pair" else successor.size,)
-        shape = tail if self.rewards.known else (size, *tail)
-        rewards = floats("reward", self.rewards.values, shape, InvalidCounts)
         terminal = read_terminal(self.pairs, visits.max(axis=0), self.terminal)
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
@@ -95,8 +92,7 @@ class CountsBatch:
         set_field(self, "starts", freeze(starts))
         set_field(self, "visits", own(visits))
         set_field(self, "terminal", freeze(terminal))
-        logged = LoggedRewards(freeze(rewards), self.rewards.per, bool(self.rewards.known))
-        set_field(self, "rewards", logged)
+        set_field(self, "rewards", read_batch_rewards(self))
 
     @property
     def num_data_sets(self) -> int:
@@ -105,9 +101,10 @@ class CountsBatch:
 
     def counts(self, index: int) -> Counts:
         """The counts of one data set."""
-        if not 0 <= index < self.num_data_sets:
+        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not (whole and 0 <= index < self.num_data_sets):
             raise InvalidParameter(
-                f"data set {index} was asked for, expected 0 to {self.num_data_sets - 1}"
+                f"data set {index!r} was asked for, expected 0 to {self.num_data_sets - 1}"
             )
         values = self.rewards.values if self.rewards.known else self.rewards.values[index]
         return Counts(
@@ -131,6 +128,31 @@ class CountsBatch:
         return np.where(seen, sums / visits, 0.0)
 
 
+def read_batch_rewards(counts: CountsBatch) -> LoggedRewards:
+    """Finite rewards of the right shape; sums are 0 where a data set observed nothing."""
+    rewards = counts.rewards
+    observed = counts.visits if rewards.per == "pair" else counts.times
+    shape = observed.shape[1:] if rewards.known else observed.shape
+    values = floats("reward", rewards.values, shape, InvalidCounts)
+
+    def name(index: int) -> str:
+        if rewards.per == "pair":
+            return counts.pairs.pair_name(index)
+        return transition_name(counts.pairs, counts.offsets, counts.successor, index)
+
+    if not rewards.known:
+        refuse_where(
+            (observed == 0) & (values != 0),
+            lambda i: (
+                f"reward sum of {name(i % observed.shape[1])} in data set {i // observed.shape[1]} "
+                f"is {values.flat[i]}, but it was never observed; expected 0"
+            ),
+            "value",
+            InvalidCounts,
+        )
+    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProblemBatch:
     """The problems of B data sets that the same behavior policy made, on the same terms."""
@@ -148,7 +170,9 @@ class ProblemBatch:
         check_same_pairs(
             "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
         )
-        object.__setattr__(self, "value_bounds", self.problem(0).value_bounds)
+        first = self.problem(0)
+        object.__setattr__(self, "discount", first.discount)
+        object.__setattr__(self, "value_bounds", first.value_bounds)
 
     @property
     def num_states(self) -> int:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import FloatArray, freeze, restore_frozen
-from surestep.errors import NotConverged
+from surestep._arrays import FloatArray, freeze, refuse_where, restore_frozen
+from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import expected_values
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
@@ -43,7 +43,17 @@ class L1Ball:
     highest: FloatArray  # [K]
 
     def __post_init__(self) -> None:
-        """Freezes the arrays."""
+        """Freezes the arrays; refuses discounts under which the worst case need not be finite."""
+        discount, pairs = self.center.discount, self.center.pairs
+        refuse_where(
+            discount == 1.0,
+            lambda k: (
+                f"discount of {pairs.pair_name(k)} is 1, expected less: mass may go to any state, "
+                "so that at worst episodes never end"
+            ),
+            "pair",
+            InvalidParameter,
+        )
         for name in ("radius", "outside_reward", "lowest", "highest"):
             object.__setattr__(self, name, freeze(np.asarray(getattr(self, name), np.float64)))
 
@@ -69,7 +79,7 @@ class L1Ball:
             sign * self.outside_reward,
             ending,
             value,
-            float(value.min()),
+            np.argsort(value, kind="stable"),
             q,
         )
         return q

@@ -1,0 +1,75 @@
+"""The same problem with other numbers for its states and actions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surestep import Counts, DecisionLog, Plan, Policy, Problem, evaluate_with_bound
+from surestep.algorithms.judging import valued_at_lowest
+from surestep.algorithms.pessimistic import l1_ball
+from surestep.model.transitions import dense_cube
+from surestep.planning import Evaluation
+from surestep.planning.robust import worst_value
+
+
+def renumbered(problem: Problem, states: np.ndarray, actions: np.ndarray) -> Problem:
+    """The problem in which state s has the number `states[s]`, and action a `actions[a]`."""
+    counts, pairs = problem.counts, problem.counts.pairs
+
+    def moved(table):
+        result = np.zeros_like(table)
+        result[np.ix_(*(states, actions, states)[: table.ndim])] = table
+        return result
+
+    def cube(per_transition):
+        return dense_cube(pairs, counts.offsets, counts.successor, per_transition)
+
+    per_pair = counts.rewards.per == "pair"
+    rewards = moved((pairs.dense if per_pair else cube)(counts.rewards.values))
+    again = Counts.from_dense(
+        moved(cube(counts.times)),
+        **{"rewards" if counts.rewards.known else "reward_sums": rewards},
+        starts=moved(counts.starts),
+        enabled=moved(pairs.enabled()),
+        terminal=moved(counts.terminal),
+    )
+    log = problem.log and DecisionLog(
+        again.pairs,
+        states[problem.log.state],
+        actions[problem.log.action],
+        problem.log.reward,
+        states[problem.log.next_state],
+        problem.log.terminated,
+        problem.log.truncated,
+        problem.log.episode_offsets,
+    )
+    return Problem(
+        counts=again,
+        behavior=Policy.from_dense(again, moved(problem.behavior.dense())),
+        discount=problem.discount,
+        value_bounds=problem.value_bounds,
+        unseen=problem.unseen,
+        log=log,
+    )
+
+
+def value_in_own_model(algorithm, problem: Problem, policy: Policy) -> Evaluation | Plan:
+    """The value of the policy in the model that the algorithm plans in.
+
+    That is where it breaks ties by number: in the estimated MDP, policies that tie may differ.
+    """
+    visits = problem.counts.visits
+    if algorithm.name == "ramdp":
+        price = algorithm.kappa / np.sqrt(np.maximum(visits, 1))
+        return evaluate_with_bound(valued_at_lowest(problem, visits == 0, price), policy)
+    if algorithm.name == "rmin":
+        return evaluate_with_bound(valued_at_lowest(problem, visits <= algorithm.n_wedge), policy)
+    subsets = 2**problem.num_states
+    if algorithm.name == "pessimistic-mbie":
+        log_subsets = math.log(subsets - 2) if subsets > 2 else None
+        return worst_value(l1_ball(problem, algorithm.delta, log_subsets, factor=2), policy)
+    if algorithm.name == "robust-mdp":
+        return worst_value(l1_ball(problem, algorithm.delta, math.log(subsets), factor=1), policy)
+    return evaluate_with_bound(problem.estimate(), policy)

@@ -1,0 +1,98 @@
+"""A few settings of every registered algorithm, and what each of them promises."""
+
+from __future__ import annotations
+
+from surestep.algorithms import (
+    DUIPI,
+    SPIBB,
+    AdvantageSoftSPIBB,
+    Algorithm,
+    ApproxSoftSPIBB,
+    BasicRL,
+    BetaSPIBB,
+    ExactSoftSPIBB,
+    LowerSoftSPIBB,
+    LowerSPIBB,
+    OneStepApproxSoftSPIBB,
+    OneStepExactSoftSPIBB,
+    PessimisticMBIE,
+    Promise,
+    RaMDP,
+    RMin,
+    RobustMDP,
+    TwoSuccessorSPIBB,
+)
+
+SETTINGS: dict[str, tuple[Algorithm, ...]] = {
+    "basic-rl": (BasicRL(),),
+    "spibb": (SPIBB(n_wedge=0), SPIBB(n_wedge=20)),
+    "lower-spibb": (LowerSPIBB(n_wedge=20),),
+    "spibb-2s": (TwoSuccessorSPIBB(spibb_n_wedge=30),),
+    "spibb-beta": (BetaSPIBB(spibb_n_wedge=50, delta=0.05),),
+    "exact-soft-spibb": (
+        ExactSoftSPIBB(epsilon=0.1),
+        ExactSoftSPIBB(epsilon=1.0, delta=0.5),
+        ExactSoftSPIBB(epsilon=0.5, delta=0.1, error="spibb"),
+        ExactSoftSPIBB(epsilon=2.0, error="bernstein"),
+    ),
+    "approx-soft-spibb": (
+        ApproxSoftSPIBB(epsilon=0.3),
+        ApproxSoftSPIBB(epsilon=2.0, error="bernstein"),
+    ),
+    "lower-soft-spibb": (
+        LowerSoftSPIBB(epsilon=0.3),
+        LowerSoftSPIBB(epsilon=2.0, error="bernstein"),
+    ),
+    "advantage-soft-spibb": (
+        AdvantageSoftSPIBB(epsilon=1.0),
+        AdvantageSoftSPIBB(epsilon=0.5, behavior_q="model"),
+    ),
+    "one-step-exact-soft-spibb": (
+        OneStepExactSoftSPIBB(epsilon=1.0),
+        OneStepExactSoftSPIBB(epsilon=0.5, behavior_q="monte-carlo"),
+    ),
+    "one-step-approx-soft-spibb": (
+        OneStepApproxSoftSPIBB(epsilon=1.0),
+        OneStepApproxSoftSPIBB(epsilon=0.5, behavior_q="monte-carlo"),
+    ),
+    "ramdp": (RaMDP(kappa=0.0), RaMDP(kappa=0.5)),
+    "rmin": (RMin(n_wedge=20),),
+    "pessimistic-mbie": (PessimisticMBIE(),),
+    "duipi": (DUIPI(xi=0.1), DUIPI(xi=1.0, estimator="frequentist")),
+    "robust-mdp": (RobustMDP(delta=0.5),),
+}
+
+NEED_LOG = {"hcpi"}  # whatever their settings
+
+SPIBBS = {"spibb", "lower-spibb", "spibb-2s", "spibb-beta"}
+ITERATED_SOFT = {"exact-soft-spibb", "approx-soft-spibb", "lower-soft-spibb"}
+ONE_STEP = {"one-step-exact-soft-spibb", "one-step-approx-soft-spibb"}
+SOFT = ITERATED_SOFT | ONE_STEP | {"advantage-soft-spibb"}
+PLANNERS = {"ramdp", "rmin", "pessimistic-mbie", "duipi"}  # in another model than the estimate
+
+HOLDS_FOR = {
+    Promise.KEEPS_BEHAVIOR: SPIBBS | SOFT | {"hcpi", "robust-mdp"},
+    Promise.NEVER_WORSE: SPIBBS | SOFT | {"basic-rl", "robust-mdp"},
+    Promise.REACHES_OPTIMUM: SPIBBS | ITERATED_SOFT | PLANNERS | {"basic-rl", "robust-mdp"},
+    Promise.OPTIMAL_IN_CLASS: SPIBBS | {"exact-soft-spibb", "lower-soft-spibb"},
+    Promise.RENUMBERING: SPIBBS | SOFT | PLANNERS - {"duipi"} | {"basic-rl", "robust-mdp"},
+}
+
+
+def promises(algorithm: Algorithm) -> set[Promise]:
+    """What the contract asks of the algorithm; q from a log is not that of the estimated MDP."""
+    held = {promise for promise, names in HOLDS_FOR.items() if algorithm.name in names}
+    if algorithm.name in ONE_STEP and reads_returns(algorithm):
+        held.remove(Promise.NEVER_WORSE)
+    return held
+
+
+def reads_returns(algorithm: Algorithm) -> bool:
+    """Whether q of π_b comes from a log."""
+    return getattr(algorithm, "behavior_q", "model") == "monte-carlo"
+
+
+def needs_log(algorithm: Algorithm) -> bool:
+    """Whether the algorithm looks at whole episodes."""
+    bernstein = getattr(algorithm, "error", "") == "bernstein"
+    return algorithm.name in NEED_LOG or reads_returns(algorithm) or bernstein
