@@ -1,0 +1,131 @@
+"""A benchmark: a known MDP, the policies that act in it, and what was published about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+
+from surestep._arrays import FloatArray, equal_fields, expect, expect_count, is_number
+from surestep.errors import InvalidParameter
+from surestep.model.log import DecisionLog
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+from surestep.planning import performance, policy_iteration
+from surestep.planning.iteration import best_actions
+from surestep.sampling import sample_log
+
+RewardConvention = Literal["known", "observed"]
+
+
+class Simulator(Protocol):
+    """Where a benchmark's data comes from, if not from its finite model."""
+
+    def rollout(
+        self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
+    ) -> DecisionLog:
+        """The log of episodes of the policy, each truncated after `horizon` steps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Benchmark:
+    """A known MDP with the terms of an experiment in it.
+
+    `value_bounds` bound every V^π(s) and are what a problem is given; `paper_value_bound` is the
+    V_max that was published, used for the paper's ζ only, and need not bound anything. `rewards`
+    says how the experiment estimates them: "known" is a table of the expected rewards that holds at
+    unvisited pairs too, "observed" goes through P̂, so that an unvisited pair earns 0. What nobody
+    published is None or empty.
+    """
+
+    name: str  # in the registry
+    mdp: FiniteMDP
+    behavior: Policy  # π_b
+    # the policy that makes the data; None means the behavior policy
+    collector: Policy = field(default=None)  # type: ignore[assignment]
+    horizon: int | None  # steps of an episode; None: the data is one stream of steps
+    rewards: RewardConvention
+    value_bounds: tuple[float, float]
+    paper_value_bound: float | None = None
+    delta: float | None = None  # δ
+    n_wedges: tuple[int, ...] = ()  # the N∧ of Π_b-SPIBB
+    data_sizes: tuple[int, ...] = ()  # episodes, or steps where the horizon is None
+    simulator: Simulator | None = None  # makes the data, where the model is an approximation
+
+    def __post_init__(self) -> None:
+        """Checks that the parts belong together."""
+        expect("mdp", self.mdp, FiniteMDP)
+        expect("behavior", self.behavior, Policy)
+        object.__setattr__(self, "collector", self.collector or self.behavior)
+        expect("collector", self.collector, Policy)
+        for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
+            check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
+        if self.horizon is not None:
+            expect_count("horizon", self.horizon)
+        if not isinstance(self.rewards, str) or self.rewards not in get_args(RewardConvention):
+            words = " or ".join(get_args(RewardConvention))
+            raise InvalidParameter(f"rewards is {self.rewards!r}, expected {words}")
+        bounds = self.value_bounds
+        if not (isinstance(bounds, tuple) and len(bounds) == 2 and all(map(is_number, bounds))):
+            raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
+        if (self.mdp.discount != self.mdp.discount[0]).any():
+            raise InvalidParameter("the model of a benchmark has one discount for all pairs")
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, Benchmark) and (self is other or equal_fields(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def num_states(self) -> int:
+        """|S|, ends of episodes included."""
+        return self.mdp.num_states
+
+    @property
+    def num_actions(self) -> int:
+        """|A|."""
+        return self.mdp.pairs.num_actions
+
+    @property
+    def discount(self) -> float:
+        """γ."""
+        return float(self.mdp.discount[0])
+
+    @property
+    def known_rewards(self) -> FloatArray | None:
+        """The table of rewards [K] that the experiment knows, or None where it observes them."""
+        return self.mdp.expected_reward if self.rewards == "known" else None
+
+    def performance_of_behavior(self) -> float:
+        """ρ(π_b) in the true MDP."""
+        return performance(self.mdp, self.behavior)
+
+    def optimal_performance(self) -> float:
+        """ρ(π*) in the true MDP, found from π_b: where ways are long, that is a head start."""
+        plan = policy_iteration(self.mdp, best_actions(self.mdp), self.behavior)
+        return performance(self.mdp, plan.policy)
+
+    def sample(self, size: int, rng: np.random.Generator) -> DecisionLog:
+        """Data of the collector: `size` episodes, or one of `size` steps where it is a stream."""
+        expect_count("size", size)
+        expect("rng", rng, np.random.Generator)
+        episodes, horizon = (1, size) if self.horizon is None else (size, self.horizon)
+        if self.simulator is not None:
+            return self.simulator.rollout(self.collector, episodes, horizon, rng)
+        return sample_log(self.mdp, self.collector, episodes, horizon, rng)
+
+    def problem(self, log: DecisionLog) -> Problem:
+        """The problem that the log poses, on the terms of the benchmark."""
+        expect("log", log, DecisionLog)
+        return Problem(
+            counts=log.counts(self.known_rewards),
+            behavior=self.behavior,
+            discount=self.discount,
+            value_bounds=self.value_bounds,
+            log=log,
+        )

@@ -1,0 +1,171 @@
+"""Gridworld: across a slippery grid with two walls to the far corner (Laroche et al. 2019).
+
+Cell (x, y) is state x + size · y; episodes start at (0, 0) and end in the opposite corner, which
+pays 1 for entering it. A move goes where it was meant to with probability 0.75, to either side with
+0.10 and backwards with 0.05; a move against a wall or the border stays in place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.building import MOST_STATES, mdp_of_rows, whole_number
+from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES, SPIBB_N_WEDGES
+from surestep.kernels.search import breadth_first
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+
+ACTIONS = ("north", "east", "south", "west")
+SLIP = (0.75, 0.10, 0.05, 0.10)  # by quarter turns to the right
+DISCOUNT = 0.95
+PUBLISHED_SIZE = 5
+DETOUR = 1 / 3  # of unpublished sizes: how much of the behavior policy is uniform
+
+# The published behavior policy is the softmax of this table: one row a state, one column an action.
+PUBLISHED_Q = """
+-1.2363245677241501 -0.36937598756919143 -8.475023664163292 -7.4649301097892025
+-0.41991395806042253 -1.2538522829538505 -6.930178765179449 -0.9869138585231639
+-1.1131515420602567 -4.883155153862606 -5.406766646558411 -0.6458453619243011
+-0.7309503753405263 -1.7597943630962578 -7.731525264178674 -7.698833456333562
+0.4703130985006043 -7.516420956200418 -6.662331608559354 -1.0742975045243233
+-1.8352194331878924 -0.05140387756624127 -1.0292872008710772 -5.536970536016117
+0.09899530896991461 -0.09333673700383838 -0.10987099317138332 -0.009592348719361519
+0.013947205687565453 -5.535587036480857 -0.47927628959459845 -0.8200806841206368
+0.36883556595520745 3.212361206524119 -0.9231093776381798 -5.521723079546086
+11.478333435115028 -2.196513500375359 0.750004225625538 2.3491214240087537
+0.01737356695669018 -0.5656733438627051 -0.25843283588139365 -4.712237411662102
+0.7885752695465333 0.33467124419997996 -0.030891400013131648 0.2503646479436128
+1.2599179138854084 -5.55624165132064 -0.2991944974678153 -1.2197653305051799
+0.510844612497996 -6.276767577963099 -0.6134063838565127 -3.8383674428939676
+23.15493365230177 4.276810444515158 5.948941992291084 6.318252180187209
+-0.13370805131516697 -0.194040334893513 -0.4733356087022027 -5.94259071195809
+1.4378291916365131 3.407501380821342 1.0373153445410987 0.04753923223685171
+11.127640621202287 7.938740066827776 -0.040356179070569584 1.8824229042355667
+23.045657956784655 16.086817038832518 9.648145679656189 3.7192161984036716
+59.792714303075556 29.577237624672264 16.523708558869888 43.01822117603378
+-6.4951957334153825 -0.5303293995182012 -1.7846286824316901 -6.479529020840202
+-5.666702581283187 6.825360083856933 3.2086946214092604 -0.18700224137524601
+8.020471510224953 20.872469636806418 10.168684716585233 7.707442193521753
+34.835168713626445 60.21699072946113 12.22719703680394 10.003279510997702
+0.0 0.0 0.0 0.0
+"""
+
+
+def gridworld(size: int = PUBLISHED_SIZE) -> Benchmark:
+    """Gridworld as in the paper: π_b is the softmax of a published table of action values.
+
+    The published V_max of 0.6 is about ρ(π*) and lies below the largest value, 0.979. On other
+    sizes than 5 walls, discount and horizon scale with the grid (a step is 5/size of a published
+    one), and π_b takes a shortest way with probability 2/3 and any action with 1/3.
+    """
+    size = whole_number("size", size, 2, math.isqrt(MOST_STATES))
+    mdp = gridworld_mdp(size)
+    published = size == PUBLISHED_SIZE
+    benchmark = Benchmark(
+        name="gridworld",
+        mdp=mdp,
+        behavior=published_behavior(mdp) if published else detouring_behavior(mdp, size),
+        horizon=10 * size,
+        rewards="observed",
+        value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
+    )
+    if not published:
+        return benchmark
+    return replace(
+        benchmark,
+        paper_value_bound=0.6,
+        delta=PAPER_DELTA,
+        n_wedges=(100, 200, 400),
+        data_sizes=PAPER_EPISODES,
+    )
+
+
+def gridworld_uniform_data(size: int = PUBLISHED_SIZE) -> Benchmark:
+    """Gridworld with data from the uniform policy, while π_b stays what it was.
+
+    An experiment of Laroche et al. (2019), with their N∧; not in the paper.
+    """
+    plain = gridworld(size)
+    published = plain.num_states == PUBLISHED_SIZE**2
+    return replace(
+        plain,
+        name="gridworld/uniform-data",
+        collector=Policy.uniform(plain.mdp),
+        paper_value_bound=None,
+        delta=None,
+        n_wedges=SPIBB_N_WEDGES if published else (),
+        data_sizes=(10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000) if published else (),
+    )
+
+
+def gridworld_mdp(size: int) -> FiniteMDP:
+    """The model of the grid, with γ = 0.95^(5/size)."""
+    ways, goal = open_ways(size), size * size - 1
+    state = np.arange(size * size)[:, np.newaxis]
+    order = [2, 3, 1, 0]  # directions in the order of the states they lead to
+    target = state + np.array([size, 1, -size, -1])
+    slip = np.array([[SLIP[(d - a) % 4] for d in range(4)] for a in range(4)])  # [A, direction]
+    successor = np.empty((state.size, 1, 5), np.int32)
+    successor[:, 0, [0, 1, 3, 4]] = target[:, order]
+    successor[:, 0, 2] = state[:, 0]
+    probability = np.empty((state.size, 4, 5))
+    probability[:, :, [0, 1, 3, 4]] = (slip * ways[:, np.newaxis])[:, :, order]
+    probability[:, :, 2] = ~ways @ slip.T
+    probability[goal] = 0.0
+    rows = np.broadcast_to(successor, probability.shape).reshape(-1, 5)
+    return mdp_of_rows(
+        Pairs.full(state.size, 4, action_labels=ACTIONS),
+        rows,
+        probability.reshape(-1, 5),
+        rows == goal,
+        DISCOUNT ** (PUBLISHED_SIZE / size),
+    )
+
+
+def open_ways(size: int) -> BoolArray:
+    """Whether a cell can be left to the north, east, south and west [S, 4].
+
+    Of the published walls, one stands between x = 2 and 3 below y = 3, the other between x = 3 and
+    4 from y = 2 to below y = 4; on other sizes they keep their place, rounded to cells.
+    """
+
+    def scaled(coordinate: int) -> int:
+        return (2 * coordinate * size + PUBLISHED_SIZE) // (2 * PUBLISHED_SIZE)
+
+    ways = np.ones((4, size, size), np.bool_)  # direction, y, x
+    north, east, south, west = ways
+    north[-1] = east[:, -1] = south[0] = west[:, 0] = False
+    for column, low, high in ((3, 0, 3), (4, 2, 4)):
+        east[scaled(low) : scaled(high), scaled(column) - 1] = False
+    west[:, 1:] = east[:, :-1]
+    return ways.reshape(4, -1).T.copy()
+
+
+def published_behavior(mdp: FiniteMDP) -> Policy:
+    """π_b of the 5 × 5 grid: the softmax of the published table."""
+    table: FloatArray = np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4)
+    return Policy.softmax(mdp, table)
+
+
+def detouring_behavior(mdp: FiniteMDP, size: int) -> Policy:
+    """A shortest way to the goal with probability 2/3, any action with 1/3."""
+    return Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)
+
+
+def shortest_ways(size: int) -> IntArray:
+    """An action [S] that is the next step of a shortest way to the goal; any at the goal."""
+    ways = open_ways(size)
+    step = np.array([size, 1, -size, -1])
+    state, direction = np.nonzero(ways)  # ways lead there and back, so the goal can be the start
+    order, parent = np.empty(len(ways), np.int64), np.empty(len(ways), np.int64)
+    offsets = offsets_of(np.count_nonzero(ways, axis=1))
+    breadth_first(offsets, (state + step[direction]).astype(np.int32), len(ways) - 1, order, parent)
+    towards = parent - np.arange(len(ways))
+    action: IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)
+    return action

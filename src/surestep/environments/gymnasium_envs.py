@@ -1,0 +1,157 @@
+"""The benchmarks as Gymnasium environments.
+
+Importing this module registers them, as Gymnasium 1.0 wants it of packages: so does
+`gymnasium.make("surestep.environments.gymnasium_envs:surestep/Gridworld-v0")` by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import FloatArray, run_lengths, run_sums
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.continuous_wet_chicken import ContinuousWetChicken
+from surestep.environments.registry import make
+from surestep.environments.wet_chicken import ACTIONS
+from surestep.errors import InvalidParameter, MissingExtra
+
+try:
+    import gymnasium
+    from gymnasium.spaces import Box, Discrete
+except ImportError:
+    raise MissingExtra(
+        "environments to act in need Gymnasium, which is not installed; install it with: "
+        "pip install 'surestep[rl]'"
+    ) from None
+
+TABULAR = {
+    "surestep/Gridworld-v0": "gridworld",
+    "surestep/GridworldUniformData-v0": "gridworld/uniform-data",
+    "surestep/WetChicken-v0": "wet-chicken",
+    "surestep/WetChickenQLearning-v0": "wet-chicken/q-learning",
+    "surestep/WetChickenHeuristic-v0": "wet-chicken/heuristic",
+    "surestep/ResourceGathering-v0": "resource-gathering",
+    "surestep/ResourceGatheringNearOptimal-v0": "resource-gathering/near-optimal",
+    "surestep/ResourceGatheringRagged-v0": "resource-gathering/ragged",
+    "surestep/RandomMDP-v0": "random-mdp",
+    "surestep/RandomMDPEasterEgg-v0": "random-mdp/easter-egg",
+    "surestep/RandomMDPBadEgg-v0": "random-mdp/bad-egg",
+}
+CONTINUOUS = "surestep/WetChickenContinuous-v0"
+
+Info = dict[str, Any]
+
+
+class TabularEnv(gymnasium.Env[np.int64, np.int64]):
+    """A benchmark to act in: observations are its states, actions its actions.
+
+    An episode terminates where the model ends, and is truncated at the benchmark's horizon.
+    `info["action_mask"]` says which actions exist; one that does not is a wasted step, which
+    leaves the state as it is and earns nothing.
+    """
+
+    def __init__(self, benchmark: str, **parameters: object) -> None:
+        """The benchmark of that name with these parameters, as in `surestep.environments.make`."""
+        self.benchmark: Benchmark = make(benchmark, **parameters)
+        mdp = self.benchmark.mdp
+        self.observation_space = Discrete(mdp.num_states)
+        self.action_space = Discrete(mdp.pairs.num_actions)
+        leading_on = (run_lengths(mdp.offsets) > 0).astype(np.int64)
+        self._over = run_sums(leading_on, mdp.pairs.offsets) == 0  # [S]
+        self._state: int | None = None
+        self._steps = 0
+        self._horizon = self.benchmark.horizon or math.inf
+
+    def reset(
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[np.int64, Info]:
+        """Starts an episode; there are no options."""
+        super().reset(seed=seed)
+        self._state = drawn(self.benchmark.mdp.initial, self.np_random)
+        self._steps = 0
+        return np.int64(self._state), self._info(self._state)
+
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, Info]:
+        """One step: observation, reward, terminated, truncated, info."""
+        mdp = self.benchmark.mdp
+        if self._state is None or self._over[self._state]:
+            raise InvalidParameter("the episode is over or has not begun; call reset() first")
+        state, reward = self._state, 0.0
+        run = slice(*mdp.pairs.offsets[state : state + 2])
+        place = np.flatnonzero(mdp.pairs.action[run] == checked_action(self.action_space, action))
+        if place.size:
+            pair = run.start + int(place[0])
+            first, last = mdp.offsets[pair : pair + 2]
+            transition = first + drawn(mdp.probability[first:last], self.np_random)
+            state, reward = int(mdp.successor[transition]), float(mdp.reward[transition])
+        self._state = state
+        self._steps += 1
+        terminated = bool(self._over[state])
+        truncated = not terminated and self._steps >= self._horizon
+        return np.int64(state), reward, terminated, truncated, self._info(state)
+
+    def _info(self, state: int) -> Info:
+        pairs = self.benchmark.mdp.pairs
+        mask = np.zeros(pairs.num_actions, np.int8)
+        mask[pairs.action[pairs.offsets[state] : pairs.offsets[state + 1]]] = 1
+        return {"action_mask": mask}
+
+
+class ContinuousWetChickenEnv(gymnasium.Env[FloatArray, np.int64]):
+    """The continuous Wet Chicken: observations are positions (x, y), a step pays its new x."""
+
+    def __init__(self, length: int = 5, width: int = 5) -> None:
+        """The river of that size."""
+        self.river = ContinuousWetChicken(length=length, width=width)
+        self.observation_space = Box(
+            np.zeros(2), np.array([length, width - 1], np.float64), dtype=np.float64
+        )
+        self.action_space = Discrete(len(ACTIONS))
+        self._position: FloatArray | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[FloatArray, Info]:
+        """Starts at (0, 0); there are no options."""
+        super().reset(seed=seed)
+        self._position = np.zeros(2)
+        return self._position.copy(), {}
+
+    def step(self, action: np.int64) -> tuple[FloatArray, float, bool, bool, Info]:
+        """One step: observation, reward, terminated (never), truncated (never), info."""
+        if self._position is None:
+            raise InvalidParameter("the episode has not begun; call reset() first")
+        chosen = checked_action(self.action_space, action)
+        self._position = self.river.step([self._position], [chosen], self.np_random)[0]
+        return self._position.copy(), float(self._position[0]), False, False, {}
+
+
+def drawn(probability: FloatArray, rng: np.random.Generator) -> int:
+    """An index, with the given probabilities; never one of probability 0."""
+    cumulative = np.cumsum(probability)
+    return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+
+
+def checked_action(space: Any, action: object) -> int:
+    """The action as a number, once it is known to be one of the space."""
+    if not space.contains(action):
+        raise InvalidParameter(f"action is {action!r}, expected 0 to {space.n - 1}")
+    return int(action)  # type: ignore[call-overload, no-any-return]
+
+
+def register() -> None:
+    """Registers all benchmarks that are not yet registered."""
+    here = __name__
+    for env_id, benchmark in TABULAR.items():
+        if env_id not in gymnasium.registry:
+            gymnasium.register(
+                env_id, entry_point=f"{here}:TabularEnv", kwargs={"benchmark": benchmark}
+            )
+    if CONTINUOUS not in gymnasium.registry:
+        gymnasium.register(CONTINUOUS, entry_point=f"{here}:ContinuousWetChickenEnv")
+
+
+register()

@@ -1,0 +1,164 @@
+"""Random MDPs: Garnets, with a behavior policy of a given quality (Laroche et al. 2019).
+
+A Garnet has 50 states, 4 actions and, for each pair, 4 random successors with random chances.
+Episodes start in state 0 and end in a goal, which pays 1 for entering it: of all states, the one
+that is hardest to reach within some 50 steps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IntArray
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.building import legacy_generator, mdp_of_rows, share
+from surestep.environments.published import SCHOLL_N_WEDGES, SPIBB_N_WEDGES
+from surestep.errors import InvalidParameter
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+from surestep.planning import optimal, performance
+from surestep.planning.pruning import Backup
+
+STATES, ACTIONS, SUCCESSORS = 50, 4, 4
+DISCOUNT = 0.95
+HORIZON = 50
+LEAST_OPTIMUM = DISCOUNT**HORIZON  # a goal must be worth more than that
+FIRST_SHARPNESS = 2e6  # the inverse temperature at which the search for a softmax begins
+FACTOR = 0.9  # by which sharpness and probabilities are lowered, step by step
+EPISODES = (10, 20, 50, 100, 200, 500, 1000, 2000)
+
+
+def random_mdp(seed: int = 1, ratio: float = 0.5) -> Benchmark:
+    """A Random MDP whose π_b earns the share `ratio` of what the optimum has over chance.
+
+    ρ(π_b) is just below ratio · (ρ(π*) − ρ(uniform)) + ρ(uniform). `seed` is one of NumPy's legacy
+    generator: it gives the very MDP and policy that it gives in the published code, where ratios
+    are 0.1, 0.2, …, 0.9, each with Garnets of its own.
+    """
+    garnet, goal, behavior = draw_world(share("ratio", ratio), legacy_generator(seed))
+    return Benchmark(
+        name="random-mdp",
+        mdp=garnet.mdp({goal: 1.0}),
+        behavior=behavior,
+        horizon=HORIZON,
+        rewards="observed",
+        value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
+        n_wedges=SPIBB_N_WEDGES,
+        data_sizes=EPISODES,
+    )
+
+
+def random_mdp_easter_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
+    """A Random MDP with a second state that ends the episode and pays 1, unknown to π_b.
+
+    The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
+    Nadjahi et al. (2019) and of Scholl et al. (2022), with the N∧ of the latter.
+    """
+    return with_egg("random-mdp/easter-egg", 1.0, seed, ratio)
+
+
+def random_mdp_bad_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
+    """A Random MDP with a second state that ends the episode and costs 1, unknown to π_b.
+
+    The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code
+    they published cannot run it.
+    """
+    return with_egg("random-mdp/bad-egg", -1.0, seed, ratio)
+
+
+def with_egg(name: str, reward: float, seed: int, ratio: float) -> Benchmark:
+    """The benchmark in which another state, drawn last, ends the episode with the reward."""
+    rng = legacy_generator(seed)
+    garnet, goal, behavior = draw_world(share("ratio", ratio), rng)
+    egg = int(rng.choice([state for state in range(1, STATES) if state != goal]))
+    return Benchmark(
+        name=name,
+        mdp=garnet.mdp({goal: 1.0, egg: reward}),
+        behavior=behavior,
+        horizon=HORIZON,
+        rewards="observed",
+        value_bounds=(min(reward, 0.0), 1.0),  # one of the two rewards is paid, once
+        n_wedges=SCHOLL_N_WEDGES,
+        data_sizes=EPISODES,
+    )
+
+
+class Garnet(NamedTuple):
+    """Random dynamics, in which nothing pays and nothing ends yet."""
+
+    successor: IntArray  # [K, 4]
+    probability: FloatArray  # [K, 4]
+
+    def mdp(self, prizes: dict[int, float]) -> FiniteMDP:
+        """The model in which entering one of the states pays its prize and ends the episode."""
+        pairs = Pairs.full(STATES, ACTIONS)
+        prize = np.zeros(STATES)
+        prize[list(prizes)] = list(prizes.values())
+        over = np.isin(pairs.state, list(prizes))
+        probability = np.where(over[:, np.newaxis], 0.0, self.probability)
+        return mdp_of_rows(pairs, self.successor, probability, prize[self.successor], DISCOUNT)
+
+
+def draw_world(ratio: float, rng: np.random.RandomState) -> tuple[Garnet, int, Policy]:
+    """A Garnet, its goal, and a behavior policy of the given performance ratio."""
+    garnet = draw_garnet(rng)
+    goal = hardest_goal(garnet)
+    return garnet, goal, draw_behavior(garnet.mdp({goal: 1.0}), ratio, rng)
+
+
+def draw_garnet(rng: np.random.RandomState) -> Garnet:
+    """For each pair, the chances are the gaps between sorted uniform numbers in [0, 1]."""
+    shape = (STATES * ACTIONS, SUCCESSORS)
+    successor, probability = np.empty(shape, np.int64), np.empty(shape)
+    for pair in range(STATES * ACTIONS):
+        cuts = np.sort(rng.uniform(size=SUCCESSORS - 1))
+        probability[pair] = np.diff(cuts, prepend=0.0, append=1.0)
+        successor[pair] = rng.choice(STATES, SUCCESSORS, replace=False)
+    return Garnet(successor, probability)
+
+
+def hardest_goal(garnet: Garnet) -> int:
+    """The state with the smallest ρ(π*) > γ^50 as a goal: hard to reach, but within reach."""
+    optima = {goal: optimum(garnet.mdp({goal: 1.0})) for goal in range(1, STATES)}
+    reachable = [goal for goal, value in optima.items() if value > LEAST_OPTIMUM]
+    if not reachable:
+        raise InvalidParameter(
+            "the Garnet of this seed has no state within reach of its start; expected another seed"
+        )
+    return min(reachable, key=optima.__getitem__)
+
+
+def optimum(mdp: FiniteMDP) -> float:
+    """ρ(π*)."""
+    return float(mdp.initial @ optimal(mdp).value)
+
+
+def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> Policy:
+    """A policy that falls short of the optimum by the ratio, here more, there less.
+
+    First the softmax of Q* is flattened until it has lost half of what it is to lose; then, state
+    by random state, the best action's probability is lowered until all of it is lost.
+    """
+    plan = optimal(mdp)
+    best_value, chance = float(mdp.initial @ plan.value), performance(mdp, Policy.uniform(mdp))
+    q = mdp.pairs.dense(Backup.of(mdp).q(plan.value))
+    best = q.argmax(axis=1)
+
+    def target(kept: float) -> float:
+        return kept * (best_value - chance) + chance
+
+    sharpness = FACTOR * FIRST_SHARPNESS
+    policy = Policy.softmax(mdp, q, 1 / sharpness)
+    while performance(mdp, policy) > target((ratio + 1) / 2):
+        sharpness *= FACTOR
+        policy = Policy.softmax(mdp, q, 1 / sharpness)
+    table = policy.dense()
+    while performance(mdp, policy) > target(ratio):
+        state = rng.randint(STATES)
+        table[state, best[state]] *= FACTOR
+        table[state] /= table[state].sum()
+        policy = Policy.from_dense(mdp, table)
+    return policy

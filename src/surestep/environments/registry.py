@@ -1,0 +1,62 @@
+"""All benchmarks by name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.gridworld import gridworld, gridworld_uniform_data
+from surestep.environments.random_mdp import (
+    random_mdp,
+    random_mdp_bad_egg,
+    random_mdp_easter_egg,
+)
+from surestep.environments.resource_gathering import (
+    resource_gathering,
+    resource_gathering_near_optimal,
+    resource_gathering_ragged,
+)
+from surestep.environments.river_model import wet_chicken_continuous
+from surestep.environments.wet_chicken import (
+    wet_chicken,
+    wet_chicken_heuristic,
+    wet_chicken_q_learning,
+)
+from surestep.errors import InvalidParameter
+
+ENVIRONMENTS: dict[str, Callable[..., Benchmark]] = {
+    "gridworld": gridworld,
+    "gridworld/uniform-data": gridworld_uniform_data,
+    "wet-chicken": wet_chicken,
+    "wet-chicken/q-learning": wet_chicken_q_learning,
+    "wet-chicken/heuristic": wet_chicken_heuristic,
+    "wet-chicken/continuous": wet_chicken_continuous,
+    "resource-gathering": resource_gathering,
+    "resource-gathering/near-optimal": resource_gathering_near_optimal,
+    "resource-gathering/ragged": resource_gathering_ragged,
+    "random-mdp": random_mdp,
+    "random-mdp/easter-egg": random_mdp_easter_egg,
+    "random-mdp/bad-egg": random_mdp_bad_egg,
+}
+
+
+def make(name: str, **parameters: object) -> Benchmark:
+    """The benchmark of that name; its parameters are those of its function in `ENVIRONMENTS`."""
+    if not isinstance(name, str) or name not in ENVIRONMENTS:
+        close = difflib.get_close_matches(str(name), ENVIRONMENTS, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InvalidParameter(
+            f"there is no benchmark {name!r}; {hint}expected one of {', '.join(ENVIRONMENTS)}"
+        )
+    build = ENVIRONMENTS[name]
+    known = inspect.signature(build).parameters
+    for given in parameters:
+        if given not in known:
+            close = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise InvalidParameter(
+                f"{name} has no parameter {given!r}; {hint}expected {', '.join(known)}"
+            )
+    return build(**parameters)

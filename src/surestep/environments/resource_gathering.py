@@ -1,0 +1,265 @@
+"""Resource Gathering: carry gold and gems home past two enemies (Barrett and Narayanan 2008).
+
+The version of the PRISM model: a 5 × 5 grid with home at (3, 1), gold at (3, 5), a gem at (5, 4)
+and enemies at (3, 4) and (4, 5). Entering a resource picks it up, entering home delivers it and
+lowers what is left to collect. Entering an enemy's cell is an attack with probability 0.1: back
+home, with nothing. As in the published arrays, only delivered gold pays, 1 each time, also once
+enough is collected; nothing ends an episode but the end of the recording.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, offsets_of, run_lengths
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.building import MOST_STATES, check_size, mdp_of_rows, whole_number
+from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES
+from surestep.kernels.search import breadth_first
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+from surestep.planning import optimal
+
+ACTIONS = ("right", "left", "top", "down")
+SLOTS = ("slot 0", "slot 1", "slot 2", "slot 3")
+MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1))
+SIDE = 5
+HOME, GOLD, GEM, ENEMIES = (3, 1), (3, 5), (5, 4), ((3, 4), (4, 5))
+ATTACK = 0.1
+DISCOUNT = 0.995
+HORIZON = 60
+ROUND_TRIP = 8  # steps from home to the gold and back: gold is delivered no more often
+EXPLORING = 1e-5  # the paper's probability of each action that is not optimal
+PLACES = 8 * SIDE**2  # with gold or not, with a gem or not, after an attack or not
+REACHABLE = 94  # of those, whatever is left to collect
+
+# The optimal actions that were published, as slots: ties were broken by rounding.
+PUBLISHED_SLOTS = (
+    "2222111221102221202201002231000013033211003033222203100303200222321100100122002033210001102202"
+    "0332221110222003201122110220012201022201002230110220202210000130330102220100223211003033110221"
+    "0100130332222031001000100223211001203002223211001001000013033222203100100002033100021110303310"
+    "2223221001000200312222031001000020331000000002223221001000200310000203310000000020031000000000"
+)
+
+
+def resource_gathering(gold: int = 1, gem: int = 1) -> Benchmark:
+    """Resource Gathering as in the paper's figures: four slots a state, π_b softmaxed twice.
+
+    The published arrays number the actions of a state 0, 1, … in the order right, left, top, down
+    and fill up with copies of slot 0, so that a slot means different things in different states.
+    π_b is the paper's policy (`resource-gathering/near-optimal`) put through a softmax, as the
+    published code does: 0.475 for an optimal action and 0.175 for the others. The figures can only
+    come from that one, since the paper's own policy leaves nothing to improve. `gold` and `gem` say
+    how many there are to collect, which makes 94 · (gold + 1) · (gem + 1) states.
+    """
+    prose = resource_gathering_near_optimal(gold, gem)
+    behavior = Policy.softmax(prose.mdp, prose.behavior.probability)
+    return replace(prose, name="resource-gathering", behavior=behavior, collector=behavior)
+
+
+def resource_gathering_near_optimal(gold: int = 1, gem: int = 1) -> Benchmark:
+    """Resource Gathering with the policy that the paper describes, on the published arrays.
+
+    π_b takes every action that is not optimal with probability 10⁻⁵. It earns 99.994 % of the
+    optimum and sees little but one way, so there is nothing to improve; no figure can show that.
+    """
+    gold, gem = checked_amounts(gold, gem)
+    world = gathering_world(gold, gem)
+    mdp = padded_mdp(world)
+    behavior = near_optimal(mdp, best_slots(world, gold, gem))
+    benchmark = on_usual_terms("resource-gathering/near-optimal", mdp, behavior)
+    if (gold, gem) != (1, 1):
+        return benchmark
+    return replace(
+        benchmark,
+        paper_value_bound=200.0,  # 1 / (1 − γ)
+        delta=PAPER_DELTA,
+        n_wedges=(600, 800, 1000),
+        data_sizes=PAPER_EPISODES,
+    )
+
+
+def resource_gathering_ragged(gold: int = 1, gem: int = 1) -> Benchmark:
+    """Resource Gathering with the model's own actions: those that stay in the grid, by name.
+
+    π_b is made as in `resource-gathering`, over the actions that exist. Not in the paper.
+    """
+    gold, gem = checked_amounts(gold, gem)
+    world = gathering_world(gold, gem)
+    mdp = ragged_mdp(world)
+    prose = near_optimal(mdp, best_slots(world, gold, gem))
+    behavior = Policy.softmax(mdp, prose.probability)
+    return on_usual_terms("resource-gathering/ragged", mdp, behavior)
+
+
+def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
+    """The benchmark on the terms that all variants share."""
+    return Benchmark(
+        name=name,
+        mdp=mdp,
+        behavior=behavior,
+        horizon=HORIZON,
+        rewards="known",
+        value_bounds=(0.0, 1 / (1 - DISCOUNT**ROUND_TRIP)),  # gold at once, then every round trip
+    )
+
+
+def checked_amounts(gold: object, gem: object) -> tuple[int, int]:
+    """How much gold and how many gems there are to collect, once they are known to be numbers."""
+    gold = whole_number("gold", gold, 0, MOST_STATES)
+    gem = whole_number("gem", gem, 0, MOST_STATES)
+    check_size(f"gold {gold} and gem {gem}", REACHABLE * (gold + 1) * (gem + 1))
+    return gold, gem
+
+
+# ---- the model --------------------------------------------------------------------------------
+
+
+class World(NamedTuple):
+    """The states that can be reached, in their published order, and what moves do in them."""
+
+    place: IntArray  # [S] where, and what is carried: all but what is left to collect
+    enabled: BoolArray  # [S, A] whether the move stays in the grid
+    successor: IndexArray  # [S, A, 2] after an attack, and after the move
+    probability: FloatArray  # [S, A, 2]
+    delivers: BoolArray  # [S, A] whether the move brings gold home
+
+
+def gathering_world(gold: int, gem: int) -> World:
+    """The world with that much to collect, its states numbered breadth-first from the start.
+
+    Actions are taken in the order right, left, top, down, and an attack before the move.
+    """
+    moves = moves_of_places()
+    gold_left, gem_left = np.divmod(np.arange((gold + 1) * (gem + 1)), gem + 1)
+    brings_gold, brings_gem = (each[np.newaxis] for each in (moves.gold_home, moves.gem_home))
+    left = np.maximum(gold_left[:, np.newaxis, np.newaxis] - brings_gold, 0) * (gem + 1)
+    left += np.maximum(gem_left[:, np.newaxis, np.newaxis] - brings_gem, 0)
+    target = np.empty((*left.shape, 2), np.int32)  # [left to collect, place, action, branch]
+    target[..., 0] = (np.arange(gold_left.size) * PLACES + ATTACKED_AT_HOME)[:, None, None]
+    target[..., 1] = left * PLACES + moves.target
+    happens = np.stack([moves.enabled & moves.enemy, moves.enabled], axis=-1)
+    target = target.reshape(-1, len(MOVES), 2)
+    ways = np.tile(happens, (gold_left.size, 1, 1))
+
+    order, parent = np.empty(len(target), np.int64), np.empty(len(target), np.int64)
+    offsets = offsets_of(np.count_nonzero(ways, axis=(1, 2)))
+    start = (gold_left.size - 1) * PLACES + START
+    order = order[: breadth_first(offsets, target[ways], start, order, parent)]
+    number = np.zeros(len(target), np.int32)
+    number[order] = np.arange(order.size)
+    place = order % PLACES
+    chances = np.where(moves.enemy[..., np.newaxis], [ATTACK, 1 - ATTACK], [0.0, 1.0])
+    return World(
+        place,
+        moves.enabled[place],
+        number[target[order]],
+        chances[place],
+        moves.gold_home[place],
+    )
+
+
+class Moves(NamedTuple):
+    """What each action [place, action] does, whatever is left to collect."""
+
+    enabled: BoolArray
+    target: IntArray  # place
+    enemy: BoolArray  # whether it enters an enemy's cell
+    gold_home: BoolArray
+    gem_home: BoolArray
+
+
+def place_of(x: int, y: int, gold: bool, gem: bool, attacked: bool) -> int:
+    """The number of a place: the cell, what is carried, and whether an attack led there."""
+    return ((gold * 2 + gem) * 2 + attacked) * SIDE**2 + (y - 1) * SIDE + x - 1
+
+
+def moves_of_places() -> Moves:
+    """The moves of all places, also of those that cannot be reached."""
+    moves = Moves(*(np.zeros((PLACES, len(MOVES)), kind) for kind in (bool, int, bool, bool, bool)))
+    cells = range(1, SIDE + 1)
+    carried = itertools.product((False, True), repeat=3)
+    for (gold, gem, attacked), y, x in itertools.product(carried, cells, cells):
+        place = place_of(x, y, gold, gem, attacked)
+        for action, (right, up) in enumerate(MOVES):
+            cell = (x + right, y + up)
+            if not (cell[0] in cells and cell[1] in cells):
+                continue
+            at_home = cell == HOME
+            moves.enabled[place, action] = True
+            moves.target[place, action] = place_of(
+                *cell,
+                (gold and not at_home) or cell == GOLD,
+                (gem and not at_home) or cell == GEM,
+                False,
+            )
+            moves.enemy[place, action] = cell in ENEMIES
+            moves.gold_home[place, action] = gold and at_home
+            moves.gem_home[place, action] = gem and at_home
+    return moves
+
+
+START = place_of(*HOME, False, False, False)
+ATTACKED_AT_HOME = place_of(*HOME, False, False, True)
+
+
+def ragged_mdp(world: World) -> FiniteMDP:
+    """The model with the actions that exist."""
+    pairs = Pairs.from_enabled(world.enabled, action_labels=ACTIONS)
+    enabled = world.enabled
+    return mdp_of_rows(
+        pairs,
+        world.successor[enabled],
+        world.probability[enabled],
+        world.delivers[enabled][:, np.newaxis],
+        DISCOUNT,
+    )
+
+
+def padded_mdp(world: World) -> FiniteMDP:
+    """The model with four slots in every state: its actions in order, then copies of the first.
+
+    As in the published arrays, a copy earns nothing, even where the first action delivers gold.
+    """
+    in_order = np.argsort(~world.enabled, axis=1, kind="stable")  # the enabled ones first
+    copy = np.arange(len(MOVES)) >= np.count_nonzero(world.enabled, axis=1)[:, np.newaxis]
+    state = np.repeat(np.arange(len(copy)), len(MOVES))
+    action = np.where(copy, in_order[:, :1], in_order).ravel()
+    reward = world.delivers[state, action] & ~copy.ravel()
+    return mdp_of_rows(
+        Pairs.full(len(copy), len(MOVES), action_labels=SLOTS),
+        world.successor[state, action],
+        world.probability[state, action],
+        reward[:, np.newaxis],
+        DISCOUNT,
+    )
+
+
+# ---- the policies -----------------------------------------------------------------------------
+
+
+def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
+    """Every action with probability 10⁻⁵, but the best with the rest; `best` [S] numbers slots."""
+    starts, lengths = mdp.pairs.offsets[:-1], run_lengths(mdp.pairs.offsets)
+    probability = np.full(mdp.num_pairs, EXPLORING)
+    probability[starts + best] = 1 - (lengths - 1) * EXPLORING
+    return Policy(mdp.pairs, probability)
+
+
+def best_slots(world: World, gold: int, gem: int) -> IntArray:
+    """The slot [S] of an optimal action: as published, or else the lowest.
+
+    What is left to collect changes nothing, so the world with nothing left tells the others.
+    """
+    if (gold, gem) == (1, 1):
+        return np.array(list(PUBLISHED_SLOTS), dtype=np.int64)
+    least = gathering_world(0, 0)
+    chosen = optimal(padded_mdp(least)).policy.dense().argmax(axis=1)
+    slot_of_place = np.zeros(PLACES, np.int64)
+    slot_of_place[least.place] = chosen
+    return slot_of_place[world.place]

@@ -1,0 +1,202 @@
+"""Wet Chicken: a canoe on a river that ends in a waterfall (Tresp 1994; Hans and Udluft 2009).
+
+The canoe is x squares down the river in lane y: state width · x + y. Far down is good, for a step
+pays the x it leads to, but whoever goes over the edge starts again at (0, 0). In lane y the stream
+moves the canoe by v = 3y/width, give or take up to τ = 3.5 − v with equal chances: the far lanes
+are fast, the near ones wild. Nothing ends an episode but the end of the recording.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IntArray
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.building import (
+    MOST_STATES,
+    check_size,
+    legacy_generator,
+    mdp_of_rows,
+    share,
+    whole_number,
+)
+from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES, SCHOLL_N_WEDGES
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+
+ACTIONS = ("drift", "hold", "paddle back", "left", "right")
+DRIFT, HOLD, PADDLE_BACK, LEFT, RIGHT = range(5)
+ALONG = np.array([0, -1, -2, 0, 0])  # what an action adds to x
+ACROSS = np.array([0, 0, 0, -1, 1])  # and to y
+TURBULENCE = 3.5
+VELOCITY = 3.0
+DISCOUNT = 0.95
+PUBLISHED_SIZE = 5
+
+# How the paper's code would learn a behavior policy, were it not shipped with a uniform one.
+LEARNING_EPISODES, LEARNING_STEPS, LEARNING_RATE, INVERSE_TEMPERATURE = 100, 50, 0.9, 0.01
+
+
+def wet_chicken(length: int = PUBLISHED_SIZE, width: int = PUBLISHED_SIZE) -> Benchmark:
+    """Wet Chicken as in the paper's figures: π_b is uniform.
+
+    The paper says that π_b comes from Q-learning with a softmax (`wet-chicken/q-learning`), but
+    the policy published with its code is exactly uniform, and that is what its figures show. The
+    data carries the expected rewards, which are known at unvisited pairs too.
+    """
+    length, width = checked_size(length, width)
+    mdp = with_expected_rewards(wet_chicken_mdp(length, width))
+    highest = float(mdp.expected_reward.max()) / (1 - DISCOUNT)
+    benchmark = Benchmark(
+        name="wet-chicken",
+        mdp=mdp,
+        behavior=Policy.uniform(mdp),
+        horizon=10,
+        rewards="known",
+        value_bounds=(0.0, highest),  # the best expected reward in every step
+    )
+    if (length, width) != (PUBLISHED_SIZE, PUBLISHED_SIZE):
+        return benchmark
+    return replace(
+        benchmark,
+        paper_value_bound=float(math.ceil(highest)),
+        delta=PAPER_DELTA,
+        n_wedges=(60, 120, 180),
+        data_sizes=PAPER_EPISODES,
+    )
+
+
+def wet_chicken_q_learning(seed: int = 1) -> Benchmark:
+    """Wet Chicken with the policy that the paper describes: Q-learning, then a softmax.
+
+    As the paper's code would have learned it with this seed of NumPy's legacy generator: 100
+    episodes of 50 uniformly random steps, and a softmax so flat that ρ(π_b) is within 0.06 of that
+    of the uniform policy. No published figure uses it.
+    """
+    plain = wet_chicken()
+    behavior = learned_behavior(plain.mdp, seed)
+    return replace(plain, name="wet-chicken/q-learning", behavior=behavior, collector=behavior)
+
+
+def wet_chicken_heuristic(
+    epsilon: float = 0.1, length: int = PUBLISHED_SIZE, width: int = PUBLISHED_SIZE
+) -> Benchmark:
+    """Wet Chicken with the heuristic ε-policies of Scholl et al. (2022), who use ε = 0.1, 0.2, 0.5.
+
+    π_b = (1 − ε) · heuristic + ε · uniform. The data is one stream of steps with the rewards that
+    were drawn, and what is never visited earns 0. The stream starts at (0, 0); in the published
+    experiment it goes on where that of the data set before it stopped.
+    """
+    epsilon = share("epsilon", epsilon)
+    length, width = checked_size(length, width)
+    mdp = wet_chicken_mdp(length, width)
+    greedy = Policy.deterministic(mdp, heuristic_actions(length, width))
+    published = (length, width) == (PUBLISHED_SIZE, PUBLISHED_SIZE)
+    sizes = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+    return Benchmark(
+        name="wet-chicken/heuristic",
+        mdp=mdp,
+        behavior=greedy.mix(Policy.uniform(mdp), epsilon),
+        horizon=None,
+        rewards="observed",
+        value_bounds=(0.0, float(mdp.expected_reward.max()) / (1 - DISCOUNT)),
+        n_wedges=SCHOLL_N_WEDGES if published else (),
+        data_sizes=sizes if published else (),
+    )
+
+
+def checked_size(length: object, width: object) -> tuple[int, int]:
+    """Length and width of a river, once they are known to be some."""
+    length = whole_number("length", length, 1, MOST_STATES)
+    width = whole_number("width", width, 1, MOST_STATES)
+    check_size(f"length {length} and width {width}", length * width)
+    return length, width
+
+
+def stream(width: int) -> tuple[FloatArray, FloatArray]:
+    """Velocity v and turbulence τ of each lane."""
+    velocity = VELOCITY * np.arange(width) / width
+    return velocity, TURBULENCE - velocity
+
+
+def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
+    """The model of the river; a transition earns the x of its successor.
+
+    The target x̂ is uniform on I = [x + Δx + v − τ, x + Δx + v + τ] and rounded: square k gets the
+    share of I within [k − ½, k + ½], square 0 also what lies before it, and the waterfall, which is
+    state 0, what lies beyond the last square.
+    """
+    pairs = Pairs.full(length * width, len(ACTIONS), action_labels=ACTIONS)
+    x, y = np.divmod(pairs.state, width)
+    lane = np.clip(y + ACROSS[pairs.action], 0, width - 1)[:, np.newaxis]
+    velocity, turbulence = stream(width)
+    middle = x + ALONG[pairs.action] + velocity[y]
+    low, high = middle - turbulence[y], middle + turbulence[y]
+    first = np.clip(np.floor(low + 0.5), 0, length - 1).astype(np.int64)
+    reach = int(2 * TURBULENCE) + 2  # an interval of length 7 meets at most 8 squares
+    square = first[:, np.newaxis] + np.arange(min(reach, length))
+    before = np.where(square == 0, -np.inf, square - 0.5)
+    hit = share_of(low, high, before, square + 0.5)
+    hit[square >= length] = 0.0
+    fall = share_of(low, high, np.full((x.size, 1), length - 0.5), np.inf)
+    home = (first == 0) & (lane[:, 0] == 0)  # there, square 0 is where the waterfall leads to
+    hit[home, 0] += fall[home, 0]
+    fall[home] = 0.0
+    square[square >= length] = 0  # any state will do for what cannot happen
+    return mdp_of_rows(
+        pairs,
+        np.hstack([np.zeros_like(lane), width * square + lane]),
+        np.hstack([fall, hit]),
+        np.hstack([np.zeros_like(lane), square]),
+        DISCOUNT,
+    )
+
+
+def share_of(
+    low: FloatArray, high: FloatArray, start: FloatArray, end: FloatArray | float
+) -> FloatArray:
+    """Which share of the interval [low, high] [K] lies within [start, end] [K, W]."""
+    low, high = low[:, np.newaxis], high[:, np.newaxis]
+    overlap = np.minimum(high, end) - np.maximum(low, start)
+    within: FloatArray = np.maximum(overlap, 0.0) / (high - low)
+    return within
+
+
+def with_expected_rewards(mdp: FiniteMDP) -> FiniteMDP:
+    """The same model, in which every transition of a pair earns what the pair earns on average."""
+    return replace(mdp, reward=np.repeat(mdp.expected_reward, np.diff(mdp.offsets)))
+
+
+def heuristic_actions(length: int, width: int) -> IntArray:
+    """Go to the middle lane and stay in the middle of the river [S] (Scholl et al. 2022).
+
+    Published for 5 × 5, with square 2 and lane 2 as the middle.
+    """
+    x, y = np.divmod(np.arange(length * width), width)
+    middle, lane = (length - 1) // 2, (width - 1) // 2
+    return np.select(
+        [x > middle, y < lane, y > lane, x == middle, x == middle - 1],
+        [PADDLE_BACK, RIGHT, LEFT, PADDLE_BACK, HOLD],
+        DRIFT,
+    )
+
+
+def learned_behavior(mdp: FiniteMDP, seed: object) -> Policy:
+    """π(a|s) ∝ exp(0.01 · Q(s,a)), with Q learned from uniformly random steps at rate 0.9."""
+    rng = legacy_generator(seed)
+    dense = mdp.dense()
+    cumulative = np.cumsum(dense.P, axis=2)
+    q = np.zeros((mdp.num_states, len(ACTIONS)))
+    for _ in range(LEARNING_EPISODES):
+        state = 0
+        for _ in range(LEARNING_STEPS):
+            action = rng.randint(len(ACTIONS))
+            after = int(np.searchsorted(cumulative[state, action], rng.random_sample()))
+            target = dense.R[state, action] + DISCOUNT * q[after].max()
+            q[state, action] += LEARNING_RATE * (target - q[state, action])
+            state = after
+    return Policy.softmax(mdp, q, 1 / INVERSE_TEMPERATURE)
