@@ -14,6 +14,7 @@ from surestep.errors import SurestepError
 VERBS = {
     "algorithms": "surestep.cli.algorithms",
     "bound": "surestep.cli.bound",
+    "run": "surestep.cli.run",
     "figure": "surestep.cli.figure",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +35,18 @@ def plan_elimination(
 
     The order is SciPy's minimum degree on the pattern of I − P and its transpose. Filling in
     follows from the pattern alone: what is eliminated leaves its row of U to all rows below that
-    have its column.
+    have its column. Plans are remembered.
     """
-    size = pairs.num_states
-    if size > MOST_STATES:
+    if pairs.num_states > MOST_STATES:
         return None
-    source = pairs.state[run_owners(offsets)]
+    source = pairs.state[run_owners(offsets)].astype(np.int32)
+    return plan_for_edges(pairs.num_states, source.tobytes(), successor.tobytes())
+
+
+@lru_cache(maxsize=32)  # an experiment asks for the same shape again and again
+def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan | None:
+    """The plan for transitions source → target, given as the bytes of 32-bit numbers."""
+    source, successor = np.frombuffer(sources, np.int32), np.frombuffer(targets, np.int32)
     order = minimum_degree(size, source, successor)
     place = np.empty(size, np.int64)
     place[order] = np.arange(size)
@@ -70,7 +77,7 @@ def plan_elimination(
     return EliminationPlan(own(order), own(place), *runs_of(lower), *runs_of(upper))
 
 
-def minimum_degree(size: int, source: IntArray, target: IndexArray) -> IntArray:
+def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArray:
     """An order of the states in which little fills in."""
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu

@@ -1,0 +1,71 @@
+"""`surestep run`: an experiment of the catalog, or your own, resumable."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from surestep.cli.progress import progress_bar
+
+
+@click.command("run", short_help="Run an experiment; killed runs go on where they stopped.")
+@click.argument("name", required=False)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the rows go.  [default: runs/NAME]",
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
+@click.option("--repetitions", type=click.IntRange(min=1), help="Instead of the experiment's own.")
+@click.option(
+    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+    help="Where blocks run: here, or on a Ray cluster.",
+)  # fmt: skip
+@click.option("--address", help="The Ray cluster, such as auto or ray://host:10001.")
+@click.option("--list", "list_them", is_flag=True, help="List the catalog.")
+def command(
+    name: str | None,
+    output: Path | None,
+    workers: int | None,
+    repetitions: int | None,
+    engine: str,
+    address: str | None,
+    list_them: bool,
+) -> None:
+    r"""Run the experiment NAME: one of the catalog, a folder of it, or a .toml file.
+
+    Rows are kept block by block: a run that was killed goes on where it stopped, and the table is
+    the same as if it had not been.
+
+    \b
+    surestep run paper/gridworld
+    surestep run paper --repetitions 100
+    """
+    from surestep.experiments import catalog, read_experiments, run_experiment
+    from surestep.parallel import available_cores
+
+    if list_them or name is None:
+        for entry in catalog():
+            click.echo(entry)
+        return
+    if address is not None and engine != "ray":
+        raise click.UsageError("--address is for --engine ray.")
+    experiments = read_experiments(name)
+    for experiment in experiments:
+        if repetitions is not None:
+            experiment = dataclasses.replace(experiment, repetitions=repetitions)
+        alone = output is not None and len(experiments) == 1
+        directory = output if alone else (output or Path("runs")) / experiment.name
+        with progress_bar(experiment.title) as advance:
+            table = run_experiment(
+                experiment,
+                directory,  # type: ignore[arg-type]
+                workers=workers or available_cores(),
+                engine=engine,
+                address=address,
+                progress=advance,
+            )
+        click.echo(f"wrote {table}")

@@ -1,0 +1,147 @@
+"""From rows to what is reported: means and tails with their intervals, and how often one loses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import AnyArray, FloatArray, IntArray, is_number
+from surestep.errors import InvalidParameter
+
+TAILS = {"cvar10": 0.10, "cvar1": 0.01}
+RESAMPLES = 1_000
+CONFIDENCE = 0.95
+Columns = Mapping[str, AnyArray]
+
+
+class Interval(NamedTuple):
+    """An estimate with its bootstrap percentile interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Summary(NamedTuple):
+    """What one algorithm with one setting did at one data size."""
+
+    environment: str
+    episodes: int
+    algorithm: str
+    setting: str
+    n_wedge: float  # NaN: none
+    n_wedge_used: float
+    repetitions: int
+    mean: Interval
+    cvar10: Interval
+    cvar1: Interval
+    below_behavior: float  # the share of repetitions that fall below π_b
+    behavior_performance: float
+    optimal_performance: float
+
+
+def cvar(values: FloatArray, tail: float) -> float:
+    """The mean of the worst max(1, ⌊tail · n⌋) values."""
+    if not (is_number(tail) and 0 < tail <= 1):
+        raise InvalidParameter(f"tail is {tail!r}, expected more than 0 and at most 1")
+    worst = worst_count(values.size, tail)
+    return float(np.partition(values, worst - 1)[:worst].mean())
+
+
+def worst_count(size: int, tail: float) -> int:
+    """max(1, ⌊tail · n⌋), where 0.1 · 1000 is 100 whatever doubles make of it."""
+    return max(1, int(np.floor(tail * size + 1e-9)))
+
+
+def summaries(columns: Columns, rng: np.random.Generator) -> list[Summary]:
+    """One summary for each environment, data size, algorithm and setting, in the table's order.
+
+    All groups are resampled alike, repetition by repetition, as their data are shared.
+    """
+    keys = ("environment", "episodes", "algorithm", "setting", "n_wedge")
+    labels = np.array(
+        ["\0".join(map(str, parts)) for parts in zip(*(columns[key] for key in keys), strict=True)]
+    )
+    starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
+    drawn: dict[int, IntArray] = {}
+    result = []
+    for first, last in zip(starts, np.append(starts[1:], labels.size), strict=True):
+        run = {name: column[first:last] for name, column in columns.items()}
+        size = int(last - first)
+        if size not in drawn:
+            drawn[size] = rng.multinomial(size, np.full(size, 1 / size), size=RESAMPLES)
+        result.append(summary(run, drawn[size]))
+    return result
+
+
+def summary(run: Columns, resampled: IntArray) -> Summary:
+    """The summary of the rows of one group; `resampled` [R, n] says how often each is drawn."""
+    values = np.asarray(run["performance"], np.float64)
+    behavior = np.asarray(run["behavior_performance"], np.float64)
+    tails = {
+        name: interval(cvar(values, tail), resampled_cvar(values, resampled, tail))
+        for name, tail in TAILS.items()
+    }
+    return Summary(
+        str(run["environment"][0]),
+        int(run["episodes"][0]),
+        str(run["algorithm"][0]),
+        str(run["setting"][0]),
+        number(run["n_wedge"][0]),
+        number(run["n_wedge_used"][0]),
+        values.size,
+        interval(float(values.mean()), resampled @ values / values.size),
+        tails["cvar10"],
+        tails["cvar1"],
+        float((values < behavior).mean()),
+        float(behavior.mean()),
+        float(np.asarray(run["optimal_performance"], np.float64).mean()),
+    )
+
+
+def resampled_cvar(values: FloatArray, resampled: IntArray, tail: float) -> FloatArray:
+    """The CVaR of each resampled data set [R].
+
+    Only the lowest values matter: those that hold the tail in every resampled data set.
+    """
+    worst = worst_count(values.size, tail)
+    order = np.argsort(values, kind="stable")
+    looked = min(values.size, 3 * worst + 50)
+    while True:
+        lowest = order[:looked]
+        taken = np.minimum(np.cumsum(resampled[:, lowest], axis=1), worst)
+        if looked == values.size or (taken[:, -1] == worst).all():
+            break
+        looked = min(values.size, 2 * looked)
+    means: FloatArray = np.diff(taken, axis=1, prepend=0) @ values[lowest] / worst
+    return means
+
+
+def interval(value: float, resampled: FloatArray) -> Interval:
+    """The middle `CONFIDENCE` of the resampled estimates, around the estimate itself."""
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return Interval(value, float(low), float(high))
+
+
+def number(value: object) -> float:
+    """A number of a column that may be missing, as NaN."""
+    return float("nan") if value is None or np.ma.is_masked(value) else float(value)  # type: ignore[arg-type]
+
+
+def first_better(found: list[Summary]) -> dict[tuple[str, str, str, float], int | None]:
+    """For each method the smallest data size from which on its mean beats π_b; None: never.
+
+    Keys are (environment, algorithm, setting, N∧).
+    """
+    result: dict[tuple[str, str, str, float], int | None] = {}
+    for each in sorted(found, key=lambda each: each.episodes):
+        key = (each.environment, each.algorithm, each.setting, each.n_wedge)
+        better = each.mean.value > each.behavior_performance
+        if not better:
+            result[key] = None
+        elif result.get(key) is None:
+            result[key] = each.episodes
+    return result
