@@ -8,7 +8,13 @@ import click
 
 
 @click.command("figure", short_help="Draw a figure of the paper, with its table as CSV.")
-@click.argument("name", type=click.Choice(["n-wedge"]))
+@click.argument("name")
+@click.option(
+    "--from",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The run to draw.  [default: runs/NAME]",
+)
 @click.option(
     "-o",
     "--output",
@@ -16,13 +22,15 @@ import click
     required=True,
     help="Where to draw: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
 )
-def command(name: str, output: Path) -> None:
+def command(name: str, directory: Path | None, output: Path) -> None:
     r"""Draw a figure of the paper, with the numbers behind it as CSV beside the picture.
 
     \b
-    n-wedge   visits of each pair that a loss of ζ = 0.1 takes, over the number of states
+    n-wedge           visits that a loss of 0.1 takes, over the number of states (Figure 3)
+    paper/gridworld   what a run of `surestep run paper/gridworld` reached (Figure 4), and so
+                      on for every experiment that has been run
     """
-    from surestep.report import draw_n_wedge
+    from surestep.report import draw
 
-    for path in draw_n_wedge(output):
+    for path in draw(name, directory, output):
         click.echo(f"wrote {path}")

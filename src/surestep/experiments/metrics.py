@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, is_number
+from surestep._arrays import AnyArray, FloatArray, is_number
 from surestep.errors import InvalidParameter
 
 TAILS = {"cvar10": 0.10, "cvar1": 0.01}
@@ -65,18 +65,19 @@ def summaries(columns: Columns, rng: np.random.Generator) -> list[Summary]:
         ["\0".join(map(str, parts)) for parts in zip(*(columns[key] for key in keys), strict=True)]
     )
     starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
-    drawn: dict[int, IntArray] = {}
+    drawn: dict[int, FloatArray] = {}
     result = []
     for first, last in zip(starts, np.append(starts[1:], labels.size), strict=True):
         run = {name: column[first:last] for name, column in columns.items()}
         size = int(last - first)
         if size not in drawn:
-            drawn[size] = rng.multinomial(size, np.full(size, 1 / size), size=RESAMPLES)
+            times = rng.multinomial(size, np.full(size, 1 / size), size=RESAMPLES)
+            drawn[size] = times.astype(np.float64)  # products of whole numbers are slow
         result.append(summary(run, drawn[size]))
     return result
 
 
-def summary(run: Columns, resampled: IntArray) -> Summary:
+def summary(run: Columns, resampled: FloatArray) -> Summary:
     """The summary of the rows of one group; `resampled` [R, n] says how often each is drawn."""
     values = np.asarray(run["performance"], np.float64)
     behavior = np.asarray(run["behavior_performance"], np.float64)
@@ -101,7 +102,7 @@ def summary(run: Columns, resampled: IntArray) -> Summary:
     )
 
 
-def resampled_cvar(values: FloatArray, resampled: IntArray, tail: float) -> FloatArray:
+def resampled_cvar(values: FloatArray, resampled: FloatArray, tail: float) -> FloatArray:
     """The CVaR of each resampled data set [R].
 
     Only the lowest values matter: those that hold the tail in every resampled data set.

@@ -1,5 +1,5 @@
 """Tables and results to pictures and pages."""
 
-from surestep.report.n_wedge import draw_n_wedge, n_wedge_table
+from surestep.report.figures import draw
 
-__all__ = ["draw_n_wedge", "n_wedge_table"]
+__all__ = ["draw"]

@@ -1,0 +1,133 @@
+"""The paper's Figures 4 to 6: what each method reaches as data grows, one panel an N∧."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from surestep._files import write_together
+from surestep.errors import InvalidParameter
+from surestep.experiments import Store, Summary, summaries
+from surestep.report.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    PURPLE,
+    VERMILION,
+    drawing,
+    picture_format,
+    rendered,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+METHODS = {  # label and colour
+    "basic-rl": ("Basic RL", PURPLE),
+    "spibb": ("SPIBB", VERMILION),
+    "spibb-2s": ("2s", BLUE),
+    "spibb-beta": ("β", GREEN),
+}
+STATISTICS: dict[str, Literal["-", "--", ":"]] = {"mean": "-", "cvar10": "--", "cvar1": ":"}
+NAMES = {"mean": "mean", "cvar10": "10 % CVaR", "cvar1": "1 % CVaR"}
+SEED = 0  # of the bootstrap behind the intervals
+
+
+def draw_evaluation(directory: Path, path: Path) -> tuple[Path, Path]:
+    """Draws the run in `directory` to `path`, its table beside it; says where both are."""
+    kind = picture_format(path)
+    store = Store(directory)
+    title = str(store.read_manifest().get("title", ""))
+    found = summaries(store.read_table(), np.random.default_rng(SEED))
+    environments = sorted({each.environment for each in found})
+    given = sorted({each.n_wedge for each in found if not math.isnan(each.n_wedge)})
+    if not given:
+        raise InvalidParameter(
+            f"{directory} holds no method with an N∧, expected a run of the paper's experiments"
+        )
+    beside = path.with_suffix(".csv")
+    with drawing(4.2 * len(given), 3.7 * len(environments) + 0.6) as figure:
+        grid = figure.subplots(
+            len(environments), len(given), sharex=True, sharey="row", squeeze=False
+        )
+        for row, environment in zip(grid, environments, strict=True):
+            for axes, n_wedge in zip(row, given, strict=True):
+                here = [each for each in found if each.environment == environment]
+                draw_panel(axes, here, n_wedge)
+            row[0].set_ylabel(f"performance ρ\n{environment}")
+        for axes in grid[-1]:
+            axes.set_xlabel("trajectories in the data set")
+        add_legend(figure)
+        figure.suptitle(f"{title} ({found[0].repetitions} repetitions)", fontsize=11)
+        write_together({path: [rendered(figure, kind)], beside: [as_csv(found)]})
+    return path, beside
+
+
+def draw_panel(axes: Axes, found: list[Summary], n_wedge: float) -> None:
+    """Mean and tails of every method with this N∧, and of basic RL, which has none."""
+    title = []
+    for method, (label, colour) in METHODS.items():
+        mine = sorted(
+            (
+                each
+                for each in found
+                if each.algorithm == method
+                and (math.isnan(each.n_wedge) or each.n_wedge == n_wedge)
+            ),
+            key=lambda each: each.episodes,
+        )
+        if not mine:
+            continue
+        sizes = [each.episodes for each in mine]
+        for statistic, dashes in STATISTICS.items():
+            intervals = [getattr(each, statistic) for each in mine]
+            values = [interval.value for interval in intervals]
+            axes.plot(sizes, values, dashes, color=colour, linewidth=1.5)
+            low, high = zip(*((each.low, each.high) for each in intervals), strict=True)
+            axes.fill_between(sizes, low, high, color=colour, alpha=0.12, linewidth=0)
+        if not math.isnan(mine[0].n_wedge_used):
+            title.append(f"{label} {mine[0].n_wedge_used:g}")
+    axes.axhline(found[0].behavior_performance, color="black", linewidth=1)
+    axes.axhline(found[0].optimal_performance, color=GREY, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_title("N∧:  " + ",  ".join(title), fontsize=10)
+
+
+def add_legend(figure: Figure) -> None:
+    """Colours are methods, dashes are statistics."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=colour, label=label) for label, colour in METHODS.values()]
+    handles += [
+        Line2D([], [], color="black", linestyle=dashes, label=NAMES[statistic])
+        for statistic, dashes in STATISTICS.items()
+    ]
+    handles += [
+        Line2D([], [], color="black", linewidth=1, label="π_b"),
+        Line2D([], [], color=GREY, linewidth=1, label="π*"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+
+
+def as_csv(found: list[Summary]) -> bytes:
+    """All summaries, one a line, each statistic with the ends of its interval."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    plain = [name for name in Summary._fields if name not in STATISTICS]
+    ends = [f"{name}{end}" for name in STATISTICS for end in ("", "_low", "_high")]
+    writer.writerow([*plain, *ends])
+    for each in found:
+        numbers = [value for name in STATISTICS for value in getattr(each, name)]
+        writer.writerow([*(blank_if_nan(getattr(each, name)) for name in plain), *numbers])
+    return text.getvalue().encode()
+
+
+def blank_if_nan(value: object) -> object:
+    """Nothing where there is no number."""
+    return "" if isinstance(value, float) and math.isnan(value) else value

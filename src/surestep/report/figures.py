@@ -1,0 +1,41 @@
+"""Figures by name."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from surestep.errors import InvalidParameter
+from surestep.experiments import Store, catalog
+from surestep.report.evaluation import draw_evaluation
+from surestep.report.n_wedge import draw_n_wedge
+
+N_WEDGE = "n-wedge"
+
+
+def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
+    """Draws the figure of that name to `output` with its table beside it; says where both are.
+
+    All but "n-wedge" are drawn from the run in `directory`, by default `runs/NAME`.
+    """
+    if name == N_WEDGE:
+        if directory is not None:
+            raise InvalidParameter("n-wedge is drawn from formulas, expected no run to draw from")
+        return draw_n_wedge(output)
+    known = catalog()
+    if name not in known and directory is None:
+        close = difflib.get_close_matches(name, [N_WEDGE, *known], n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InvalidParameter(
+            f"there is no figure {name!r}; {hint}expected {N_WEDGE}, one of {', '.join(known)}, or "
+            "any run given by --from"
+        )
+    source = directory if directory is not None else Path("runs") / name
+    if not Store(source).manifest.exists():
+        raise InvalidParameter(
+            f"{source} holds no run; make one with: surestep run {name} -o {source}"
+        )
+    found = Store(source).read_manifest().get("name")
+    if name in known and found != name:
+        raise InvalidParameter(f"{source} holds the run {found!r}, expected {name!r}")
+    return draw_evaluation(source, output)

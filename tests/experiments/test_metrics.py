@@ -1,0 +1,81 @@
+"""Means, tails and their intervals, against direct computation."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep.errors import SurestepError
+from surestep.experiments import cvar, first_better, summaries
+from surestep.experiments.metrics import resampled_cvar
+
+VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
+
+
+@given(VALUES, st.sampled_from([0.01, 0.1, 0.25, 1.0]))
+def test_cvar_is_the_mean_of_the_worst(values, tail):
+    worst = sorted(values)[: max(1, math.floor(tail * len(values) + 1e-9))]
+    assert cvar(np.array(values), tail) == pytest.approx(math.fsum(worst) / len(worst), abs=1e-6)
+
+
+def test_a_tenth_of_a_thousand_is_a_hundred():
+    values = np.arange(1000.0)
+    assert cvar(values, 0.1) == np.arange(100).mean()
+    assert cvar(values, 0.01) == np.arange(10).mean()
+    for tail in (0, 1.5, math.nan, "0.1"):
+        with pytest.raises(SurestepError, match="tail is"):
+            cvar(values, tail)
+
+
+@given(VALUES, st.sampled_from([0.01, 0.1, 0.5]), st.integers(0, 99))
+def test_the_tail_of_a_resampled_set_is_that_of_the_set_itself(values, tail, seed):
+    data = np.array(values)
+    size = data.size
+    times = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=5)
+    found = resampled_cvar(data, times.astype(float), tail)
+    expected = [cvar(np.repeat(data, row), tail) for row in times]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def table(performance, episodes=(10,), behavior=1.0):
+    """A table of one method whose repetitions are the rows of `performance`."""
+    rows = np.asarray(performance, float)
+    sizes = np.repeat(episodes, rows.shape[1])
+    total = rows.size
+    return {
+        "environment": np.full(total, "e", object),
+        "episodes": sizes,
+        "algorithm": np.full(total, "spibb", object),
+        "setting": np.full(total, "", object),
+        "n_wedge": np.full(total, 5.0),
+        "n_wedge_used": np.full(total, 5.0),
+        "repetition": np.tile(np.arange(rows.shape[1]), len(rows)),
+        "performance": rows.ravel(),
+        "behavior_performance": np.full(total, behavior),
+        "optimal_performance": np.full(total, 9.0),
+    }
+
+
+def test_a_summary_says_what_the_rows_say():
+    values = np.random.default_rng(1).normal(1.2, 0.5, 400)
+    (found,) = summaries(table([values]), np.random.default_rng(0))
+    assert found.repetitions == 400
+    assert found.mean.value == pytest.approx(values.mean())
+    assert found.cvar10.value == pytest.approx(np.sort(values)[:40].mean())
+    assert found.cvar1.value == pytest.approx(np.sort(values)[:4].mean())
+    assert found.below_behavior == (values < 1).mean()
+    # The percentile interval of a mean is the normal one within a few per cent, at this size.
+    half = 1.96 * values.std() / 20
+    assert found.mean.high - found.mean.low == pytest.approx(2 * half, rel=0.15)
+    assert found.mean.low < found.mean.value < found.mean.high
+    assert found.cvar10.low < found.cvar10.value < found.cvar10.high
+
+
+def test_the_first_size_that_beats_the_behavior_policy_for_good():
+    rows = [[0.5, 0.6], [1.5, 1.6], [0.9, 0.9], [2.0, 2.0], [3.0, 3.0]]
+    found = summaries(table(rows, (1, 2, 5, 10, 20)), np.random.default_rng(0))
+    assert first_better(found) == {("e", "spibb", "", 5.0): 10}
+    never = summaries(table(rows[:1]), np.random.default_rng(0))
+    assert first_better(never) == {("e", "spibb", "", 5.0): None}

@@ -1,0 +1,201 @@
+"""Runs: the same table however it came about, and nothing lost when killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from surestep.cli.main import main
+from surestep.errors import SurestepError
+from surestep.experiments import Store, read_experiments, run_experiment
+from surestep.experiments.cell import COLUMNS, Block
+from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
+from surestep.experiments.run import BLOCK_REPETITIONS, blocks_of
+
+EXPERIMENT = """
+seed = 5
+repetitions = 60
+episodes = [3, 40]
+
+[[environments]]
+name = "gridworld"
+
+[[algorithms]]
+name = "basic-rl"
+
+[[algorithms]]
+name = "spibb"
+n_wedge = [5, 10]
+
+[[algorithms]]
+name = "spibb-beta"
+spibb_n_wedge = 100
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """The path of a small experiment."""
+    path = tmp_path / "small.toml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+def run(plan, directory, **settings):
+    """The bytes of the table of a run."""
+    (experiment,) = read_experiments(str(plan))
+    return run_experiment(experiment, directory, **settings).read_bytes()
+
+
+def test_the_table_does_not_depend_on_workers_or_interruptions(plan, tmp_path):
+    alone = run(plan, tmp_path / "alone")
+    assert run(plan, tmp_path / "two", workers=2) == alone
+    store = Store(tmp_path / "again")
+    run(plan, store.directory)
+    for block in sorted((store.directory / "blocks").iterdir())[::2]:
+        block.unlink()
+    store.table.unlink()
+    steps = []
+    again = run(plan, store.directory, progress=lambda done, total: steps.append((done, total)))
+    assert again == alone
+    assert steps == [(2, 4), (3, 4), (4, 4)]
+
+
+def test_a_killed_run_goes_on_where_it_stopped(plan, tmp_path):
+    directory = tmp_path / "killed"
+    text = EXPERIMENT.replace("repetitions = 60", "repetitions = 400")
+    plan.write_text(text)
+    command = [sys.executable, "-m", "surestep", "run", str(plan), "-o", str(directory)]
+    process = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.DEVNULL)
+    blocks = directory / "blocks"
+    for _ in range(600):
+        if blocks.exists() and len(list(blocks.glob("*.parquet"))) >= 2:
+            break
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    done = {path: path.stat().st_mtime_ns for path in blocks.glob("*.parquet")}
+    assert done
+    killed = run(plan, directory)
+    assert all(path.stat().st_mtime_ns == when for path, when in done.items())
+    assert killed == run(plan, tmp_path / "whole")
+
+
+def test_the_rows_are_all_there_and_paired(plan, tmp_path):
+    run(plan, tmp_path / "run")
+    columns = Store(tmp_path / "run").read_table()
+    assert tuple(columns) == COLUMNS
+    assert len(columns["performance"]) == 2 * 60 * 4
+    used = {
+        (name, None if np.ma.is_masked(given) else int(given)): n
+        for name, given, n in zip(
+            columns["algorithm"], columns["n_wedge"], columns["n_wedge_used"], strict=True
+        )
+    }
+    assert used["spibb", 5] == 5
+    assert used["spibb-beta", 100] == 27
+    assert np.ma.is_masked(used["basic-rl", None])
+    np.testing.assert_allclose(columns["behavior_performance"], 0.40225016191804486, atol=1e-9)
+    np.testing.assert_allclose(columns["optimal_performance"], 0.5977416086682905, atol=1e-9)
+    assert (columns["performance"] <= 0.5977416086682905 + 1e-9).all()
+
+
+def test_another_number_of_repetitions_keeps_what_is_done(plan, tmp_path):
+    run(plan, tmp_path / "run")
+    before = Store(tmp_path / "run").read_table()
+    plan.write_text(
+        EXPERIMENT.replace("repetitions = 60", f"repetitions = {2 * BLOCK_REPETITIONS}")
+    )
+    run(plan, tmp_path / "run")
+    after = Store(tmp_path / "run").read_table()
+    kept = after["repetition"] < 60
+    np.testing.assert_array_equal(after["performance"][kept], before["performance"])
+
+
+def test_data_depend_on_the_cell_and_not_on_the_algorithm():
+    spec = EnvironmentSpec("gridworld")
+
+    def draw(**changed):
+        settings = {"seed": 1, "environment": spec, "episodes": 5, "first": 0, "last": 9}
+        block = Block(**{**settings, **changed}, algorithms=(AlgorithmSpec("basic-rl"),))
+        return block.rng(3).random()
+
+    assert draw() == draw(first=3, last=4)
+    others = [draw(seed=2), draw(episodes=6), draw(environment=EnvironmentSpec("wet-chicken"))]
+    assert len({draw(), *others}) == 4
+
+
+def test_a_store_of_another_experiment_is_refused(plan, tmp_path):
+    run(plan, tmp_path / "run")
+    plan.write_text(EXPERIMENT.replace("seed = 5", "seed = 6"))
+    with pytest.raises(SurestepError, match="begun with other settings"):
+        run(plan, tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").write_text("{")
+    with pytest.raises(SurestepError, match=r"cannot read .*manifest\.json"):
+        run(plan, tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").unlink()
+    with pytest.raises(SurestepError, match=r"has blocks but no manifest\.json"):
+        run(plan, tmp_path / "run")
+    with pytest.raises(SurestepError, match="the run is not complete"):
+        Store(tmp_path / "nothing").read_table()
+
+
+def test_blocks_cover_every_repetition_once(plan):
+    (experiment,) = read_experiments(str(plan))
+    blocks = blocks_of(experiment)
+    assert len({block.key for block in blocks}) == len(blocks)
+    for episodes in experiment.episodes:
+        covered = [
+            repetition
+            for block in blocks
+            if block.episodes == episodes
+            for repetition in range(block.first, block.last)
+        ]
+        assert sorted(covered) == list(range(60))
+
+
+def test_logs_are_simulated_for_algorithms_that_look_at_episodes(plan, tmp_path):
+    plan.write_text(
+        EXPERIMENT.replace("repetitions = 60", "repetitions = 3").replace(
+            'name = "basic-rl"', 'name = "hcpi"'
+        )
+    )
+    run(plan, tmp_path / "run")
+    columns = Store(tmp_path / "run").read_table()
+    assert set(columns["algorithm"]) == {"hcpi", "spibb", "spibb-beta"}
+
+
+def test_the_command_runs_lists_and_draws(plan, tmp_path):
+    def answer(*arguments):
+        return CliRunner().invoke(main, list(map(str, arguments)), prog_name="surestep")
+
+    plan.write_text(EXPERIMENT.replace("repetitions = 60", "repetitions = 3"))
+    listed = answer("run", "--list")
+    assert "paper/gridworld" in listed.stdout.split()
+    result = answer("run", plan, "-o", tmp_path / "run", "--workers", 1, "--repetitions", 2)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.split() == ["wrote", str(tmp_path / "run" / "table.parquet")]
+    drawn = answer("figure", "small", "--from", tmp_path / "run", "-o", tmp_path / "f.svg")
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "f.svg").read_bytes().startswith(b"<?xml")
+    header, *rows = (tmp_path / "f.csv").read_text().splitlines()
+    assert "mean_low" in header
+    assert len(rows) == 2 * 4
+    for wrong, message in (
+        (("run", "papers"), "there is no experiment 'papers'"),
+        (("run", "paper/gridworld", "--address", "x"), "--address is for --engine ray"),
+        (("figure", "paper/gridwrld", "-o", tmp_path / "g.png"), "did you mean paper/gridworld"),
+        (("figure", "paper/gridworld", "-o", tmp_path / "g.png"), "surestep run paper/gridworld"),
+        (
+            ("figure", "paper/gridworld", "--from", tmp_path / "run", "-o", tmp_path / "g.png"),
+            "holds the run 'small', expected 'paper/gridworld'",
+        ),
+    ):
+        refused = answer(*wrong)
+        assert refused.exit_code == 2
+        assert message in refused.stderr
