@@ -99,7 +99,11 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 
 @pytest.mark.parametrize(
-    "package", ["model", "planning", "bounds", "transforms", "offpolicy", "io", "algorithms"]
+    "package",
+    [
+        *("model", "planning", "bounds", "transforms", "offpolicy", "io"),
+        *("algorithms", "environments"),
+    ],
 )
 def test_every_name_that_a_package_lists_is_there(package):
     module = importlib.import_module(f"surestep.{package}")

@@ -1,0 +1,315 @@
+"""What every benchmark promises, and the facts that the published ones must meet."""
+
+import copy
+import inspect
+import pickle
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from frozen import assert_frozen
+from surestep import FiniteMDP, Policy, Problem, SurestepError, evaluate, optimal
+from surestep.environments import ENVIRONMENTS, Benchmark, make
+from surestep.errors import InvalidParameter, ShapeMismatch
+
+PAPER = (1, 2, 5, 8, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000)
+SPIBB = (5, 7, 10, 15, 20, 30, 50, 70, 100)
+SCHOLL = (3, 7, 10, 20, 50)
+GARNET = (10, 20, 50, 100, 200, 500, 1000, 2000)
+
+
+class Facts(NamedTuple):
+    """What is stated of a benchmark; None where nobody did."""
+
+    states: int
+    actions: int
+    discount: float
+    horizon: int | None
+    rewards: str
+    bounds: tuple[float, float]
+    behavior: float | None  # ρ(π_b)
+    optimum: float | None  # ρ(π*)
+    paper_bound: float | None = None
+    delta: float | None = None
+    n_wedges: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+
+GRID = (25, 4, 0.95, 50, "observed", (0, 1), 0.40225016191804486, 0.5977416086682905)
+RIVER = 3.3636363636363633 / 0.05
+GOLD = 1 / (1 - 0.995**8)
+BEST_GOLD = 21.99378540218195
+STREAM = (100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000)
+FACTS = {
+    "gridworld": Facts(*GRID, 0.6, 0.1, (100, 200, 400), PAPER),
+    "gridworld/uniform-data": Facts(*GRID, n_wedges=SPIBB, sizes=(*GARNET, 5000, 10000)),
+    "wet-chicken": Facts(
+        *(25, 5, 0.95, 10, "known", (0, RIVER), 20.659782124191565, 43.08002481320604),
+        *(68, 0.1, (60, 120, 180), PAPER),
+    ),
+    "wet-chicken/q-learning": Facts(
+        *(25, 5, 0.95, 10, "known", (0, RIVER), None, 43.08002481320604),
+        *(68, 0.1, (60, 120, 180), PAPER),
+    ),
+    "wet-chicken/heuristic": Facts(
+        *(25, 5, 0.95, None, "observed", (0, RIVER), 29.75017384741, 43.08002481320604),
+        n_wedges=SCHOLL,
+        sizes=STREAM,
+    ),
+    "wet-chicken/continuous": Facts(55, 5, 0.95, None, "observed", (0, 100), None, None),
+    "resource-gathering": Facts(
+        *(376, 4, 0.995, 60, "known", (0, GOLD), 4.491149038261765, BEST_GOLD),
+        *(200, 0.1, (600, 800, 1000), PAPER),
+    ),
+    "resource-gathering/near-optimal": Facts(
+        *(376, 4, 0.995, 60, "known", (0, GOLD), 21.992454671144326, BEST_GOLD),
+        *(200, 0.1, (600, 800, 1000), PAPER),
+    ),
+    "resource-gathering/ragged": Facts(376, 4, 0.995, 60, "known", (0, GOLD), None, BEST_GOLD),
+    "random-mdp": Facts(
+        *(50, 4, 0.95, 50, "observed", (0, 1), 0.3255731602, 0.5385436718),
+        n_wedges=SPIBB,
+        sizes=GARNET,
+    ),
+    "random-mdp/easter-egg": Facts(
+        50, 4, 0.95, 50, "observed", (0, 1), None, None, n_wedges=SCHOLL, sizes=GARNET
+    ),
+    "random-mdp/bad-egg": Facts(
+        50, 4, 0.95, 50, "observed", (-1, 1), None, None, n_wedges=SCHOLL, sizes=GARNET
+    ),
+}
+OTHERWISE = {
+    "gridworld": {"size": 9},
+    "gridworld/uniform-data": {"size": 4},
+    "wet-chicken": {"length": 7, "width": 3},
+    "wet-chicken/q-learning": {"seed": 2},
+    "wet-chicken/heuristic": {"length": 8, "width": 4, "epsilon": 0.5},
+    "wet-chicken/continuous": {"cells": 3, "length": 4, "width": 2},
+    "resource-gathering": {"gold": 2, "gem": 0},
+    "resource-gathering/near-optimal": {"gold": 0, "gem": 2},
+    "resource-gathering/ragged": {"gold": 2, "gem": 1},
+    "random-mdp": {"seed": 8, "ratio": 0.9},
+    "random-mdp/easter-egg": {"seed": 8, "ratio": 0.1},
+    "random-mdp/bad-egg": {"seed": 8, "ratio": 0.9},
+}
+CASES = [
+    *[pytest.param((name, {}), id=name) for name in ENVIRONMENTS],
+    *[pytest.param((name, OTHERWISE[name]), id=f"{name}, other") for name in ENVIRONMENTS],
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    name, parameters = request.param
+    return name, parameters, make(name, **parameters)
+
+
+def dense_value(benchmark, table):
+    """V^π by a dense solve, from the tables."""
+    dense = benchmark.mdp.dense()
+    rewards = dense.R if dense.R.ndim == 2 else (dense.P * dense.R).sum(axis=2)
+    chain = np.einsum("sa,sat->st", table, dense.P)
+    earned = (table * rewards).sum(axis=1)
+    return np.linalg.solve(np.eye(len(chain)) - benchmark.discount * chain, earned)
+
+
+def test_the_facts_cover_the_registry():
+    assert list(FACTS) == list(ENVIRONMENTS) == list(OTHERWISE)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_benchmark_states_the_facts(name):
+    facts, benchmark = FACTS[name], make(name)
+    assert benchmark.name == name
+    assert (benchmark.num_states, benchmark.num_actions) == (facts.states, facts.actions)
+    assert (benchmark.discount, benchmark.horizon) == (facts.discount, facts.horizon)
+    assert benchmark.rewards == facts.rewards
+    assert_allclose(benchmark.value_bounds, facts.bounds, rtol=1e-12)
+    assert (benchmark.paper_value_bound, benchmark.delta) == (facts.paper_bound, facts.delta)
+    assert (benchmark.n_wedges, benchmark.data_sizes) == (facts.n_wedges, facts.sizes)
+    if facts.behavior is not None:
+        assert benchmark.performance_of_behavior() == pytest.approx(facts.behavior, abs=1e-9)
+    if facts.optimum is not None:
+        assert benchmark.optimal_performance() == pytest.approx(facts.optimum, abs=1e-9)
+
+
+def test_model_and_policies_belong_together(case):
+    _, _, benchmark = case
+    mdp = benchmark.mdp
+    assert isinstance(mdp, FiniteMDP)
+    assert mdp.initial[0] == 1
+    assert benchmark.behavior.pairs == benchmark.collector.pairs == mdp.pairs
+    assert (benchmark.collector == benchmark.behavior) == ("uniform-data" not in benchmark.name)
+    sums = np.add.reduceat(mdp.probability, mdp.offsets[:-1][np.diff(mdp.offsets) > 0])
+    assert_allclose(sums, 1, rtol=0, atol=1e-12)
+    assert (mdp.probability > 0).all()
+
+
+def test_performances_are_those_of_a_dense_solve(case):
+    _, _, benchmark = case
+    behavior = dense_value(benchmark, benchmark.behavior.dense())[0]
+    assert benchmark.performance_of_behavior() == pytest.approx(behavior, abs=1e-9)
+    best = dense_value(benchmark, optimal(benchmark.mdp).policy.dense())[0]
+    assert benchmark.optimal_performance() == pytest.approx(best, abs=1e-9)
+    assert behavior <= best + 1e-9
+
+
+def test_value_bounds_hold_for_every_policy(case):
+    """The best policy of the rewards and that of their negatives enclose all others."""
+    _, _, benchmark = case
+    mdp, (low, high) = benchmark.mdp, benchmark.value_bounds
+    opposite = FiniteMDP(
+        mdp.pairs,
+        mdp.offsets,
+        mdp.successor,
+        mdp.probability,
+        -mdp.reward,
+        mdp.discount,
+        mdp.initial,
+    )
+    best, worst = optimal(mdp).value, -optimal(opposite).value
+    assert low - 1e-9 <= worst.min() <= best.max() <= high + 1e-9
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        policy = Policy.softmax(mdp, rng.normal(scale=3, size=mdp.num_pairs))
+        value = evaluate(mdp, policy)
+        assert (worst - 1e-8 <= value).all()
+        assert (value <= best + 1e-8).all()
+
+
+def test_the_same_call_gives_an_equal_benchmark(case):
+    name, parameters, benchmark = case
+    again = make(name, **parameters)
+    assert again == benchmark
+    assert again is not benchmark
+    assert again != make("gridworld", size=3)
+
+
+def test_a_benchmark_is_frozen_and_travels(case):
+    _, _, benchmark = case
+    assert_frozen(benchmark)
+    assert copy.deepcopy(benchmark) == benchmark
+    assert pickle.loads(pickle.dumps(benchmark)) == benchmark  # noqa: S301
+    with pytest.raises(TypeError):
+        hash(benchmark)
+
+
+def test_data_poses_a_problem_on_the_terms_of_the_benchmark(case):
+    _, _, benchmark = case
+    log = benchmark.sample(7, np.random.default_rng(1))
+    assert log == benchmark.sample(7, np.random.default_rng(1))
+    stream = benchmark.horizon is None
+    assert log.num_episodes == (1 if stream else 7)
+    assert np.diff(log.episode_offsets).max() <= (7 if stream else benchmark.horizon)
+    assert (benchmark.collector.dense()[log.state, log.action] > 0).all()
+    problem = benchmark.problem(log)
+    assert isinstance(problem, Problem)
+    assert problem.behavior == benchmark.behavior
+    assert problem.value_bounds == benchmark.value_bounds
+    assert problem.single_discount == benchmark.discount
+    assert problem.log == log
+    unseen = problem.counts.visits == 0
+    assert unseen.any()
+    earned = problem.estimate().expected_reward
+    if benchmark.rewards == "known":
+        assert_allclose(earned, benchmark.mdp.expected_reward, rtol=0, atol=1e-12)
+        assert benchmark.known_rewards is not None
+    else:
+        assert (earned[unseen] == 0).all()
+        assert benchmark.known_rewards is None
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
+    function = ENVIRONMENTS[name]
+    assert inspect.getdoc(function)
+    for parameter in inspect.signature(function).parameters.values():
+        assert parameter.default is not inspect.Parameter.empty
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "words"),
+    [
+        (
+            "gridwrld",
+            {},
+            "there is no benchmark 'gridwrld'; did you mean gridworld or gridworld/uniform-data? "
+            "expected one of gridworld, gridworld/uniform-data, wet-chicken, ",
+        ),
+        ("wet-chicken/heuristics", {}, "did you mean wet-chicken/heuristic or wet-chicken/"),
+        ("zzz", {}, "there is no benchmark 'zzz'; expected one of gridworld, gridworld/uniform-"),
+        (None, {}, "there is no benchmark None; "),
+        (["gridworld"], {}, "there is no benchmark ['gridworld']; did you mean gridworld"),
+        (
+            "gridworld",
+            {"sise": 5},
+            "gridworld has no parameter 'sise'; did you mean size? expected",
+        ),
+        ("wet-chicken/q-learning", {"q": 1}, "has no parameter 'q'; expected seed"),
+        ("gridworld", {"size": 1}, "size is 1, expected a whole number, 2 to 1414"),
+        ("gridworld", {"size": 5.0}, "size is 5.0, expected a whole number"),
+        ("gridworld/uniform-data", {"size": True}, "size is True, expected a whole number"),
+        ("gridworld", {"size": 10**9}, "size is 1000000000, expected a whole number, 2 to"),
+        ("wet-chicken", {"length": 0}, "length is 0, expected a whole number, 1 to 2000000"),
+        ("wet-chicken", {"width": "5"}, "width is '5', expected a whole number"),
+        (
+            "wet-chicken",
+            {"length": 5000, "width": 5000},
+            "length 5000 and width 5000 make 25000000 states, expected at most 2000000",
+        ),
+        ("wet-chicken/heuristic", {"epsilon": 1.5}, "epsilon is 1.5, expected a number, 0 to 1"),
+        ("wet-chicken/heuristic", {"epsilon": float("nan")}, "epsilon is nan, expected a number"),
+        ("wet-chicken/q-learning", {"seed": -1}, "seed is -1, expected a whole number, 0 to 42949"),
+        ("wet-chicken/continuous", {"cells": 0}, "cells is 0, expected a whole number"),
+        ("wet-chicken/continuous", {"cells": 500}, "transitions, expected at most 50000000"),
+        ("wet-chicken/continuous", {"length": None}, "length is None, expected a whole number"),
+        ("resource-gathering", {"gold": -1}, "gold is -1, expected a whole number, 0 to"),
+        (
+            "resource-gathering/ragged",
+            {"gold": 1000, "gem": 1000},
+            "gold 1000 and gem 1000 make 94188094 states, expected at most 2000000",
+        ),
+        ("random-mdp", {"ratio": -0.1}, "ratio is -0.1, expected a number, 0 to 1"),
+        ("random-mdp/easter-egg", {"ratio": "half"}, "ratio is 'half', expected a number, 0 to 1"),
+        ("random-mdp/bad-egg", {"seed": 2**32}, "seed is 4294967296, expected a whole number"),
+    ],
+)
+def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parameters, words):
+    with pytest.raises(InvalidParameter) as refusal:
+        make(name, **parameters)
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"mdp": None}, InvalidParameter, "mdp is of type NoneType, expected FiniteMDP"),
+        ({"behavior": None}, InvalidParameter, "behavior is of type NoneType, expected Policy"),
+        ({"collector": 3}, InvalidParameter, "collector is of type int, expected Policy"),
+        (
+            {"collector": Policy.uniform(make("gridworld", size=2).mdp)},
+            ShapeMismatch,
+            "the model has 9 states, the collector policy has 4",
+        ),
+        ({"horizon": 0}, InvalidParameter, "horizon is 0, expected a whole number of 1 or more"),
+        ({"rewards": "seen"}, InvalidParameter, "rewards is 'seen', expected known or observed"),
+        ({"value_bounds": (1,)}, InvalidParameter, "value_bounds is (1,), expected two numbers"),
+    ],
+)
+def test_a_benchmark_of_ones_own_is_checked(changes, error, words):
+    plain = make("gridworld", size=3)
+    parts = {
+        "name": "mine",
+        "mdp": plain.mdp,
+        "behavior": plain.behavior,
+        "horizon": 5,
+        "rewards": "observed",
+        "value_bounds": (0.0, 1.0),
+    }
+    assert Benchmark(**parts).collector == plain.behavior
+    with pytest.raises(SurestepError) as refusal:
+        Benchmark(**{**parts, **changes})
+    assert type(refusal.value) is error
+    assert words in str(refusal.value)
