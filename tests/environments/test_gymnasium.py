@@ -166,6 +166,15 @@ def test_a_new_interpreter_finds_an_environment_by_its_module():
     assert (result.stdout, result.stderr) == ("0\n", "")
 
 
+def test_importing_the_benchmarks_registers_them():
+    code = (
+        "import surestep.environments, gymnasium\n"
+        "print(gymnasium.make('surestep/WetChicken-v0').reset(seed=0)[0])"
+    )
+    result = in_new_interpreter(code)
+    assert (result.stdout, result.stderr) == ("0\n", "")
+
+
 def test_without_gymnasium_the_message_ends_with_the_command():
     code = (
         "import sys\nsys.modules['gymnasium'] = None\n"

@@ -1,4 +1,9 @@
-"""The benchmarks of the field, exact: models, behavior policies, and the terms of experiments."""
+"""The benchmarks of the field, exact: models, behavior policies, and the terms of experiments.
+
+Where Gymnasium is installed, importing this package makes every benchmark known to it.
+"""
+
+from importlib.util import find_spec
 
 from surestep.environments.benchmark import Benchmark, Simulator
 from surestep.environments.continuous_wet_chicken import ContinuousWetChicken, RiverCells
@@ -18,8 +23,12 @@ __all__ = [
 def register() -> None:
     """Makes every benchmark known to Gymnasium, as `surestep/Gridworld-v0` and so on.
 
-    Importing `surestep.environments.gymnasium_envs` does the same.
+    Done already where Gymnasium is installed; elsewhere it says how to install it.
     """
     from surestep.environments import gymnasium_envs
 
     gymnasium_envs.register()
+
+
+if find_spec("gymnasium") is not None:
+    register()
