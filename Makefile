@@ -36,6 +36,7 @@ test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 	@"$(PYTHON)" tools/check_wheel.py
 
 test-all: test ## make test, then the slow tests and a search for new counterexamples
+	@"$(PYTHON)" tools/environment.py cluster
 	.venv/bin/pytest -n 2 -m slow
 	.venv/bin/pytest -n 2 -m "not slow" --hypothesis-profile explore tests
 
@@ -53,6 +54,8 @@ lock: .cache/lock/bin/uv ## resolve the dependencies anew
 	$(COMPILE) requirements/demo.in --output-file requirements/demo.txt
 	$(COMPILE) --extra rl --extra storm requirements/test.in --constraint requirements/demo.txt \
 		--output-file requirements/test.txt
+	$(COMPILE) --extra rl --extra storm --extra cluster requirements/cluster.in \
+		--constraint requirements/test.txt --output-file requirements/cluster.txt
 
 clean: ## remove everything that make made
 	rm -rf .venv .cache

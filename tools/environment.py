@@ -1,4 +1,4 @@
-"""Make .venv what the lock says: `python tools/environment.py demo|test`.
+"""Make .venv what the lock says: `python tools/environment.py demo|test|cluster`.
 
 A stamp inside an environment records what its packages were made from: the lock, the interpreter
 and the folder of the clone. While that still holds there is nothing to do; otherwise the
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-SETS = ("demo", "test")  # each contains the ones before it, in the same versions
+SETS = ("demo", "test", "cluster")  # each contains the ones before it, in the same versions
 
 
 class Origin(NamedTuple):
