@@ -22,12 +22,14 @@ from surestep._arrays import (
 )
 from surestep.errors import InvalidModel
 from surestep.kernels.population import population_counts, shares_of_rest
-from surestep.kernels.runs import draw, running_sums
+from surestep.kernels.runs import draw, running_sums, simulate
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
+
+STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put together
 
 
 def sample_log(
@@ -46,27 +48,34 @@ def sample_log(
     expect_count("horizon", horizon)
     expect("rng", rng, np.random.Generator)
     over = ends_without_decision(mdp, policy)
-    decide = drawing(mdp.pairs.offsets, policy.probability, rng)
-    move = drawing(mdp.offsets, mdp.probability, rng)
-    start = drawing(np.array([0, mdp.num_states]), mdp.initial, rng)
-
-    running = np.arange(episodes)
-    state = start(np.zeros(episodes, np.int64))
-    length = np.zeros(episodes, np.int64)
-    steps: list[tuple[IntArray, IntArray]] = []  # who takes the step, and along which transition
-    while running.size and len(steps) < horizon:
-        transition = move(decide(state))
-        steps.append((running, transition))
-        length[running] += 1
-        state = mdp.successor[transition].astype(np.int64)
-        going_on = ~over[state]
-        running, state = running[going_on], state[going_on]
-
-    offsets = offsets_of(length)
-    taken = np.empty(offsets[-1], np.int64)
-    for number, (who, transition) in enumerate(steps):
-        taken[offsets[who] + number] = transition
-    return log_of_transitions(mdp, over, offsets, taken)
+    sums = [
+        summed(mdp.pairs.offsets, policy.probability),
+        summed(mdp.offsets, mdp.probability),
+        summed(np.array([0, mdp.num_states]), mdp.initial),
+    ]
+    room = max(horizon, min(episodes * horizon, STEPS_AT_ONCE))
+    lengths: list[IntArray] = []
+    taken: list[IntArray] = []
+    missing = episodes
+    while missing > 0:
+        steps, transitions = np.empty(missing, np.int64), np.empty(room, np.int64)
+        done = simulate(
+            rng,
+            mdp.pairs.offsets,
+            sums[0],
+            mdp.offsets,
+            sums[1],
+            mdp.successor,
+            over,
+            sums[2],
+            horizon,
+            steps,
+            transitions,
+        )
+        lengths.append(steps[:done])
+        taken.append(transitions[: steps[:done].sum()].copy())
+        missing -= done
+    return log_of_transitions(mdp, over, offsets_of(np.concatenate(lengths)), np.concatenate(taken))
 
 
 def log_of_transitions(
@@ -90,16 +99,22 @@ def log_of_transitions(
     )
 
 
+def summed(offsets: IntArray, probability: FloatArray) -> FloatArray:
+    """The running sums of each run of probabilities."""
+    sums = np.empty(probability.size)
+    running_sums(offsets, probability, sums)
+    return sums
+
+
 def drawing(
     offsets: IntArray, probability: FloatArray, rng: np.random.Generator
 ) -> Callable[[IntArray], IntArray]:
     """A function that draws one element of each given run, with the runs' probabilities."""
-    cumulative = np.empty(probability.size)
-    running_sums(offsets, probability, cumulative)
+    sums = summed(offsets, probability)
 
     def one_of_each(runs: IntArray) -> IntArray:
         chosen = np.empty(runs.size, np.int64)
-        draw(offsets, cumulative, runs, rng.random(runs.size), chosen)
+        draw(offsets, sums, runs, rng.random(runs.size), chosen)
         return chosen
 
     return one_of_each

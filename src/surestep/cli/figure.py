@@ -26,9 +26,10 @@ def command(name: str, directory: Path | None, output: Path) -> None:
     r"""Draw a figure of the paper, with the numbers behind it as CSV beside the picture.
 
     \b
-    n-wedge           visits that a loss of 0.1 takes, over the number of states (Figure 3)
-    paper/gridworld   what a run of `surestep run paper/gridworld` reached (Figure 4), and so
-                      on for every experiment that has been run
+    n-wedge                 visits that a loss of 0.1 takes, over the number of states (Figure 3)
+    paper/gridworld         what `surestep run paper/gridworld` reached (Figure 4)
+    comparison/wet-chicken  heat maps of all algorithms, setting × data size
+    and so on for every experiment that has been run
     """
     from surestep.report import draw
 

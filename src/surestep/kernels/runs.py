@@ -1,9 +1,22 @@
-"""Running sums and products within runs, and draws from the distributions that runs hold."""
+"""Running sums and products within runs, and episodes drawn from the distributions they hold."""
 
 from __future__ import annotations
 
-from surestep._arrays import FloatArray, IntArray
-from surestep.kernels._compile import FLOATS_IN, FLOATS_OUT, INTS_IN, INTS_OUT, kernel
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
+from surestep.kernels._compile import (
+    BOOLS_IN,
+    FLOATS_IN,
+    FLOATS_OUT,
+    I64,
+    INDICES_IN,
+    INTS_IN,
+    INTS_OUT,
+    RNG,
+    helper,
+    kernel,
+)
 
 
 @kernel(INTS_IN, FLOATS_IN, FLOATS_OUT)
@@ -26,6 +39,24 @@ def running_products(offsets: IntArray, values: FloatArray, products: FloatArray
             products[i] = total
 
 
+@helper
+def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: float) -> int:
+    """The element of the run at which its running sums pass `uniform` in [0, 1).
+
+    The first element whose running sum exceeds u · (sum of the run), so that an element of
+    probability 0 is never drawn, and a run that sums to 1 only nearly is no worse for it.
+    """
+    low, high = int(offsets[run]), int(offsets[run + 1] - 1)
+    level = uniform * cumulative[high]
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > level:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 @kernel(INTS_IN, FLOATS_IN, INTS_IN, FLOATS_IN, INTS_OUT)
 def draw(
     offsets: IntArray,
@@ -34,18 +65,46 @@ def draw(
     uniform: FloatArray,
     chosen: IntArray,
 ) -> None:
-    """An element of each given run, drawn by inverting its running sums at `uniform` in [0, 1).
-
-    The first element whose running sum exceeds u · (sum of the run), so that an element of
-    probability 0 is never drawn, and a run that sums to 1 only nearly is no worse for it.
-    """
+    """An element of each given run, drawn by inverting its running sums at `uniform`."""
     for i in range(run.size):
-        low, high = offsets[run[i]], offsets[run[i] + 1] - 1
-        level = uniform[i] * cumulative[high]
-        while low < high:
-            middle = (low + high) // 2
-            if cumulative[middle] > level:
-                high = middle
-            else:
-                low = middle + 1
-        chosen[i] = low
+        chosen[i] = element_at(offsets, cumulative, run[i], uniform[i])
+
+
+@kernel(
+    RNG, INTS_IN, FLOATS_IN, INTS_IN, FLOATS_IN, INDICES_IN, BOOLS_IN, FLOATS_IN, I64, INTS_OUT,
+    INTS_OUT,
+    returns=I64,
+)  # fmt: skip
+def simulate(
+    rng: np.random.Generator,
+    pair_offsets: IntArray,
+    policy: FloatArray,
+    offsets: IntArray,
+    probability: FloatArray,
+    successor: IndexArray,
+    over: BoolArray,
+    initial: FloatArray,
+    horizon: int,
+    lengths: IntArray,
+    taken: IntArray,
+) -> int:
+    """Episodes one after the other, as long as another whole one surely fits into `taken`.
+
+    `policy`, `probability` and `initial` are running sums. The transitions of the episodes go into
+    `taken`, their numbers of steps into `lengths`; the answer is how many episodes there are.
+    """
+    whole = np.array([0, initial.size])
+    used = 0
+    for episode in range(lengths.size):
+        if taken.size - used < horizon:
+            return episode
+        state = element_at(whole, initial, 0, rng.random())
+        first = used
+        while used - first < horizon and not over[state]:
+            pair = element_at(pair_offsets, policy, state, rng.random())
+            transition = element_at(offsets, probability, pair, rng.random())
+            taken[used] = transition
+            used += 1
+            state = successor[transition]
+        lengths[episode] = used - first
+    return lengths.size

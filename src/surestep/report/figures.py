@@ -8,6 +8,7 @@ from pathlib import Path
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, catalog
 from surestep.report.evaluation import draw_evaluation
+from surestep.report.heat_maps import draw_heat_maps
 from surestep.report.n_wedge import draw_n_wedge
 
 N_WEDGE = "n-wedge"
@@ -38,4 +39,5 @@ def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
     found = Store(source).read_manifest().get("name")
     if name in known and found != name:
         raise InvalidParameter(f"{source} holds the run {found!r}, expected {name!r}")
-    return draw_evaluation(source, output)
+    kind = draw_heat_maps if str(found).startswith("comparison/") else draw_evaluation
+    return kind(source, output)

@@ -1,0 +1,39 @@
+"""The same cells on a Ray cluster give the same table."""
+
+import pytest
+
+from surestep.experiments import read_experiments, run_experiment
+
+pytestmark = [
+    pytest.mark.slow,  # a cluster takes its time to start
+    # Ray warns about its own future defaults, and leaves sockets to the interpreter's end.
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+EXPERIMENT = """
+seed = 3
+repetitions = 120
+episodes = [5, 50]
+
+[[environments]]
+name = "gridworld"
+
+[[algorithms]]
+name = "spibb"
+n_wedge = [5, 10]
+"""
+
+
+def test_a_local_cluster_gives_the_same_table(tmp_path):
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'surestep[cluster]'")
+    plan = tmp_path / "small.toml"
+    plan.write_text(EXPERIMENT)
+    (experiment,) = read_experiments(str(plan))
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        cluster = run_experiment(experiment, tmp_path / "cluster", engine="ray")
+    finally:
+        ray.shutdown()
+    alone = run_experiment(experiment, tmp_path / "alone")
+    assert cluster.read_bytes() == alone.read_bytes()
