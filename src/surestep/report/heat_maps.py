@@ -24,7 +24,7 @@ STATISTICS = {"mean": "mean", "cvar10": "10 % CVaR"}
 def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
     """Draws the run in `directory` to `path`, its table beside it; says where both are.
 
-    Colour is (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)), cut off at −1: white is π_b, green the optimum, red a
+    Colour is (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)), cut off at −1: white is π_b, blue the optimum, red a
     loss. For every algorithm the mean stands above the 10 % CVaR.
     """
     kind = picture_format(path)
@@ -56,7 +56,7 @@ def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
 def draw_map(axes: Axes, found: list[Summary], statistic: str) -> object:
     """One map: a row for each setting, a column for each data size."""
     sizes = sorted({each.episodes for each in found})
-    settings = list(dict.fromkeys(setting_of(each) for each in found))
+    settings = sorted({setting_of(each) for each in found}, key=number_in)
     table: FloatArray = np.full((len(settings), len(sizes)), np.nan)
     for each in found:
         reached = getattr(each, statistic).value - each.behavior_performance
@@ -64,7 +64,7 @@ def draw_map(axes: Axes, found: list[Summary], statistic: str) -> object:
         table[settings.index(setting_of(each)), sizes.index(each.episodes)] = reached / possible
     axes.set_axis_on()
     axes.grid(visible=False)
-    image = axes.imshow(table, cmap="RdYlGn", vmin=-1, vmax=1, aspect="auto")
+    image = axes.imshow(table, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     axes.set_xticks(range(len(sizes)), [short(size) for size in sizes], fontsize=7)
     axes.set_yticks(range(len(settings)), settings, fontsize=7)
     return image
@@ -78,6 +78,14 @@ def setting_of(summary: Summary) -> str:
     for name, letter in (("epsilon", "ε"), ("kappa", "κ"), ("delta", "δ"), ("xi", "ξ")):
         first = first.replace(f"{name}=", f"{letter} = ")
     return first
+
+
+def number_in(setting: str) -> float:
+    """The number that a setting such as 'ε = 0.1' ends with; 0 where it is a word."""
+    try:
+        return float(setting.split(" ")[-1])
+    except ValueError:
+        return 0.0
 
 
 def short(size: int) -> str:
