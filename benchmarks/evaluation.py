@@ -29,7 +29,7 @@ def main() -> None:
         if environment not in PUBLISHED:
             continue
         blocks = blocks_of(dataclasses.replace(experiment, repetitions=repetitions))
-        run_block(dataclasses.replace(blocks[0], last=1))  # compiles, or loads, the kernels
+        run_block(blocks[0])  # compiles, or loads, the kernels
         print(f"\n{experiment.title}: milliseconds a repetition")
         print(f"{'trajectories':>12} {'sampling':>9} {'improving':>10} {'evaluating':>11}")
         sums = [0.0, 0.0, 0.0]

@@ -23,6 +23,8 @@ from surestep.kernels._compile import (
     kernel,
 )
 
+FEW = 5  # up to here single draws are faster than a binomial one
+
 
 @kernel(INTS_IN, FLOATS_IN, FLOATS_OUT)
 def shares_of_rest(offsets: IntArray, probability: FloatArray, share: FloatArray) -> None:
@@ -45,9 +47,13 @@ def split_off(rng: np.random.Generator, number: int, share: float) -> int:
         return number
     if share <= 0.0:
         return 0
-    if number == 1:
-        return 1 if rng.random() < share else 0
-    return rng.binomial(number, share)
+    if number > FEW:
+        return rng.binomial(number, share)
+    going = 0
+    for _ in range(number):
+        if rng.random() < share:
+            going += 1
+    return going
 
 
 @kernel(

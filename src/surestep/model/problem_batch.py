@@ -18,7 +18,6 @@ from surestep._arrays import (
     refuse_where,
     restore_frozen,
     run_lengths,
-    run_sums,
     whole_numbers,
 )
 from surestep.errors import InvalidCounts, InvalidParameter
@@ -124,7 +123,9 @@ class CountsBatch:
         if logged.per == "pair":
             return np.where(seen, logged.values if logged.known else logged.values / visits, 0.0)
         earned = self.times * logged.values if logged.known else logged.values
-        sums = np.stack([run_sums(row, self.offsets) for row in earned])
+        sums, filled = np.zeros(visits.shape), run_lengths(self.offsets) > 0
+        if earned.size:
+            sums[:, filled] = np.add.reduceat(earned, self.offsets[:-1][filled], axis=1)
         return np.where(seen, sums / visits, 0.0)
 
 
