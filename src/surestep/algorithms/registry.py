@@ -43,7 +43,7 @@ ALGORITHMS: dict[str, type[Any]] = {
 }
 
 
-def make_algorithm(name: str, **settings: Any) -> Algorithm:
+def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     """The algorithm of that name with these settings."""
     if not isinstance(name, str) or name not in ALGORITHMS:
         raise InvalidParameter(
