@@ -82,6 +82,17 @@ def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
         assert found.policy[index] == pytest.approx(alone.policy.probability, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "n_wedge", [np.int8(2), 2**61, 2**63, 10**30, pytest.param(10**400, id="huge")]
+)
+def test_any_whole_number_is_an_n_wedge(n_wedge):
+    problems = ProblemBatch(**terms())
+    found = improve_batch(SPIBB(n_wedge=n_wedge), problems).policy
+    for index in range(2):
+        alone = SPIBB(n_wedge=n_wedge).improve(problems.problem(index)).policy
+        assert np.array_equal(found[index], alone.probability)
+
+
 @given(problems=batches())
 def test_the_rewards_of_a_batch_are_those_of_its_estimates(problems):
     found = problems.expected_reward()
