@@ -12,6 +12,7 @@ from surestep.algorithms.contract import Algorithm
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.spibb_batch import improve_each
+from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.problem_batch import ProblemBatch
 from surestep.planning.elimination import EliminationPlan, plan_elimination
@@ -89,7 +90,7 @@ def bootstrapped_batch(
         problems.expected_reward(),
         problems.behavior.probability,
         *plan,
-        n_wedge,
+        int(min(n_wedge, LARGEST_TOTAL)),  # no pair has more visits
         TIE_TOLERANCE,
         ITERATION_LIMIT,
         policy,

@@ -52,7 +52,7 @@ class DUIPI:
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        check_range("xi", self.xi, 0, np.inf, "it counts standard deviations")
+        check_range("xi", self.xi, 0, np.inf, "so many standard deviations are taken off")
         check_choice(
             "estimator",
             self.estimator,

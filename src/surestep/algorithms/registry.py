@@ -91,7 +91,7 @@ def kind_of(name: object) -> type[Any]:
     )
 
 
-def make_algorithm(name: str, **settings: Any) -> Algorithm:
+def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     """The algorithm of that name with these settings."""
     kind = kind_of(name)
     known = {field.name: field for field in dataclasses.fields(kind)}

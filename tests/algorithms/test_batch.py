@@ -1,0 +1,232 @@
+"""Many data sets in one call: the answers of one at a time, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract.settings import SETTINGS, needs_log
+from frozen import assert_frozen
+from strategies import SEEDS, random_policy
+from surestep import Pairs, Policy, evaluate
+from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, improve_batch
+from surestep.errors import (
+    InvalidCounts,
+    InvalidModel,
+    InvalidParameter,
+    NotConverged,
+    ShapeMismatch,
+)
+from surestep.model.counts import LoggedRewards
+from surestep.model.problem_batch import CountsBatch, ProblemBatch
+
+CASES = [
+    algorithm
+    for name in ALGORITHMS
+    for algorithm in SETTINGS.get(name, ())
+    if not needs_log(algorithm)
+]
+
+
+@st.composite
+def batches(draw, size=5):
+    """A few data sets over ragged pairs, with every kind of reward, ends and unseen pairs."""
+    rng = np.random.default_rng(draw(SEEDS))
+    states, actions = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    enabled = rng.random((states, actions)) < 0.8
+    enabled[:, 0] = True
+    pairs = Pairs.from_enabled(enabled)
+    ends = rng.random(states) < 0.2
+    ends[0] = False
+    successor = np.tile(np.arange(states), pairs.num_pairs)
+    times = rng.integers(0, 4, (size, pairs.num_pairs, states))
+    times *= rng.choice([0, 1, 30], (size, pairs.num_pairs, 1))
+    times[:, ends[pairs.state]] = 0
+    per, known = draw(st.sampled_from(["pair", "transition"])), draw(st.booleans())
+    observed = times.sum(axis=2) if per == "pair" else times.reshape(size, -1)
+    rewards = rng.normal(size=observed.shape[1:])
+    starts = rng.integers(0, 5, (size, states))
+    starts[:, 0] += 1
+    counts = CountsBatch(
+        pairs,
+        np.arange(pairs.num_pairs + 1) * states,
+        successor,
+        times.reshape(size, -1),
+        LoggedRewards(rewards if known else rewards * observed, per, known),
+        starts,
+        ends,
+    )
+    return ProblemBatch(
+        counts=counts,
+        behavior=random_policy(pairs, rng),
+        discount=draw(st.sampled_from([0.0, 0.5, 0.95])),
+        value_bounds=(-100.0, 100.0),
+        unseen=draw(st.sampled_from(["terminal", "pessimistic"])),
+    )
+
+
+@pytest.mark.parametrize("algorithm", CASES, ids=repr)
+@settings(max_examples=8)
+@given(problems=batches())
+def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
+    found = improve_batch(algorithm, problems)
+    assert_frozen(found)
+    for index in range(problems.counts.num_data_sets):
+        problem = problems.problem(index)
+        alone = algorithm.improve(problem).plan
+        slack = 1e-9 * max(1.0, np.abs(alone.value).max())
+        assert found.value[index] == pytest.approx(alone.value, abs=slack)
+        policy = Policy(problems.counts.pairs, found.policy[index])
+        assert evaluate(problem.estimate(), policy) == pytest.approx(alone.value, abs=slack)
+        # Rewards are noise: only pairs never visited are equally good, and the lowest of them wins.
+        assert found.policy[index] == pytest.approx(alone.policy.probability, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "n_wedge", [np.int8(2), 2**61, 2**63, 10**30, pytest.param(10**400, id="huge")]
+)
+def test_any_whole_number_is_an_n_wedge(n_wedge):
+    problems = ProblemBatch(**terms())
+    found = improve_batch(SPIBB(n_wedge=n_wedge), problems).policy
+    for index in range(2):
+        alone = SPIBB(n_wedge=n_wedge).improve(problems.problem(index)).policy
+        assert np.array_equal(found[index], alone.probability)
+
+
+@given(problems=batches())
+def test_the_rewards_of_a_batch_are_those_of_its_estimates(problems):
+    found = problems.expected_reward()
+    for index in range(problems.counts.num_data_sets):
+        alone = problems.problem(index).estimate().expected_reward
+        assert found[index] == pytest.approx(alone, rel=1e-12, abs=1e-12)
+
+
+def parts(**changes):
+    """The arguments of a batch of two data sets: one state, two actions that lead back."""
+    return {
+        "pairs": Pairs.full(1, 2),
+        "offsets": [0, 1, 2],
+        "successor": [0, 0],
+        "times": [[3, 1], [2, 0]],
+        "rewards": LoggedRewards([[3.0, 1.0], [1.0, 0.0]], "pair", False),
+        "starts": [[1], [2]],
+    } | changes
+
+
+def test_counts_of_one_data_set():
+    batch = CountsBatch(**parts())
+    assert batch.num_data_sets == 2
+    assert batch.visits.tolist() == [[3, 1], [2, 0]]
+    second = batch.counts(1)
+    assert (second.times.tolist(), second.starts.tolist()) == ([2, 0], [2])
+    assert second.rewards.values.tolist() == [1.0, 0.0]
+    assert_frozen(batch)
+
+
+@pytest.mark.parametrize("index", [2, -1, 0.0, None, True, "0"])
+def test_a_data_set_that_is_not_there_is_refused(index):
+    with pytest.raises(InvalidParameter, match=r"data set .* was asked for, expected 0 to 1"):
+        CountsBatch(**parts()).counts(index)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"pairs": 3}, InvalidParameter, "pairs is of type int, expected Pairs"),
+        ({"rewards": [1.0]}, InvalidParameter, "rewards is of type list, expected LoggedRewards"),
+        ({"times": [3, 1]}, InvalidCounts, r"times has shape \(2,\), expected \[data sets, 2\]"),
+        ({"times": [[3, 1, 0]]}, InvalidCounts, r"times has shape \(1, 3\), expected"),
+        ({"times": np.zeros((0, 2))}, InvalidCounts, r"times has shape \(0, 2\), expected"),
+        ({"times": [[3, 1], [2, -1]]}, InvalidCounts, "count -1 of data set 1 is negative"),
+        ({"times": [[3, 1], [2, 0.5]]}, InvalidCounts, "is 0.5, expected a whole number"),
+        ({"times": [[2**62, 1], [2, 0]]}, InvalidCounts, "count of a data set add up to more"),
+        ({"starts": [1, 2]}, InvalidCounts, r"starts has shape \(2,\), expected \(2, 1\)"),
+        ({"starts": [[1], [0]]}, InvalidCounts, "starts of data set 1 add up to 0, expected"),
+        ({"starts": [[1], [-2]]}, InvalidCounts, "starts -2 of data set 1 is negative"),
+        ({"terminal": [True]}, InvalidCounts, "state 0 is marked as terminal, but decisions"),
+        ({"successor": [0, 1]}, InvalidCounts, "successor of state 0, action 1 is 1, expected 0"),
+        (
+            {"rewards": LoggedRewards([3.0, 1.0], "pair", False)},
+            InvalidCounts,
+            r"reward has shape \(2,\), expected \(2, 2\)",
+        ),
+        (
+            {"rewards": LoggedRewards([[3.0, 1.0], [1.0, 0.0]], "pair", True)},
+            InvalidCounts,
+            r"reward has shape \(2, 2\), expected \(2,\)",
+        ),
+        (
+            {"rewards": LoggedRewards([[3.0, np.nan], [1.0, 0.0]], "pair", False)},
+            InvalidCounts,
+            r"reward\[0, 1\] is nan, expected a finite number",
+        ),
+        (
+            {"rewards": LoggedRewards([[3.0, 1.0], [1.0, 7.0]], "pair", False)},
+            InvalidCounts,
+            r"reward sum of state 0, action 1 in data set 1 is 7\.0, but it was never observed",
+        ),
+        (
+            {"rewards": LoggedRewards([[3.0, 1.0], [1.0, 7.0]], "transition", False)},
+            InvalidCounts,
+            r"reward sum of state 0, action 1 → state 0 in data set 1 is 7\.0, but it was never",
+        ),
+    ],
+)
+def test_a_batch_that_no_logs_could_have_made_is_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        CountsBatch(**parts(**changes))
+
+
+def terms(counts=None, **changes):
+    """The arguments of a batch of problems."""
+    counts = CountsBatch(**parts()) if counts is None else counts
+    return {
+        "counts": counts,
+        "behavior": Policy.uniform(Pairs.full(1, 2)),
+        "discount": 0.9,
+        "value_bounds": (0.0, 10.0),
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"counts": 3}, InvalidParameter, "counts is of type int, expected CountsBatch"),
+        ({"behavior": None}, InvalidParameter, "behavior is of type NoneType, expected Policy"),
+        (
+            {"behavior": Policy.uniform(Pairs.full(2, 2))},
+            ShapeMismatch,
+            "the counts has 1 states, the behavior policy has 2",
+        ),
+        ({"discount": 1.5}, InvalidParameter, r"discount is 1\.5, expected 0 to 1"),
+        ({"value_bounds": (1.0, 0.0)}, InvalidParameter, "value_bounds is"),
+        ({"unseen": "hope"}, InvalidParameter, "expected one of terminal, pessimistic"),
+    ],
+)
+def test_bad_terms_are_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        ProblemBatch(**terms(**changes))
+
+
+@pytest.mark.parametrize("algorithm", [None, "spibb", 3])
+def test_what_is_no_algorithm_is_refused(algorithm):
+    with pytest.raises(InvalidParameter, match=r"algorithm is .*, expected one of surestep\.alg"):
+        improve_batch(algorithm, ProblemBatch(**terms()))
+
+
+def test_what_is_no_batch_is_refused():
+    with pytest.raises(InvalidParameter, match="problems is of type list, expected ProblemBatch"):
+        improve_batch(BasicRL(), [])
+
+
+def test_discount_1_is_refused_where_an_estimate_has_a_cycle():
+    for algorithm in (BasicRL(), SPIBB(n_wedge=0)):
+        with pytest.raises(InvalidModel, match="cycle of pairs with discount 1"):
+            improve_batch(algorithm, ProblemBatch(**terms(discount=1.0)))
+
+
+def test_values_too_large_for_doubles_are_refused():
+    huge = LoggedRewards([[0.0, 1.0], [1.7e308, 0.0]], "pair", False)
+    problems = ProblemBatch(**terms(CountsBatch(**parts(rewards=huge)), discount=0.999))
+    with pytest.raises(NotConverged, match="the values of data set 1 are too large for doubles"):
+        improve_batch(BasicRL(), problems)

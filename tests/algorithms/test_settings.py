@@ -1,0 +1,198 @@
+"""Settings out of range, unknown names, and settings as text."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from contract.settings import SETTINGS
+from surestep.algorithms import (
+    ALGORITHMS,
+    DUIPI,
+    SPIBB,
+    AdvantageSoftSPIBB,
+    ApproxSoftSPIBB,
+    BetaSPIBB,
+    ExactSoftSPIBB,
+    LowerSoftSPIBB,
+    LowerSPIBB,
+    OneStepApproxSoftSPIBB,
+    OneStepExactSoftSPIBB,
+    PessimisticMBIE,
+    RaMDP,
+    RMin,
+    RobustMDP,
+    TwoSuccessorSPIBB,
+    make_algorithm,
+    settings_from_json,
+    settings_to_json,
+)
+from surestep.bounds import SPIBBBound
+from surestep.errors import InvalidParameter
+
+NO_NUMBERS = (None, "1", True, math.nan, math.inf, -math.inf, [1], 1j, 10**400)
+SOFT = (
+    ExactSoftSPIBB,
+    LowerSoftSPIBB,
+    ApproxSoftSPIBB,
+    AdvantageSoftSPIBB,
+    OneStepExactSoftSPIBB,
+    OneStepApproxSoftSPIBB,
+)
+
+
+def refused(name, kind, values, expected, **others):
+    """Test cases: the setting `name` of `kind` must be `expected`, and none of the values is."""
+    return [
+        pytest.param(
+            kind,
+            {name: value, **others},
+            f"{name} is .*, {expected}: ",
+            id=f"{kind.name}, {name}={value!r:.9}",
+        )
+        for value in values
+    ]
+
+
+WHOLE = "expected a whole number of at least "
+BAD = [
+    *(
+        case
+        for kind in (SPIBB, LowerSPIBB, RMin)
+        for case in refused("n_wedge", kind, (-1, 2.0, *NO_NUMBERS[:-1]), f"{WHOLE}0")
+    ),
+    *(
+        case
+        for kind in (TwoSuccessorSPIBB, BetaSPIBB)
+        for case in (
+            *refused("spibb_n_wedge", kind, (0, 2.0, *NO_NUMBERS[:-1]), f"{WHOLE}1"),
+            *refused(
+                "delta",
+                kind,
+                (0, 1, -1, *NO_NUMBERS),
+                "expected more than 0 and less than 1",
+                spibb_n_wedge=5,
+            ),
+        )
+    ),
+    *(
+        case
+        for kind in SOFT
+        for case in refused("epsilon", kind, (-0.1, *NO_NUMBERS), "expected a number of at least 0")
+    ),
+    *refused("kappa", RaMDP, (-0.1, *NO_NUMBERS), "expected a number of at least 0"),
+    *refused("xi", DUIPI, (-0.1, *NO_NUMBERS), "expected a number of at least 0"),
+    *(
+        case
+        for kind in (PessimisticMBIE, RobustMDP)
+        for case in refused(
+            "delta", kind, (0, 1, -1, *NO_NUMBERS), "expected more than 0 and less than 1"
+        )
+    ),
+    *refused(
+        "estimator",
+        DUIPI,
+        ("bayes", "", None, 3),
+        "?.*expected one of bayesian, frequentist",
+        xi=1.0,
+    ),
+    *(
+        case
+        for kind in (AdvantageSoftSPIBB, OneStepExactSoftSPIBB, OneStepApproxSoftSPIBB)
+        for case in refused(
+            "behavior_q",
+            kind,
+            ("montecarlo", "", None, 3),
+            "?.*expected one of model, monte-carlo",
+            epsilon=1.0,
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings", "message"), BAD)
+def test_a_setting_out_of_range_is_refused_with_the_range_and_the_reason(kind, settings, message):
+    with pytest.raises(InvalidParameter, match=message.replace(", ?", "; ?")) as refusal:
+        kind(**settings)
+    reason = str(refusal.value).rpartition(": ")[2]
+    assert len(reason.split()) >= 5, reason
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_an_algorithm_is_made_by_name_as_by_its_class(name):
+    for algorithm in SETTINGS[name]:
+        settings = json.loads(settings_to_json(algorithm))
+        assert settings.pop("algorithm") == name
+        assert make_algorithm(name, **settings) == algorithm
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [("spib", "spibb"), ("SPIBB", None), ("lower-spib", "lower-spibb"), ("rmn", "rmin")],
+)
+def test_unknown_names_offer_the_closest_ones(name, guess):
+    with pytest.raises(InvalidParameter, match=f"there is no algorithm '{name}'; ") as refusal:
+        make_algorithm(name)
+    if guess:
+        assert f"did you mean {guess}" in str(refusal.value)
+    assert str(refusal.value).endswith(f"expected one of {', '.join(ALGORITHMS)}")
+
+
+@pytest.mark.parametrize("name", [None, 3, ["spibb"], ""])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(InvalidParameter, match=r"there is no algorithm .*expected one of basic-rl"):
+        make_algorithm(name)
+
+
+def test_unknown_and_missing_settings_are_named():
+    with pytest.raises(
+        InvalidParameter,
+        match=r"spibb has no setting 'nwedge'; did you mean n_wedge\? expected n_wedge",
+    ):
+        make_algorithm("spibb", nwedge=5)
+    with pytest.raises(InvalidParameter, match="basic-rl has no setting 'epsilon'; it has none"):
+        make_algorithm("basic-rl", epsilon=5)
+    with pytest.raises(InvalidParameter, match="spibb needs the setting n_wedge"):
+        make_algorithm("spibb")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("spibb", "the settings are no JSON"),
+        (None, "the settings are no JSON"),
+        ("[1, 2]", "the settings have no name"),
+        ('{"n_wedge": 5}', "the settings have no name"),
+        ('{"algorithm": 5}', "there is no algorithm 5"),
+        ('{"algorithm": ["spibb"]}', "there is no algorithm"),
+        ('{"algorithm": "spibb"}', "spibb needs the setting n_wedge"),
+        ('{"algorithm": "spibb", "n_wedge": "5"}', "n_wedge is '5', expected a whole number"),
+        ('{"algorithm": "ramdp", "kappa": NaN}', "kappa is nan, expected a number"),
+        ('{"algorithm": "spibb", "n_wedge": 5, "name": "x"}', "spibb has no setting 'name'"),
+    ],
+)
+def test_text_that_is_no_algorithm_is_refused(text, message):
+    with pytest.raises(InvalidParameter, match=message):
+        settings_from_json(text)
+
+
+def test_numpy_numbers_are_written_as_numbers():
+    given = (SPIBB(n_wedge=np.int32(7)), RaMDP(kappa=np.float32(0.5)), DUIPI(xi=np.float64(0.1)))
+    for algorithm in given:
+        assert settings_from_json(settings_to_json(algorithm)) == algorithm
+
+
+def test_a_bound_without_a_name_cannot_be_written():
+    algorithm = ExactSoftSPIBB(epsilon=1.0, delta=0.1, error=SPIBBBound())
+    with pytest.raises(InvalidParameter, match=r"error of exact-soft-spibb is SPIBBBound\(\), exp"):
+        settings_to_json(algorithm)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALGORITHMS.values() if SETTINGS.get(kind.name)])
+def test_settings_are_frozen_values(kind):
+    algorithm = SETTINGS[kind.name][0]
+    assert hash(algorithm) == hash(eval(repr(algorithm), {kind.__name__: kind}))  # noqa: S307
+    for name in (*algorithm.__slots__, "anything"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(algorithm, name, 1)

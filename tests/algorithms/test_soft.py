@@ -1,0 +1,127 @@
+"""The Soft-SPIBB family: what a budget buys, and how its members compare."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract.constraints import returns_of
+from strategies import logged_problems, problems
+from surestep import Counts, Policy, Problem, evaluate
+from surestep.algorithms import (
+    AdvantageSoftSPIBB,
+    ApproxSoftSPIBB,
+    BasicRL,
+    ExactSoftSPIBB,
+    LowerSoftSPIBB,
+    OneStepApproxSoftSPIBB,
+    OneStepExactSoftSPIBB,
+)
+from surestep.planning.pruning import Backup
+
+BUDGETED = (
+    ExactSoftSPIBB,
+    ApproxSoftSPIBB,
+    OneStepExactSoftSPIBB,
+    OneStepApproxSoftSPIBB,
+)
+EPSILONS = st.sampled_from([0.0, 0.05, 0.5, 5.0])
+
+
+def bandit(visits, rewards, behavior):
+    """One state whose arms lead back to it."""
+    counts = Counts.from_dense([[[n] for n in visits]], rewards=[rewards])
+    return Problem(
+        counts=counts,
+        behavior=Policy.from_dense(counts, [behavior]),
+        discount=0.5,
+        value_bounds=(-10.0, 10.0),
+    )
+
+
+@pytest.mark.parametrize("kind", BUDGETED)
+def test_a_move_between_two_arms_costs_both_errors(kind):
+    # e = √(2 ln(2·2/δ) / N) is 1 and ½, so that ε = 0.3 moves 0.3 / 1.5.
+    delta = 4 * math.exp(-2)
+    problem = bandit([4, 16], [0.0, 1.0], [0.9, 0.1])
+    row = kind(epsilon=0.3, delta=delta).improve(problem).policy.probability
+    if kind in (ExactSoftSPIBB, OneStepExactSoftSPIBB):
+        assert row == pytest.approx([0.7, 0.3])
+    else:  # half of the budget for each arm: 0.15 / 1
+        assert row == pytest.approx([0.75, 0.25])
+
+
+def test_the_lower_form_charges_increases_only():
+    delta = 4 * math.exp(-2)
+    problem = bandit([4, 16], [0.0, 1.0], [0.9, 0.1])
+    row = LowerSoftSPIBB(epsilon=0.3, delta=delta).improve(problem).policy.probability
+    assert row == pytest.approx([0.3, 0.7])  # 0.3 / ½
+    # From an arm that was never pulled too, where the other form keeps π_b.
+    problem = bandit([0, 16], [0.0, 1.0], [0.9, 0.1])
+    row = LowerSoftSPIBB(epsilon=0.3, delta=delta).improve(problem).policy.probability
+    assert row == pytest.approx([0.3, 0.7])
+    row = ExactSoftSPIBB(epsilon=0.3, delta=delta).improve(problem).policy.probability
+    assert row.tolist() == [0.9, 0.1]
+
+
+@settings(max_examples=25)
+@given(problem=problems(), epsilon=EPSILONS)
+def test_the_approximate_form_is_no_better_than_the_exact_one_and_that_than_the_lower(
+    problem, epsilon
+):
+    plans = [
+        kind(epsilon=epsilon).improve(problem).plan
+        for kind in (ApproxSoftSPIBB, ExactSoftSPIBB, LowerSoftSPIBB)
+    ]
+    slack = sum(plan.error_bound for plan in plans)
+    assert (plans[0].value <= plans[1].value + slack).all()
+    assert (plans[1].value <= plans[2].value + slack).all()
+
+
+@settings(max_examples=25)
+@given(problem=problems(all_visited=True))
+def test_a_budget_without_limit_makes_it_basic_rl(problem):
+    best = BasicRL().improve(problem).plan
+    for kind in (ExactSoftSPIBB, ApproxSoftSPIBB, LowerSoftSPIBB):
+        plan = kind(epsilon=1e6).improve(problem).plan
+        assert np.abs(plan.value - best.value).max() <= plan.error_bound + best.error_bound
+
+
+@settings(max_examples=25)
+@given(problem=logged_problems())
+def test_no_budget_keeps_the_behavior_policy(problem):
+    for kind in (*BUDGETED, LowerSoftSPIBB, AdvantageSoftSPIBB):
+        assert kind(epsilon=0).improve(problem).policy == problem.behavior
+
+
+@pytest.mark.parametrize("behavior_q", ["model", "monte-carlo"])
+@settings(max_examples=30)
+@given(problem=logged_problems(), epsilon=EPSILONS)
+def test_the_advantage_form_gains_in_every_state_under_q_of_the_behavior_policy(
+    behavior_q, problem, epsilon
+):
+    estimate, offsets = problem.estimate(), problem.counts.pairs.offsets
+    if behavior_q == "model":
+        q = Backup.of(estimate).q(evaluate(estimate, problem.behavior))
+    else:
+        q = np.array([np.mean(found) if found else 0.0 for found in returns_of(problem)])
+    found = AdvantageSoftSPIBB(epsilon=epsilon, behavior_q=behavior_q).improve(problem)
+    change = found.policy.probability - problem.behavior.probability
+    gains = np.add.reduceat(change * q, offsets[:-1])
+    assert gains.min() >= -1e-9 * max(1.0, np.abs(q).max())
+
+
+@settings(max_examples=25)
+@given(problem=problems(), epsilon=EPSILONS)
+def test_without_a_future_one_step_is_all_there_is(problem, epsilon):
+    problem = replace(problem, discount=0.0)
+    for single, iterated in (
+        (OneStepExactSoftSPIBB, ExactSoftSPIBB),
+        (OneStepApproxSoftSPIBB, ApproxSoftSPIBB),
+    ):
+        found = single(epsilon=epsilon).improve(problem)
+        assert found.policy == iterated(epsilon=epsilon).improve(problem).policy
+        assert found.plan.iterations == 1

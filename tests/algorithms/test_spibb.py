@@ -1,0 +1,118 @@
+"""SPIBB: N∧ from bounds, π_b that was estimated, and rows that ties would decide."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract.settings import SETTINGS, needs_log
+from strategies import problems
+from surestep import Counts, Policy, Problem, estimate_behavior
+from surestep.algorithms import ALGORITHMS, SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
+from surestep.bounds import n_wedge, zeta
+from surestep.errors import InvalidParameter
+
+# |S|, |A|, then N∧ of SPIBB, 2s and β: the captions of the paper's figures 4 to 6.
+CAPTIONS = [
+    (25, 4, 100, 55, 27),
+    (25, 4, 200, 110, 67),
+    (25, 4, 400, 219, 146),
+    (25, 5, 60, 34, 10),
+    (25, 5, 120, 67, 36),
+    (25, 5, 180, 101, 61),
+    (376, 4, 600, 43, 12),
+    (376, 4, 800, 57, 25),
+    (376, 4, 1000, 71, 37),
+]
+
+
+def ring(states, actions, visits):
+    """Every action leads to the next state, seen `visits` [A] times; action a earns a."""
+    table = np.zeros((states, actions, states), np.int32)
+    table[np.arange(states), :, (np.arange(states) + 1) % states] = visits
+    rewards = np.tile(np.arange(actions, dtype=float), (states, 1))
+    counts = Counts.from_dense(table, rewards=rewards)
+    return Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts),
+        discount=0.9,
+        value_bounds=(0.0, 10.0 * actions),
+    )
+
+
+@pytest.mark.parametrize(("states", "actions", "spibb", "two_successor", "beta"), CAPTIONS)
+def test_the_n_wedge_of_the_captions_is_recorded_and_used(
+    states, actions, spibb, two_successor, beta
+):
+    for kind, used in ((TwoSuccessorSPIBB, two_successor), (BetaSPIBB, beta)):
+        # The last action earns most; it is trusted in the second problem only.
+        for visits, best in ((used, actions - 2), (used + 1, actions - 1)):
+            problem = ring(states, actions, [used + 1] * (actions - 1) + [visits])
+            found = kind(spibb_n_wedge=spibb).improve(problem)
+            assert found.n_wedge == used
+            assert found.policy.dense()[0].argmax() == best
+    assert SPIBB(n_wedge=spibb).improve(problem).n_wedge == spibb
+
+
+@pytest.mark.parametrize("bound", ["spibb", "2s", "beta"])
+def test_the_n_wedge_for_a_zeta_is_the_smallest_whose_claim_is_that_good(bound):
+    problem = ring(5, 2, [1, 1])
+    algorithm = SPIBB.for_zeta(3.0, problem, bound=bound, delta=0.2)
+    terms = {"states": 5, "actions": 2, "value_bound": 20.0, "discount": 0.9, "delta": 0.2}
+    assert algorithm == SPIBB(n_wedge=n_wedge(bound, 3.0, **terms))
+    assert zeta(bound, algorithm.n_wedge, **terms) <= 3.0
+    assert zeta(bound, algorithm.n_wedge - 1, **terms) > 3.0
+
+
+def test_a_zeta_that_no_data_buys_is_refused():
+    problem = ring(3, 2, [1, 1])
+    with pytest.raises(InvalidParameter, match="zeta is 0 with a gain"):
+        SPIBB.for_zeta(0, problem)
+    with pytest.raises(InvalidParameter, match="problem is of type int, expected Problem"):
+        SPIBB.for_zeta(1.0, 5)
+    with pytest.raises(InvalidParameter, match="method is 'spib'; did you mean spibb"):
+        SPIBB.for_zeta(1.0, problem, bound="spib")
+
+
+@settings(max_examples=3)
+@given(problem=problems())
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_improvements_of_an_estimated_behavior_policy_are_marked(name, problem):
+    algorithm = next((each for each in SETTINGS[name] if not needs_log(each)), None)
+    if algorithm is None:
+        pytest.skip("it needs a log")
+    assert not algorithm.improve(problem).behavior_is_estimated
+    estimated = Problem(
+        counts=problem.counts,
+        behavior=estimate_behavior(problem.counts),
+        discount=problem.discount,
+        value_bounds=problem.value_bounds,
+    )
+    assert algorithm.improve(estimated).behavior_is_estimated
+
+
+@given(problem=problems(), n_wedge=st.sampled_from([0, 5, 50]))
+def test_lower_spibb_is_at_least_as_good_as_spibb_in_the_estimate(problem, n_wedge):
+    """Every policy of Π_b is one of Π_≤b."""
+    upper = SPIBB(n_wedge=n_wedge).improve(problem).plan
+    lower = LowerSPIBB(n_wedge=n_wedge).improve(problem).plan
+    assert (lower.value >= upper.value - upper.error_bound - lower.error_bound).all()
+
+
+def test_an_n_wedge_of_0_trusts_what_was_visited_once():
+    problem = ring(2, 3, [1, 1, 0])
+    row = SPIBB(n_wedge=0).improve(problem).policy.dense()[0]
+    assert row == pytest.approx([0.0, 2 / 3, 1 / 3])
+    assert LowerSPIBB(n_wedge=0).improve(problem).policy.dense()[0] == pytest.approx([0, 1, 0])
+
+
+def test_ties_go_to_the_lowest_trusted_action_whatever_the_rounding():
+    table = np.full((1, 4, 1), 10)
+    table[0, 0] = 1
+    counts = Counts.from_dense(table, rewards=[[9.0, 0.3, 0.1 + 0.2, 0.3]])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 18.0)
+    )
+    for kind in (SPIBB, LowerSPIBB):
+        row = kind(n_wedge=5).improve(problem).policy.dense()[0]
+        assert row.tolist() == [0.25, 0.75, 0.0, 0.0]

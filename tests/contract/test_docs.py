@@ -1,0 +1,54 @@
+"""The tables of docs/algorithms.md are what the classes declare."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from contract.settings import SETTINGS, reads_returns
+from surestep.algorithms import ALGORITHMS, Promise
+
+PAGE = Path(__file__).parents[2] / "docs" / "algorithms.md"
+ONE_STEP_ON_RETURNS = 'either, with q from `"monte-carlo"`'
+
+
+def table(heading):
+    """The rows of the table under a heading, by their first cell."""
+    lines = PAGE.read_text().split(f"## {heading}\n")[1].split("\n## ")[0].splitlines()
+    rows = [line.replace(r"\|", "∣").strip("|").split("|") for line in lines if line[:1] == "|"]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    return {row[0]: row[1:] for row in cells[2:]}, cells[0][1:]
+
+
+PROMISES, COLUMNS = table("What they promise")
+SETTINGS_TABLE, _ = table("What they do")
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_row_of_an_algorithm_says_what_it_declares(name):
+    for algorithm in SETTINGS[name]:
+        one_step_on_returns = name.startswith("one-step") and reads_returns(algorithm)
+        row = PROMISES[ONE_STEP_ON_RETURNS if one_step_on_returns else f"`{name}`"]
+        assert len(row) == len(COLUMNS) == len(Promise)
+        declared = ["✓" if promise in algorithm.promises else "" for promise in Promise]
+        assert row == declared, algorithm
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_settings_of_an_algorithm_are_listed(name):
+    listed = SETTINGS_TABLE[f"`{name}`"][-1]
+    names = [field.name for field in fields(ALGORITHMS[name])]
+    if listed.startswith("and "):  # besides those of the rows above
+        assert names[:3] == ["epsilon", "delta", "error"]
+        names, listed = names[3:], listed.removeprefix("and ")
+    assert listed == ", ".join(f"`{each}`" for each in names)
+
+
+def test_the_page_lists_no_other_algorithms():
+    assert set(SETTINGS_TABLE) == {f"`{name}`" for name in ALGORITHMS}
+    assert set(PROMISES) == set(SETTINGS_TABLE) | {ONE_STEP_ON_RETURNS}
+
+
+def test_the_columns_are_the_promises():
+    for column, promise in zip(COLUMNS, Promise, strict=True):
+        assert column.split()[0] in promise.value
