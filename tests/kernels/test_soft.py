@@ -40,10 +40,10 @@ def exact_row(q, behavior, leave, enter, budget, tie=NO_TIE):
     return row
 
 
-def greedy_row(q, behavior, error, reference, budget):
+def greedy_row(q, behavior, error, reference, budget, tie=NO_TIE):
     """What `spend_budget_greedily` makes of one state."""
     row, run = np.empty(q.size), np.array([0, q.size])
-    spend_budget_greedily(run, q, behavior, error, reference, budget, NO_TIE, row)
+    spend_budget_greedily(run, q, behavior, error, reference, budget, tie, row)
     return row
 
 
@@ -87,14 +87,20 @@ def test_pairs_of_infinite_error_keep_their_probability_bit_for_bit(state, budge
     assert np.array_equal(greedy[unknown], behavior[unknown])
 
 
-@given(state=states(values=st.integers(-3, 3).map(float)), budget=BUDGETS, data=st.data())
+TIED = st.integers(-2, 2).map(float), st.sampled_from([0.0, 0.5, 1.0, 2.0, np.inf])
+
+
+@settings(max_examples=300)
+@given(state=states(*TIED), budget=BUDGETS, data=st.data())
 def test_rounding_in_q_does_not_decide_between_ties(state, budget, data):
     q, behavior, error = state
     noise = data.draw(st.lists(st.integers(-2, 2), min_size=q.size, max_size=q.size))
-    tie = 1e-12
-    calm = exact_row(q, behavior, error, error, budget, tie)
-    shaken = exact_row(q + 1e-14 * np.array(noise), behavior, error, error, budget, tie)
-    assert shaken == pytest.approx(calm, abs=1e-9)
+    shaken, tie, free = q + 1e-14 * np.array(noise), 1e-12, np.zeros(q.size)
+    for leave in (error, free):
+        calm = exact_row(q, behavior, leave, error, budget, tie)
+        assert exact_row(shaken, behavior, leave, error, budget, tie) == pytest.approx(calm)
+    calm = greedy_row(q, behavior, error, free, budget, tie)
+    assert greedy_row(shaken, behavior, error, free, budget, tie) == pytest.approx(calm)
 
 
 def test_states_do_not_mix():

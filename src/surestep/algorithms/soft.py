@@ -228,8 +228,9 @@ def exact_step(problem: Problem, leave: FloatArray, enter: FloatArray, budget: f
     offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
 
     def step(q: FloatArray) -> FloatArray:
-        probability = np.empty(q.size)
-        spend_budget(offsets, q, behavior, leave, enter, float(budget), tie_of(q), probability)
+        # Mass may stay with, give way to and go to a pair within a tie of the best: that adds up.
+        probability, tie = np.empty(q.size), tie_of(q) / 4
+        spend_budget(offsets, q, behavior, leave, enter, float(budget), tie, probability)
         return probability
 
     return step

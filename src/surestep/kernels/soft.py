@@ -38,21 +38,29 @@ def rate(gain: float, price: float) -> float:
 
 
 @helper
+def keeps_up(gain: float, price: float, speed: float, tie: float) -> bool:
+    """Whether gain / price is as high as `speed`, up to a tie in q: rounding must not choose."""
+    return rate(gain + tie, price) >= speed
+
+
+@helper
 def next_receiver(
     first: int, last: int, q: FloatArray, enter: FloatArray, receiver: int, tie: float
-) -> tuple[int, float]:
-    """The pair that takes over from `receiver` as the budget grows, and its rate; −1 if none does.
+) -> int:
+    """The pair that takes over from `receiver` as the budget grows; −1 if none does.
 
     It is better and costs more to enter: all mass received so far moves on at the rate
-    (q(b) − q(r)) / (enter(b) − enter(r)). The highest rate comes first.
+    (q(b) − q(r)) / (enter(b) − enter(r)). The highest rate comes first, the first pair among ties.
     """
-    best, highest = -1, 0.0
+    best = -1
     for b in range(first, last):
         if q[b] > q[receiver] + tie and enter[b] < np.inf:
             speed = rate(q[b] - q[receiver], enter[b] - enter[receiver])
-            if speed > highest:
-                best, highest = b, speed
-    return best, highest
+            if best < 0 or not keeps_up(
+                q[best] - q[receiver], enter[best] - enter[receiver], speed, tie
+            ):
+                best = b
+    return best
 
 
 @helper
@@ -66,12 +74,15 @@ def next_donor(
     probability: FloatArray,
     tie: float,
 ) -> tuple[int, float]:
-    """The pair that gives its mass to `receiver` next, and its rate; −1 if none does."""
+    """The pair that gives its mass to `receiver` next, and its rate; −1 if none does.
+
+    The highest rate comes first, the first pair among ties.
+    """
     best, highest = -1, 0.0
     for a in range(first, last):
         if q[a] < q[receiver] - tie and probability[a] > 0.0 and leave[a] < np.inf:
             speed = rate(q[receiver] - q[a], leave[a] + price)
-            if speed > highest:
+            if best < 0 or not keeps_up(q[receiver] - q[best], leave[best] + price, speed, tie):
                 best, highest = a, speed
     return best, highest
 
@@ -122,11 +133,13 @@ def spend_budget(
         rest, received = budget, 0.0
         # What costs nothing has the highest rate, so it is done first, even without a budget.
         while receiver >= 0 and rest >= 0.0:
-            heir, takeover = next_receiver(first, last, q, enter, receiver, tie)
+            heir = next_receiver(first, last, q, enter, receiver, tie)
             donor, giving = next_donor(
                 first, last, q, leave, enter[receiver], receiver, probability, tie
             )
-            if heir >= 0 and takeover >= giving:
+            if heir >= 0 and keeps_up(
+                q[heir] - q[receiver], enter[heir] - enter[receiver], giving, tie
+            ):
                 price = enter[heir] - enter[receiver]
                 moved = min(received, affordable(rest, price))
                 rest = rest - moved * price if moved == received else USED_UP
@@ -154,18 +167,17 @@ def most_rewarding(
     used: FloatArray,
     tie: float,
 ) -> int:
-    """The pair of the highest (q(b) − q(donor)) / e(b) not used yet, the lowest among ties."""
-    highest = 0.0
+    """The pair of the highest (q(b) − q(donor)) / e(b) not used yet, the first among ties.
+
+    −1 if none gains; at an infinite error, none does.
+    """
+    best = -1
     for b in range(first, last):
-        if used[b - first] == 0.0 and q[b] > q[donor] + tie:
-            highest = max(highest, rate(q[b] - q[donor], error[b]))
-    if highest > 0.0:
-        for b in range(first, last):
-            if used[b - first] == 0.0 and q[b] > q[donor] + tie:
-                speed = rate(q[b] - q[donor], error[b])
-                if speed == highest or speed >= highest * (1.0 - 1e-12):
-                    return b
-    return -1
+        if used[b - first] == 0.0 and q[b] > q[donor] + tie and error[b] < np.inf:
+            speed = rate(q[b] - q[donor], error[b])
+            if best < 0 or not keeps_up(q[best] - q[donor], error[best], speed, tie):
+                best = b
+    return best
 
 
 @helper
