@@ -87,6 +87,20 @@ def beats_behavior_at_worst(algorithm, problem: Problem, found: Improvement) -> 
     assert initial @ worst.value > initial @ best.value
 
 
+def changes_where_it_was_trained(algorithm, problem, improvement):
+    """HCPI: π_b where the training episodes never decide; no action that π_b never takes there."""
+    changed = improvement.policy.probability != problem.behavior.probability
+    if problem.log is None or not changed.any():
+        return
+    episodes = problem.log.num_episodes
+    cut = round(algorithm.train_share * episodes)
+    assert min(cut, episodes - cut) >= 2
+    decided = np.zeros(problem.num_states, bool)
+    decided[problem.log.episodes(slice(0, cut)).state] = True
+    assert decided[problem.counts.pairs.state[changed]].all()
+    assert (problem.behavior.probability[improvement.policy.probability > 0] > 0).all()
+
+
 CONSTRAINTS = {
     "spibb": equals_behavior_where_scarce,
     "spibb-2s": equals_behavior_where_scarce,
@@ -99,4 +113,5 @@ CONSTRAINTS = {
     "one-step-approx-soft-spibb": keeps_to_budget,
     "lower-soft-spibb": keeps_increases_to_budget,
     "robust-mdp": beats_behavior_at_worst,
+    "hcpi": changes_where_it_was_trained,
 }

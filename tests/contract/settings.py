@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from surestep.algorithms import (
     DUIPI,
+    HCPI,
     SPIBB,
     AdvantageSoftSPIBB,
     Algorithm,
@@ -60,6 +61,7 @@ SETTINGS: dict[str, tuple[Algorithm, ...]] = {
     "pessimistic-mbie": (PessimisticMBIE(),),
     "duipi": (DUIPI(xi=0.1), DUIPI(xi=1.0, estimator="frequentist")),
     "robust-mdp": (RobustMDP(delta=0.5),),
+    "hcpi": (HCPI(delta=0.4, train_share=0.5), HCPI(estimator="wis", interval="bca", seed=3)),
 }
 
 NEED_LOG = {"hcpi"}  # whatever their settings

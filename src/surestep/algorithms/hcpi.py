@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, run_lengths, run_sums
+from surestep._arrays import FloatArray, expect, run_lengths, run_sums
 from surestep.algorithms.contract import (
     Promise,
     check_choice,
@@ -66,7 +66,7 @@ class HCPI:
 
     name: ClassVar = "hcpi"
     source: ClassVar = "Thomas, Theocharous, Ghavamzadeh 2015"
-    constraint: ClassVar = "π_b, unless the test on fresh episodes says that π is better"
+    constraint: ClassVar = "π = π_b where training never decides, and everywhere without proof"
     promises: ClassVar = frozenset({Promise.KEEPS_BEHAVIOR})
 
     def __post_init__(self) -> None:
@@ -79,6 +79,7 @@ class HCPI:
 
     def improve(self, problem: Problem) -> Improvement:
         """The chosen candidate, if it passes the test; else π_b."""
+        expect("problem", problem, Problem)
         if problem.log is None and problem.counts.visits.any():
             raise InvalidParameter(
                 "HCPI looks at whole episodes, but the problem has no log; give it as "

@@ -1,0 +1,91 @@
+"""HCPI: it improves where a log shows it, and seldom harms where there is nothing to gain."""
+
+import numpy as np
+import pytest
+from scipy.special import bdtrc
+
+from surestep import FiniteMDP, Policy, Problem, optimal, performance, sample_log
+from surestep.algorithms import HCPI
+from surestep.algorithms.hcpi import differences, predicted_bound, trained
+from surestep.offpolicy import ESTIMATORS, student_t
+
+# Two decisions in a row, each right or wrong, then the end; what is right pays 1 on average.
+TABLE = np.zeros((3, 2, 3))
+TABLE[0, :, 1] = 1.0
+TABLE[1, :, 2] = 1.0
+RIGHT = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+
+
+def world(reward=RIGHT):
+    return FiniteMDP.from_dense(TABLE, reward, 0.9)
+
+
+def problem_of(mdp, behavior, episodes, seed):
+    log = sample_log(mdp, behavior, episodes, 5, np.random.default_rng(seed))
+    return Problem(
+        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(0.0, 2.0), log=log
+    )
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("interval", ["student-t", "bca"])
+def test_with_many_episodes_it_finds_what_is_right(estimator, interval):
+    mdp = world()
+    problem = problem_of(mdp, Policy.uniform(mdp), 400, seed=1)
+    found = HCPI(estimator=estimator, interval=interval).improve(problem)
+    assert performance(mdp, found.policy) > performance(mdp, problem.behavior) + 0.5
+    assert performance(mdp, found.policy) <= mdp.initial @ optimal(mdp).value + 1e-9
+
+
+def test_too_few_episodes_leave_the_behavior_policy():
+    mdp = world()
+    problem = problem_of(mdp, Policy.uniform(mdp), 9, seed=1)  # a fifth of them is two
+    assert HCPI(train_share=0.1).improve(problem).policy == problem.behavior
+    for share in (0.0, 1.0):
+        many = problem_of(mdp, Policy.uniform(mdp), 50, seed=1)
+        assert HCPI(train_share=share).improve(many).policy == many.behavior
+
+
+def test_what_is_returned_passed_the_test_on_the_other_episodes():
+    mdp = world()
+    problem = problem_of(mdp, Policy.uniform(mdp), 300, seed=2)
+    algorithm = HCPI(estimator="pdis", train_share=0.5)
+    policy = algorithm.improve(problem).policy
+    assert policy != problem.behavior
+    estimator = ESTIMATORS["pdis"]()
+    train, test = problem.log.episodes(slice(0, 150)), problem.log.episodes(slice(150, 300))
+    assert student_t(differences(problem, test, policy, estimator), 0.1) > 0
+    greedy, _ = trained(problem, train)
+    predicted = [
+        predicted_bound(
+            differences(problem, train, greedy.mix(problem.behavior, tenth / 10), estimator),
+            150,
+            0.1,
+        )
+        for tenth in range(10)
+    ]
+    assert policy == greedy.mix(problem.behavior, int(np.argmax(predicted)) / 10)
+
+
+def test_it_seldom_harms_where_training_is_misled():
+    """One decision: arm 0 wins with 0.6, arm 1 with 0.4, and π_b takes arm 0 seven times in ten.
+
+    Few training episodes often make arm 1 look better, and every change towards it is a loss. At
+    level δ = 0.1 it may pass once in ten logs: more than the 1 − 1e-6 quantile of Binomial(300, 0.1)
+    would be a false alarm of 1e-6. (Student's t holds in the limit only, hence the weights near 1.)
+    """
+    table = np.zeros((3, 2, 3))
+    table[0] = [[0.0, 0.6, 0.4], [0.0, 0.4, 0.6]]
+    reward = np.zeros((3, 2, 3))
+    reward[0, :, 1] = 1.0
+    mdp = FiniteMDP.from_dense(table, reward, 0.9)
+    behavior = Policy.from_dense(mdp, [[0.7, 0.3], [0.5, 0.5], [0.5, 0.5]])
+    misled = losses = 0
+    for seed in range(300):
+        problem = problem_of(mdp, behavior, 60, seed)
+        greedy, _ = trained(problem, problem.log.episodes(slice(0, 12)))
+        misled += greedy.probability[1] > 0.5
+        policy = HCPI().improve(problem).policy
+        losses += performance(mdp, policy) < performance(mdp, behavior) - 1e-12
+    assert misled > 50  # or there would be nothing to test
+    assert losses <= next(k for k in range(301) if bdtrc(k, 300, 0.1) < 1e-6)
