@@ -71,8 +71,9 @@ def test_it_seldom_harms_where_training_is_misled():
     """One decision: arm 0 wins with 0.6, arm 1 with 0.4, and π_b takes arm 0 seven times in ten.
 
     Few training episodes often make arm 1 look better, and every change towards it is a loss. At
-    level δ = 0.1 it may pass once in ten logs: more than the 1 − 1e-6 quantile of Binomial(300, 0.1)
-    would be a false alarm of 1e-6. (Student's t holds in the limit only, hence the weights near 1.)
+    level δ = 0.1 it may pass once in ten logs; beyond the 1 − 1e-6 quantile of Binomial(300, 0.1)
+    this test fails, a false alarm of 1e-6. (Student's t holds in the limit only, hence weights
+    that are not far from 1.)
     """
     table = np.zeros((3, 2, 3))
     table[0] = [[0.0, 0.6, 0.4], [0.0, 0.4, 0.6]]
