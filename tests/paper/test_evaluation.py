@@ -1,0 +1,57 @@
+"""The paper's protocol gives the numbers that others got from it.
+
+Spot values of 1000 repetitions each: mean and 10 % CVaR, rounded. Ours must lie within three
+standard errors of the difference, theirs included, plus the rounding. Seeds are fixed; for values
+drawn anew a single check would fail by chance once in some 370 times.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from surestep.experiments import read_experiments, summaries
+from surestep.experiments.cell import COLUMNS, Block, run_block
+
+REPETITIONS = 500
+SPOTS = [  # experiment, algorithm, N∧ of SPIBB, trajectories, mean, 10 % CVaR, digits
+    ("paper/gridworld", "basic-rl", None, 100, 0.565, 0.415, 3),
+    ("paper/gridworld", "spibb", 100, 200, 0.508, 0.495, 3),
+    ("paper/gridworld", "spibb-2s", 100, 200, 0.543, 0.525, 3),
+    ("paper/gridworld", "spibb-beta", 100, 100, 0.544, 0.522, 3),
+    ("paper/gridworld", "spibb-beta", 100, 1000, 0.593, 0.589, 3),
+    ("paper/wet-chicken", "spibb", 60, 1000, 27.7, 27.3, 1),
+    ("paper/wet-chicken", "spibb-beta", 60, 1000, 36.8, 35.3, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "n_wedge", "episodes", "mean", "tail", "digits"), SPOTS
+)
+def test_the_published_spot_values_come_out(name, algorithm, n_wedge, episodes, mean, tail, digits):
+    (experiment,) = read_experiments(name)
+    assert episodes in experiment.episodes
+    (spec,) = (
+        spec
+        for spec in experiment.algorithms
+        if spec.name == algorithm and (n_wedge is None or spec.n_wedge == n_wedge)
+    )
+    block = Block(experiment.seed, experiment.environments[0], episodes, 0, REPETITIONS, (spec,))
+    rows = run_block(block).columns
+    assert tuple(rows) == COLUMNS
+    (found,) = summaries(rows, np.random.default_rng(0))
+    for ours, theirs in ((found.mean, mean), (found.cvar10, tail)):
+        error = (ours.high - ours.low) / (2 * 1.96)
+        both = math.sqrt(error**2 * (1 + REPETITIONS / experiment.repetitions))
+        assert abs(ours.value - theirs) <= 3 * both + 0.5 * 10.0**-digits
+
+
+def test_the_catalog_runs_the_papers_protocol():
+    sizes = (1, 2, 5, 8, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000)
+    for name in ("gridworld", "wet-chicken", "resource-gathering"):
+        (experiment,) = read_experiments(f"paper/{name}")
+        assert experiment.episodes == sizes
+        assert experiment.repetitions == 1000
+        assert [spec.name for spec in experiment.algorithms] == (
+            ["basic-rl"] + ["spibb"] * 3 + ["spibb-2s"] * 3 + ["spibb-beta"] * 3
+        )
