@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import bdtr, bdtrc, betainc, betaincc
 
-from surestep import Counts, FiniteMDP, Pairs, Policy, estimate_mdp, performance, policy_iteration
+from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, estimate_mdp, performance
+from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS, ProblemSize, equivalent_n_wedge, zeta
 from surestep.model import LoggedRewards
 
@@ -126,28 +127,11 @@ def claimed(bound: str, n_wedge: int, size: tuple[int, int], gain: float) -> flo
     )
 
 
-def spibb(estimate: FiniteMDP, behavior: Policy, trusted: np.ndarray) -> Policy:
-    """The best policy of the estimated MDP that copies π_b on all pairs that are not trusted."""
-    pairs = behavior.pairs
-    first, state = pairs.offsets[:-1], pairs.state
-    kept = np.where(trusted, 0.0, behavior.probability)
-    free = np.add.reduceat(behavior.probability - kept, first)  # [S] what may be moved
-
-    def greedy_step(q: np.ndarray) -> np.ndarray:
-        worth = np.where(trusted, q, -np.inf)
-        is_best = trusted & (worth == np.maximum.reduceat(worth, first)[state])
-        owners, place = np.unique(state[is_best], return_index=True)
-        probability = kept.copy()
-        probability[np.flatnonzero(is_best)[place]] += free[owners]
-        return probability
-
-    return policy_iteration(estimate, greedy_step, behavior).policy
-
-
 def judge(bound: str, n_wedge: int, log: Counts, truth: FiniteMDP, behavior: Policy) -> Verdict:
     """The verdict on the policy that SPIBB computes from the log."""
-    estimate = estimate_mdp(log, DISCOUNT)
-    improved = spibb(estimate, behavior, log.visits > n_wedge)
+    bounds = (-VALUE_BOUND, VALUE_BOUND)
+    problem = Problem(counts=log, behavior=behavior, discount=DISCOUNT, value_bounds=bounds)
+    estimate, improved = problem.estimate(), SPIBB(n_wedge=n_wedge).improve(problem).policy
     gain = performance(estimate, improved) - performance(estimate, behavior)
     size = (log.pairs.num_states, log.pairs.num_actions)
     difference = performance(truth, improved) - performance(truth, behavior)

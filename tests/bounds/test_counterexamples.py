@@ -1,6 +1,5 @@
 """The counterexamples of examples/where_bounds_fail.py, held against exact rationals."""
 
-import itertools
 import math
 import runpy
 from fractions import Fraction
@@ -13,8 +12,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from oracles import exact_value
-from strategies import mdps, policies
 from surestep import Policy, estimate_mdp
 from surestep.bounds import BOUNDS, ProblemSize
 
@@ -120,36 +117,6 @@ def test_a_rate_at_the_papers_settings_is_exact_to_the_last_digits_shown():
     radius = Fraction(float(BOUNDS["beta"].radius(n, ProblemSize(25, 4, 0.1))))
     exact = max(exact_posterior(n, radius, k) for k in range(n + 1)) / share
     assert cases.split_failures()[0].posterior == pytest.approx(float(exact), rel=1e-9)
-
-
-# ---- SPIBB's policy --------------------------------------------------------------------------
-
-
-@given(mdp=mdps(max_states=4), data=st.data())
-def test_the_policy_is_the_best_that_copies_what_is_not_trusted(mdp, data):
-    pairs = mdp.pairs
-    behavior = data.draw(policies(pairs))
-    flags = st.lists(st.booleans(), min_size=pairs.num_pairs, max_size=pairs.num_pairs)
-    trusted = np.array(data.draw(flags))
-    policy = cases.spibb(mdp, behavior, trusted)
-    np.testing.assert_array_equal(policy.probability[~trusted], behavior.probability[~trusted])
-
-    def allowed(state):
-        """The ways to give all free mass of a state to one trusted pair."""
-        run = range(int(pairs.offsets[state]), int(pairs.offsets[state + 1]))
-        free = sum(behavior.probability[k] for k in run if trusted[k])
-        kept = {k: 0.0 if trusted[k] else behavior.probability[k] for k in run}
-        return [{**kept, k: free} for k in run if trusted[k]] or [kept]
-
-    choices = itertools.product(*(allowed(s) for s in range(pairs.num_states)))
-    values = []
-    for choice in choices:
-        joined = {k: share for state in choice for k, share in state.items()}
-        values.append(exact_value(mdp, np.array([joined[k] for k in range(pairs.num_pairs)])))
-    best = [float(max(column)) for column in zip(*values, strict=True)]
-    found = [float(value) for value in exact_value(mdp, policy.probability)]
-    scale = max(1.0, *map(abs, best))
-    np.testing.assert_allclose(found, best, atol=1e-8 * scale)
 
 
 # ---- whole bounds ----------------------------------------------------------------------------
