@@ -21,7 +21,7 @@ def test_the_picture_is_drawn_in_each_format_the_same_each_time(tmp_path, kind):
     first, second = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
     result = figure("n-wedge", "-o", first)
     assert result.exit_code == 0, result.output
-    assert result.stdout.split() == ["wrote", str(first), "wrote", str(tmp_path / "a.csv")]
+    assert result.stdout.splitlines() == [f"wrote {first}", f"wrote {tmp_path / 'a.csv'}"]
     assert first.read_bytes().startswith(MAGIC[kind])
     assert figure("n-wedge", "-o", second).exit_code == 0
     assert first.read_bytes() == second.read_bytes()

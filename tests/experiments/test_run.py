@@ -179,7 +179,7 @@ def test_the_command_runs_lists_and_draws(plan, tmp_path):
     assert "paper/gridworld" in listed.stdout.split()
     result = answer("run", plan, "-o", tmp_path / "run", "--workers", 1, "--repetitions", 2)
     assert result.exit_code == 0, result.output
-    assert result.stdout.split() == ["wrote", str(tmp_path / "run" / "table.parquet")]
+    assert result.stdout == f"wrote {tmp_path / 'run' / 'table.parquet'}\n"
     drawn = answer("figure", "small", "--from", tmp_path / "run", "-o", tmp_path / "f.svg")
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "f.svg").read_bytes().startswith(b"<?xml")
