@@ -24,6 +24,7 @@ from surestep.algorithms.soft import (
     OneStepExactSoftSPIBB,
 )
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
+from surestep.model.behavior import estimate_behavior
 
 __all__ = [
     "ALGORITHMS",
@@ -49,6 +50,7 @@ __all__ = [
     "RobustMDP",
     "TwoSuccessorSPIBB",
     "described",
+    "estimate_behavior",
     "improve_batch",
     "make_algorithm",
     "needs_log",

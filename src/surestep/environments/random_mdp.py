@@ -16,10 +16,11 @@ from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import legacy_generator, mdp_of_rows, share
 from surestep.environments.published import SCHOLL_N_WEDGES, SPIBB_N_WEDGES
 from surestep.errors import InvalidParameter
+from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.planning import optimal, performance
+from surestep.planning import optimal, optimal_batch
 from surestep.planning.pruning import Backup
 
 STATES, ACTIONS, SUCCESSORS = 50, 4, 4
@@ -122,18 +123,15 @@ def draw_garnet(rng: np.random.RandomState) -> Garnet:
 
 def hardest_goal(garnet: Garnet) -> int:
     """The state with the smallest ρ(π*) > γ^50 as a goal: hard to reach, but within reach."""
-    optima = {goal: optimum(garnet.mdp({goal: 1.0})) for goal in range(1, STATES)}
-    reachable = [goal for goal, value in optima.items() if value > LEAST_OPTIMUM]
+    goals = range(1, STATES)
+    worlds = MDPBatch.from_models([garnet.mdp({goal: 1.0}) for goal in goals])
+    optima = optimal_batch(worlds).value @ worlds.initial
+    reachable = [goal for goal in goals if optima[goal - 1] > LEAST_OPTIMUM]
     if not reachable:
         raise InvalidParameter(
             "the Garnet of this seed has no state within reach of its start; expected another seed"
         )
-    return min(reachable, key=optima.__getitem__)
-
-
-def optimum(mdp: FiniteMDP) -> float:
-    """ρ(π*)."""
-    return float(mdp.initial @ optimal(mdp).value)
+    return min(reachable, key=lambda goal: float(optima[goal - 1]))
 
 
 def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> Policy:
@@ -142,23 +140,29 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     First the softmax of Q* is flattened until it has lost half of what it is to lose; then, state
     by random state, the best action's probability is lowered until all of it is lost.
     """
-    plan = optimal(mdp)
-    best_value, chance = float(mdp.initial @ plan.value), performance(mdp, Policy.uniform(mdp))
+    plan, dense = optimal(mdp), mdp.dense()
+    earned = mdp.pairs.dense(mdp.expected_reward)
     q = mdp.pairs.dense(Backup.of(mdp).q(plan.value))
     best = q.argmax(axis=1)
+
+    def worth(table: FloatArray) -> float:
+        """ρ of a table [S, A], by one small solve: it is asked for some hundred times."""
+        chain = np.einsum("sa,sat->st", table, dense.P)
+        values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))
+        return float(mdp.initial @ values)
+
+    best_value, chance = float(mdp.initial @ plan.value), worth(Policy.uniform(mdp).dense())
 
     def target(kept: float) -> float:
         return kept * (best_value - chance) + chance
 
     sharpness = FACTOR * FIRST_SHARPNESS
-    policy = Policy.softmax(mdp, q, 1 / sharpness)
-    while performance(mdp, policy) > target((ratio + 1) / 2):
+    table = Policy.softmax(mdp, q, 1 / sharpness).dense()
+    while worth(table) > target((ratio + 1) / 2):
         sharpness *= FACTOR
-        policy = Policy.softmax(mdp, q, 1 / sharpness)
-    table = policy.dense()
-    while performance(mdp, policy) > target(ratio):
+        table = Policy.softmax(mdp, q, 1 / sharpness).dense()
+    while worth(table) > target(ratio):
         state = rng.randint(STATES)
         table[state, best[state]] *= FACTOR
         table[state] /= table[state].sum()
-        policy = Policy.from_dense(mdp, table)
-    return policy
+    return Policy.from_dense(mdp, table)

@@ -1,6 +1,13 @@
 """Experiments: blocks of cells that become one table, resumable, and what is reported of it."""
 
-from surestep.experiments.metrics import Interval, Summary, cvar, first_better, summaries
+from surestep.experiments.metrics import (
+    Interval,
+    Summary,
+    cvar,
+    first_better,
+    method_of,
+    summaries,
+)
 from surestep.experiments.plan import Experiment, catalog, read_experiments
 from surestep.experiments.run import run_experiment
 from surestep.experiments.store import Store
@@ -13,6 +20,7 @@ __all__ = [
     "catalog",
     "cvar",
     "first_better",
+    "method_of",
     "read_experiments",
     "run_experiment",
     "summaries",

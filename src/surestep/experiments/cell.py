@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -64,13 +65,11 @@ class Rows(NamedTuple):
 def run_block(block: Block) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     if not block.environment.changes:
-        benchmark = make(block.environment.name, **dict(block.environment.parameters))
+        benchmark = made(block.environment, block.first)
         return run_repetitions(block, benchmark, range(block.first, block.last))
     parts = [
         run_repetitions(
-            block,
-            make(block.environment.name, **block.environment.parameters_of(repetition)),
-            range(repetition, repetition + 1),
+            block, made(block.environment, repetition), range(repetition, repetition + 1)
         )
         for repetition in range(block.first, block.last)
     ]
@@ -80,6 +79,12 @@ def run_block(block: Block) -> Rows:
         sum(part.improving for part in parts),
         sum(part.evaluating for part in parts),
     )
+
+
+@lru_cache(maxsize=4096)  # the same environment serves all data sizes
+def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
+    """The benchmark of a repetition."""
+    return make(environment.name, **environment.parameters_of(repetition))
 
 
 def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> Rows:

@@ -132,17 +132,17 @@ def number(value: object) -> float:
     return float("nan") if value is None or np.ma.is_masked(value) else float(value)  # type: ignore[arg-type]
 
 
-def first_better(found: list[Summary]) -> dict[tuple[str, str, str, float], int | None]:
-    """For each method the smallest data size from which on its mean beats π_b; None: never.
+def method_of(summary: Summary) -> tuple[str, str, str, str]:
+    """What was run where: (environment, algorithm, setting, N∧), the last one as text."""
+    return summary.environment, summary.algorithm, summary.setting, f"{summary.n_wedge:g}"
 
-    Keys are (environment, algorithm, setting, N∧).
-    """
-    result: dict[tuple[str, str, str, float], int | None] = {}
+
+def first_better(found: list[Summary]) -> dict[tuple[str, str, str, str], int | None]:
+    """For each method the smallest data size from which on its mean beats π_b; None: never."""
+    result: dict[tuple[str, str, str, str], int | None] = {}
     for each in sorted(found, key=lambda each: each.episodes):
-        key = (each.environment, each.algorithm, each.setting, each.n_wedge)
-        better = each.mean.value > each.behavior_performance
-        if not better:
-            result[key] = None
-        elif result.get(key) is None:
-            result[key] = each.episodes
+        if each.mean.value <= each.behavior_performance:
+            result[method_of(each)] = None
+        elif result.get(method_of(each)) is None:
+            result[method_of(each)] = each.episodes
     return result

@@ -12,7 +12,7 @@ import numpy as np
 
 from surestep._files import write_together
 from surestep.errors import InvalidParameter
-from surestep.experiments import Store, Summary, summaries
+from surestep.experiments import Store, Summary, first_better, method_of, summaries
 from surestep.report.drawing import (
     BLUE,
     GREEN,
@@ -116,15 +116,20 @@ def add_legend(figure: Figure) -> None:
 
 
 def as_csv(found: list[Summary]) -> bytes:
-    """All summaries, one a line, each statistic with the ends of its interval."""
+    """All summaries, one a line, each statistic with the ends of its interval.
+
+    `first_better` is the data size from which on the method's mean beats π_b, empty for never.
+    """
+    better = first_better(found)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     plain = [name for name in Summary._fields if name not in STATISTICS]
     ends = [f"{name}{end}" for name in STATISTICS for end in ("", "_low", "_high")]
-    writer.writerow([*plain, *ends])
+    writer.writerow([*plain, *ends, "first_better"])
     for each in found:
         numbers = [value for name in STATISTICS for value in getattr(each, name)]
-        writer.writerow([*(blank_if_nan(getattr(each, name)) for name in plain), *numbers])
+        words = [blank_if_nan(getattr(each, name)) for name in plain]
+        writer.writerow([*words, *numbers, better[method_of(each)]])
     return text.getvalue().encode()
 
 
