@@ -79,3 +79,10 @@ def test_the_first_size_that_beats_the_behavior_policy_for_good():
     assert first_better(found) == {("e", "spibb", "", "5"): 10}
     never = summaries(table(rows[:1]), np.random.default_rng(0))
     assert first_better(never) == {("e", "spibb", "", "5"): None}
+
+
+def test_rounding_is_no_loss_and_no_gain():
+    rows = [[1 - 1e-14, 1.0, 1 + 1e-14], [1 - 1e-6, 1.0, 1.0]]
+    found = summaries(table(rows, (1, 2)), np.random.default_rng(0))
+    assert [each.below_behavior for each in found] == [0.0, pytest.approx(1 / 3)]
+    assert first_better(found) == {("e", "spibb", "", "5"): None}

@@ -13,6 +13,7 @@ from surestep.errors import InvalidParameter
 TAILS = {"cvar10": 0.10, "cvar1": 0.01}
 RESAMPLES = 1_000
 CONFIDENCE = 0.95
+ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
 Columns = Mapping[str, AnyArray]
 
 
@@ -96,7 +97,7 @@ def summary(run: Columns, resampled: FloatArray) -> Summary:
         interval(float(values.mean()), resampled @ values / values.size),
         tails["cvar10"],
         tails["cvar1"],
-        float((values < behavior).mean()),
+        float((values < behavior - ROUNDING * np.abs(behavior)).mean()),
         float(behavior.mean()),
         float(np.asarray(run["optimal_performance"], np.float64).mean()),
     )
@@ -141,7 +142,8 @@ def first_better(found: list[Summary]) -> dict[tuple[str, str, str, str], int | 
     """For each method the smallest data size from which on its mean beats π_b; None: never."""
     result: dict[tuple[str, str, str, str], int | None] = {}
     for each in sorted(found, key=lambda each: each.episodes):
-        if each.mean.value <= each.behavior_performance:
+        behavior = each.behavior_performance
+        if each.mean.value <= behavior + ROUNDING * abs(behavior):
             result[method_of(each)] = None
         elif result.get(method_of(each)) is None:
             result[method_of(each)] = each.episodes

@@ -128,11 +128,13 @@ def as_csv(found: list[Summary]) -> bytes:
     writer.writerow([*plain, *ends, "first_better"])
     for each in found:
         numbers = [value for name in STATISTICS for value in getattr(each, name)]
-        words = [blank_if_nan(getattr(each, name)) for name in plain]
+        words = [written(name, getattr(each, name)) for name in plain]
         writer.writerow([*words, *numbers, better[method_of(each)]])
     return text.getvalue().encode()
 
 
-def blank_if_nan(value: object) -> object:
-    """Nothing where there is no number."""
-    return "" if isinstance(value, float) and math.isnan(value) else value
+def written(name: str, value: object) -> object:
+    """N∧ as a whole number, or nothing where there is none; anything else as it is."""
+    if name not in ("n_wedge", "n_wedge_used") or not isinstance(value, float):
+        return value
+    return "" if math.isnan(value) else int(value)
