@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from surestep.planning import performance as performance
     from surestep.planning import policy_iteration as policy_iteration
     from surestep.planning import value_iteration as value_iteration
+    from surestep.sampling import sample_counts as sample_counts
     from surestep.sampling import sample_log as sample_log
+    from surestep.transforms import two_successor as two_successor
 
 _HOME = {
     "SurestepError": "surestep.errors",
@@ -59,7 +61,9 @@ _HOME = {
     "performance": "surestep.planning",
     "policy_iteration": "surestep.planning",
     "value_iteration": "surestep.planning",
+    "sample_counts": "surestep.sampling",
     "sample_log": "surestep.sampling",
+    "two_successor": "surestep.transforms",
 }
 
 __all__ = list(_HOME)

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 @click.option(
     "--gain", type=float, default=0.0, help="The gain in the estimated MDP; ζ falls by it."
 )
-@click.option("--branching", type=int, help="The most successors of a pair, where you know it.")
+@click.option(
+    "--branching",
+    type=int,
+    help="The most successors of a pair, where you know it; bounds about splits ignore it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(
     states: int,
