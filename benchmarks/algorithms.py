@@ -159,24 +159,29 @@ PLAIN: dict[str, DenseStep] = {
 # ---- measuring --------------------------------------------------------------------------------
 
 
+def fastest(call: Callable[[], object]) -> float:
+    """Seconds of the fastest of several calls, of one where it takes long."""
+    times: list[float] = []
+    while len(times) < 10 and sum(times) < 1:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
 def measure(name: str, states: int, answer: "multiprocessing.connection.Connection") -> None:
     """Seconds (best of several), iterations, peak GB and the ratio to the plain code, if any."""
     algorithm = make_algorithm(name, **SETTINGS[name])
     with_log = name in NEEDS_LOG
     problem = random_problem(states, with_log=with_log)
     algorithm.improve(problem)  # compiles, or loads, the kernels it needs at this size
-    times = []
-    while len(times) < 5 and sum(times) < 1:
-        start = time.perf_counter()
-        plan = algorithm.improve(problem).plan
-        times.append(time.perf_counter() - start)
+    seconds = fastest(lambda: algorithm.improve(problem))
+    plan = algorithm.improve(problem).plan
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     ratio = None
     if name in PLAIN and states * ACTIONS <= DENSE_PAIRS:
-        start = time.perf_counter()
-        dense_policy_iteration(problem, PLAIN[name])
-        ratio = (time.perf_counter() - start) / min(times)
-    answer.send((min(times), plan.iterations, peak, ratio))
+        ratio = fastest(lambda: dense_policy_iteration(problem, PLAIN[name])) / seconds
+    answer.send((seconds, plan.iterations, peak, ratio))
 
 
 def in_own_process(name: str, states: int) -> tuple[float, int, float, float | None] | None:
