@@ -16,6 +16,8 @@ from surestep.kernels._compile import (
     kernel,
 )
 
+SHORT_ROW = 16  # up to here looking for the best again and again is faster than sorting
+
 
 @helper
 def worst_elsewhere(
@@ -29,15 +31,51 @@ def worst_elsewhere(
     """The smallest reward + γ v of the states that are not stored; ∞ if none is below `floor`."""
     if reward + discount * value[by_value[0]] >= floor:
         return np.inf
-    known = np.sort(stored)
     for s in by_value:
         worth = reward + discount * value[s]
         if worth >= floor:
             break
-        place = np.searchsorted(known, s)
-        if place == known.size or known[place] != s:
+        known = False
+        for t in range(stored.size):  # the lowest states are seldom stored: few are looked at
+            if stored[t] == s:
+                known = True
+                break
+        if not known:
             return float(worth)
     return np.inf
+
+
+@helper
+def take_from_best(
+    worth: FloatArray, probability: FloatArray, moving: float, floor: float
+) -> float:
+    """What a row loses when the mass `moving` goes from its best outcomes to one worth `floor`."""
+    lost, left = 0.0, probability.copy()
+    while moving > 0.0:
+        best = -1
+        for i in range(worth.size):
+            if left[i] > 0.0 and (best < 0 or worth[i] > worth[best]):
+                best = i
+        if best < 0:
+            break
+        moved = min(moving, left[best])
+        lost += moved * (worth[best] - floor)
+        left[best] = 0.0
+        moving -= moved
+    return lost
+
+
+@helper
+def take_in_order(worth: FloatArray, probability: FloatArray, moving: float, floor: float) -> float:
+    """`take_from_best` for long rows, which are sorted once."""
+    lost = 0.0
+    for i in np.argsort(-worth):
+        moved = min(moving, probability[i])
+        lost += moved * (worth[i] - floor)
+        moving -= moved
+        if moving <= 0.0:
+            break
+    return lost
 
 
 @kernel(
@@ -81,11 +119,8 @@ def worst_pair_values(
                     successor[first:last], outside_reward[k], discount[k], value, by_value, floor
                 ),
             )
-            moving = radius[k] / 2.0
-            for i in np.argsort(-worth):
-                moved = min(moving, probability[first + i])
-                expected -= moved * (worth[i] - floor)
-                moving -= moved
-                if moving <= 0.0:
-                    break
-            q[k] = expected
+            moving, chances = radius[k] / 2.0, probability[first:last]
+            if last - first <= SHORT_ROW:
+                q[k] = expected - take_from_best(worth, chances, moving, floor)
+            else:
+                q[k] = expected - take_in_order(worth, chances, moving, floor)
