@@ -243,3 +243,29 @@ def test_a_greedy_step_in_single_precision_is_rescaled_before_it_is_judged():
     plan = policy_iteration(mdp, lambda q: thirds, Policy.uniform(mdp))
     exact = exact_value(mdp, plan.policy.probability)
     assert largest_gap(plan.value, exact) <= Fraction(plan.error_bound)
+
+
+@pytest.mark.parametrize("goal", ["first", "last"])
+def test_long_ways_take_few_rounds_whichever_way_states_are_numbered(goal):
+    """A corridor of 2000 rooms: V*(s) = γ^(steps to the goal − 1) for a prize of 1 at its end."""
+    size, discount = 2000, 0.9995
+    rooms = np.arange(size)
+    left, right = np.maximum(rooms - 1, 0), np.minimum(rooms + 1, size - 1)
+    successor = np.stack([left, right], axis=1).ravel()
+    end = 0 if goal == "first" else size - 1
+    lengths = np.where(np.repeat(rooms, 2) == end, 0, 1)
+    kept = lengths > 0
+    mdp = FiniteMDP(
+        Pairs.full(size, 2),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        successor[kept],
+        np.ones(kept.sum()),
+        (successor[kept] == end).astype(float),
+        np.full(2 * size, discount),
+        np.eye(1, size)[0],
+    )
+    plan = optimal(mdp)
+    steps = np.abs(rooms - end)
+    expected = np.where(steps > 0, discount ** (steps - 1.0), 0.0)
+    np.testing.assert_allclose(plan.value, expected, atol=plan.error_bound + 1e-12)
+    assert plan.iterations < 50

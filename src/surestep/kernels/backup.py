@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+from numba import prange, types
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
@@ -96,7 +96,7 @@ def pair_value(
     return float(reward[pair] + discount[pair] * total)
 
 
-@kernel(INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT)
+@kernel(INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, types.boolean, FLOATS_OUT)
 def gauss_seidel_sweep(
     pair_offsets: IntArray,
     offsets: IntArray,
@@ -104,14 +104,12 @@ def gauss_seidel_sweep(
     probability: FloatArray,
     discount: FloatArray,
     reward: FloatArray,
+    rising: bool,
     value: FloatArray,
 ) -> None:
-    """v(s) ← max_a q(s,a) in place, from the last state to the first.
-
-    The states go backwards because auxiliary states stand behind the states that lead to them.
-    """
+    """v(s) ← max_a q(s,a) in place, from the first state to the last, or the other way round."""
     for i in range(value.size):
-        s = value.size - 1 - i
+        s = i if rising else value.size - 1 - i
         highest = -np.inf
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
             q = pair_value(k, offsets, successor, probability, discount, reward, value)

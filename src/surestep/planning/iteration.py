@@ -39,6 +39,7 @@ ValueUpdate = Callable[[FloatArray, FloatArray, Range], FloatArray]
 Sweep = Literal["jacobi", "gauss-seidel"]
 
 ITERATION_LIMIT = 1_000
+SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a large model
 INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the next round
 
 
@@ -52,11 +53,13 @@ def optimal(mdp: FiniteMDP, *, tolerance: float | None = None) -> Plan:
     """
     judge = Judge.of(mdp, tolerance)
     value: FloatArray = np.zeros(mdp.num_states)
+    update = evaluation_update(mdp, "auto", judge)
     if mdp.num_states > DENSE_STATES:
         plan, value = jacobi(mdp, judge, sweep_limit(judge, None), slowest=FAST)
         if plan is not None:
             return plan
-    return iterate(mdp, best_actions(mdp), value, evaluation_update(mdp, "auto", judge), judge)
+        update = carried_on(mdp, update)
+    return iterate(mdp, best_actions(mdp), value, update, judge)
 
 
 def policy_iteration(
@@ -177,7 +180,8 @@ def gauss_seidel(mdp: FiniteMDP, judge: Judge, limit: int) -> Plan | None:
             return planned(mdp, value, sweeps, residuals, verdict)
         if largest(residuals) <= verdict.floor:
             judge.refuse(verdict)
-        gauss_seidel_sweep(*backup, after)
+        # Backwards, because auxiliary states stand behind the states that lead to them.
+        gauss_seidel_sweep(*backup, False, after)
         value, after = after, value
     return None
 
@@ -256,6 +260,24 @@ def evaluation_update(mdp: FiniteMDP, method: Method, judge: Judge) -> ValueUpda
         )[0]
 
     return update
+
+
+def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
+    """The update followed by a few sweeps of value iteration in place.
+
+    Where ways are long, a change of policy makes others worth while only next door to it. A sweep
+    in place carries the news as far as the numbering of the states allows, at the price of a few
+    steps of an iterative evaluation: rounds become fewer by a large factor.
+    """
+    backup = Backup.of(mdp)
+
+    def carry_on(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
+        value = np.array(update(policy, backed_up, residuals))
+        for sweep in range(SWEEPS_BETWEEN):
+            gauss_seidel_sweep(*backup, sweep % 2 == 1, value)
+        return value
+
+    return carry_on
 
 
 def best_actions(mdp: FiniteMDP) -> GreedyStep:
