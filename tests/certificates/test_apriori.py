@@ -364,7 +364,9 @@ def test_value_bounds_without_a_claim_are_refused(bounds):
         ({"n_wedge": 0}, "n_wedge is 0"),
         ({"n_wedge": 2.5}, r"n_wedge is 2\.5"),
         ({"n_wedge": True}, "n_wedge is True"),
+        ({"n_wedge": 10**5000}, "n_wedge is above 2305843009213693952, which no log can reach"),
     ],
+    ids=range(9),
 )
 def test_settings_out_of_range_are_refused(settings, message):
     with pytest.raises(InvalidParameter, match=message):

@@ -51,6 +51,8 @@ class APriori:
             raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
         if self.n_wedge is not None:
             expect_count("n_wedge", self.n_wedge)
+            if self.n_wedge > LARGEST_TOTAL:
+                raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = gain − f(γ) · V_max · radius(N∧), less what evaluating and copying may be off."""
