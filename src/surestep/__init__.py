@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from surestep.certificates import certify as certify
     from surestep.errors import SurestepError as SurestepError
+    from surestep.model import Certificate as Certificate
     from surestep.model import Counts as Counts
     from surestep.model import DecisionLog as DecisionLog
     from surestep.model import FiniteMDP as FiniteMDP
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "SurestepError": "surestep.errors",
+    "Certificate": "surestep.model",
     "Counts": "surestep.model",
     "DecisionLog": "surestep.model",
     "FiniteMDP": "surestep.model",
@@ -49,6 +52,7 @@ _HOME = {
     "Plan": "surestep.model",
     "Policy": "surestep.model",
     "Problem": "surestep.model",
+    "certify": "surestep.certificates",
     "estimate_behavior": "surestep.model",
     "estimate_mdp": "surestep.model",
     "evaluate": "surestep.planning",

@@ -33,6 +33,18 @@ class ShapeMismatch(SurestepError):
     """Two things combined that do not describe the same states, actions or transitions."""
 
 
+class InvalidCertificate(SurestepError):
+    """A certificate, or a text that should hold one, that is not well formed."""
+
+
+class CertificateRefused(SurestepError):
+    """A claim that cannot be made about this policy, or not from this data."""
+
+
+class CertificateMismatch(CertificateRefused):
+    """A certificate that comes out differently when it is computed again."""
+
+
 class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough."""
 

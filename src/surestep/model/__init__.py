@@ -2,6 +2,7 @@
 
 from surestep.model.batch import MDPBatch
 from surestep.model.behavior import estimate_behavior
+from surestep.model.certificate import Certificate, certificate_schema
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.estimate import estimate_mdp
 from surestep.model.log import DecisionLog
@@ -13,6 +14,7 @@ from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
 
 __all__ = [
+    "Certificate",
     "Counts",
     "CountsBatch",
     "DecisionLog",
@@ -26,6 +28,7 @@ __all__ = [
     "Policy",
     "Problem",
     "ProblemBatch",
+    "certificate_schema",
     "estimate_behavior",
     "estimate_mdp",
 ]

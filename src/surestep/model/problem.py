@@ -10,6 +10,7 @@ import numpy as np
 
 from surestep._arrays import (
     AnyArray,
+    BoolArray,
     FloatArray,
     IntArray,
     expect,
@@ -111,22 +112,30 @@ class Problem:
         States that are known to end episodes are not unseen: they are worth their known reward, or
         nothing, under either rule.
         """
-        estimated = estimate_mdp(self.counts, self.discount)
         if self.unseen == "terminal":
-            return estimated
-        pairs, terminal = self.counts.pairs, self.counts.terminal
-        unseen = (self.counts.visits == 0) & ~terminal[pairs.state]
-        ending = np.where(unseen, self.value_bounds[0], estimated.ending_reward)
+            return estimate_mdp(self.counts, self.discount)
+        return self.estimate_with_unseen_worth(self.value_bounds[0])
+
+    def estimate_with_unseen_worth(self, value: float) -> FiniteMDP:
+        """The MLE-MDP of the counts, with unseen pairs worth `value`; ends are not unseen."""
+        estimated = estimate_mdp(self.counts, self.discount)
         return FiniteMDP(
-            pairs,
+            estimated.pairs,
             estimated.offsets,
             estimated.successor,
             estimated.probability,
             estimated.reward,
             estimated.discount,
             estimated.initial,
-            ending,
+            np.where(self.unseen_pairs(), value, estimated.ending_reward),
         )
+
+    def unseen_pairs(self) -> BoolArray:
+        """The pairs [K] that the data never visits, but for those of known ends of episodes."""
+        unseen: BoolArray = (self.counts.visits == 0) & ~self.counts.terminal[
+            self.counts.pairs.state
+        ]
+        return unseen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,6 @@
+"""Data and a policy to a claim: how much better, at least, the policy is than π_b."""
+
+from surestep.certificates.apriori import APriori
+from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
+
+__all__ = ["CERTIFIERS", "APriori", "Certifier", "certify", "verify"]

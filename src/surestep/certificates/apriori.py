@@ -1,0 +1,240 @@
+"""The a-priori certificate: what the published bounds of Table 1 say about one policy.
+
+ζ = f(γ) · V_max · radius(N∧) − gain. As published, with the gaps that docs/bounds.md shows, but for
+one of them: the gain is ρ(π_I, M̂ with unseen pairs at V_min) − ρ(π_b, M̂ with unseen pairs at
+V_max), so what was never seen cannot look like a gain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from surestep._arrays import FloatArray, expect_count, is_number, refuse_where, run_sums
+from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.certificate import Certificate, Scalar
+from surestep.model.counts import LARGEST_TOTAL
+from surestep.model.mdp import FiniteMDP
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+from surestep.planning.evaluation import evaluate_with_bound
+
+UNCHANGED = 1e-12  # probabilities this close are the same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class APriori:
+    """The claim of a published bound, for policies that keep π_b wherever data is scarce.
+
+    `n_wedge` is N∧; None takes the largest with which the policy is covered, one less than the
+    smallest number of visits among the pairs it changes (for standard SPI, the smallest of all).
+    """
+
+    bound: str = "spibb"  # a name in BOUNDS
+    delta: float = 0.1
+    n_wedge: int | None = None
+
+    name: ClassVar = "a-priori"
+    value_figures: ClassVar = frozenset(
+        {"loss", "performance", "behavior_performance", "evaluation_error", "gain", "copying_error"}
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        if not isinstance(self.bound, str) or self.bound not in BOUNDS:
+            raise InvalidParameter(f"bound is {self.bound!r}, expected one of {', '.join(BOUNDS)}")
+        if not (is_number(self.delta) and 0 < self.delta < 1):
+            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        if self.n_wedge is not None:
+            expect_count("n_wedge", self.n_wedge)
+            if self.n_wedge > LARGEST_TOTAL:
+                raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
+
+    def certify(self, problem: Problem, policy: Policy) -> Certificate:
+        """L = gain − f(γ) · V_max · radius(N∧), less what evaluating and copying may be off."""
+        discount = usable_discount(problem)
+        low, high = problem.value_bounds
+        change = np.abs(policy.probability - problem.behavior.probability)
+        n_wedge, error = self.covering_n_wedge(problem, change), copying_error(problem, change)
+        figures: dict[str, Scalar] = {
+            "n_wedge": n_wedge,
+            "states": problem.num_states,
+            "actions": problem.num_actions,
+            "discount": discount,
+            "value_low": low,
+            "value_high": high,
+            "visits": int(problem.counts.visits.sum()),
+            "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
+            "changed_pairs": int(np.count_nonzero(change > UNCHANGED)),
+            "copying_error": error,
+        }
+        lower = 0.0 - error
+        notes: tuple[str, ...] = ()
+        if n_wedge is None:
+            notes = ("No pair is changed: the policy is the behavior policy, and loses nothing.",)
+        else:
+            terms = self.loss_terms(problem, n_wedge) | gain_terms(problem, policy)
+            # The formula of standard SPI has no gain; but a loss in the estimate is a loss.
+            gain = terms["gain"] if BOUNDS[self.bound].bootstraps else min(terms["gain"], 0.0)
+            lower += gain - terms["loss"]
+            figures |= terms
+        return Certificate(
+            kind=self.name,
+            standing=BOUNDS[self.bound].standing,  # type: ignore[arg-type]
+            lower=lower,
+            delta=self.delta,
+            span=high - low,
+            assumptions=self.assumptions(problem),
+            notes=notes,
+            parameters={"bound": self.bound, "delta": self.delta, "n_wedge": self.n_wedge},
+            figures=figures,
+        )
+
+    def covering_n_wedge(self, problem: Problem, change: FloatArray) -> int | None:
+        """The N∧ with which the bound covers the policy; None for π_b itself.
+
+        Standard SPI asks for N visits of every pair, the others for π = π_b on every pair with at
+        most N∧ visits.
+        """
+        visits, pairs = problem.counts.visits, problem.counts.pairs
+        changed = change > UNCHANGED
+        if not changed.any():
+            return None
+        if BOUNDS[self.bound].bootstraps:
+            chosen = int(visits[changed].min()) - 1
+            n_wedge = max(chosen, 1) if self.n_wedge is None else int(self.n_wedge)
+            wrong = changed & (visits <= n_wedge)
+            does, needs = "the policy changes", f"more than {n_wedge}"
+        else:
+            # Nobody decides where episodes end. Without any other pair, nothing is asked.
+            asked = ~problem.counts.terminal[pairs.state]
+            chosen = int(visits[asked].min(initial=LARGEST_TOTAL))
+            n_wedge = max(chosen, 1) if self.n_wedge is None else int(self.n_wedge)
+            wrong = asked & (visits < n_wedge)
+            does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
+        refuse_where(
+            wrong,
+            lambda k: (
+                f"{does} {pairs.pair_name(k)}, which the data visits {visits[k]} times; the bound "
+                f"{self.bound} needs {needs}"
+            ),
+            "pair",
+            CertificateRefused,
+        )
+        return n_wedge
+
+    def loss_terms(self, problem: Problem, n_wedge: int) -> dict[str, float]:
+        """radius(N∧) and f(γ) · V_max · radius(N∧)."""
+        size = ProblemSize(problem.num_states, problem.num_actions, self.delta)
+        loss = zeta(
+            self.bound,
+            n_wedge,
+            states=size.states,
+            actions=size.actions,
+            value_bound=problem.value_bound,
+            discount=problem.single_discount,
+            delta=self.delta,
+        )
+        return {"radius": float(BOUNDS[self.bound].radius(n_wedge, size)), "loss": loss}
+
+    def assumptions(self, problem: Problem) -> tuple[str, ...]:
+        """What must hold for the claim, and what the published proof leaves open."""
+        low, high = problem.value_bounds
+        bound = BOUNDS[self.bound]
+        sentences = [
+            "The log is Markov in the given states, and its dynamics never change.",
+            "There are no states and actions beyond those given.",
+            "The behavior policy is only estimated: the claim is relative to the estimate."
+            if problem.behavior_is_estimated
+            else "The behavior policy is known.",
+            "The rewards are known."
+            if problem.counts.rewards.known
+            else "The mean rewards are those observed: their error is not counted.",
+            "Episodes start as they did in the log.",
+            f"Every value lies between {low!r} and {high!r}, as given.",
+            "The numbers of visits count as fixed beforehand, although chance decided them.",
+        ]
+        if self.n_wedge is None:
+            sentences.append("N∧ counts as fixed beforehand, although it was read off the data.")
+        if bound.bootstraps:
+            sentences.append(
+                "Pairs with at most N∧ visits count as known, as in the published proof."
+            )
+        if bound.covers is Coverage.SPLIT:
+            sentences += [
+                "The radius is about one split, but counts for the error of a whole row.",
+                "Splits after the first of a row are asked for no visits, as in the published "
+                "proof.",
+            ]
+        if self.bound == "beta":
+            sentences += [
+                "The chance of each split has a uniform prior.",
+                "The credible interval counts as centred at the estimate, which it is not.",
+            ]
+        return tuple(sentences)
+
+
+def usable_discount(problem: Problem) -> float:
+    """γ, once the terms of the problem are known to suit the formula."""
+    discount = problem.discount
+    if not isinstance(discount, float):
+        raise CertificateRefused(
+            "the problem has a discount for each pair, but the bounds have only one γ; expected "
+            "one number as discount"
+        )
+    if not 0 < discount < 1:
+        raise CertificateRefused(
+            f"discount is {discount}, but the bounds divide by 1 − γ and are about γ above 0; "
+            "expected more than 0 and less than 1"
+        )
+    low, high = problem.value_bounds
+    if not (problem.value_bound > 0 and math.isfinite(high - low)):
+        raise CertificateRefused(
+            f"value_bounds is {problem.value_bounds}, expected bounds that are not both 0, with a "
+            "finite difference"
+        )
+    return discount
+
+
+def gain_terms(problem: Problem, policy: Policy) -> dict[str, float]:
+    """ρ(π_I, M̂ with unseen pairs at V_min) − ρ(π_b, M̂ with unseen pairs at V_max), and its parts.
+
+    What the two evaluations may be off is taken off the gain.
+    """
+    low, high = problem.value_bounds
+    ours, our_error = performance_with_bound(problem.estimate_with_unseen_worth(low), policy)
+    theirs, their_error = performance_with_bound(
+        problem.estimate_with_unseen_worth(high), problem.behavior
+    )
+    error = our_error + their_error
+    return {
+        "performance": ours,
+        "behavior_performance": theirs,
+        "evaluation_error": error,
+        "gain": ours - theirs - error,
+    }
+
+
+def performance_with_bound(mdp: FiniteMDP, policy: Policy) -> tuple[float, float]:
+    """ρ(π, M), and how far it can be off: by the values, and by rounding in their weighted sum."""
+    found = evaluate_with_bound(mdp, policy)
+    terms = int(np.count_nonzero(mdp.initial)) + 2
+    rounding = terms * 2.0**-52 * float(np.abs(found.value).max())
+    return float(mdp.initial @ found.value), found.error_bound + rounding
+
+
+def copying_error(problem: Problem, change: FloatArray) -> float:
+    """What is lost where π only nearly copies π_b: 2 · max_s Σ_a |π − π_b| · span/(1 − γ).
+
+    The sum is over the pairs that count as unchanged. By the performance difference lemma, policies
+    at the distance d = max_s ½‖π − π'‖₁ differ by at most d · span/(1 − γ). Some π' that copies
+    π_b exactly is as near to π as that sum: once in the true MDP, once in the estimate.
+    """
+    nearly = np.where(change <= UNCHANGED, change, 0.0)
+    low, high = problem.value_bounds
+    distance = float(run_sums(nearly, problem.counts.pairs.offsets).max())
+    return 2 * distance * (high - low) / (1 - problem.single_discount)

@@ -1,0 +1,243 @@
+"""Certificate: a claim about one improved policy, with all that is needed to judge and redo it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from surestep._arrays import is_number
+from surestep.errors import InvalidCertificate
+
+Standing = Literal["proved", "asymptotic", "posterior", "as-published"]
+Scalar = None | bool | int | float | str
+
+SCHEMA_VERSION = 1
+KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+DERIVED = ("schema_version", "zeta", "says_nothing")  # written for readers, held against the rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """With confidence 1 − δ, ρ(π_I, M) − ρ(π_b, M) ≥ `lower`, if the assumptions hold.
+
+    `kind` and `parameters` say which certifier made it and with which settings, so that it can be
+    made again; `figures` are the numbers it was computed from. `standing` says in which sense the
+    confidence is meant: "proved" in finite samples, "asymptotic", "posterior", or "as-published",
+    that is, taken over from a paper with its gaps.
+    """
+
+    kind: str
+    standing: Standing
+    lower: float  # L
+    delta: float  # δ
+    span: float  # V_max − V_min: two policies cannot differ by more
+    assumptions: tuple[str, ...]  # plain sentences, at least one
+    notes: tuple[str, ...] = ()  # remarks on this very claim that assume nothing
+    parameters: Mapping[str, Scalar]
+    figures: Mapping[str, Scalar]
+
+    def __post_init__(self) -> None:
+        """Checks every field once, and freezes the mappings."""
+        if not (isinstance(self.kind, str) and re.fullmatch(KIND, self.kind)):
+            raise InvalidCertificate(
+                f"kind is {shown(self.kind)}, expected lower-case words joined by hyphens"
+            )
+        if not isinstance(self.standing, str) or self.standing not in get_args(Standing):
+            raise InvalidCertificate(
+                f"standing is {shown(self.standing)}, expected one of "
+                f"{', '.join(get_args(Standing))}"
+            )
+        set_field = object.__setattr__
+        for name in ("lower", "delta", "span"):
+            set_field(self, name, read_number(name, getattr(self, name)))
+        if not 0 < self.delta < 1:
+            raise InvalidCertificate(f"delta is {self.delta}, expected more than 0 and less than 1")
+        if self.span < 0:
+            raise InvalidCertificate(f"span is {self.span}, expected 0 or more")
+        for name in ("assumptions", "notes"):
+            set_field(self, name, read_sentences(name, getattr(self, name)))
+        if not self.assumptions:
+            raise InvalidCertificate("assumptions is empty, expected at least one sentence")
+        for name in ("parameters", "figures"):
+            set_field(self, name, read_scalars(name, getattr(self, name)))
+
+    @property
+    def zeta(self) -> float:
+        """ζ = −L, the loss that the claim leaves open; negative where a gain is claimed."""
+        return 0.0 - self.lower  # never −0
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether ζ is at least the span of the values, so that the claim holds for any policy."""
+        return self.zeta >= self.span
+
+    def to_json(self) -> str:
+        """The certificate as JSON, in the form that `certificate_schema` describes."""
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": self.kind,
+            "standing": self.standing,
+            "lower": self.lower,
+            "zeta": self.zeta,
+            "delta": self.delta,
+            "span": self.span,
+            "says_nothing": self.says_nothing,
+            "assumptions": self.assumptions,
+            "notes": self.notes,
+            "parameters": dict(self.parameters),
+            "figures": dict(self.figures),
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """The certificate that `to_json` wrote; anything else is refused with the field named."""
+        content = read_object(text)
+        names = [field.name for field in fields(cls)]
+        for name in (*names, *DERIVED):
+            if name not in content:
+                raise InvalidCertificate(f"{name} is missing; expected every field of the schema")
+        unknown = [name for name in content if name not in names and name not in DERIVED]
+        if unknown:
+            raise InvalidCertificate(f"{shown(unknown[0])} is no field of a certificate")
+        version = content["schema_version"]
+        if type(version) is not int or version != SCHEMA_VERSION:
+            raise InvalidCertificate(
+                f"schema_version is {shown(version)}, expected {SCHEMA_VERSION}: this version of "
+                "surestep reads no other"
+            )
+        certificate = cls(**{name: content[name] for name in names})
+        if read_number("zeta", content["zeta"]) != certificate.zeta:
+            raise InvalidCertificate(
+                f"zeta is {content['zeta']}, but lower is {certificate.lower}; expected zeta = "
+                "−lower"
+            )
+        if content["says_nothing"] is not certificate.says_nothing:
+            raise InvalidCertificate(
+                f"says_nothing is {shown(content['says_nothing'])}, expected "
+                f"{certificate.says_nothing}: zeta is {certificate.zeta}, span {certificate.span}"
+            )
+        return certificate
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles and copies by way of JSON: a read-only mapping has no pickle of its own."""
+        return Certificate.from_json, (self.to_json(),)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def certificate_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
+
+    Beyond it, `from_json` demands that zeta is −lower and that says_nothing is right.
+    """
+    sentences = {"type": "array", "items": {"type": "string", "minLength": 1}}
+    scalars = {
+        "type": "object",
+        "additionalProperties": {"type": ["null", "boolean", "number", "string"]},
+    }
+    properties: dict[str, Any] = {
+        "schema_version": {"const": SCHEMA_VERSION},
+        "kind": {"type": "string", "pattern": KIND},
+        "standing": {"enum": list(get_args(Standing))},
+        "lower": {"type": "number", "description": "L: the claim is ρ(π_I) − ρ(π_b) ≥ L"},
+        "zeta": {"type": "number", "description": "−lower"},
+        "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        "span": {"type": "number", "minimum": 0, "description": "V_max − V_min"},
+        "says_nothing": {"type": "boolean", "description": "zeta ≥ span"},
+        "assumptions": sentences | {"minItems": 1},
+        "notes": sentences,
+        "parameters": scalars | {"description": "the settings of the certifier"},
+        "figures": scalars | {"description": "what the claim was computed from"},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:surestep:certificate:{SCHEMA_VERSION}",
+        "title": "Certificate",
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The JSON object in a text, no name of which stands twice."""
+    if not isinstance(text, str):
+        raise InvalidCertificate(f"the certificate is of type {type(text).__name__}, expected str")
+
+    def unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(members)
+        if len(content) < len(members):
+            names = [name for name, _ in members]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidCertificate(f"{shown(twice)} stands twice in one object, expected once")
+        return content
+
+    try:
+        content = json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as problem:
+        raise InvalidCertificate(f"the certificate is no JSON: {problem}") from None
+    if not isinstance(content, dict):
+        raise InvalidCertificate(f"the certificate is {shown(content)}, expected an object")
+    return content
+
+
+def read_number(path: str, value: object) -> float:
+    """A finite number, as a double."""
+    if not (is_number(value) and math.isfinite(value)):
+        raise InvalidCertificate(f"{path} is {shown(value)}, expected a finite number")
+    return float(value)
+
+
+def read_sentences(path: str, value: object) -> tuple[str, ...]:
+    """Sentences, none of them empty."""
+    if not isinstance(value, list | tuple):
+        raise InvalidCertificate(f"{path} is {shown(value)}, expected a list of sentences")
+    for i, sentence in enumerate(value):
+        if not (isinstance(sentence, str) and sentence and is_unicode(sentence)):
+            raise InvalidCertificate(f"{path}[{i}] is {shown(sentence)}, expected a sentence")
+    return tuple(value)
+
+
+def read_scalars(path: str, value: object) -> Mapping[str, Scalar]:
+    """A read-only mapping from names to what JSON calls scalars; numbers are finite."""
+    if not isinstance(value, Mapping):
+        raise InvalidCertificate(f"{path} is {shown(value)}, expected names with their values")
+    scalars: dict[str, Scalar] = {}
+    for name, given in value.items():
+        if not (isinstance(name, str) and is_unicode(name)):
+            raise InvalidCertificate(f"{path} has the name {shown(name)}, expected text")
+        scalar = given.item() if isinstance(given, np.generic) else given
+        plain = scalar is None or isinstance(scalar, bool)
+        text = isinstance(scalar, str) and is_unicode(scalar)
+        if not (plain or text or (is_number(scalar) and math.isfinite(scalar))):
+            raise InvalidCertificate(
+                f"{path}.{name} is {shown(given)}, expected a finite number, text, true, false or "
+                "null"
+            )
+        scalars[name] = scalar
+    return MappingProxyType(scalars)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a file can hold the text: half of a surrogate pair is no character."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def shown(value: object) -> str:
+    """A value for a message, cut short where it is long."""
+    if isinstance(value, int) and not is_number(value) and not isinstance(value, bool):
+        return "a whole number beyond all doubles"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"

@@ -1,0 +1,404 @@
+"""The a-priori certificate: its formula in exact arithmetic, and the policies that it covers."""
+
+import runpy
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from oracles import exact_value, solve_exactly
+from strategies import policies, problems
+from surestep import Counts, FiniteMDP, Policy, Problem, certify, estimate_behavior, performance
+from surestep.algorithms import SPIBB
+from surestep.bounds import BOUNDS
+from surestep.certificates import APriori
+from surestep.errors import CertificateRefused, InvalidParameter
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "where_bounds_fail.py"
+cases = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+
+BOOTSTRAPPING = [name for name, bound in BOUNDS.items() if bound.bootstraps]
+STANDARD = [name for name, bound in BOUNDS.items() if not bound.bootstraps]
+N_WEDGES = st.integers(1, 30)
+TINY = 1e-13  # no change
+
+
+def discounted(problem):
+    """Whether the bounds are about such a problem."""
+    return 0 < problem.discount < 1
+
+
+USABLE = problems().filter(discounted)
+VISITED = problems(all_visited=True).filter(discounted)
+
+
+def exact_performance(problem, policy, unseen_worth):
+    """ρ(π, M̂) in rationals from the counts themselves, with unseen pairs worth the given value."""
+    counts, pairs = problem.counts, problem.counts.pairs
+    n, discount = pairs.num_states, Fraction(problem.discount)
+    rewards = counts.rewards
+    matrix = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+    right = [Fraction(0)] * n
+    for k, share in enumerate(policy.probability):
+        s, visits = int(pairs.state[k]), int(counts.visits[k])
+        if visits == 0:
+            worth = Fraction(unseen_worth)
+            if counts.terminal[s]:
+                known = rewards.known and rewards.per == "pair"
+                worth = Fraction(float(rewards.values[k])) if known else Fraction(0)
+            right[s] += Fraction(float(share)) * worth
+            continue
+        for t in range(int(counts.offsets[k]), int(counts.offsets[k + 1])):
+            chance = Fraction(int(counts.times[t]), visits)
+            if chance == 0:
+                continue
+            of = k if rewards.per == "pair" else t
+            over = 1 if rewards.known else visits if rewards.per == "pair" else counts.times[t]
+            reward = Fraction(float(rewards.values[of])) / int(over)
+            right[s] += Fraction(float(share)) * chance * reward
+            matrix[s][int(counts.successor[t])] -= Fraction(float(share)) * chance * discount
+    starts = [Fraction(int(each), int(counts.starts.sum())) for each in counts.starts]
+    return sum(a * b for a, b in zip(starts, solve_exactly(matrix, right), strict=True))
+
+
+def exact_gain(problem, policy):
+    """The estimated gain, with unseen pairs at their worst for π_I and at their best for π_b."""
+    low, high = problem.value_bounds
+    return exact_performance(problem, policy, low) - exact_performance(
+        problem, problem.behavior, high
+    )
+
+
+def bisected(below):
+    """The number between 0 and 1 below which `below` holds."""
+    low, high = mpmath.mpf(0), mpmath.mpf(1)
+    for _ in range(45):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low
+
+
+def exact_loss(bound, n, problem, delta):
+    """f(γ) · V_max · radius(N) as Table 1 prints it, in 30 digits."""
+    with mpmath.workdps(30):
+        S, A = problem.num_states, problem.num_actions
+        discount, delta = mpmath.mpf(problem.discount), mpmath.mpf(delta)
+        argument = {
+            "spi": 2 * S * A * 2**S / delta,
+            "spi-no-gamma": 2 * S * A * 2**S / delta,
+            "spibb": 2 * S * A * 2**S / delta,
+            "2s": 8 * S**2 * A**2 / delta,
+            "ks": 2 * S**2 * A**2 * 2**3 / (2 * delta),
+        }
+        if bound == "beta":
+            share = delta / (S**2 * A**2)
+            radius = bisected(
+                lambda r: (
+                    mpmath.betainc(n / 2 + 1, n / 2 + 1, 0, (1 - r) / 2, regularized=True)
+                    > share / 2
+                )
+            )
+        else:
+            radius = mpmath.sqrt(mpmath.mpf(2) / n * mpmath.log(argument[bound]))
+        factor = {"spi": 2 * discount, "spi-no-gamma": 2}.get(bound, 4) / (1 - discount)
+        return float(factor * max(abs(each) for each in problem.value_bounds) * radius)
+
+
+def moved(policy, source, target, mass):
+    """The policy with some probability moved from one pair to another."""
+    probability = policy.probability.copy()
+    probability[source] -= mass
+    probability[target] += mass
+    return Policy(policy.pairs, probability)
+
+
+# ---- the formula ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", BOOTSTRAPPING)
+@settings(max_examples=20)
+@given(problem=USABLE, n_wedge=N_WEDGES, delta=st.sampled_from([0.01, 0.1, 0.5]))
+def test_the_claim_is_the_gain_less_the_loss(bound, problem, n_wedge, delta):
+    policy = SPIBB(n_wedge=n_wedge).improve(problem).policy
+    found = certify(problem, policy, APriori(bound=bound, delta=delta, n_wedge=n_wedge))
+    assume(found.figures["changed_pairs"])
+    loss, gain = exact_loss(bound, n_wedge, problem, delta), float(exact_gain(problem, policy))
+    scale = 1e-9 * max(problem.value_bound, 1.0)
+    assert found.figures["loss"] == pytest.approx(loss, rel=1e-9)
+    assert found.figures["gain"] == pytest.approx(gain, abs=scale)
+    assert found.lower == pytest.approx(gain - loss, rel=1e-9, abs=scale)
+    assert (found.delta, found.standing, found.kind) == (delta, "as-published", "a-priori")
+    assert found.span == problem.value_bounds[1] - problem.value_bounds[0]
+    assert not found.notes
+
+
+@given(problem=USABLE, n_wedge=N_WEDGES)
+def test_what_evaluation_may_be_off_is_taken_off_the_claim(problem, n_wedge):
+    policy = SPIBB(n_wedge=n_wedge).improve(problem).policy
+    figures = certify(problem, policy, APriori(n_wedge=n_wedge)).figures
+    assume(figures["changed_pairs"])
+    models = [problem.estimate_with_unseen_worth(worth) for worth in problem.value_bounds]
+    ours, theirs = (
+        sum(Fraction(float(i)) * v for i, v in zip(model.initial, value, strict=True))
+        for model, value in (
+            (models[0], exact_value(models[0], policy.probability)),
+            (models[1], exact_value(models[1], problem.behavior.probability)),
+        )
+    )
+    assert Fraction(figures["gain"]) <= ours - theirs
+    assert 0 < figures["evaluation_error"] <= 1e-6 * problem.value_bound
+
+
+@pytest.mark.parametrize("bound", STANDARD)
+@settings(max_examples=30)
+@given(problem=VISITED, data=st.data())
+def test_standard_spi_covers_any_policy_but_credits_no_gain(bound, problem, data):
+    policy = data.draw(policies(problem.counts.pairs))
+    asked = ~problem.counts.terminal[problem.counts.pairs.state]
+    found = certify(problem, policy, APriori(bound=bound))
+    assume(found.figures["changed_pairs"])
+    n = int(problem.counts.visits[asked].min())
+    assert found.figures["n_wedge"] == n
+    loss, gain = exact_loss(bound, n, problem, 0.1), float(exact_gain(problem, policy))
+    assert found.lower == pytest.approx(
+        min(gain, 0.0) - loss, rel=1e-9, abs=1e-9 * max(problem.value_bound, 1.0)
+    )
+    with pytest.raises(CertificateRefused, match=rf"needs at least {n + 1} of every pair"):
+        certify(problem, policy, APriori(bound=bound, n_wedge=n + 1))
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@settings(max_examples=10)
+@given(problem=USABLE, n_wedge=st.one_of(st.none(), N_WEDGES))
+def test_the_behavior_policy_itself_loses_nothing(bound, problem, n_wedge):
+    found = certify(problem, problem.behavior, APriori(bound=bound, n_wedge=n_wedge))
+    assert found.lower == 0
+    assert found.figures["n_wedge"] is None
+    assert found.notes == (
+        "No pair is changed: the policy is the behavior policy, and loses nothing.",
+    )
+
+
+# ---- which policies are covered ---------------------------------------------------------------
+
+
+@st.composite
+def moves(draw):
+    """A problem, an N∧, and two pairs of one state between which π_b can move: one is scarce."""
+    problem, n_wedge = draw(USABLE), draw(N_WEDGES)
+    pairs, visits = problem.counts.pairs, problem.counts.visits
+    choices = [
+        (k, j)
+        for k in np.flatnonzero(problem.behavior.probability > 0)
+        for j in range(pairs.num_pairs)
+        if j != k and pairs.state[j] == pairs.state[k] and min(visits[j], visits[k]) <= n_wedge
+    ]
+    assume(choices)
+    source, target = draw(st.sampled_from(choices))
+    return problem, n_wedge, int(source), int(target)
+
+
+@pytest.mark.parametrize("bound", BOOTSTRAPPING)
+@settings(max_examples=30)
+@given(case=moves(), share=st.sampled_from([1e-11, 0.1, 1.0]))
+def test_a_policy_that_changes_a_scarce_pair_is_refused_and_the_pair_named(bound, case, share):
+    problem, n_wedge, source, target = case
+    pairs, visits = problem.counts.pairs, problem.counts.visits
+    improved = SPIBB(n_wedge=n_wedge).improve(problem).policy
+    certify(problem, improved, APriori(bound=bound, n_wedge=n_wedge))
+    mass = share * problem.behavior.probability[source]
+    assume(mass > 2e-12)
+    wrong = [k for k in sorted((source, target)) if visits[k] <= n_wedge]
+    text = (
+        f"the policy changes {pairs.pair_name(wrong[0])}, which the data visits "
+        f"{visits[wrong[0]]} times; the bound {bound} needs more than {n_wedge}; {len(wrong)} of "
+    )
+    with pytest.raises(CertificateRefused) as refused:
+        certify(
+            problem,
+            moved(problem.behavior, source, target, mass),
+            APriori(bound=bound, n_wedge=n_wedge),
+        )
+    assert str(refused.value).startswith(text)
+
+
+@given(case=moves())
+def test_a_change_within_rounding_is_none_but_is_paid_for(case):
+    problem, n_wedge, source, target = case
+    assume(problem.behavior.probability[source] > 2 * TINY)
+    policy = moved(problem.behavior, source, target, TINY)
+    found = certify(problem, policy, APriori(n_wedge=n_wedge))
+    steps = 1 / (1 - problem.discount)
+    assert found.lower == pytest.approx(-4 * TINY * found.span * steps, rel=0.01)
+    assert found.lower < 0
+
+
+@given(problem=USABLE, n_wedge=N_WEDGES)
+def test_the_largest_n_wedge_that_covers_the_policy_is_found(problem, n_wedge):
+    policy = SPIBB(n_wedge=n_wedge).improve(problem).policy
+    found = certify(problem, policy, APriori())
+    assume(found.figures["changed_pairs"])
+    largest = found.figures["n_wedge"]
+    assert largest >= n_wedge
+    given_too = certify(problem, policy, APriori(n_wedge=largest))
+    assert (given_too.lower, given_too.figures) == (found.lower, found.figures)
+    assert found.lower >= certify(problem, policy, APriori(n_wedge=n_wedge)).lower
+    with pytest.raises(CertificateRefused, match=f"needs more than {largest + 1}"):
+        certify(problem, policy, APriori(n_wedge=largest + 1))
+
+
+def two_doors(visits, **changes):
+    """A problem with one state of two actions, visited so many times, and an end."""
+    table = np.zeros((2, 2, 2), int)
+    table[0, :, 1] = visits
+    counts = Counts.from_dense(table, rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    settings = {"discount": 0.5, "value_bounds": (-1.0, 1.0)} | changes
+    return Problem(counts=counts, behavior=Policy.uniform(counts), **settings)
+
+
+def always_right(problem):
+    """The policy that takes the better action, and keeps π_b at the end."""
+    return Policy.from_dense(problem.counts, [[0.0, 1.0], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("visits", [0, 1])
+def test_one_visit_of_a_changed_pair_is_too_few_for_any_n_wedge(visits):
+    problem = two_doors([50, visits])
+    policy = always_right(problem)
+    text = rf"state 0, action 1, which the data visits {visits} times; .* needs more than 1;"
+    with pytest.raises(CertificateRefused, match=text):
+        certify(problem, policy, APriori())
+    with pytest.raises(CertificateRefused, match=r"needs at least \d+ of every pair"):
+        certify(problem, policy, APriori(bound="spi", n_wedge=visits + 1))
+
+
+def test_enough_data_certifies_a_gain():
+    problem = two_doors([10**5, 10**5])
+    policy = always_right(problem)
+    found = certify(problem, policy, APriori())
+    assert 0.3 < found.lower < 0.5  # the truth, if the estimate is right
+    assert not found.says_nothing
+    assert certify(two_doors([5, 5]), policy, APriori()).says_nothing
+
+
+# ---- what was never seen ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_wedge", [10**3, 10**5])
+def test_what_was_never_seen_is_no_gain_any_more(n_wedge):
+    # The counterexample of docs/bounds.md: with unseen doors at 0 the bound allows a smaller loss
+    # than there is (10⁵) or even claims a gain (10⁶), whatever the N∧ is.
+    rng = np.random.default_rng(1)
+    doors, right = 10 * n_wedge, int(cases.SLACK * n_wedge)
+    tried = np.bincount(rng.integers(doors, size=right), minlength=doors)
+    ends = np.array([False, False, False, True])
+    log = replace(cases.maze_counts(9 * right, tried), terminal=ends)
+    truth = cases.estimate_mdp(cases.maze_counts(1, np.ones(doors, int)), 0.5)
+    shares = np.concatenate([[0.9, 0.1], np.full(doors, 1 / doors), [1.0, 1.0]])
+    behavior = Policy(log.pairs, shares)
+    problem = Problem(counts=log, behavior=behavior, discount=0.5, value_bounds=(-1.0, 1.0))
+    policy = SPIBB(n_wedge=n_wedge).improve(problem).policy
+    estimate = problem.estimate()
+    difference = performance(truth, policy) - performance(truth, behavior)
+    naive = performance(estimate, policy) - performance(estimate, behavior)
+    assert naive > 0 > difference
+    found = certify(problem, policy, APriori(n_wedge=n_wedge))
+    assert found.figures["gain"] < difference  # so that no N∧ and no δ make it a wrong claim
+    assert found.lower < difference
+
+
+@given(problem=USABLE, data=st.data())
+def test_the_gain_is_at_most_that_of_any_way_to_complete_the_estimate(problem, data):
+    policy = data.draw(policies(problem.counts.pairs))
+    low, high = problem.value_bounds
+    worths = np.random.default_rng(0).uniform(low, high, problem.counts.pairs.num_pairs)
+    model = problem.estimate_with_unseen_worth(0.0)
+    ending = np.where(problem.unseen_pairs(), worths, model.ending_reward)
+    completed = FiniteMDP(
+        model.pairs,
+        model.offsets,
+        model.successor,
+        model.probability,
+        model.reward,
+        model.discount,
+        model.initial,
+        ending,
+    )
+    gain = performance(completed, policy) - performance(completed, problem.behavior)
+    assert float(exact_gain(problem, policy)) <= gain + 1e-9 * problem.value_bound
+
+
+# ---- terms and words --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("discount", [0.0, 1.0, np.full(4, 0.5)], ids=["0", "1", "per pair"])
+def test_discounts_without_a_bound_are_refused(bound, discount):
+    problem = two_doors([9, 9], discount=discount)
+    for policy in (problem.behavior, always_right(problem)):
+        with pytest.raises(CertificateRefused, match=r"discount .*expected"):
+            certify(problem, policy, APriori(bound=bound))
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 0.0), (-1e308, 1e308)])
+def test_value_bounds_without_a_claim_are_refused(bounds):
+    problem = two_doors([9, 9], value_bounds=bounds)
+    with pytest.raises(CertificateRefused, match="value_bounds is"):
+        certify(problem, always_right(problem), APriori())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bound": "gamma"}, "bound is 'gamma', expected one of spi, spi-no-gamma, spibb"),
+        ({"bound": None}, "bound is None"),
+        ({"bound": ["spi"]}, "bound is"),
+        ({"delta": 0.0}, "delta is 0.0"),
+        ({"delta": "0.1"}, "delta is '0.1'"),
+        ({"n_wedge": 0}, "n_wedge is 0"),
+        ({"n_wedge": 2.5}, r"n_wedge is 2\.5"),
+        ({"n_wedge": True}, "n_wedge is True"),
+        ({"n_wedge": 10**5000}, "n_wedge is above 2305843009213693952, which no log can reach"),
+    ],
+    ids=range(9),
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(InvalidParameter, match=message):
+        APriori(**settings)
+
+
+def assumed(problem, **settings):
+    """The assumptions as one text."""
+    return " ".join(certify(problem, problem.behavior, APriori(**settings)).assumptions)
+
+
+def test_the_assumptions_say_what_is_known_and_what_is_not():
+    known = two_doors([9, 9])
+    assert "The behavior policy is known." in assumed(known)
+    assert "The rewards are known." in assumed(known)
+    assert "between -1.0 and 1.0, as given" in assumed(known)
+    assert "read off the data" in assumed(known)
+    assert "read off the data" not in assumed(known, n_wedge=3)
+    guessed = replace(known, behavior=estimate_behavior(known.counts))
+    assert "relative to the estimate" in assumed(guessed)
+    table = np.zeros((2, 1, 2), int)
+    table[0, 0, 1] = 3
+    observed = Counts.from_dense(table, reward_sums=[[1.0], [0.0]])
+    summed = replace(known, counts=observed, behavior=Policy.uniform(observed))
+    assert "their error is not counted" in assumed(summed)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_the_gaps_of_a_bound_are_among_its_assumptions(bound):
+    text = assumed(two_doors([9, 9]), bound=bound)
+    split = bound in ("2s", "ks", "beta")
+    assert ("about one split, but counts for the error of a whole row" in text) == split
+    assert ("are asked for no visits" in text) == split
+    assert ("centred at the estimate, which it is not" in text) == (bound == "beta")
+    assert ("at most N∧ visits count as known" in text) == (bound in BOOTSTRAPPING)

@@ -1,0 +1,240 @@
+"""The contract of certifiers: each claim can be saved, and made again from the data alone."""
+
+import copy
+import dataclasses
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import surestep.certificates
+from strategies import problems
+from surestep import Certificate, Counts, Pairs, Policy, Problem, certify
+from surestep.algorithms import SPIBB
+from surestep.bounds import BOUNDS
+from surestep.certificates import CERTIFIERS, APriori, verify
+from surestep.errors import (
+    CertificateMismatch,
+    CertificateRefused,
+    InvalidCertificate,
+    InvalidParameter,
+    ShapeMismatch,
+)
+from surestep.model import certificate_schema
+
+SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ = 2
+    "a-priori": [
+        *(APriori(bound=name) for name, bound in BOUNDS.items() if bound.bootstraps),
+        APriori(delta=0.01, n_wedge=2),
+        APriori(delta=np.float64(0.2), n_wedge=np.int64(2)),
+    ],
+}
+CASES = [certifier for name in CERTIFIERS for certifier in SETTINGS.get(name, ())]
+USABLE = problems(max_states=3).filter(lambda problem: 0 < problem.discount < 1)
+
+
+def every(certifiers):
+    """A test for each of the certifiers."""
+    return pytest.mark.parametrize("certifier", certifiers, ids=repr)
+
+
+def example():
+    """A problem that data says something about, and SPIBB's policy for it."""
+    table = np.array([[[50, 10], [10, 90]], [[1, 1], [80, 120]]])
+    counts = Counts.from_dense(table, rewards=[[0.0, 1.0], [2.0, 0.0]])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 4.0)
+    )
+    return problem, SPIBB(n_wedge=2).improve(problem).policy
+
+
+# ---- what holds for all -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CERTIFIERS)
+def test_a_registered_certifier_has_settings_to_be_tested_with(name):
+    assert SETTINGS.get(name), f"give {name} some settings in {__file__}"
+    assert all(type(certifier) is CERTIFIERS[name] for certifier in SETTINGS[name])
+    assert CERTIFIERS[name].name == name
+
+
+@every(CASES)
+@settings(max_examples=12)
+@given(problem=USABLE)
+def test_a_claim_is_the_same_every_time_and_survives_being_saved(certifier, problem):
+    policy = SPIBB(n_wedge=2).improve(problem).policy
+    before = copy.deepcopy(problem)
+    found = certify(problem, policy, certifier)
+    assert problem == before
+    assert certify(problem, policy, certifier) == found
+    assert found.kind == certifier.name
+    assert found.delta == found.parameters["delta"] == certifier.delta
+    assert found.assumptions
+    assert found.span == problem.value_bounds[1] - problem.value_bounds[0]
+    assert set(found.parameters) == {field.name for field in dataclasses.fields(certifier)}
+    saved = Certificate.from_json(found.to_json())
+    assert saved == found
+    assert verify(saved, problem, policy) == found
+
+
+@every(CASES)
+def test_a_certificate_satisfies_the_published_schema(certifier):
+    found = certify(*example(), certifier)
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator(certificate_schema()).validate(json.loads(found.to_json()))
+
+
+@every(CASES)
+def test_settings_survive_repr(certifier):
+    names = vars(surestep.certificates) | {"np": np}
+    assert eval(repr(certifier), names) == certifier  # noqa: S307
+
+
+@every(CASES)
+def test_value_figures_are_figures(certifier):
+    assert certifier.value_figures <= set(certify(*example(), certifier).figures)
+
+
+@every(CASES)
+@pytest.mark.parametrize("thing", [None, "log", 3])
+def test_what_is_no_problem_or_policy_is_refused(certifier, thing):
+    problem, policy = example()
+    with pytest.raises(InvalidParameter, match="problem is of type"):
+        certify(thing, policy, certifier)
+    with pytest.raises(InvalidParameter, match="policy is of type"):
+        certify(problem, thing, certifier)
+
+
+@every(CASES)
+def test_a_policy_of_another_system_is_refused(certifier):
+    with pytest.raises(ShapeMismatch, match="the problem has 2 states, the policy has 3"):
+        certify(example()[0], Policy.uniform(Pairs.full(3, 2)), certifier)
+
+
+@pytest.mark.parametrize("thing", [None, "a-priori", APriori, SPIBB(n_wedge=2)], ids=repr)
+def test_what_is_no_certifier_is_refused(thing):
+    with pytest.raises(InvalidParameter, match=r"certifier is of type .*, expected APriori"):
+        certify(*example(), thing)
+
+
+# ---- verify -----------------------------------------------------------------------------------
+
+
+def spoiled(value):
+    """Another value of the same type."""
+    if isinstance(value, str):
+        return value + "x"
+    if isinstance(value, float):
+        return value * (1 + 1e-6) + 1e-6
+    return 1 if value is None else value + 1
+
+
+@every(CASES)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_a_changed_number_or_word_is_found(certifier, data):
+    problem, policy = example()
+    found = certify(problem, policy, certifier)
+    part = data.draw(st.sampled_from(["lower", "delta", "span", "figures", "parameters", "words"]))
+    if part in ("figures", "parameters"):
+        facts = getattr(found, part)
+        name = data.draw(st.sampled_from(sorted(facts)))
+        assume(name != "evaluation_error")
+        changed = replace(found, **{part: facts | {name: spoiled(facts[name])}})
+    elif part == "words":
+        name = data.draw(st.sampled_from(["assumptions", "notes", "standing"]))
+        words = "proved" if name == "standing" else (*getattr(found, name), "And so on.")
+        changed = replace(found, **{name: words})
+    else:
+        changed = replace(
+            found, **{part: spoiled(getattr(found, part)) if part != "delta" else 0.3}
+        )
+    with pytest.raises((CertificateRefused, InvalidParameter)):
+        verify(changed, problem, policy)
+    assert verify(found, problem, policy) == found
+
+
+def test_the_message_says_what_differs():
+    problem, policy = example()
+    found = certify(problem, policy, APriori())
+    text = r"lower is 1\.0 in the certificate, but -\d+\.\d+ when computed from this problem"
+    with pytest.raises(CertificateMismatch, match=text):
+        verify(replace(found, lower=1.0), problem, policy)
+    changed = replace(found, figures=found.figures | {"visits": 3})
+    with pytest.raises(CertificateMismatch, match=r"figures\.visits is 3 in the certificate"):
+        verify(changed, problem, policy)
+    changed = replace(found, figures=found.figures | {"extra": 3})
+    with pytest.raises(CertificateMismatch, match="the names of figures"):
+        verify(changed, problem, policy)
+
+
+@pytest.mark.parametrize("change", [1e-12, 1e-5])
+def test_only_the_last_digits_may_differ(change):
+    problem, policy = example()
+    found = certify(problem, policy, APriori())
+    figures = {
+        name: value * (1 + change) if isinstance(value, float) else value
+        for name, value in found.figures.items()
+    }
+    changed = replace(found, lower=found.lower * (1 + change), figures=figures)
+    if change < 1e-9:
+        assert verify(changed, problem, policy) == found
+    else:
+        with pytest.raises(CertificateMismatch):
+            verify(changed, problem, policy)
+
+
+def test_a_whole_double_may_be_written_without_its_point():
+    problem, policy = example()
+    found = certify(problem, policy, APriori())
+    text = found.to_json().replace('"value_high": 4.0', '"value_high": 4')
+    assert type(Certificate.from_json(text).figures["value_high"]) is int
+    assert verify(Certificate.from_json(text), problem, policy) == found
+
+
+@every(CASES)
+def test_another_policy_is_found(certifier):
+    problem, policy = example()
+    found = certify(problem, policy, certifier)
+    others = [
+        problem.behavior,
+        policy.mix(problem.behavior, 1e-6),
+        Policy.deterministic(problem.counts, [1, 0]),  # changes a pair seen twice
+    ]
+    for other in others:
+        with pytest.raises(CertificateRefused):
+            verify(found, problem, other)
+
+
+@every(CASES)
+def test_another_problem_is_found(certifier):
+    problem, policy = example()
+    found = certify(problem, policy, certifier)
+    counts = problem.counts
+    for change in (
+        {"counts": replace(counts, times=counts.times + (np.arange(counts.times.size) == 0))},
+        {"counts": replace(counts, starts=np.array([1, 1]))},
+        {"discount": 0.5 + 1e-6},
+        {"value_bounds": (0.0, 4.0 + 1e-6)},
+        {"value_bounds": (-1e-6, 4.0)},
+        {"behavior": problem.behavior.mix(policy, 1e-6)},
+        {"behavior": replace(problem.behavior, estimated=True)},
+    ):
+        with pytest.raises(CertificateRefused):
+            verify(found, replace(problem, **change), policy)
+
+
+def test_a_kind_or_settings_that_nobody_knows_are_refused():
+    problem, policy = example()
+    found = certify(problem, policy, APriori())
+    with pytest.raises(CertificateRefused, match="kind is 'oracle', which cannot be verified"):
+        verify(replace(found, kind="oracle"), problem, policy)
+    with pytest.raises(InvalidCertificate, match=r"parameters\.bound is missing"):
+        verify(replace(found, parameters={}), problem, policy)
+    with pytest.raises(InvalidCertificate, match=r"parameters\.luck is no setting of a-priori"):
+        verify(replace(found, parameters=found.parameters | {"luck": 1}), problem, policy)
+    with pytest.raises(InvalidParameter, match="certificate is of type dict"):
+        verify(json.loads(found.to_json()), problem, policy)

@@ -1,0 +1,247 @@
+"""Certificate: what it demands of its fields, its JSON and the published schema of that."""
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep import Certificate
+from surestep.errors import InvalidCertificate
+from surestep.model import certificate_schema
+
+SCHEMA_FILE = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
+SENTENCES = st.lists(TEXT.filter(bool), max_size=3).map(tuple)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), NUMBERS, TEXT)
+FACTS = st.dictionaries(TEXT, SCALARS, max_size=4)
+CERTIFICATES = st.builds(
+    Certificate,
+    kind=st.sampled_from(["a-priori", "robust", "k2-x"]),
+    standing=st.sampled_from(["proved", "asymptotic", "posterior", "as-published"]),
+    lower=NUMBERS,
+    delta=st.floats(0, 1, exclude_min=True, exclude_max=True),
+    span=st.floats(0, 1e300),
+    assumptions=SENTENCES.filter(bool),
+    notes=SENTENCES,
+    parameters=FACTS,
+    figures=FACTS,
+)
+GOOD = {
+    "kind": "a-priori",
+    "standing": "proved",
+    "lower": -0.5,
+    "delta": 0.1,
+    "span": 2.0,
+    "assumptions": ("The log is Markov.",),
+    "notes": (),
+    "parameters": {"n_wedge": None},
+    "figures": {"visits": 12, "gain": 0.25},
+}
+
+
+def document(**changes):
+    """The JSON of a good certificate, as a dict, with some fields changed."""
+    return json.loads(Certificate(**GOOD).to_json()) | changes
+
+
+def validator():
+    """A judge of documents by the published schema alone."""
+    return pytest.importorskip("jsonschema").Draft202012Validator(certificate_schema())
+
+
+# ---- what it says -----------------------------------------------------------------------------
+
+
+@given(certificate=CERTIFICATES)
+def test_zeta_is_what_may_be_lost_and_a_loss_of_the_whole_span_says_nothing(certificate):
+    assert certificate.zeta == -certificate.lower
+    assert math.copysign(1, Certificate(**GOOD | {"lower": 0.0}).zeta) == 1
+    assert certificate.says_nothing == (-certificate.lower >= certificate.span)
+
+
+@pytest.mark.parametrize(("lower", "nothing"), [(-2.0, True), (-1.99, False), (0.0, False)])
+def test_it_says_nothing_from_the_span_on(lower, nothing):
+    assert Certificate(**GOOD | {"lower": lower}).says_nothing is nothing
+
+
+def test_it_is_frozen_and_keeps_nothing_of_the_caller():
+    parameters = {"n_wedge": 3}
+    certificate = Certificate(**GOOD | {"parameters": parameters, "assumptions": ["One."]})
+    parameters["n_wedge"] = 4
+    assert certificate.parameters["n_wedge"] == 3
+    assert certificate.assumptions == ("One.",)
+    with pytest.raises(TypeError):
+        certificate.parameters["n_wedge"] = 5
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        certificate.lower = 1.0
+    with pytest.raises(TypeError):
+        hash(certificate)
+
+
+def test_numbers_of_numpy_become_plain_ones():
+    figures = {"a": np.int64(3), "b": np.float64(0.5), "c": np.bool_(True), "d": np.float32(0.5)}
+    found = Certificate(**GOOD | {"figures": figures, "lower": np.float32(1)})
+    assert [type(value) for value in found.figures.values()] == [int, float, bool, float]
+    assert type(found.lower) is float
+
+
+# ---- JSON -------------------------------------------------------------------------------------
+
+
+@given(certificate=CERTIFICATES)
+def test_json_pickles_and_copies_keep_everything(certificate):
+    text = certificate.to_json()
+    for again in (
+        Certificate.from_json(text),
+        pickle.loads(pickle.dumps(certificate)),  # noqa: S301
+        copy.deepcopy(certificate),
+    ):
+        assert again == certificate
+        assert again.to_json() == text  # types too: True is no 1, and 1 no 1.0
+    text.encode()  # can be written
+
+
+@given(certificate=CERTIFICATES)
+def test_what_is_written_satisfies_the_schema(certificate):
+    validator().validate(json.loads(certificate.to_json()))
+
+
+def test_the_schema_file_is_the_schema():
+    assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == certificate_schema()
+    validator().check_schema(certificate_schema())
+
+
+def test_the_schema_names_the_fields_in_the_order_in_which_they_are_written():
+    assert list(certificate_schema()["properties"]) == list(document())
+
+
+@pytest.mark.parametrize("name", certificate_schema()["required"])
+def test_a_missing_field_is_named(name):
+    content = document()
+    del content[name]
+    with pytest.raises(InvalidCertificate, match=f"^{name} is missing"):
+        Certificate.from_json(json.dumps(content))
+    assert not validator().is_valid(content)
+
+
+WRONG = [  # field, value, the path that the message begins with
+    *((name, value, name) for name in ("lower", "delta", "span", "zeta") for value in ("1", None)),
+    *((name, [1.0], name) for name in ("lower", "delta", "span", "zeta", "kind", "standing")),
+    *((name, True, name) for name in ("lower", "delta", "span", "zeta", "schema_version")),
+    *((name, None, name) for name in ("kind", "standing", "assumptions", "notes")),
+    *((name, "word", name) for name in ("assumptions", "notes", "parameters", "figures")),
+    *((name, [], name) for name in ("assumptions", "parameters", "figures")),
+    *((name, ["Fine.", 3], rf"{name}\[1\]") for name in ("assumptions", "notes")),
+    *((name, [""], rf"{name}\[0\]") for name in ("assumptions", "notes")),
+    *((name, {"x": [1]}, rf"{name}\.x") for name in ("parameters", "figures")),
+    *((name, {"x": {}}, rf"{name}\.x") for name in ("parameters", "figures")),
+    ("delta", 0, "delta"),
+    ("delta", 1.0, "delta"),
+    ("span", -0.5, "span"),
+    ("kind", "A priori", "kind"),
+    ("kind", "", "kind"),
+    ("standing", "certain", "standing"),
+    ("says_nothing", 0, "says_nothing"),
+    ("schema_version", 2, "schema_version"),
+    ("schema_version", "1", "schema_version"),
+    ("surprise", 1, "'surprise'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "path"), WRONG, ids=str)
+def test_a_wrong_field_is_refused_by_its_path_and_by_the_schema(name, value, path):
+    content = document(**{name: value})
+    with pytest.raises(InvalidCertificate, match=f"^{path} is "):
+        Certificate.from_json(json.dumps(content))
+    # True equals 1 in JSON Schema's `const` only for some validators.
+    assert name == "schema_version" or not validator().is_valid(content)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400])
+@pytest.mark.parametrize("name", ["lower", "delta", "span", "zeta", "figures", "parameters"])
+def test_numbers_that_are_no_finite_doubles_are_refused_by_their_path(name, number):
+    content = document()
+    inside = name in ("figures", "parameters")
+    content[name] = {"x": "HERE"} if inside else "HERE"
+    path = rf"{name}\.x" if inside else name
+    with pytest.raises(InvalidCertificate, match=f"^{path} is .*, expected a finite number"):
+        Certificate.from_json(json.dumps(content).replace('"HERE"', number))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"zeta": 0.6}, r"zeta is 0\.6, but lower is -0\.5; expected zeta = −lower"),
+        ({"says_nothing": True}, r"says_nothing is True, expected False: zeta is 0\.5, span 2\.0"),
+    ],
+)
+def test_derived_fields_must_follow_from_the_others(changes, message):
+    with pytest.raises(InvalidCertificate, match=message):
+        Certificate.from_json(json.dumps(document(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no JSON"),
+        ("{", "no JSON"),
+        ("[]", r"is \[\], expected an object"),
+        ("[" * 100_000, "no JSON"),
+        ("9" * 5000, "no JSON"),
+        ('{"kind": "a", "kind": "b"}', "'kind' stands twice"),
+        (b"{}", "of type bytes"),
+        (None, "of type NoneType"),
+    ],
+    ids=["empty", "half", "list", "deep", "long", "twice", "bytes", "none"],
+)
+def test_what_is_no_certificate_is_refused(text, message):
+    with pytest.raises(InvalidCertificate, match=message):
+        Certificate.from_json(text)
+
+
+ANYTHING = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(name=st.sampled_from(sorted(document())), value=ANYTHING)
+def test_any_other_value_of_a_field_is_read_or_refused_in_words(name, value):
+    text = json.dumps(document(**{name: value}))
+    try:
+        found = Certificate.from_json(text)
+    except InvalidCertificate:
+        return
+    assert Certificate.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"notes": ("\ud800",)},
+        {"figures": {"x": "\udfff"}},
+        {"figures": {"\ud900": 1}},
+        {"figures": {3: 1}},
+        {"figures": {"x": 1j}},
+        {"figures": {"x": np.zeros(2)}},
+        {"figures": {"x": 10**5000}},
+        {"lower": 10**5000},
+        {"lower": np.nan},
+    ],
+    ids=range(9),
+)
+def test_what_no_file_can_hold_is_refused_at_once(changes):
+    with pytest.raises(InvalidCertificate):
+        Certificate(**GOOD | changes)
