@@ -5,6 +5,7 @@ import dataclasses
 import json
 from dataclasses import replace
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -83,7 +84,6 @@ def test_a_claim_is_the_same_every_time_and_survives_being_saved(certifier, prob
 @every(CASES)
 def test_a_certificate_satisfies_the_published_schema(certifier):
     found = certify(*example(), certifier)
-    jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator(certificate_schema()).validate(json.loads(found.to_json()))
 
 
