@@ -92,8 +92,8 @@ def matching(path: Path) -> list[Path]:
 def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
     """The delimiter and the names of the columns."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline(1_000_000)
+        with path.open("rb") as file:
+            line = file.readline(1_000_000).decode("utf-8-sig")
     except OSError as problem:
         raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
