@@ -14,6 +14,8 @@ from surestep.errors import SurestepError
 VERBS = {
     "algorithms": "surestep.cli.algorithms",
     "bound": "surestep.cli.bound",
+    "count": "surestep.cli.count",
+    "merge": "surestep.cli.merge",
     "run": "surestep.cli.run",
     "figure": "surestep.cli.figure",
 }

@@ -1,7 +1,19 @@
 """Files and foreign objects to nouns, and back."""
 
+from surestep.io.counts_file import read_counts, write_counts
 from surestep.io.gymnasium import from_gymnasium
+from surestep.io.labelled_counts import merge_counts
+from surestep.io.log_source import read_log
 from surestep.io.model_files import read_mdp, write_mdp
 from surestep.io.prism_language import from_prism
 
-__all__ = ["from_gymnasium", "from_prism", "read_mdp", "write_mdp"]
+__all__ = [
+    "from_gymnasium",
+    "from_prism",
+    "merge_counts",
+    "read_counts",
+    "read_log",
+    "read_mdp",
+    "write_counts",
+    "write_mdp",
+]

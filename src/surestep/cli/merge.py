@@ -1,0 +1,31 @@
+"""`surestep merge`: files of counts as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("merge", short_help="Merge files of counts into one.")
+@click.argument("files", nargs=-1, required=True, metavar="COUNTS...")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The merged file."
+)
+def command(files: tuple[str, ...], output: Path) -> None:
+    r"""Merge files of counts that `surestep count` wrote, in any order.
+
+    The result has the bytes that counting all their logs at once gives.
+
+    \b
+    surestep merge monday.parquet tuesday.parquet -o both.parquet
+    """
+    from surestep.io import merge_counts, read_counts, write_counts
+
+    counts = merge_counts([read_counts(path) for path in files])
+    write_counts(counts, output)
+    click.echo(
+        f"merged {len(files):,} files: {counts.rows_read:,} rows, {len(counts.states):,} states, "
+        f"{counts.transitions.times.size:,} transitions"
+    )
+    click.echo(f"wrote {output}")

@@ -1,0 +1,217 @@
+"""LabelledCounts: what a table of decisions counts up to, with the users' own labels, mergeable.
+
+Rewards are added up as whole multiples of 10^−scale, so that a sum does not depend on its order.
+Everything is in one normal form: labels rise, transitions rise, and the scale is the smallest that
+all sums fit. Equal logs therefore have equal counts, however they were cut into pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import AnyArray, BoolArray, IntArray, freeze, offsets_of
+from surestep.errors import InvalidCounts, ShapeMismatch
+from surestep.model import Counts, Pairs
+from surestep.model.counts import LoggedRewards
+
+Label = tuple[str, ...]  # one text a column
+END = -1  # where a step led that terminated without a next state
+END_LABEL = "(end)"
+LARGEST_SUM = 10**38  # what the file has room for
+
+
+class Transitions(NamedTuple):
+    """#_D(s,a,s') by number of labels, and the sum of rewards, in whole multiples of 10^−scale."""
+
+    state: IntArray  # [T]
+    action: IntArray  # [T]
+    next_state: IntArray  # [T] END where a terminated step gave none
+    terminated: BoolArray  # [T]
+    times: IntArray  # [T]
+    reward_sum: AnyArray  # [T] Python integers of any size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledCounts:
+    """The counts of a table of decisions, its labels as text, one text a column."""
+
+    state_columns: tuple[str, ...]
+    action_columns: tuple[str, ...]
+    states: tuple[Label, ...]  # rising
+    actions: tuple[Label, ...]  # rising
+    transitions: Transitions
+    scale: int
+    starts: IntArray  # [states]
+    rows_read: int
+    dropped: Mapping[str, int]  # why → how many rows
+
+    def to_counts(self, pairs: Pairs | None = None) -> Counts:
+        """Counts over `pairs`, found by their labels; by default every action in every state seen.
+
+        A step that terminated leads to its next state, which is then terminal; to an end of its own
+        where no next state was given, or where others made decisions.
+        """
+        rows = self.transitions
+        decided = np.zeros(len(self.states) + 1, np.bool_)
+        decided[rows.state] = True
+        at_end = rows.terminated & ((rows.next_state == END) | decided[rows.next_state])
+        next_state = np.where(at_end, END, rows.next_state)
+        states = [joined(label) for label in self.states]
+        actions = [joined(label) for label in self.actions]
+        if at_end.any():
+            states.append(end_label(states))
+        if pairs is None:
+            labels = {"state_labels": tuple(states), "action_labels": tuple(actions)}
+            pairs = Pairs.full(len(states), len(actions), **labels)
+        state = places("state", states, pairs.state_labels)  # END = −1 picks the last
+        action = places("action", actions, pairs.action_labels)
+        return count_of(self, pairs, state, action, next_state)
+
+
+def count_of(
+    counts: LabelledCounts, pairs: Pairs, state: IntArray, action: IntArray, next_state: IntArray
+) -> Counts:
+    """Counts, with the places of the labels among those of `pairs`; the end, if any, comes last."""
+    rows = counts.transitions
+    pair = pairs.find(state[rows.state], action[rows.action])
+    if (pair < 0).any():
+        t = int(np.argmax(pair < 0))
+        raise ShapeMismatch(
+            f"the log takes action {joined(counts.actions[rows.action[t]])!r} in state "
+            f"{joined(counts.states[rows.state[t]])!r}, where it is not enabled"
+        )
+    keys, times, sums = grouped([pair, state[next_state]], rows.times, rows.reward_sum)
+    unit = 10**counts.scale
+    starts = np.zeros(pairs.num_states, np.int64)
+    starts[state[: len(counts.states)]] = counts.starts
+    terminal = np.zeros(pairs.num_states, np.bool_)
+    terminal[state[next_state[rows.terminated]]] = True
+    return Counts(
+        pairs,
+        offsets_of(np.bincount(keys[0], minlength=pairs.num_pairs)),
+        keys[1],
+        times,
+        # Whole numbers divide with one rounding, however large they are.
+        LoggedRewards(np.array([total / unit for total in sums], float), "transition", False),
+        starts,
+        terminal,
+    )
+
+
+def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
+    """The counts of all parts together: the same, whatever the parts and their order."""
+    if not parts:
+        raise InvalidCounts("there are no counts to merge, expected at least one")
+    first = parts[0]
+    for part in parts[1:]:
+        for role in ("state", "action"):
+            ours, theirs = getattr(first, f"{role}_columns"), getattr(part, f"{role}_columns")
+            if ours != theirs:
+                raise ShapeMismatch(
+                    f"the {role} is {', '.join(ours)} in some counts and {', '.join(theirs)} in "
+                    "others; expected the same columns in the same order"
+                )
+    states = tuple(sorted({label for part in parts for label in part.states}))
+    actions = tuple(sorted({label for part in parts for label in part.actions}))
+    scale = max(part.scale for part in parts)
+    starts = np.zeros(len(states), np.int64)
+    moved = list[Transitions]()
+    for part in parts:
+        rows = part.transitions
+        state, action = positions(part.states, states), positions(part.actions, actions)
+        starts[state] += part.starts
+        sums = rows.reward_sum * 10 ** (scale - part.scale)
+        next_state = np.append(state, END)[rows.next_state]
+        moved.append(
+            rows._replace(
+                state=state[rows.state],
+                action=action[rows.action],
+                next_state=next_state,
+                reward_sum=sums,
+            )
+        )
+    together = Transitions(*(np.concatenate(column) for column in zip(*moved, strict=True)))
+    keys, times, sums = grouped(list(together[:4]), together.times, together.reward_sum)
+    scale, sums = smallest_scale(scale, sums)
+    reasons = sorted({reason for part in parts for reason in part.dropped})
+    return LabelledCounts(
+        first.state_columns,
+        first.action_columns,
+        states,
+        actions,
+        Transitions(*map(freeze, (*keys, times, sums))),
+        scale,
+        freeze(starts),
+        sum(part.rows_read for part in parts),
+        {reason: sum(part.dropped.get(reason, 0) for part in parts) for reason in reasons},
+    )
+
+
+def grouped(
+    keys: Sequence[AnyArray], times: IntArray, sums: AnyArray
+) -> tuple[list[AnyArray], IntArray, AnyArray]:
+    """Distinct keys in rising order, each with its times and sums added up."""
+    order = np.lexsort(tuple(reversed(keys)))
+    keys = [key[order] for key in keys]
+    if order.size == 0:
+        return list(keys), times, sums
+    new = np.ones(order.size, np.bool_)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    begin = np.flatnonzero(new)
+    return (
+        [key[new] for key in keys],
+        np.add.reduceat(times[order], begin),
+        np.add.reduceat(sums[order], begin),
+    )
+
+
+def smallest_scale(scale: int, sums: AnyArray) -> tuple[int, AnyArray]:
+    """The same sums with as few digits after the point as all of them need."""
+    while scale > 0 and not (sums % 10).any():
+        scale, sums = scale - 1, sums // 10
+    if sums.size and max(abs(sums.max()), abs(sums.min())) >= LARGEST_SUM:
+        raise InvalidCounts(
+            f"a sum of rewards needs more than 38 digits ({scale} of them after the point); round "
+            "the rewards to fewer digits"
+        )
+    return scale, sums
+
+
+def positions(labels: Sequence[Label], among: Sequence[Label]) -> IntArray:
+    """Where each label stands among those of all parts."""
+    place = {label: index for index, label in enumerate(among)}
+    return np.array([place[label] for label in labels], np.int64)
+
+
+def places(kind: str, labels: Sequence[str], among: Sequence[str] | None) -> IntArray:
+    """Where each label stands among those that a model knows."""
+    if among is None:
+        raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
+    place = {label: index for index, label in enumerate(among)}
+    for label in labels:
+        if label not in place:
+            raise ShapeMismatch(f"the log has the {kind} {label!r}, which the pairs do not have")
+    return np.array([place[label] for label in labels], np.int64)
+
+
+def joined(label: Label) -> str:
+    r"""One text for the texts of several columns: 'ward 3, high'. A comma inside gets a backslash.
+
+    >>> joined(("ward 3", "a,b"))
+    'ward 3, a\\,b'
+    """
+    if len(label) == 1:
+        return label[0]
+    return ", ".join(text.replace("\\", "\\\\").replace(",", "\\,") for text in label)
+
+
+def end_label(states: Sequence[str]) -> str:
+    """What the end is called: a label that no state of the log has."""
+    label = END_LABEL
+    while label in states:
+        label = f"({label})"
+    return label

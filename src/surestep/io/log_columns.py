@@ -1,0 +1,139 @@
+"""Which column of a user's table means what: the roles of a log, and the names they go by."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from surestep.errors import InvalidLog, InvalidParameter
+
+# The canonical name of each role first, then what Minari and Gymnasium, D4RL and d3rlpy, RLDS, and
+# OBP and SCOPE-RL call it.
+ALIASES = {
+    "episode": ("episode", "episode_id", "trajectory", "trajectory_id"),
+    "step": ("step", "timestep", "time_step", "t"),
+    "state": ("state", "observation", "observations", "obs", "context"),
+    "action": ("action", "actions"),
+    "reward": ("reward", "rewards"),
+    "next_state": ("next_state", "next_observation", "next_observations", "next_obs"),
+    "terminated": (
+        *("terminated", "terminations", "termination", "terminals", "terminal"),
+        *("is_terminal", "done", "dones"),
+    ),
+    "truncated": ("truncated", "truncations", "truncation", "timeouts", "timeout"),
+}
+ROLES = tuple(ALIASES)
+SEVERAL = ("state", "action", "next_state")  # roles that may have more than one column
+NEEDED = ("state", "action", "reward")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMapping:
+    """The columns of each role; an empty tuple where a log has none, None for a single one."""
+
+    state: tuple[str, ...]
+    action: tuple[str, ...]
+    reward: str
+    next_state: tuple[str, ...] = ()
+    episode: str | None = None
+    step: str | None = None
+    terminated: str | None = None
+    truncated: str | None = None
+
+    def __str__(self) -> str:
+        """One line a role: 'state       ward, severity'."""
+        return "\n".join(f"{role:<11} {self.described(role)}" for role in ROLES)
+
+    def described(self, role: str) -> str:
+        """The columns of a role in words."""
+        found = getattr(self, role)
+        if not found:
+            return "(derived from the next step)" if role == "next_state" else "(none)"
+        return found if isinstance(found, str) else ", ".join(found)
+
+    def __post_init__(self) -> None:
+        """A log is either whole episodes in order, or loose transitions that say where they led."""
+        if self.next_state and len(self.next_state) != len(self.state):
+            raise InvalidLog(
+                f"the next state has {len(self.next_state)} columns "
+                f"({', '.join(self.next_state)}), the state {len(self.state)} "
+                f"({', '.join(self.state)}); expected as many, in the same order"
+            )
+        if self.episode is not None and self.step is None:
+            raise InvalidLog(
+                f"there are episodes (column {self.episode!r}), but no column says which step of "
+                "its episode a row is; add a column 'step', or name it with --step"
+            )
+        if self.episode is None and not self.next_state:
+            raise InvalidLog(
+                "there is neither a column of episodes nor one of next states, so nobody knows "
+                "where a decision led; add 'next_state', or 'episode' and 'step', or name them "
+                "with --next-state, or --episode and --step"
+            )
+
+
+def resolve(
+    columns: Sequence[str], chosen: Mapping[str, str | Sequence[str]] | None = None
+) -> ColumnMapping:
+    """The columns of each role: those `chosen`, else by name, canonical ones before aliases."""
+    asked = {role: names(role, given) for role, given in (chosen or {}).items()}
+    for role, given in asked.items():
+        for name in given:
+            if name not in columns:
+                raise InvalidLog(
+                    f"there is no column {name!r}, chosen for {role}; {closest(name, columns)}"
+                )
+    found = {role: asked.get(role) or by_name(role, columns) for role in ROLES}
+    if not found["next_state"]:
+        following = tuple(f"next_{name}" for name in found["state"])
+        found["next_state"] = following if all(name in columns for name in following) else ()
+    for role in NEEDED:
+        if not found[role]:
+            raise InvalidLog(
+                f"no column says what the {role} is; {closest(role, columns)}; name it with "
+                f"--{role.replace('_', '-')}"
+            )
+    return ColumnMapping(
+        **{
+            role: given if role in SEVERAL else given[0] if given else None
+            for role, given in found.items()
+        }  # type: ignore[arg-type]
+    )
+
+
+def names(role: object, given: object) -> tuple[str, ...]:
+    """The columns that someone chose for a role."""
+    if role not in ROLES:
+        raise InvalidParameter(f"role is {role!r}, expected one of {', '.join(ROLES)}")
+    found = (given,) if isinstance(given, str) else given
+    if not isinstance(found, Sequence) or not all(isinstance(name, str) for name in found):
+        raise InvalidParameter(f"columns of {role} are {given!r}, expected names")
+    if len(found) > 1 and role not in SEVERAL:
+        raise InvalidParameter(f"{role} has {len(found)} columns, expected one")
+    twice = [name for index, name in enumerate(found) if name in found[:index]]
+    if twice:
+        raise InvalidParameter(f"column {twice[0]!r} is chosen twice for {role}")
+    return tuple(found)
+
+
+def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """The column that goes by the role's name or one of its aliases, in any case of letters."""
+    wanted = ALIASES[role]
+    if wanted[0] in columns:
+        return (wanted[0],)
+    found = [name for name in columns if name.lower() in wanted]
+    if len(found) > 1:
+        raise InvalidLog(
+            f"the {role} may be column {' or '.join(map(repr, found))}; choose one with "
+            f"--{role.replace('_', '-')}"
+        )
+    return tuple(found)
+
+
+def closest(name: str, columns: Sequence[str]) -> str:
+    """The names that come closest, or all of them."""
+    near = difflib.get_close_matches(name, columns, n=3)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"

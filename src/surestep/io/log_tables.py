@@ -1,0 +1,193 @@
+"""Users' tables as one view `log` in DuckDB: files of three kinds, or a table in memory."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surestep._files import read_path
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Where rows come from: the files of one kind, or an object that DuckDB can scan."""
+
+    name: str  # for messages
+    kind: str  # "csv", "parquet", "json" or "object"
+    files: tuple[Path, ...] = ()
+    frame: object = None
+
+    def scan(self, database: Any, files: Sequence[Path]) -> str:
+        """SQL that reads the files, labels of CSV and JSON as the text that is written there."""
+        if self.kind == "object":
+            return "SELECT * FROM frame"
+        paths = f"[{', '.join(quoted(glob.escape(str(path))) for path in files)}]"
+        if self.kind == "parquet":
+            return f"SELECT * FROM read_parquet({paths})"
+        if self.kind == "json":
+            lines = f"read_json({paths}, format='newline_delimited'"
+            described = database.execute(f"DESCRIBE SELECT * FROM {lines})").fetchall()
+            return f"SELECT * FROM {lines}, columns={as_text([row[0] for row in described])})"
+        delimiter, header = csv_header(self.files[0])
+        return (
+            f"SELECT * FROM read_csv({paths}, auto_detect=false, header=true, nullstr='', "
+            f"delim={quoted(delimiter)}, quote='\"', escape='\"', columns={as_text(header)})"
+        )
+
+
+def find_table(source: object) -> Table:
+    """The table that a path, a pattern, a directory, a list of them, or an object stands for."""
+    if not isinstance(source, str | os.PathLike | list | tuple):
+        return Table(f"the {type(source).__name__}", "object", frame=source)
+    given = source if isinstance(source, list | tuple) else [source]
+    files = tuple(file for path in given for file in matching(read_path(path)))
+    if not files:
+        raise InvalidParameter("no file was given, expected at least one")
+    kinds = {SUFFIXES.get(file.suffix.lower()): file for file in files}
+    if None in kinds:
+        raise InvalidParameter(f"{kinds[None]} has no known ending, expected {', '.join(SUFFIXES)}")
+    if len(kinds) > 1:
+        first, second = list(kinds.values())[:2]
+        raise InvalidParameter(f"{first} and {second} are of different kinds, expected one kind")
+    kind = str(next(iter(kinds)))
+    if kind == "csv":
+        check_same_headers(files)
+    name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    return Table(name, kind, files)
+
+
+def matching(path: Path) -> list[Path]:
+    """The files that a path means, in the order of their names."""
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = [
+            file
+            for file in path.rglob("*")
+            if file.suffix.lower() in SUFFIXES and not file.name.startswith((".", "_"))
+        ]
+    else:
+        found = [Path(file) for file in glob.glob(str(path), recursive=True)]
+    if not found:
+        raise FileFailure(f"{path} is no file, and no folder or pattern that any table matches")
+    return sorted(file for file in found if file.is_file())
+
+
+def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The delimiter and the names of the columns."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(1_000_000).decode("utf-8-sig")
+    except OSError as problem:
+        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidLog(f"{path} is not UTF-8 in its first line; save it as UTF-8") from None
+    if not line.strip():
+        raise InvalidLog(f"{path} is empty, expected a first line with the names of the columns")
+    few = ";" if ";" in line and "," not in line else ","
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else few
+    try:
+        header = tuple(next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter)))
+    except (csv.Error, StopIteration):
+        raise InvalidLog(f"{path}, line 1 holds no names of columns") from None
+    seen = set[str]()
+    for name in header:
+        if not name or "\0" in name or name.lower() in seen:
+            wrong = "given twice" if name.lower() in seen else "no name"
+            raise InvalidLog(f"{path}, line 1: column {name!r} is {wrong}")
+        seen.add(name.lower())
+    return delimiter, header
+
+
+def check_same_headers(files: Sequence[Path]) -> None:
+    """All files have the columns of the first."""
+    first = csv_header(files[0])
+    for file in files[1:]:
+        if csv_header(file) != first:
+            raise InvalidLog(
+                f"{file} has the columns {', '.join(csv_header(file)[1])}, but {files[0]} has "
+                f"{', '.join(first[1])}; expected the same, in the same order"
+            )
+
+
+@contextmanager
+def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
+    """A database with the view `log`; what goes wrong in it becomes an error with its source."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="surestep-") as spill:
+        try:
+            with duckdb.connect(config={"temp_directory": spill}) as database:
+                if memory_limit is not None:
+                    limit_memory(database, memory_limit)
+                database.execute("SET preserve_insertion_order = false")
+                if table.kind == "object":
+                    register(database, table)
+                create = f"CREATE TEMP VIEW log AS {table.scan(database, table.files)}"
+                database.execute(create)
+                yield database
+        except duckdb.Error as problem:
+            raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None
+
+
+def limit_memory(database: Any, limit: str) -> None:
+    """At most this much memory, such as '2GB'; the rest spills to disk."""
+    import duckdb
+
+    try:
+        database.execute(f"SET memory_limit = {quoted(str(limit))}")
+    except duckdb.Error as problem:
+        raise InvalidParameter(
+            f"memory_limit is {limit!r}, expected a size such as '2GB': {first_lines(problem)}"
+        ) from None
+
+
+def register(database: Any, table: Table) -> None:
+    """A table in memory as the view `frame`."""
+    import duckdb
+
+    try:
+        database.register("frame", table.frame)
+    except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
+        raise InvalidParameter(
+            f"a log of type {type(table.frame).__name__} cannot be read ({problem}), expected a "
+            "path, a pandas, polars or Arrow table, or a dictionary of arrays"
+        ) from None
+
+
+def first_lines(problem: Exception) -> str:
+    """What DuckDB says, without its advice about its own settings."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    kept = lines[: next((i for i, x in enumerate(lines) if x.startswith("Possible")), 3)][:3]
+    return "; ".join(kept)
+
+
+def quoted(text: str) -> str:
+    """A text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def named(column: str) -> str:
+    """The name of a column as SQL."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def as_text(columns: Sequence[str]) -> str:
+    """All columns of type text, as the readers want it."""
+    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns) + "}"
