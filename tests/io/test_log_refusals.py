@@ -184,3 +184,9 @@ def test_bad_choices_of_columns_are_refused():
             resolve(columns, chosen)
     with pytest.raises(InvalidLog, match="the next state has 1 columns"):
         resolve(columns, {"state": ["state", "action"]})
+
+
+def test_a_table_whose_last_rows_hold_no_decision_is_refused():
+    columns = ["episode_id", "step", "observation", "action", "reward", "is_last", "is_terminal"]
+    with pytest.raises(InvalidLog, match="column 'is_last' marks an RLDS table"):
+        resolve(columns)

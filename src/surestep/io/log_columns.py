@@ -77,6 +77,13 @@ def resolve(
     columns: Sequence[str], chosen: Mapping[str, str | Sequence[str]] | None = None
 ) -> ColumnMapping:
     """The columns of each role: those `chosen`, else by name, canonical ones before aliases."""
+    rlds = [name for name in columns if name.lower() == "is_last"]
+    if rlds:
+        raise InvalidLog(
+            f"column {rlds[0]!r} marks an RLDS table, in whose last rows action and reward mean "
+            "nothing; leave out the rows where it is true and the column itself, and say with "
+            "'terminated' and 'truncated' how episodes ended and with 'next_state' where"
+        )
     asked = {role: names(role, given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
         for name in given:
