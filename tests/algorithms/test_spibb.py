@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.settings import SETTINGS, needs_log
-from strategies import problems
+from strategies import logged_problems, problems
 from surestep import Counts, Policy, Problem, estimate_behavior
 from surestep.algorithms import ALGORITHMS, SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
 from surestep.bounds import n_wedge, zeta
@@ -75,18 +75,18 @@ def test_a_zeta_that_no_data_buys_is_refused():
 
 
 @settings(max_examples=3)
-@given(problem=problems())
+@given(data=st.data())
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_improvements_of_an_estimated_behavior_policy_are_marked(name, problem):
-    algorithm = next((each for each in SETTINGS[name] if not needs_log(each)), None)
-    if algorithm is None:
-        pytest.skip("it needs a log")
+def test_improvements_of_an_estimated_behavior_policy_are_marked(name, data):
+    algorithm = SETTINGS[name][0]
+    problem = data.draw(logged_problems() if needs_log(algorithm) else problems())
     assert not algorithm.improve(problem).behavior_is_estimated
     estimated = Problem(
         counts=problem.counts,
         behavior=estimate_behavior(problem.counts),
         discount=problem.discount,
         value_bounds=problem.value_bounds,
+        log=problem.log,
     )
     assert algorithm.improve(estimated).behavior_is_estimated
 
