@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.errors import SurestepError
-from surestep.experiments import cvar, first_better, summaries
+from surestep.experiments import cvar, first_better, normalised, summaries
 from surestep.experiments.metrics import resampled_cvar
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
@@ -86,3 +86,10 @@ def test_rounding_is_no_loss_and_no_gain():
     found = summaries(table(rows, (1, 2)), np.random.default_rng(0))
     assert [each.below_behavior for each in found] == [0.0, pytest.approx(1 / 3)]
     assert first_better(found) == {("e", "spibb", "", "5"): None}
+
+
+def test_normalised_performance_is_0_for_the_behavior_policy_and_1_for_the_optimum():
+    rows = table([[1.0, 9.0, 5.0, -7.0]])
+    assert normalised(rows)["performance"].tolist() == [0.0, 1.0, 0.5, -1.0]
+    rows["optimal_performance"][:] = 1.0  # nothing to gain
+    assert normalised(rows)["performance"].tolist() == [0.0] * 4

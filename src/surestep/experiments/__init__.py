@@ -6,6 +6,7 @@ from surestep.experiments.metrics import (
     cvar,
     first_better,
     method_of,
+    normalised,
     summaries,
 )
 from surestep.experiments.plan import Experiment, catalog, read_experiments
@@ -21,6 +22,7 @@ __all__ = [
     "cvar",
     "first_better",
     "method_of",
+    "normalised",
     "read_experiments",
     "run_experiment",
     "summaries",

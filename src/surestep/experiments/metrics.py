@@ -56,6 +56,27 @@ def worst_count(size: int, tail: float) -> int:
     return max(1, int(np.floor(tail * size + 1e-9)))
 
 
+def normalised(columns: Columns) -> dict[str, AnyArray]:
+    """The rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 the optimum.
+
+    Row by row, so that repetitions in environments of their own can be compared. Where π_b is
+    optimal there is nothing to gain, and the performance is 0.
+    """
+    behavior, best, reached = (
+        np.asarray(columns[name], np.float64)
+        for name in ("behavior_performance", "optimal_performance", "performance")
+    )
+    possible, gain = best - behavior, reached - behavior
+    gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
+    share = np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
+    changed = {
+        "performance": share,
+        "behavior_performance": np.zeros(best.size),
+        "optimal_performance": np.ones(best.size),
+    }
+    return {**columns, **changed}
+
+
 def summaries(columns: Columns, rng: np.random.Generator) -> list[Summary]:
     """One summary for each environment, data size, algorithm and setting, in the table's order.
 

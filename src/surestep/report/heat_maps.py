@@ -10,7 +10,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep._files import write_together
-from surestep.experiments import Store, Summary, summaries
+from surestep.experiments import Store, Summary, normalised, summaries
 from surestep.report.drawing import drawing, picture_format, rendered
 from surestep.report.evaluation import SEED, as_csv
 
@@ -24,13 +24,13 @@ STATISTICS = {"mean": "mean", "cvar10": "10 % CVaR"}
 def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
     """Draws the run in `directory` to `path`, its table beside it; says where both are.
 
-    Colour is (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)), cut off at −1: white is π_b, blue the optimum, red a
-    loss. For every algorithm the mean stands above the 10 % CVaR.
+    Colour is (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) of every repetition, cut off at −1: white is π_b, blue
+    the optimum, red a loss. For every algorithm the mean stands above the 10 % CVaR.
     """
     kind = picture_format(path)
     store = Store(directory)
     title = str(store.read_manifest().get("title", ""))
-    found = summaries(store.read_table(), np.random.default_rng(SEED))
+    found = summaries(normalised(store.read_table()), np.random.default_rng(SEED))
     algorithms = list(dict.fromkeys(each.algorithm for each in found))
     rows = math.ceil(len(algorithms) / COLUMNS) * len(STATISTICS)
     beside = path.with_suffix(".csv")
@@ -59,9 +59,8 @@ def draw_map(axes: Axes, found: list[Summary], statistic: str) -> object:
     settings = sorted({setting_of(each) for each in found}, key=number_in)
     table: FloatArray = np.full((len(settings), len(sizes)), np.nan)
     for each in found:
-        reached = getattr(each, statistic).value - each.behavior_performance
-        possible = each.optimal_performance - each.behavior_performance
-        table[settings.index(setting_of(each)), sizes.index(each.episodes)] = reached / possible
+        place = settings.index(setting_of(each)), sizes.index(each.episodes)
+        table[place] = getattr(each, statistic).value
     axes.set_axis_on()
     axes.grid(visible=False)
     image = axes.imshow(table, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
