@@ -1,0 +1,1 @@
+"""PIPELINE: from a log to a result, and from a result back to the log."""

@@ -1,0 +1,92 @@
+"""Findings: all that the report shows, as numbers and tables; the page itself computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from surestep._arrays import FloatArray
+from surestep.model import Certificate
+from surestep.results.record import Record
+from surestep.results.table import PolicyTable
+
+
+class StateChange(NamedTuple):
+    """A state in which π_I does something else than π_b."""
+
+    state: int
+    occupancy: float  # discounted visits of the state under π_b, a share of all: Σ = 1
+    advantage: float  # Σ_a π_I(a|s) · advantage(s,a): what one decision gains there
+    contribution: float  # to the estimated gain; the contributions of all states add up to it
+
+
+class NWedgePoint(NamedTuple):
+    """What another N∧ would have given."""
+
+    n_wedge: int
+    trusted_pairs: int
+    gain: float  # estimated
+    lower: float | None  # L of the certificate with that N∧; None where it was refused
+
+
+class DeltaPoint(NamedTuple):
+    """What another δ would have claimed about the same policy."""
+
+    delta: float
+    lower: float
+
+
+class ZetaCurve(NamedTuple):
+    """ζ of one bound over the number of visits."""
+
+    bound: str  # a name in BOUNDS
+    standing: str
+    visits: tuple[int, ...]
+    zeta: tuple[float, ...]
+
+
+class WantedPair(NamedTuple):
+    """A pair that is kept as it was for lack of data, and what more data there could be worth."""
+
+    pair: int
+    more_visits: int  # until it would be trusted
+    promise: (
+        float  # how much better it looks than what π_I does there, times how often one is there
+    )
+
+
+class DataSummary(NamedTuple):
+    """What the log holds."""
+
+    rows: int
+    dropped: Mapping[str, int]  # why → rows
+    transitions: int  # distinct
+    episodes: int | None  # None for loose transitions
+    terminated: int | None
+    truncated: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """The result with everything around it that a reader should see."""
+
+    table: PolicyTable
+    performance: float  # ρ(π_I, M̂)
+    behavior_performance: float  # ρ(π_b, M̂)
+    n_wedge: int | None
+    behavior_occupancy: FloatArray  # [S] share of discounted visits under π_b in M̂
+    occupancy: FloatArray  # [S] the same under π_I
+    changes: tuple[StateChange, ...]  # all changed states, the largest contribution first
+    certificate: Certificate
+    data: DataSummary
+    zeta_curves: tuple[ZetaCurve, ...]
+    n_wedge_curve: tuple[NWedgePoint, ...]  # empty where the algorithm has no N∧
+    delta_curve: tuple[DeltaPoint, ...]
+    wanted: tuple[WantedPair, ...]  # most promising first
+    record: Record
+
+    @property
+    def gain(self) -> float:
+        """ρ(π_I, M̂) − ρ(π_b, M̂): estimated, not guaranteed."""
+        return self.performance - self.behavior_performance
