@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    equal_fields,
+    freeze,
+    restore_frozen,
+    run_sums,
+)
 from surestep.io.vocabulary import Vocabulary
-from surestep.model import Pairs
+from surestep.model import FiniteMDP, Pairs, Policy, Problem
+from surestep.model.problem import Improvement
+from surestep.planning import q_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,3 +35,52 @@ class PolicyTable:
     trusted: BoolArray | None  # [K] more visits than N∧; None where the algorithm has no N∧
     q: FloatArray  # [K]
     advantage: FloatArray  # [K]
+    terminal: BoolArray  # [S] episodes end there, and nothing is decided; these states come last
+
+    @classmethod
+    def of(
+        cls,
+        vocabulary: Vocabulary,
+        problem: Problem,
+        estimate: FiniteMDP,
+        improvement: Improvement,
+    ) -> PolicyTable:
+        """The table of an improvement; `estimate` is the problem's estimated MDP."""
+        q = q_values(estimate, improvement.plan.value)
+        visits, n_wedge = problem.counts.visits, improvement.n_wedge
+        return cls(
+            vocabulary,
+            improvement.policy.pairs,
+            improvement.policy.probability,
+            problem.behavior.probability,
+            visits,
+            None if n_wedge is None else freeze(visits > n_wedge),
+            freeze(q),
+            freeze(advantages(problem.behavior, q)),
+            problem.counts.terminal,
+        )
+
+    @property
+    def policy(self) -> Policy:
+        """π_I."""
+        return Policy(self.pairs, self.probability)
+
+    @property
+    def decided(self) -> BoolArray:
+        """The pairs [K] of states in which there is something to decide."""
+        decided: BoolArray = ~self.terminal[self.pairs.state]
+        return decided
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, PolicyTable) and equal_fields(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
+
+
+def advantages(behavior: Policy, q: FloatArray) -> FloatArray:
+    """Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K]."""
+    usual = run_sums(behavior.probability * q, behavior.pairs.offsets)
+    advantage: FloatArray = q - usual[behavior.pairs.state]
+    return advantage
