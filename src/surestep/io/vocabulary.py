@@ -87,8 +87,8 @@ class Vocabulary:
             len(states), len(self.actions), state_labels=states, action_labels=self.action_texts()
         )
 
-    def pairs_of(self, enabled: Sequence[tuple[int, int]], end: str | None = None) -> Pairs:
-        """The pairs of state and action that are listed, in any order; at `end`, the first action.
+    def pairs_of(self, enabled: object, end: str | None = None) -> Pairs:
+        """The pairs (state, action) that are listed, in any order; at `end`, the first action.
 
         Every state needs an action; one that ends episodes has an action that leads nowhere.
         """
