@@ -63,7 +63,7 @@ def findings_of(
 def decision_visits(estimate: FiniteMDP, policy: Policy, table: PolicyTable) -> FloatArray:
     """Expected discounted visits of each state [S] under the policy; 0 where nothing is decided."""
     visits: FloatArray = run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
-    return np.where(table.terminal, 0.0, visits)
+    return np.where(table.quiet, 0.0, visits)
 
 
 def shares(visits: FloatArray) -> FloatArray:
@@ -82,7 +82,7 @@ def state_changes(table: PolicyTable, visits: FloatArray) -> tuple[StateChange, 
     moved = run_sums(np.abs(table.probability - table.behavior), offsets)
     advantage = run_sums(table.probability * table.advantage, offsets)
     contribution, share = visits * advantage, shares(visits)
-    changed = np.flatnonzero((moved > UNCHANGED) & ~table.terminal)
+    changed = np.flatnonzero((moved > UNCHANGED) & ~table.quiet)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
         StateChange(int(s), float(share[s]), float(advantage[s]), float(contribution[s]))

@@ -11,12 +11,14 @@ from surestep._arrays import expect, is_number
 from surestep.algorithms import ALGORITHMS, SPIBB, Algorithm, make_algorithm
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
+from surestep.model.problem import UnseenRule
 from surestep.pipeline.sensitivity import n_wedge_setting
+from surestep.results.record import Record
 
 DEFAULT_ALGORITHM = "spibb"
 DEFAULT_N_WEDGE = 20
 DEFAULT_DELTA = 0.1
-DEFAULT_UNSEEN = "pessimistic"
+DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Terms:
     zeta: float | None = None
     delta: float | None = None
     value_bounds: tuple[float, float] | None = None
-    unseen: str | None = None
+    unseen: UnseenRule | None = None
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
@@ -55,13 +57,18 @@ class Terms:
         """δ."""
         return DEFAULT_DELTA if self.delta is None else float(self.delta)
 
+    @property
+    def unseen_rule(self) -> UnseenRule:
+        """What a pair is worth that was never tried."""
+        return DEFAULT_UNSEEN if self.unseen is None else self.unseen
+
     def defaults(self) -> tuple[str, ...]:
         """The parameters that nobody gave."""
         names = ["algorithm", "delta", "value_bounds", "unseen"]
         taken = [name for name in names if getattr(self, name) is None]
-        given = {self.n_wedge, self.zeta} != {None}
-        named = isinstance(self.algorithm, str | None)
-        if named and not given and n_wedge_setting(ALGORITHMS[self.name]) is not None:
+        wedge = n_wedge_setting(ALGORITHMS[self.name])
+        said = self.n_wedge is not None or self.zeta is not None or wedge in self.settings
+        if isinstance(self.algorithm, str | None) and wedge is not None and not said:
             taken.insert(1, "n_wedge")
         return tuple(taken)
 
@@ -108,7 +115,26 @@ class Terms:
 
 
 def reward_range(counts: Counts) -> tuple[float, float]:
-    """The smallest and the largest mean reward of a transition, and 0, which ended episodes earn."""
+    """The smallest and the largest mean reward of a transition, and 0, which an end earns."""
     seen = counts.times > 0
     means = counts.rewards.values[seen] / counts.times[seen]
     return min(0.0, float(means.min(initial=0.0))), max(0.0, float(means.max(initial=0.0)))
+
+
+def terms_of(record: Record) -> Terms:
+    """The terms under which a result was made: what nobody gave is left open again."""
+    given, defaults = record.parameters, record.defaults
+    settings = dict(given["algorithm"])
+    name = settings.pop("algorithm")
+    if "n_wedge" in defaults or given["zeta"] is not None:
+        settings.pop(str(n_wedge_setting(ALGORITHMS[name])))
+    low, high = given["value_bounds"]
+    return Terms(
+        discount=given["discount"],
+        algorithm=None if "algorithm" in defaults else name,
+        settings=settings,
+        zeta=given["zeta"],
+        delta=None if "delta" in defaults else given["delta"],
+        value_bounds=None if "value_bounds" in defaults else (low, high),
+        unseen=None if "unseen" in defaults else given["unseen"],
+    )

@@ -175,8 +175,7 @@ def with_numbers(
     if known != {None} and not known <= {True, False}:
         raise InvalidResult(f"policy.csv, column trusted holds {sorted(map(str, known))}")
     trusted = None if known == {None} else freeze(np.array([*flags, *[False] * ends], np.bool_))
-    terminal = np.zeros(pairs.num_states, np.bool_)
-    terminal[pairs.num_states - ends :] = True
+    quiet = np.arange(pairs.num_states) >= pairs.num_states - ends
     return PolicyTable(
         vocabulary,
         pairs,
@@ -186,7 +185,7 @@ def with_numbers(
         trusted,
         column(4, 0.0),
         column(5, 0.0),
-        freeze(terminal),
+        freeze(quiet),
     )
 
 

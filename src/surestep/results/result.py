@@ -55,7 +55,7 @@ class Result:
         expect("rng", rng, np.random.Generator)
         table = self.table
         s = table.vocabulary.state_index(state)
-        if table.terminal[s]:
+        if table.quiet[s]:
             raise InvalidParameter(f"state {state!r} ends the episode: there is nothing to decide")
         run = slice(table.pairs.offsets[s], table.pairs.offsets[s + 1])
         chosen = rng.choice(table.pairs.action[run], p=table.probability[run])

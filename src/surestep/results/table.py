@@ -35,7 +35,7 @@ class PolicyTable:
     trusted: BoolArray | None  # [K] more visits than N∧; None where the algorithm has no N∧
     q: FloatArray  # [K]
     advantage: FloatArray  # [K]
-    terminal: BoolArray  # [S] episodes end there, and nothing is decided; these states come last
+    quiet: BoolArray  # [S] nothing is decided there, as episodes end; these states come last
 
     @classmethod
     def of(
@@ -44,6 +44,7 @@ class PolicyTable:
         problem: Problem,
         estimate: FiniteMDP,
         improvement: Improvement,
+        quiet: BoolArray,
     ) -> PolicyTable:
         """The table of an improvement; `estimate` is the problem's estimated MDP."""
         q = q_values(estimate, improvement.plan.value)
@@ -57,7 +58,7 @@ class PolicyTable:
             None if n_wedge is None else freeze(visits > n_wedge),
             freeze(q),
             freeze(advantages(problem.behavior, q)),
-            problem.counts.terminal,
+            quiet,
         )
 
     @property
@@ -68,7 +69,7 @@ class PolicyTable:
     @property
     def decided(self) -> BoolArray:
         """The pairs [K] of states in which there is something to decide."""
-        decided: BoolArray = ~self.terminal[self.pairs.state]
+        decided: BoolArray = ~self.quiet[self.pairs.state]
         return decided
 
     def __eq__(self, other: object) -> bool:
