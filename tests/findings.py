@@ -8,7 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep import Certificate, Policy, Problem, certify, evaluate, occupancy, sample_counts
+from surestep import (
+    Certificate,
+    Policy,
+    Problem,
+    certify,
+    estimate_behavior,
+    evaluate,
+    occupancy,
+    sample_counts,
+)
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import APriori
@@ -33,12 +42,14 @@ N_WEDGES = (5, 10, 20, 50, 100, 200, 500, 1000)
 DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
-def maintenance_findings(episodes=400, n_wedge=20):
+def maintenance_findings(episodes=400, n_wedge=20, estimated=False):
     """Machine maintenance: mostly run to failure, with a service or a replacement now and then."""
     example = runpy.run_path(str(EXAMPLE))
     mdp = example["maintenance_model"]()
     behavior = example["run_to_failure"](mdp.pairs).mix(Policy.uniform(mdp), 0.25)
     counts = sample_counts(mdp, behavior, episodes, 26, np.random.default_rng(7))
+    if estimated:
+        behavior = estimate_behavior(counts)
     problem = Problem(
         counts=counts, behavior=behavior, discount=0.98, value_bounds=(-25_000.0, 5_000.0)
     )
@@ -218,7 +229,7 @@ def record(problem, n_wedge):
             "n_wedge": n_wedge,
             "delta": 0.1,
             "discount": problem.single_discount,
-            "behavior": "table",
+            "behavior": "estimate" if problem.behavior_is_estimated else "table",
             "value_bounds": list(problem.value_bounds),
             "unseen": problem.unseen,
         },

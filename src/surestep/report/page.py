@@ -33,15 +33,11 @@ def result_page(findings: Findings) -> str:
 
 def page(title: str, sections: list[Element]) -> str:
     """A page of sections, each of which has an id and begins with a heading."""
-    header = element(
-        "header",
-        element("p", "surestep", class_="eyebrow"),
-        element("h1", title),
-        element(
-            "nav", element("ol", map(entry, sections)), class_="contents", aria_label="Contents"
-        ),
+    header = element("header", element("p", "surestep", class_="eyebrow"), element("h1", title))
+    contents = element(
+        "nav", element("ol", map(entry, sections)), class_="contents", aria_label="Contents"
     )
-    sheet = element("div", header, element("main", sections), class_="sheet")
+    sheet = element("div", header, contents, element("main", sections), class_="sheet")
     return document(title, [sheet], style=asset("page.css"), script=asset("page.js"))
 
 

@@ -135,7 +135,7 @@ def n_wedge_caveat(findings: Findings) -> str | None:
     record = findings.record
     if findings.n_wedge is None or record.parameters.get("zeta") is not None:
         return None
-    chosen = "It is the default." if "n_wedge" in record.defaults else "Somebody chose it."
+    chosen = "It is the default." if "n_wedge" in record.defaults else "It was chosen by hand."
     return (
         f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee. {chosen} An action "
         "seen more often than that counts as known well enough to be changed."

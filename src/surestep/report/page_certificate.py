@@ -51,11 +51,13 @@ def claim_words(findings: Findings) -> list[Node]:
     judged = verdict(certificate, changed=bool(findings.changes))
     if certificate.kind == NO_CLAIM:
         return [element("strong", f"{judged.headline}.")]
-    text = (
-        f"With confidence {percent(1 - certificate.delta)}, the new policy is better than the "
-        f"current one by at least L = {signed(certificate.lower)}, if all that is listed below "
-        "holds."
+    sure = f"With confidence {percent(1 - certificate.delta)}, the new policy"
+    claim = (
+        f"gains at least L = {signed(certificate.lower)} over the current one"
+        if certificate.lower > 0
+        else f"loses at most ζ = {number(certificate.zeta)} against the current one"
     )
+    text = f"{sure} {claim}, if all that is listed below holds."
     nothing = element("strong", " This guarantee says nothing.", class_="nothing")
     return [text, nothing if certificate.says_nothing else None]
 

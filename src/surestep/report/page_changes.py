@@ -10,7 +10,7 @@ from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.page_answer import behavior_is_estimated
 from surestep.report.svg import change_bar, share_bar
-from surestep.report.tables import Cell, Column, Row, data_table, filter_bar, label_cells
+from surestep.report.tables import Cell, Column, Row, amount, data_table, filter_bar, label_cells
 from surestep.results.findings import Findings, StateChange
 from surestep.results.table import PolicyTable
 
@@ -51,9 +51,9 @@ def change_card(findings: Findings, change: StateChange) -> Element:
         moves(findings.table, change.state),
         element(
             "p",
-            element("strong", f"{signed(change.contribution)} of {signed(findings.gain)}"),
+            element("strong", f"{signed(change.contribution, 3)} of {signed(findings.gain, 3)}"),
             f"{percent(change.occupancy)} of the time is spent here, and one decision gains "
-            f"{number(change.advantage)}.",
+            f"{number(change.advantage, 3)}.",
             class_="worth",
         ),
         class_="change",
@@ -106,9 +106,9 @@ def move(table: PolicyTable, pair: int) -> Element:
     shares = [] if same else [percent(before), " → "]
     return element(
         "li",
+        action_words(table, pair),
         change_bar(before, before if same else after),
         element("span", shares, element("b", percent(after)), class_="from-to"),
-        action_words(table, pair),
     )
 
 
@@ -194,8 +194,8 @@ def table_rows(findings: Findings) -> list[Row]:
 def changed_row(findings: Findings, change: StateChange) -> Row:
     """A situation in which something changes."""
     numbers = [
-        Cell(signed(change.advantage), change.advantage),
-        Cell(signed(change.contribution), change.contribution),
+        Cell(signed(change.advantage, 3), change.advantage),
+        Cell(signed(change.contribution, 3), change.contribution),
     ]
     return state_row(findings, change.state, numbers, "changed")
 
@@ -214,7 +214,7 @@ def state_row(findings: Findings, state: int, numbers: Sequence[Cell], group: st
     cells = [
         *label_cells(table.vocabulary.states[state]),
         Cell(moves(table, state)),
-        Cell([share_bar(share), " ", percent(share)], share),
+        Cell([share_bar(share), amount(percent(share))], share),
         *numbers,
         Cell(f"{visits:,}", visits),
     ]

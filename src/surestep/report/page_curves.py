@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from surestep.report.axes import Axis
 from surestep.report.html import Element, Node, element
-from surestep.report.numbers import number, percent, signed
+from surestep.report.numbers import about, number, percent, signed
 from surestep.report.svg import TONES, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.tables import Cell, Column, Row, data_table, figure
 from surestep.report.verdict import first_visits, standing_words
@@ -83,7 +83,7 @@ def curve_words(curve: ZetaCurve, span: float) -> str:
     """Where a curve begins to say something."""
     visits = first_visits(curve, span)
     return f"{curve.bound} says nothing before " + (
-        f"{curve.visits[-1]:,} visits" if visits is None else f"about {visits:,} visits"
+        f"{curve.visits[-1]:,} visits" if visits is None else f"{about(visits)} visits"
     )
 
 
@@ -112,13 +112,13 @@ def needs_table(findings: Findings) -> Element:
         visits = first_visits(curve, below)
         if visits is None:
             return Cell(f"more than {curve.visits[-1]:,}", float(curve.visits[-1]) * 2)
-        return Cell(f"about {visits:,}", visits)
+        return Cell(about(visits), visits)
 
     rows = [
         Row(
             [
-                Cell(curve.bound),
-                Cell(curve.standing),
+                Cell(element("span", curve.bound, class_="word")),
+                Cell(element("span", curve.standing, class_="word")),
                 visits_cell(curve, span),
                 visits_cell(curve, span / 10),
                 visits_cell(curve, 0.0),

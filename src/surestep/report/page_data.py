@@ -13,6 +13,7 @@ from surestep.report.tables import (
     Cell,
     Column,
     Row,
+    amount,
     data_table,
     facts,
     figure,
@@ -232,8 +233,7 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
                 Cell(
                     [
                         share_bar(entry.promise / largest if largest > 0 else 0.0, "green"),
-                        " ",
-                        number(entry.promise, 3),
+                        amount(number(entry.promise, 3)),
                     ],
                     entry.promise,
                 ),

@@ -130,6 +130,11 @@ def figure(
     )
 
 
+def amount(text: str) -> Element:
+    """A number beside a bar, in a column of its own."""
+    return element("span", text, class_="amount")
+
+
 def label_cells(labels: Sequence[str]) -> list[Cell]:
     """The texts of a state or an action, a column each."""
     return [Cell(label(text)) for text in labels]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from surestep.model import Certificate
-from surestep.report.numbers import number, percent
+from surestep.report.numbers import about, number, percent
 from surestep.results.findings import ZetaCurve
 
 Mood = Literal["good", "plain", "caution", "bad"]
@@ -82,7 +82,7 @@ def verdict(certificate: Certificate, *, changed: bool) -> Verdict:
 
 def standing_words(standing: str) -> str:
     """A standing and what it means."""
-    return f"{standing}: {STANDINGS.get(standing, 'of unknown meaning')}"
+    return f"{standing}, that is, {STANDINGS[standing]}"
 
 
 def first_visits(curve: ZetaCurve, below: float) -> int | None:
@@ -107,5 +107,5 @@ def remedy(curves: Sequence[ZetaCurve], span: float) -> str | None:
     visits, bound = min(found)
     return (
         f"What it would take: the first of the published bounds to say anything is {bound}, at "
-        f"about {visits:,} visits of each changed pair of situation and action."
+        f"{about(visits)} visits of each changed pair of situation and action."
     )
