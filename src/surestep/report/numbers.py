@@ -1,0 +1,96 @@
+"""Numbers as a reader sees them: few digits, a true minus sign, one way everywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+THIN_SPACE = "\u202f"  # narrow, and no line breaks there
+UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number of some significant digits: 1,234,568 · 12.35 · 0.0001235 · 1.235e-09.
+
+    >>> number(-1234567.8), number(12.3456), number(0.5), number(0.0)
+    ('−1,234,568', '12.35', '0.5', '0')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "–"
+    magnitude = abs(value)
+    if magnitude >= 1e15 or 0 < magnitude < 1e-4:
+        text = f"{value:.{digits - 1}e}"
+    else:
+        lead = math.floor(math.log10(magnitude)) + 1 if magnitude > 0 else 1
+        text = f"{value:,.{min(max(digits - lead, 0), digits + 3)}f}"
+        if "." in text:
+            text = text.rstrip("0").rstrip(".")
+    return ("0" if text == "-0" else text).replace("-", "−")
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """A change, with its sign.
+
+    >>> signed(12.3), signed(-0.5), signed(0.0)
+    ('+12.3', '−0.5', '±0')
+    """
+    text = number(value, digits)
+    if text == "0":
+        return "±0"
+    return text if value < 0 else f"+{text}"
+
+
+def percent(share: float) -> str:
+    """A share of a whole, one digit after the point where it is small.
+
+    >>> [percent(share).replace(THIN_SPACE, " ") for share in (0.5, 0.034, 0.0002, 0.0, 0.999)]
+    ['50 %', '3.4 %', '< 0.1 %', '0 %', '99.9 %']
+    """
+    hundredths = 100 * share
+    if 0 < hundredths < 0.1:
+        return f"<{THIN_SPACE}0.1{THIN_SPACE}%"
+    if 99.9 < hundredths < 100:
+        return f">{THIN_SPACE}99.9{THIN_SPACE}%"
+    near_an_end = hundredths < 10 or hundredths > 90
+    text = f"{hundredths:.1f}".removesuffix(".0") if near_an_end else f"{hundredths:.0f}"
+    return f"{text}{THIN_SPACE}%".replace("-", "−")
+
+
+def relative(before: float, after: float) -> str | None:
+    """How much more `after` is, as a percentage; None where a percentage would mislead."""
+    if not before > 0 or abs(after - before) > 100 * before:
+        return None
+    change = percent(abs(after - before) / before)
+    return f"+{change}" if after > before else f"−{change}" if after < before else change
+
+
+def counted(many: int, noun: str, plural: str | None = None) -> str:
+    """A number of things.
+
+    >>> counted(1, "pair"), counted(1200, "pair"), counted(2, "policy", "policies")
+    ('1 pair', '1,200 pairs', '2 policies')
+    """
+    return f"{many:,} {noun if many == 1 else plural or noun + 's'}"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """Words in a row.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def short(value: float) -> str:
+    """A number for an axis: 20 · 1.5 k · 10 M.
+
+    >>> [short(value).replace(THIN_SPACE, " ") for value in (0.05, 20, 1500, 1e7, -2e12)]
+    ['0.05', '20', '1.5 k', '10 M', '−2e+12']
+    """
+    if abs(value) >= 1e12:
+        return f"{value:g}".replace("-", "−")
+    for size, unit in UNITS:
+        if abs(value) >= size:
+            return f"{value / size:g}{THIN_SPACE}{unit}".replace("-", "−")
+    return f"{value:g}".replace("-", "−")

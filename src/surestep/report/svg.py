@@ -1,0 +1,314 @@
+"""Pictures inside a page: inline SVG with text alternatives, coloured by the page's style sheet.
+
+A picture that says something has a title, a description and, beside it, its numbers as a table; the
+small bars inside tables repeat the text next to them and are hidden from screen readers. Sizes are
+in units of the drawing, which is scaled to the width of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from surestep.report.axes import Axis
+from surestep.report.html import Element, Node, element
+from surestep.report.numbers import number
+
+Tone = Literal["blue", "orange", "green", "vermilion", "purple", "grey"]
+TONES: tuple[Tone, ...] = ("blue", "orange", "green", "vermilion", "purple", "grey")
+
+WIDTH, HEIGHT = 680.0, 330.0
+LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 40.0, 62.0
+
+
+class Line(NamedTuple):
+    """One line of a chart."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    tone: Tone
+    dashed: bool = False
+
+
+class Level(NamedTuple):
+    """A value to compare with: a line across the chart, and what lies beyond it in the shade."""
+
+    value: float
+    text: str
+    shade: Literal["above", "below"] | None = None
+
+
+class Mark(NamedTuple):
+    """A place on the horizontal axis."""
+
+    value: float
+    text: str
+
+
+class Bar(NamedTuple):
+    """One bar of a bar chart."""
+
+    name: str
+    value: float
+    tone: Tone
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """What a picture is called, and what one sees in it."""
+
+    identity: str  # unique on the page
+    title: str
+    description: str
+
+
+def picture(caption: Caption, width: float, height: float, *drawing: Node) -> Element:
+    """A drawing with its text alternative."""
+    title, description = f"{caption.identity}-title", f"{caption.identity}-description"
+    return element(
+        "svg",
+        element("title", caption.title, id=title),
+        element("desc", caption.description, id=description),
+        drawing,
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_labelledby=f"{title} {description}",
+        class_="picture",
+    )
+
+
+def ornament(width: float, height: float, *drawing: Node, class_: str = "ornament") -> Element:
+    """A small drawing that says what the text beside it says."""
+    return element(
+        "svg",
+        drawing,
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=f"{width:g}",
+        height=f"{height:g}",
+        aria_hidden="true",
+        class_=class_,
+    )
+
+
+# ---- charts -----------------------------------------------------------------------------------
+
+
+def line_chart(
+    caption: Caption,
+    lines: Sequence[Line],
+    x: Axis,
+    y: Axis,
+    *,
+    levels: Sequence[Level] = (),
+    marks: Sequence[Mark] = (),
+    dots: bool = False,
+) -> Element:
+    """Lines over one axis. What lies beyond the axes is cut off at the edge."""
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+
+    def across(value: float) -> float:
+        return LEFT + x.share(value) * (right - LEFT)
+
+    def up(value: float) -> float:
+        return bottom - y.share(value) * (bottom - TOP)
+
+    drawn: list[Node] = []
+    for line in lines:
+        seen = [
+            (across(value), min(max(up(height), -HEIGHT), 2 * HEIGHT))
+            for value, height in line.points
+        ]
+        style = f"line tone-{line.tone}{' dashed' if line.dashed else ''}"
+        drawn.append(element("path", d=path(seen), class_=style))
+        if dots:
+            drawn += [
+                element(
+                    "circle",
+                    element("title", f"{line.name}: {number(height)} at {number(value)}"),
+                    cx=f"{left:.1f}",
+                    cy=f"{top:.1f}",
+                    r="4",
+                    class_=f"dot tone-{line.tone}",
+                )
+                for (value, height), (left, top) in zip(line.points, seen, strict=True)
+            ]
+    clip = f"{caption.identity}-clip"
+    frame = {"x": f"{LEFT:g}", "y": f"{TOP:g}", "width": f"{right - LEFT:g}"}
+    return picture(
+        caption,
+        WIDTH,
+        HEIGHT,
+        element("clipPath", element("rect", **frame, height=f"{bottom - TOP:g}"), id=clip),
+        [shaded(level, up(level.value), bottom) for level in levels],
+        [grid_line(up(value), text) for value, text in y.ticks()],
+        [grid_column(across(value), text) for value, text in x.ticks()],
+        element("path", d=f"M{LEFT:g} {bottom:g}H{right:g}", class_="axis"),
+        element("text", y.label, x="4", y="18", class_="axis-label"),
+        element("text", x.label, x=f"{right:g}", y=f"{HEIGHT - 6:g}", class_="axis-label ends"),
+        element("g", drawn, clip_path=f"url(#{clip})"),
+        [level_line(level, up(level.value)) for level in levels if 0 <= y.share(level.value) <= 1],
+        [mark_line(mark, across(mark.value)) for mark in marks if 0 <= x.share(mark.value) <= 1],
+    )
+
+
+def path(points: Sequence[tuple[float, float]]) -> str:
+    """The way along points."""
+    return "M" + "L".join(f"{left:.1f} {top:.1f}" for left, top in points) if points else "M0 0"
+
+
+def grid_line(top: float, text: str) -> list[Element]:
+    """A line across, with its number on the left."""
+    return [
+        element("path", d=f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", class_="grid"),
+        element("text", text, x=f"{LEFT - 8:g}", y=f"{top:.1f}", class_="tick ends middle"),
+    ]
+
+
+def grid_column(left: float, text: str) -> list[Element]:
+    """A short line at the foot, with its number below."""
+    bottom = HEIGHT - BOTTOM
+    return [
+        element("path", d=f"M{left:.1f} {bottom:g}v6", class_="axis"),
+        element("text", text, x=f"{left:.1f}", y=f"{bottom + 24:g}", class_="tick centred"),
+    ]
+
+
+def shaded(level: Level, top: float, bottom: float) -> Element | None:
+    """The part of a chart beyond a level."""
+    edge = min(max(top, TOP), bottom)
+    first, last = (TOP, edge) if level.shade == "above" else (edge, bottom)
+    if level.shade is None or first >= last:
+        return None
+    return element(
+        "rect",
+        x=f"{LEFT:g}",
+        y=f"{first:.1f}",
+        width=f"{WIDTH - RIGHT - LEFT:g}",
+        height=f"{last - first:.1f}",
+        class_="shade",
+    )
+
+
+def level_line(level: Level, top: float) -> list[Element]:
+    """A value to compare with, and what it is."""
+    below = level.shade == "below" or top < TOP + 30
+    return [
+        element("path", d=f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", class_="level"),
+        element(
+            "text",
+            level.text,
+            x=f"{WIDTH - RIGHT - 6:g}",
+            y=f"{top + 18 if below else top - 7:.1f}",
+            class_="note ends halo",
+        ),
+    ]
+
+
+def mark_line(mark: Mark, left: float) -> list[Element]:
+    """A place on the horizontal axis, and what is there."""
+    side = " ends" if left > WIDTH * 0.7 else ""
+    return [
+        element("path", d=f"M{left:.1f} {TOP:g}V{HEIGHT - BOTTOM:g}", class_="mark"),
+        element(
+            "text",
+            mark.text,
+            x=f"{left + (-6 if side else 6):.1f}",
+            y=f"{TOP + 14:g}",
+            class_=f"note strong halo{side}",
+        ),
+    ]
+
+
+def bar_chart(caption: Caption, bars: Sequence[Bar], label: str) -> Element:
+    """Standing bars, each with its value above it and its name below."""
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    left, largest = 12.0, max([bar.value for bar in bars], default=0.0) or 1.0
+    step = (right - left) / max(len(bars), 1)
+    drawn: list[Node] = []
+    for i, bar in enumerate(bars):
+        middle, height = left + (i + 0.5) * step, bar.value / largest * (bottom - TOP - 24)
+        drawn += [
+            element(
+                "rect",
+                x=f"{middle - 0.38 * step:.1f}",
+                y=f"{bottom - height:.1f}",
+                width=f"{0.76 * step:.1f}",
+                height=f"{height:.1f}",
+                class_=f"bar tone-{bar.tone}",
+            ),
+            element(
+                "text",
+                number(bar.value),
+                x=f"{middle:.1f}",
+                y=f"{bottom - height - 7:.1f}",
+                class_="tick strong centred",
+            ),
+            element(
+                "text", bar.name, x=f"{middle:.1f}", y=f"{bottom + 24:g}", class_="tick centred"
+            ),
+        ]
+    return picture(
+        caption,
+        WIDTH,
+        HEIGHT,
+        drawn,
+        element("path", d=f"M{left:g} {bottom:g}H{right:g}", class_="axis"),
+        element("text", label, x=f"{right:g}", y=f"{HEIGHT - 6:g}", class_="axis-label ends"),
+    )
+
+
+# ---- small bars inside tables and text ----------------------------------------------------------
+
+
+def change_bar(before: float, after: float) -> Element:
+    """Two shares of a whole, one above the other: before in grey, after in colour."""
+    width, tone = 88.0, "green" if after > before else "vermilion" if after < before else "grey"
+    rows = ((1.0, 4.0, before, "bar tone-grey"), (6.0, 7.0, after, f"bar tone-{tone}"))
+    return ornament(
+        width,
+        14.0,
+        element("rect", x="0", y="0.5", width=f"{width:g}", height="13", class_="track"),
+        [
+            element(
+                "rect", x="0", y=f"{y:g}", width=f"{share * width:.1f}", height=f"{h:g}", class_=c
+            )
+            for y, h, share, c in rows
+            if share > 0
+        ],
+    )
+
+
+def share_bar(share: float, tone: Tone = "blue") -> Element:
+    """A share of a whole as a bar."""
+    width, length = 64.0, min(max(share, 0.0), 1.0) * 64.0
+    return ornament(
+        width,
+        8.0,
+        element("rect", x="0", y="0", width=f"{width:g}", height="8", class_="track"),
+        element("rect", x="0", y="0", width=f"{length:.1f}", height="8", class_=f"bar tone-{tone}"),
+    )
+
+
+def legend(lines: Sequence[Line]) -> Element:
+    """Which line is which, as text that does not shrink with the picture."""
+    return element(
+        "ul",
+        [
+            element(
+                "li",
+                ornament(
+                    26.0,
+                    10.0,
+                    element(
+                        "path",
+                        d="M1 5H25",
+                        class_=f"line tone-{line.tone}{' dashed' if line.dashed else ''}",
+                    ),
+                ),
+                line.name,
+            )
+            for line in lines
+        ],
+        class_="legend",
+    )

@@ -1,0 +1,135 @@
+"""Tables of a page: readable as they stand; with JavaScript, sorted and filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from surestep.report.html import Element, Node, element, label
+
+
+class Column(NamedTuple):
+    """A column and what its cells are sorted by: words, or numbers."""
+
+    heading: Node
+    kind: Literal["text", "number"] = "text"
+
+
+class Cell(NamedTuple):
+    """What a cell shows, and the number it is sorted by where that is not its text."""
+
+    content: Node
+    key: float | None = None
+
+
+class Row(NamedTuple):
+    """Cells in the order of the columns, and the group that a filter may ask for."""
+
+    cells: Sequence[Cell]
+    group: str | None = None
+
+
+def data_table(
+    identity: str,
+    caption: Node,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    *,
+    sortable: bool = False,
+) -> Element:
+    """A table that scrolls inside its own frame where the screen is narrow."""
+    name = f"{identity}-caption"
+    head = [
+        element(
+            "th",
+            column.heading,
+            scope="col",
+            class_="number" if column.kind == "number" else None,
+            data_kind=column.kind if sortable else None,
+        )
+        for column in columns
+    ]
+    body = [
+        element(
+            "tr",
+            [
+                element(
+                    "td",
+                    cell.content,
+                    class_="number" if column.kind == "number" else None,
+                    data_key=None if cell.key is None else repr(float(cell.key)),
+                )
+                for column, cell in zip(columns, row.cells, strict=True)
+            ],
+            data_group=row.group,
+        )
+        for row in rows
+    ]
+    table = element(
+        "table",
+        element("caption", caption, id=name),
+        element("thead", element("tr", head)),
+        element("tbody", body),
+        id=identity,
+        data_sortable=sortable,
+    )
+    return element("div", table, class_="frame", role="region", aria_labelledby=name, tabindex="0")
+
+
+def filter_bar(table: str, finding: str, groups: Mapping[str, str]) -> Element:
+    """Controls that narrow a table down; hidden until JavaScript is there to serve them."""
+    options = [element("option", text, value=group) for group, text in groups.items()]
+    return element(
+        "div",
+        element(
+            "label",
+            element("span", finding),
+            element("input", type="search", data_filter="text", autocomplete="off"),
+        ),
+        element(
+            "label",
+            element("span", "Show"),
+            element(
+                "select",
+                element("option", "All of them", value=""),
+                options,
+                data_filter="group",
+            ),
+        ),
+        element("p", class_="matches", role="status"),
+        class_="filter",
+        data_table=table,
+        hidden=True,
+    )
+
+
+def facts(entries: Sequence[tuple[Node, Node]]) -> Element:
+    """Terms with what they are."""
+    return element(
+        "dl",
+        [element("div", element("dt", term), element("dd", meaning)) for term, meaning in entries],
+        class_="facts",
+    )
+
+
+def more(summary: str, *content: Node) -> Element:
+    """What only some readers want, folded away."""
+    return element("details", element("summary", summary), content)
+
+
+def figure(
+    picture: Element, caption: Node, *, legend: Node = None, numbers: Node = None
+) -> Element:
+    """A picture with its caption, and its numbers for those who cannot or will not look at it."""
+    return element(
+        "figure",
+        legend,
+        picture,
+        element("figcaption", caption),
+        None if numbers is None else more("The numbers behind this picture", numbers),
+    )
+
+
+def label_cells(labels: Sequence[str]) -> list[Cell]:
+    """The texts of a state or an action, a column each."""
+    return [Cell(label(text)) for text in labels]
