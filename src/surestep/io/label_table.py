@@ -1,0 +1,78 @@
+"""Small tables about labels: rows of text in the order they are written, from a file or memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.binning import Binning
+from surestep.io.labelled_counts import Label
+from surestep.io.log_columns import by_name, closest
+from surestep.io.log_tables import find_table, named, opened
+from surestep.io.vocabulary import label_text
+
+Choose = Callable[[Sequence[str]], Sequence[str]]
+Text = str | None  # None where a cell is empty
+
+
+class LabelTable(NamedTuple):
+    """The chosen columns of a table, as text."""
+
+    name: str  # for messages
+    columns: tuple[str, ...]
+    rows: list[tuple[Text, ...]]
+
+    def labels(self, columns: slice, binnings: Mapping[str, Binning], names: Label) -> list[Label]:
+        """The labels in some of the columns; `names` says which binnings belong to them."""
+        found = list[Label]()
+        bins = [binnings.get(name) for name in names]
+        for number, row in enumerate(self.rows, start=1):
+            for column, text in zip(self.columns[columns], row[columns], strict=True):
+                if text is None:
+                    raise InvalidLog(
+                        f"{self.name}, row {number:,}, column {column!r}: found nothing, expected "
+                        "a label"
+                    )
+            try:
+                cells = zip(self.columns[columns], row[columns], bins, strict=True)
+                found.append(tuple(label_text(*cell) for cell in cells))
+            except InvalidParameter as problem:
+                raise InvalidLog(f"{self.name}, row {number:,}: {problem}") from None
+        return found
+
+
+def read_label_table(source: object, choose: Choose) -> LabelTable:
+    """The columns that `choose` picks among those there are, row by row."""
+    table = find_table(source)
+    with opened(table) as database:
+        described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
+        try:
+            columns = tuple(choose([str(row[0]) for row in described]))
+        except InvalidLog as problem:
+            raise InvalidLog(f"{table.name}: {problem}") from None
+        database.execute("SET preserve_insertion_order = true")
+        texts = ", ".join(f"CAST({named(column)} AS VARCHAR)" for column in columns)
+        rows = database.execute(f"SELECT {texts} FROM log").fetchall()
+    if not rows:
+        raise InvalidLog(f"{table.name} has no row, expected at least one")
+    return LabelTable(table.name, columns, rows)
+
+
+def columns_of(role: str, wanted: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a role: called as in the log, or, if it is one only, as the role often is."""
+    missing = [name for name in wanted if name not in columns]
+    if not missing:
+        return tuple(wanted)
+    found = by_name(role, columns) if len(wanted) == 1 else ()
+    if not found:
+        raise InvalidLog(
+            f"there is no column {missing[0]!r}, which the {role} has in the log; "
+            f"{closest(missing[0], columns)}"
+        )
+    return found
+
+
+def others(count: int, nouns: str) -> str:
+    """How many are affected, where it is more than the one that was named."""
+    return "" if count == 1 else f"; {count:,} {nouns} are affected"
