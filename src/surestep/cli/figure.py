@@ -31,7 +31,7 @@ def command(name: str, directory: Path | None, output: Path) -> None:
     comparison/wet-chicken  heat maps of all algorithms, setting × data size
     and so on for every experiment that has been run
     """
-    from surestep.report import draw
+    from surestep.report.figures import draw
 
     for path in draw(name, directory, output):
         click.echo(f"wrote {path}")

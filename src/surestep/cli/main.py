@@ -14,6 +14,7 @@ from surestep.errors import SurestepError
 VERBS = {
     "algorithms": "surestep.cli.algorithms",
     "bound": "surestep.cli.bound",
+    "inspect": "surestep.cli.inspect",
     "count": "surestep.cli.count",
     "merge": "surestep.cli.merge",
     "run": "surestep.cli.run",

@@ -1,0 +1,88 @@
+"""`surestep inspect`: what a log holds, and which of its rows look wrong."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import click
+
+from surestep.cli.columns import column_options
+
+
+@click.command("inspect", short_help="Look at a log: coverage, overlap, suspicious rows.")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@column_options
+@click.option(
+    "--n-wedge",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="N∧: a pair with more visits is one that SPIBB would trust.",
+)
+@click.option(
+    "--reward-bounds",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Between which all rewards should lie.",
+)
+@click.option("--memory-limit", help="Such as 2GB; what needs more spills to disk.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def command(
+    logs: tuple[str, ...],
+    columns: dict[str, tuple[str, ...]],
+    n_wedge: int,
+    reward_bounds: tuple[float, float] | None,
+    memory_limit: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    r"""Look at LOG (CSV, Parquet or JSON lines: files, patterns or folders) before using it.
+
+    Shows how often each action was tried in each state, what the log is too thin for, and rows
+    that look wrong, with their places. It refuses only what cannot be read at all.
+
+    \b
+    surestep inspect log.csv
+    surestep inspect log.csv --state ward --state severity --action decision -o log.html
+    """
+    from surestep.io import read_log
+    from surestep.pipeline.inspection import inspect
+
+    source = read_log(list(logs), columns=columns, memory_limit=memory_limit)
+    inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds)
+    following = next_command(logs, columns)
+    if output is not None:
+        from surestep._files import write_together
+        from surestep.report.inspection_page import inspection_page
+
+        write_together({output: [inspection_page(inspection, following).encode()]})
+    if as_json:
+        from surestep.results.inspection import as_json as plain
+
+        click.echo(json.dumps(plain(inspection), indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from surestep.cli.inspection_text import print_inspection
+
+    print_inspection(inspection, Console(highlight=False))
+    if output is not None:
+        click.echo(f"wrote {output}")
+    click.echo("next, once the rows marked ✗ are mended:" if inspection.refused else "next:")
+    click.echo(f"  {following}")
+
+
+def next_command(logs: tuple[str, ...], columns: dict[str, tuple[str, ...]]) -> str:
+    """What improves the behavior behind the log."""
+    options = [
+        word
+        for role, names in columns.items()
+        for name in names
+        for word in (f"--{role.replace('_', '-')}", name)
+    ]
+    return shlex.join(["surestep", "improve", *logs, *options])

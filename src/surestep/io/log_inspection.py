@@ -1,0 +1,256 @@
+"""What a log holds, and which of its rows look wrong: found by DuckDB, shown and not refused.
+
+Rows that counting would refuse are reported with their place and left out of what they would spoil.
+Memory grows with the distinct pairs and episodes, never with the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import IntArray
+from surestep.errors import InvalidLog
+from surestep.io.labelled_counts import Label
+from surestep.io.log_inspection_episodes import (
+    Episodes,
+    episode_facts,
+    episode_suspicions,
+    sum_up_episodes,
+)
+from surestep.io.log_look import EXAMPLES, Look, Suspicion, create_view
+from surestep.io.log_source import LogSource
+from surestep.io.log_sql import RoleSql
+from surestep.io.log_tables import named, opened, quoted
+
+REWARD_BINS = 24
+FAR = 10  # interquartile ranges beyond the quartiles
+RARE = 1000  # at most one row in so many, or a single one, may be called an outlier
+
+
+class Rewards(NamedTuple):
+    """The rewards that are finite numbers; quartiles are values of the log."""
+
+    number: int
+    lowest: float
+    quartiles: tuple[float, float, float]
+    highest: float
+    low: float  # of the first bin
+    high: float  # of the last bin; values beyond are outliers
+    bins: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogFacts:
+    """What one look at a log found."""
+
+    rows: int
+    states: tuple[Label, ...]  # in which someone decided, rising
+    actions: tuple[Label, ...]  # rising
+    state: IntArray  # [K] the visited pairs, rising
+    action: IntArray  # [K]
+    visits: IntArray  # [K] at least 1
+    unfinished: int  # rows of which nobody knows where they led
+    only_reached: int  # states that are some row's next state, but in which nobody decided
+    episodes: Episodes | None
+    rewards: Rewards | None  # None where no reward is a number
+    suspicions: tuple[Suspicion, ...]
+
+
+def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = None) -> LogFacts:
+    """Looks at every row of a log; rewards are held against the bounds, if any are given."""
+    with opened(source.table, source.memory_limit) as database:
+        look = Look(source.table, RoleSql(source.columns, source.types), database)
+        rows, found = unusable_rows(look)
+        create_view(look)
+        episodes = None
+        if source.columns.episode is not None:
+            sum_up_episodes(look)
+            episodes = episode_facts(look)
+            found += episode_suspicions(look)
+        count_visits(look)
+        states, actions, pairs = visited_pairs(look)
+        rewards, outliers = reward_facts(look)
+        found += [outside_bounds(look, reward_bounds), outliers, states_seen_once(look)]
+        return LogFacts(
+            rows,
+            states,
+            actions,
+            *pairs,
+            int(look.one("SELECT coalesce(sum(rows - visits), 0) FROM visited")[0]),
+            states_only_reached(look),
+            episodes,
+            rewards,
+            tuple(suspicion for suspicion in found if suspicion is not None),
+        )
+
+
+def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
+    """How many rows there are, and those with a value that counting refuses, by column."""
+    checks = look.roles.checks()
+    counts = "".join(f", count_if({check.condition})" for check in checks)
+    rows, *times = look.one(f"SELECT count(*){counts} FROM log")
+    if rows == 0:
+        raise InvalidLog(f"{look.table.name} has no row, expected at least one decision")
+    return rows, [
+        Suspicion(
+            "unusable value",
+            number,
+            "row",
+            f"without {check.expected} in column {check.column!r}",
+            True,
+            look.examples(check.condition, look.roles.text(check.column)),
+        )
+        for check, number in zip(checks, times, strict=True)
+        if number
+    ]
+
+
+# ---- coverage ---------------------------------------------------------------------------------
+
+
+def count_visits(look: Look) -> None:
+    """The table `visited`: each pair with its rows, and how many are known to lead somewhere.
+
+    Counting drops the last row of an episode that goes on elsewhere, so it is no visit here either.
+    """
+    labels = f"{look.labels('state')}, {look.labels('action')}"
+    known = " AND ".join(f"{name} IS NOT NULL" for name in labels.split(", "))
+    if look.roles.mapping.next_state:
+        rows, led = "seen", "terminated OR next_state_0 IS NOT NULL"
+    else:
+        rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
+    look.database.execute(
+        f"CREATE TEMP TABLE visited AS SELECT {labels}, count(*) AS rows, "
+        f"count_if({led}) AS visits FROM {rows} WHERE {known} GROUP BY ALL"
+    )
+
+
+def visited_pairs(
+    look: Look,
+) -> tuple[tuple[Label, ...], tuple[Label, ...], tuple[IntArray, IntArray, IntArray]]:
+    """The labels of states and actions, and the pairs by their numbers with their visits."""
+    width = len(look.roles.mapping.state)
+    found = look.all("SELECT * EXCLUDE (rows) FROM visited")
+    pairs = sorted((row[:width], row[width:-1], row[-1]) for row in found)
+    states = tuple(sorted({state for state, _, _ in pairs}))
+    actions = tuple(sorted({action for _, action, _ in pairs}))
+    state, action = ({label: i for i, label in enumerate(labels)} for labels in (states, actions))
+    table = np.array([(state[s], action[a], n) for s, a, n in pairs if n], np.int64)
+    columns = table.reshape(-1, 3)
+    return states, actions, (columns[:, 0], columns[:, 1], columns[:, 2])
+
+
+def states_only_reached(look: Look) -> int:
+    """How many states are a next state of some row, while nobody decided in them."""
+    if not look.roles.mapping.next_state:
+        return 0
+    reached = look.labels("next_state")
+    known = " AND ".join(f"{name} IS NOT NULL" for name in reached.split(", "))
+    return int(
+        look.one(
+            f"SELECT count(*) FROM (SELECT DISTINCT {reached} FROM seen WHERE {known} "
+            f"EXCEPT SELECT {look.labels('state')} FROM visited)"
+        )[0]
+    )
+
+
+def states_seen_once(look: Look) -> Suspicion | None:
+    """States with a single decision."""
+    mapping, text = look.roles.mapping, look.roles.text
+    states = look.labels("state")
+    once = f"SELECT {states} FROM visited GROUP BY ALL HAVING sum(rows) = 1"
+    times = look.one(f"SELECT count(*) FROM ({once})")[0]
+    if not times:
+        return None
+    here = " OR ".join(
+        " AND ".join(
+            f"{text(name)} = {quoted(part)}"
+            for name, part in zip(mapping.state, label, strict=True)
+        )
+        for label in look.all(f"{once} ORDER BY {states} LIMIT {EXAMPLES}")
+    )
+    decided = " AND ".join(f"{named(name)} IS NOT NULL" for name in mapping.action)
+    label = " || ', ' || ".join(text(name) for name in mapping.state)
+    return Suspicion(
+        "state seen once",
+        times,
+        "state",
+        "seen in a single row (a typing error, or a state too fine to learn from)",
+        False,
+        look.examples(f"({here}) AND {decided}", label),
+    )
+
+
+# ---- rewards ----------------------------------------------------------------------------------
+
+
+def outside_bounds(look: Look, bounds: tuple[float, float] | None) -> Suspicion | None:
+    """Rewards outside what someone said that rewards can be."""
+    if bounds is None:
+        return None
+    says = f"with a reward outside the given bounds, {bounds[0]:g} to {bounds[1]:g}"
+    return suspicious_rewards(look, "reward outside bounds", bounds, says)
+
+
+def suspicious_rewards(
+    look: Look, kind: str, bounds: tuple[float, float], says: str
+) -> Suspicion | None:
+    """The rows with rewards outside bounds."""
+    condition = f"({look.reward}) NOT BETWEEN {double(bounds[0])} AND {double(bounds[1])}"
+    times = look.one(f"SELECT count_if({condition}) FROM log")[0]
+    value = look.roles.text(look.roles.mapping.reward)
+    examples = look.examples(condition, value) if times else ()
+    return Suspicion(kind, times, "row", says, False, examples) if times else None
+
+
+def double(value: float) -> str:
+    """A number as SQL, to its last bit."""
+    return f"{float(value)!r}::DOUBLE"
+
+
+def reward_facts(look: Look) -> tuple[Rewards | None, Suspicion | None]:
+    """How rewards are spread, and those that lie far from all others, if they are few.
+
+    The quartile of share q is the smallest reward that is at least as large as a share q of all.
+    """
+    number, lowest, highest = look.one("SELECT count(reward), min(reward), max(reward) FROM seen")
+    if number == 0:
+        return None, None
+    look.database.execute(
+        "CREATE TEMP TABLE rewards AS SELECT reward, count(*) AS times FROM seen "
+        "WHERE reward IS NOT NULL GROUP BY reward"
+    )
+    marks = ", ".join(f"min(reward) FILTER (4 * upto >= {i} * {number})" for i in (1, 2, 3))
+    quartiles = look.one(
+        f"SELECT {marks} FROM (SELECT reward, sum(times) OVER (ORDER BY reward) AS upto "
+        "FROM rewards)"
+    )
+    low, high, outliers = lowest, highest, None
+    reach = FAR * (quartiles[2] - quartiles[0])
+    if math.isfinite(reach):
+        fence = max(quartiles[0] - reach, lowest), min(quartiles[2] + reach, highest)
+        says = f"with a reward far from almost all others, which are {fence[0]:g} to {fence[1]:g}"
+        found = suspicious_rewards(look, "outlier", fence, says)
+        if found is not None and found.times <= max(1, number // RARE):
+            low, high, outliers = *fence, found
+    bins = binned_rewards(look, low, high)
+    return Rewards(number, lowest, tuple(quartiles), highest, low, high, bins), outliers
+
+
+def binned_rewards(look: Look, low: float, high: float) -> tuple[int, ...]:
+    """How many rewards lie in each of some bins of equal width from `low` to `high`."""
+    inside = f"reward BETWEEN {double(low)} AND {double(high)}"
+    if not 0 < high - low < math.inf:
+        return (int(look.one(f"SELECT sum(times) FROM rewards WHERE {inside}")[0]),)
+    place = f"floor((reward - {double(low)}) / {double(high - low)} * {REWARD_BINS})"
+    found = dict(
+        look.all(
+            f"SELECT least({place}, {REWARD_BINS - 1})::INTEGER AS bin, sum(times)::BIGINT "
+            f"FROM rewards WHERE {inside} GROUP BY bin"
+        )
+    )
+    return tuple(found.get(i, 0) for i in range(REWARD_BINS))

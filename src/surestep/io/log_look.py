@@ -1,0 +1,121 @@
+"""How the inspection asks a log: its columns as SQL that never fails, and the places of rows.
+
+Labels, steps and rewards mean what they mean in counting; what counting would refuse is NULL here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from surestep.io.log_sql import RoleSql
+from surestep.io.log_tables import Table, named, quoted
+
+EXAMPLES = 3  # of each kind of suspicious row
+
+
+class Example(NamedTuple):
+    """One suspicious row: where it stands, and what is there."""
+
+    file: str | None  # None for a table in memory
+    row: int  # from 1, in its file
+    episode: str | None
+    step: str | None
+    value: str | None
+
+
+class Suspicion(NamedTuple):
+    """Something that looks wrong, how often, and the first places."""
+
+    kind: str
+    times: int
+    of: str  # what is counted: "row", "step", "episode" or "state"
+    says: str  # the rest of the sentence: '3 rows have …'
+    refused: bool  # whether counting refuses such a log
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What every question to the log needs."""
+
+    table: Table
+    roles: RoleSql
+    database: Any
+
+    def one(self, query: str) -> Any:
+        """The only row of an answer."""
+        return self.database.execute(query).fetchone()
+
+    def all(self, query: str) -> list[Any]:
+        """All rows of an answer."""
+        found: list[Any] = self.database.execute(query).fetchall()
+        return found
+
+    def labels(self, role: str) -> str:
+        """The columns of a role in the view: 'state_0, state_1'."""
+        return ", ".join(f"{role}_{i}" for i in range(len(getattr(self.roles.mapping, role))))
+
+    @property
+    def reward(self) -> str:
+        """The reward as a double, NULL where it is no finite number."""
+        value = f"TRY_CAST({named(self.roles.mapping.reward)} AS DOUBLE)"
+        return f"CASE WHEN {self.roles.reward_is_number} AND isfinite({value}) THEN {value} END"
+
+    @property
+    def step(self) -> str:
+        """The step, NULL where it is no whole number of at least 0."""
+        return f"CASE WHEN {self.roles.step} >= 0 THEN {self.roles.step} END"
+
+    def examples(self, condition: str, value: str) -> tuple[Example, ...]:
+        """The first rows of which the condition holds, with the value of an expression there."""
+        mapping = self.roles.mapping
+        episode, step = (
+            "NULL" if name is None else self.roles.text(name)
+            for name in (mapping.episode, mapping.step)
+        )
+        found = list[Example]()
+        self.database.execute("SET preserve_insertion_order = true")
+        for file in self.table.files or (None,):
+            scan = self.table.scan(self.database, () if file is None else (file,))
+            answer = self.all(
+                f'SELECT "surestep row", {episode}, {step}, CAST({value} AS VARCHAR) FROM '
+                f'(SELECT *, row_number() OVER () AS "surestep row" FROM ({scan})) '
+                f'WHERE {condition} ORDER BY "surestep row" LIMIT {EXAMPLES - len(found)}'
+            )
+            found += [Example(None if file is None else str(file), *row) for row in answer]
+            if len(found) == EXAMPLES:
+                break
+        self.database.execute("SET preserve_insertion_order = false")
+        return tuple(found)
+
+    def at(self, places: Sequence[tuple[str, int, str]]) -> tuple[Example, ...]:
+        """The rows at these episodes and steps, with what is to be said about each."""
+        episode = self.roles.text(str(self.roles.mapping.episode))
+        if not places:
+            return ()
+        here = [
+            f"({episode} = {quoted(name)} AND {self.step} = {step})" for name, step, _ in places
+        ]
+        says = " ".join(
+            f"WHEN {condition} THEN {quoted(note)}"
+            for condition, (_, _, note) in zip(here, places, strict=True)
+        )
+        return self.examples(" OR ".join(here), f"CASE {says} END")
+
+
+def create_view(look: Look) -> None:
+    """The view `seen`: the columns under names of our own, NULL where they say nothing usable."""
+    roles, mapping = look.roles, look.roles.mapping
+    columns = [
+        *(f"{roles.text(name)} AS state_{i}" for i, name in enumerate(mapping.state)),
+        *(f"{roles.text(name)} AS action_{i}" for i, name in enumerate(mapping.action)),
+        *(f"{roles.text(name)} AS next_state_{i}" for i, name in enumerate(mapping.next_state)),
+        f"{look.reward} AS reward",
+        f"coalesce({roles.flag(mapping.terminated)}, false) AS terminated",
+        f"coalesce({roles.flag(mapping.truncated)}, false) AS truncated",
+    ]
+    if mapping.episode is not None:
+        columns += [f"{roles.text(mapping.episode)} AS episode", f"{look.step} AS step"]
+    look.database.execute(f"CREATE TEMP VIEW seen AS SELECT {', '.join(columns)} FROM log")

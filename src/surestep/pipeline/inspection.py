@@ -1,0 +1,257 @@
+"""Inspecting a log: from the facts that one look at it found to what they mean for learning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from surestep._arrays import BoolArray, IntArray, is_number
+from surestep.errors import InvalidParameter
+from surestep.io.labelled_counts import joined
+from surestep.io.log_inspection import LogFacts, inspect_log
+from surestep.io.log_source import LogSource
+from surestep.results.inspection import (
+    ActionUse,
+    Bin,
+    Caution,
+    Coverage,
+    EpisodeLengths,
+    Inspection,
+    Spread,
+    StateUse,
+)
+
+BUSIEST = 30  # states whose visits are listed
+LENGTH_BINS = 24
+RARE_SHARE = 0.01  # of a state's visits
+NAMED = 3  # labels that a sentence lists
+
+
+def inspect(
+    source: LogSource,
+    *,
+    n_wedge: int = 20,
+    reward_bounds: tuple[float, float] | None = None,
+) -> Inspection:
+    """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust."""
+    if isinstance(n_wedge, bool) or not isinstance(n_wedge, int) or n_wedge < 0:
+        raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
+    facts = inspect_log(source, checked_bounds(reward_bounds))
+    trusted = facts.visits > n_wedge
+    by_tried = states_by_pairs(facts, np.ones_like(trusted))
+    by_trusted = states_by_pairs(facts, trusted)
+    actions = action_use(facts, trusted)
+    return Inspection(
+        source=source.table.name,
+        columns=source.columns,
+        n_wedge=n_wedge,
+        rows=facts.rows,
+        unfinished=facts.unfinished,
+        states=len(facts.states),
+        states_only_reached=facts.only_reached,
+        actions=actions,
+        episodes=episode_lengths(facts),
+        rewards=facts.rewards,
+        coverage=coverage(facts, n_wedge),
+        states_by_tried=by_tried,
+        states_by_trusted=by_trusted,
+        busiest=busiest_states(facts),
+        cautions=tuple(cautions(facts, n_wedge, actions, by_tried, by_trusted)),
+        suspicions=facts.suspicions,
+    )
+
+
+def checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Two numbers, the lower one first."""
+    if bounds is None:
+        return None
+    low, high = (float(bound) if is_number(bound) else np.nan for bound in bounds)
+    if not -np.inf < low <= high < np.inf:
+        raise InvalidParameter(
+            f"reward_bounds is {bounds!r}, expected two finite numbers, the lower one first"
+        )
+    return low, high
+
+
+# ---- coverage ---------------------------------------------------------------------------------
+
+
+def coverage(facts: LogFacts, n_wedge: int) -> Coverage:
+    """How often pairs were visited."""
+    pairs = len(facts.states) * len(facts.actions)
+    trusted = facts.visits > n_wedge
+    never = pairs - facts.visits.size
+    ones = np.ones_like(facts.visits)
+    return Coverage(
+        pairs,
+        never,
+        int(trusted.sum()),
+        int(facts.visits[trusted].sum()),
+        spread(facts.visits, ones),
+        (Bin(0, 0, never), *binned(facts.visits, ones, visit_edges(facts.visits, n_wedge))),
+    )
+
+
+def visit_edges(visits: IntArray, n_wedge: int) -> list[int]:
+    """Where bins of visits begin: 1, 2, 5, 10, 20, … and just above N∧, of which none is close."""
+    largest = int(visits.max(initial=1))
+    round_numbers = [
+        factor * 10**power for power in range(len(str(largest))) for factor in (1, 2, 5)
+    ]
+    beyond = n_wedge + 1
+    apart = [edge for edge in round_numbers if edge == 1 or abs(edge - beyond) > 0.2 * beyond]
+    return sorted(edge for edge in {*apart, beyond} if edge <= largest)
+
+
+def binned(values: IntArray, times: IntArray, edges: Sequence[int]) -> tuple[Bin, ...]:
+    """How many values, each so many times, lie from each edge to before the next."""
+    if values.size == 0:
+        return ()
+    place = np.searchsorted(edges, values, side="right") - 1
+    number = np.zeros(len(edges), np.int64)
+    np.add.at(number, place, times)
+    last = [*(edge - 1 for edge in edges[1:]), int(values.max())]
+    return tuple(map(Bin, edges, last, number.tolist()))
+
+
+def spread(values: IntArray, times: IntArray) -> Spread | None:
+    """Quartiles of values that are there so many times each: the smallest with that share below."""
+    if values.size == 0:
+        return None
+    order = np.argsort(values, kind="stable")
+    upto = np.cumsum(times[order])
+    places = [np.searchsorted(4 * upto, quarter * upto[-1]) for quarter in (1, 2, 3)]
+    marks = (int(values[order][place]) for place in (0, *places, -1))
+    return Spread(*marks)
+
+
+def states_by_pairs(facts: LogFacts, counted: BoolArray) -> tuple[int, ...]:
+    """In how many states 0, 1, … all actions are counted."""
+    number = np.bincount(facts.state[counted], minlength=len(facts.states))
+    found: list[int] = np.bincount(number, minlength=len(facts.actions) + 1).tolist()
+    return tuple(found)
+
+
+def action_use(facts: LogFacts, trusted: BoolArray) -> tuple[ActionUse, ...]:
+    """How often each action was taken, and in how many states."""
+    size = len(facts.actions)
+    visits = np.zeros(size, np.int64)
+    np.add.at(visits, facts.action, facts.visits)
+    states = np.bincount(facts.action, minlength=size)
+    sure = np.bincount(facts.action[trusted], minlength=size)
+    numbers = (column.tolist() for column in (visits, states, sure))
+    return tuple(map(ActionUse, facts.actions, *numbers))
+
+
+def busiest_states(facts: LogFacts) -> tuple[StateUse, ...]:
+    """The states with most visits, equal ones in the order of their labels."""
+    total = np.zeros(len(facts.states), np.int64)
+    np.add.at(total, facts.state, facts.visits)
+    chosen = np.argsort(-total, kind="stable")[:BUSIEST]
+    begin, end = (np.searchsorted(facts.state, chosen, side) for side in ("left", "right"))
+    found = list[StateUse]()
+    for state, first, last in zip(chosen, begin, end, strict=True):
+        row = np.zeros(len(facts.actions), np.int64)
+        row[facts.action[first:last]] = facts.visits[first:last]
+        found.append(StateUse(facts.states[state], tuple(row.tolist())))
+    return tuple(found)
+
+
+def episode_lengths(facts: LogFacts) -> EpisodeLengths | None:
+    """How long episodes are, in bins of equal width."""
+    episodes = facts.episodes
+    if episodes is None:
+        return None
+    bins: tuple[Bin, ...] = ()
+    if episodes.number:
+        low, high = int(episodes.lengths[0]), int(episodes.lengths[-1])
+        width = -(-(high - low + 1) // LENGTH_BINS)
+        bins = binned(episodes.lengths, episodes.times, range(low, high + 1, width))
+    return EpisodeLengths(
+        episodes.number,
+        episodes.terminated,
+        episodes.truncated,
+        episodes.without_end,
+        spread(episodes.lengths, episodes.times),
+        bins,
+    )
+
+
+# ---- what this means ----------------------------------------------------------------------------
+
+
+def cautions(
+    facts: LogFacts,
+    n_wedge: int,
+    actions: Sequence[ActionUse],
+    by_tried: Sequence[int],
+    by_trusted: Sequence[int],
+) -> list[Caution]:
+    """What the log is too thin for."""
+    found = list[Caution]()
+    states, more = len(facts.states), f"more than {n_wedge:,} visits"
+    free = sum(by_trusted[2:])
+    if free == 0:
+        found.append(
+            Caution(
+                "nothing to choose",
+                f"No state has two actions with {more}: with N∧ = {n_wedge:,} SPIBB changes "
+                "nothing. Take a smaller N∧, coarser states, or more data.",
+            )
+        )
+    elif free < states:
+        found.append(
+            Caution(
+                "kept states",
+                f"{states - free:,} of {states:,} states have fewer than two actions with {more}: "
+                "with this N∧ SPIBB does there what was done before.",
+            )
+        )
+    alone = sum(by_tried[1:2])
+    if alone:
+        found.append(
+            Caution(
+                "no comparison",
+                f"In {alone:,} of {states:,} states only one action was ever tried, so "
+                "nothing can be said about any other there.",
+            )
+        )
+    seldom = [use.action for use in actions if use.visits <= n_wedge]
+    if seldom:
+        found.append(
+            Caution(
+                "seldom action",
+                f"{some_of([repr(joined(action)) for action in seldom])}: at most {n_wedge:,} visits in "
+                "the whole log, too few to be trusted anywhere.",
+            )
+        )
+    return [*found, *rare_pairs(facts)]
+
+
+def rare_pairs(facts: LogFacts) -> list[Caution]:
+    """Actions that are tried in a state, but in few of its visits: thin overlap."""
+    total = np.zeros(len(facts.states), np.int64)
+    np.add.at(total, facts.state, facts.visits)
+    rare = np.flatnonzero(facts.visits < RARE_SHARE * total[facts.state])
+    if rare.size == 0:
+        return []
+    names = [
+        f"{joined(facts.actions[facts.action[k]])!r} in {joined(facts.states[facts.state[k]])!r}"
+        for k in rare[:NAMED]
+    ]
+    share = f"{RARE_SHARE:.0%}".replace("%", " %")
+    return [
+        Caution(
+            "thin overlap",
+            f"{rare.size:,} pairs get less than {share} of the visits of their state, such as "
+            f"{some_of(names, rare.size)}: an estimate that weighs rows by 1/π_b rests on few "
+            "heavy rows there.",
+        )
+    ]
+
+
+def some_of(names: Sequence[str], total: int | None = None) -> str:
+    """The first names, and that there are more."""
+    shown = ", ".join(names[:NAMED])
+    return shown if (total or len(names)) <= NAMED else f"{shown}, …"

@@ -1,0 +1,112 @@
+"""Inspection: what a log holds and what looks wrong in it, before anything is learned from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple
+
+from surestep.io.labelled_counts import Label
+from surestep.io.log_columns import ColumnMapping
+from surestep.io.log_inspection import Rewards
+from surestep.io.log_look import Suspicion
+
+
+class Bin(NamedTuple):
+    """How many things have a number from `low` to `high`, both included."""
+
+    low: int
+    high: int
+    times: int
+
+
+class Spread(NamedTuple):
+    """The smallest, the quartiles and the largest of some whole numbers; all are among them."""
+
+    lowest: int
+    first_quarter: int
+    median: int
+    third_quarter: int
+    highest: int
+
+
+class Coverage(NamedTuple):
+    """How often the log visits pairs of a state in which someone decided and an action seen."""
+
+    pairs: int  # states × actions
+    never: int  # pairs without a visit
+    trusted: int  # pairs with more than N∧ visits
+    visits_trusted: int  # visits of these
+    visits: Spread | None  # of the visited pairs; None where no row has a state and an action
+    histogram: tuple[Bin, ...]  # of all pairs over their visits; N∧ is the end of a bin
+
+
+class EpisodeLengths(NamedTuple):
+    """How many episodes there are, how they end, and how many rows they have."""
+
+    number: int
+    terminated: int
+    truncated: int
+    without_end: int
+    rows: Spread | None  # None where no row has an episode
+    histogram: tuple[Bin, ...]
+
+
+class ActionUse(NamedTuple):
+    """How often an action was taken, and in how many states."""
+
+    action: Label
+    visits: int
+    states: int
+    trusted_states: int  # those with more than N∧ visits
+
+
+class StateUse(NamedTuple):
+    """How often each action was taken in a state, in the order of the actions."""
+
+    state: Label
+    visits: tuple[int, ...]
+
+
+class Caution(NamedTuple):
+    """A limit of what can be learned from the log."""
+
+    kind: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What one look at a log found."""
+
+    source: str
+    columns: ColumnMapping
+    n_wedge: int
+    rows: int
+    unfinished: int  # rows of which nobody knows where they led; they are no visits
+    states: int  # in which someone decided
+    states_only_reached: int  # next states in which nobody decided
+    actions: tuple[ActionUse, ...]
+    episodes: EpisodeLengths | None  # None for loose transitions
+    rewards: Rewards | None  # None where no reward is a number
+    coverage: Coverage
+    states_by_tried: tuple[int, ...]  # [A+1] states in which 0, 1, … A actions were tried
+    states_by_trusted: tuple[int, ...]  # [A+1] the same for actions with more than N∧ visits
+    busiest: tuple[StateUse, ...]  # the states with most rows, in falling order
+    cautions: tuple[Caution, ...]
+    suspicions: tuple[Suspicion, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether counting refuses the log as it is."""
+        return any(suspicion.refused for suspicion in self.suspicions)
+
+
+def as_json(value: object) -> Any:
+    """A value of this module as what JSON can hold."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: as_json(part) for name, part in zip(value._fields, value, strict=True)}
+    if isinstance(value, tuple):
+        return [as_json(part) for part in value]
+    return value
