@@ -12,12 +12,11 @@ from surestep.certificates import Certifier
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
 from surestep.pipeline.sensitivity import delta_curve, n_wedge_curve, zeta_curves
-from surestep.planning import evaluate, occupancy
+from surestep.planning import occupancy
 from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
-UNCHANGED = 1e-12  # probabilities this close are the same
 MOST_WANTED = 25
 
 
@@ -35,7 +34,7 @@ def findings_of(
     progress: Callable[[int, int], None],
 ) -> Findings:
     """All that the report shows; `estimate` is the estimated MDP of the problem."""
-    before = float(estimate.initial @ evaluate(estimate, problem.behavior))
+    before = record.estimates["behavior"]
 
     def gain_of(improvement: Improvement) -> float:
         return float(estimate.initial @ improvement.plan.value) - before
@@ -44,7 +43,7 @@ def findings_of(
     ours = decision_visits(estimate, improvement.policy, table)
     return Findings(
         table=table,
-        performance=gain_of(improvement) + before,
+        performance=record.estimates["policy"],
         behavior_performance=before,
         n_wedge=improvement.n_wedge,
         behavior_occupancy=shares(visits),
@@ -79,10 +78,9 @@ def state_changes(table: PolicyTable, visits: FloatArray) -> tuple[StateChange, 
     π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
     """
     offsets = table.pairs.offsets
-    moved = run_sums(np.abs(table.probability - table.behavior), offsets)
     advantage = run_sums(table.probability * table.advantage, offsets)
     contribution, share = visits * advantage, shares(visits)
-    changed = np.flatnonzero((moved > UNCHANGED) & ~table.quiet)
+    changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
         StateChange(int(s), float(share[s]), float(advantage[s]), float(contribution[s]))

@@ -17,6 +17,7 @@ from surestep.pipeline.command import command_line
 from surestep.pipeline.evidence import Evidence, gather
 from surestep.pipeline.findings import findings_of
 from surestep.pipeline.terms import Terms
+from surestep.planning import performance
 from surestep.report.page import result_page
 from surestep.results.findings import DataSummary
 from surestep.results.record import Record, current_machine, current_versions
@@ -86,7 +87,11 @@ def make_result(evidence: Evidence, terms: Terms, progress: Progress) -> Made:
     certificate = certified(problem, improvement, certifier)
     estimate = problem.estimate()
     table = PolicyTable.of(assembly.vocabulary, problem, estimate, improvement, assembly.quiet)
-    record = record_of(evidence, terms, problem, algorithm, improvement.n_wedge)
+    estimates = {
+        "behavior": performance(estimate, problem.behavior),
+        "policy": float(estimate.initial @ improvement.plan.value),
+    }
+    record = record_of(evidence, terms, problem, algorithm, improvement.n_wedge, estimates)
     findings = findings_of(
         problem,
         estimate,
@@ -137,6 +142,7 @@ def record_of(
     problem: Problem,
     algorithm: Algorithm,
     n_wedge: int | None,
+    estimates: Mapping[str, float],
 ) -> Record:
     """With what the result was made."""
     words = evidence.assembly.vocabulary
@@ -168,6 +174,7 @@ def record_of(
             "binnings": {name: each.to_json() for name, each in words.binnings.items()},
             "end_states": [list(label) for label in quiet],
         },
+        estimates,
         command_line(parameters, evidence.files),
     )
 

@@ -73,7 +73,7 @@ def policy_csv(table: PolicyTable) -> bytes:
         for name, values in ((name, values.tolist()) for name, values in columns.items())
     ]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text)  # lines end as in RFC 4180, which makes it quote \r and \n
     writer.writerow([escaped_cell(name) for name in columns])
     writer.writerows(zip(*texts, strict=True))
     return text.getvalue().encode()
@@ -159,9 +159,9 @@ def with_numbers(
     vocabulary: Vocabulary, enabled: list[tuple[int, int]], cells: list[list[str]], ends: int
 ) -> PolicyTable:
     """The table of the enabled pairs, the last of which are those of the ends, one each."""
-    pairs = vocabulary.pairs_of(enabled)
-    if pairs.num_pairs != len(enabled) or (pairs.state[:-1] > pairs.state[1:]).any():
+    if enabled != sorted(set(enabled)):
         raise InvalidResult("policy.csv has a pair twice, or its rows are not in order")
+    pairs = vocabulary.pairs_of(enabled)
 
     def column(place: int, at_end: float) -> FloatArray:
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from surestep._arrays import (
     BoolArray,
     FloatArray,
@@ -17,6 +19,8 @@ from surestep.io.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
 from surestep.model.problem import Improvement
 from surestep.planning import q_values
+
+UNCHANGED = 1e-12  # probabilities this close are the same
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +75,13 @@ class PolicyTable:
         """The pairs [K] of states in which there is something to decide."""
         decided: BoolArray = ~self.quiet[self.pairs.state]
         return decided
+
+    @property
+    def changed(self) -> BoolArray:
+        """The states [S] in which π_I does something else than π_b."""
+        moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
+        changed: BoolArray = (moved > UNCHANGED) & ~self.quiet
+        return changed
 
     def __eq__(self, other: object) -> bool:
         """Equal by value."""
