@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import IntArray
+from surestep._arrays import IntArray, freeze
 from surestep.errors import InvalidLog
 from surestep.io.labelled_counts import Label
 from surestep.io.log_inspection_episodes import (
@@ -50,9 +50,10 @@ class LogFacts:
     rows: int
     states: tuple[Label, ...]  # in which someone decided, rising
     actions: tuple[Label, ...]  # rising
-    state: IntArray  # [K] the visited pairs, rising
+    state: IntArray  # [K] the pairs of all rows, rising
     action: IntArray  # [K]
-    visits: IntArray  # [K] at least 1
+    taken: IntArray  # [K] rows, at least 1
+    visits: IntArray  # [K] rows that are known to lead somewhere
     unfinished: int  # rows of which nobody knows where they led
     only_reached: int  # states that are some row's next state, but in which nobody decided
     episodes: Episodes | None
@@ -72,14 +73,14 @@ def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = N
             episodes = episode_facts(look)
             found += episode_suspicions(look)
         count_visits(look)
-        states, actions, pairs = visited_pairs(look)
+        states, actions, pairs = pairs_of_rows(look)
         rewards, outliers = reward_facts(look)
         found += [outside_bounds(look, reward_bounds), outliers, states_seen_once(look)]
         return LogFacts(
             rows,
             states,
             actions,
-            *pairs,
+            *(freeze(pairs[:, 0]), freeze(pairs[:, 1]), freeze(pairs[:, 2]), freeze(pairs[:, 3])),
             int(look.one("SELECT coalesce(sum(rows - visits), 0) FROM visited")[0]),
             states_only_reached(look),
             episodes,
@@ -129,19 +130,17 @@ def count_visits(look: Look) -> None:
     )
 
 
-def visited_pairs(
+def pairs_of_rows(
     look: Look,
-) -> tuple[tuple[Label, ...], tuple[Label, ...], tuple[IntArray, IntArray, IntArray]]:
-    """The labels of states and actions, and the pairs by their numbers with their visits."""
+) -> tuple[tuple[Label, ...], tuple[Label, ...], IntArray]:
+    """The labels of states and actions, and [K, 4] their numbers, rows and visits."""
     width = len(look.roles.mapping.state)
-    found = look.all("SELECT * EXCLUDE (rows) FROM visited")
-    pairs = sorted((row[:width], row[width:-1], row[-1]) for row in found)
-    states = tuple(sorted({state for state, _, _ in pairs}))
-    actions = tuple(sorted({action for _, action, _ in pairs}))
+    pairs = sorted((row[:width], row[width:-2], *row[-2:]) for row in look.all("FROM visited"))
+    states = tuple(sorted({pair[0] for pair in pairs}))
+    actions = tuple(sorted({pair[1] for pair in pairs}))
     state, action = ({label: i for i, label in enumerate(labels)} for labels in (states, actions))
-    table = np.array([(state[s], action[a], n) for s, a, n in pairs if n], np.int64)
-    columns = table.reshape(-1, 3)
-    return states, actions, (columns[:, 0], columns[:, 1], columns[:, 2])
+    table = np.array([(state[s], action[a], *numbers) for s, a, *numbers in pairs], np.int64)
+    return states, actions, table.reshape(-1, 4)
 
 
 def states_only_reached(look: Look) -> int:
