@@ -12,8 +12,14 @@ from rich.text import Text
 
 from surestep.io.log_columns import ROLES
 from surestep.io.log_look import Example
-from surestep.report.inspection_words import ends_words, fit, suspicion_words, visits_words
-from surestep.report.numbers import counted, number, percent
+from surestep.report.inspection_words import (
+    ends_words,
+    fit,
+    rewards_words,
+    suspicion_words,
+    visits_words,
+)
+from surestep.report.numbers import counted, percent
 from surestep.results.inspection import Bin, Inspection, Spread
 
 STATES, ACTIONS = 16, 6  # of the table of visits
@@ -56,16 +62,15 @@ def overview(inspection: Inspection) -> Iterator[RenderableType]:
             line = sparkline([bin.times for bin in episodes.histogram])
             table.add_row("rows each", Text.assemble(line, "  ", range_words(episodes.rows)))
     if rewards is not None:
-        middle = number(rewards.quartiles[1])
-        ends_at = f"{number(rewards.lowest)} to {number(rewards.highest)}, median {middle}"
-        table.add_row("rewards", Text.assemble(sparkline(rewards.bins), "  ", ends_at))
+        line = Text.assemble(sparkline(rewards.bins), f"  {rewards_words(rewards)}")
+        table.add_row("rewards", line)
     if inspection.overlap is not None:
         table.add_row("policy", f"{shown(inspection.overlap.policy, 200)}: {fit(inspection)}")
     if inspection.unfinished:
         table.add_row(
-            "no visits",
-            f"{counted(inspection.unfinished, 'row')} at which the recording stopped, so that "
-            "nobody knows where they led",
+            "unfinished",
+            f"{counted(inspection.unfinished, 'row')} at which the recording stopped: nobody knows "
+            "where they led, so they are no visits",
         )
     yield table
     names = plain_table()
@@ -91,8 +96,9 @@ def coverage(inspection: Inspection) -> Iterator[RenderableType]:
         f"more than N∧ = {n_wedge:,} visits: {counted(found.trusted, 'pair')}, with {share} of "
         "all visits"
     )
-    yield Text("")
-    yield Text(f"States by how many actions have more than {n_wedge:,} visits")
+    yield Padding(
+        Text(f"States by how many actions have more than {n_wedge:,} visits"), (1, 0, 0, 0)
+    )
     yield bars(
         [
             (f"{many:,} trusted", times, "green" if many > 1 else "yellow")

@@ -199,11 +199,16 @@ def suspicious_rewards(
     look: Look, kind: str, bounds: tuple[float, float], says: str
 ) -> Suspicion | None:
     """The rows with rewards outside bounds."""
-    condition = f"({look.reward}) NOT BETWEEN {double(bounds[0])} AND {double(bounds[1])}"
+    condition = f"NOT ({between(*bounds, look.reward)})"
     times = look.one(f"SELECT count_if({condition}) FROM log")[0]
     value = look.roles.text(look.roles.mapping.reward)
     examples = look.examples(condition, value) if times else ()
     return Suspicion(kind, times, "row", says, False, examples) if times else None
+
+
+def between(low: float, high: float, value: str = "reward") -> str:
+    """Whether an expression lies between two numbers, both included."""
+    return f"({value}) BETWEEN {double(low)} AND {double(high)}"
 
 
 def double(value: float) -> str:
@@ -231,18 +236,19 @@ def reward_facts(look: Look) -> tuple[Rewards | None, Suspicion | None]:
     low, high, outliers = lowest, highest, None
     reach = FAR * (quartiles[2] - quartiles[0])
     if math.isfinite(reach):
-        fence = max(quartiles[0] - reach, lowest), min(quartiles[2] + reach, highest)
-        says = f"with a reward far from almost all others, which are {fence[0]:g} to {fence[1]:g}"
-        found = suspicious_rewards(look, "outlier", fence, says)
+        inside = between(quartiles[0] - reach, quartiles[2] + reach)
+        least, most = look.one(f"SELECT min(reward), max(reward) FROM rewards WHERE {inside}")
+        says = f"with a reward far from almost all others, which are {least:g} to {most:g}"
+        found = suspicious_rewards(look, "outlier", (least, most), says)
         if found is not None and found.times <= max(1, number // RARE):
-            low, high, outliers = *fence, found
+            low, high, outliers = least, most, found
     bins = binned_rewards(look, low, high)
     return Rewards(number, lowest, tuple(quartiles), highest, low, high, bins), outliers
 
 
 def binned_rewards(look: Look, low: float, high: float) -> tuple[int, ...]:
     """How many rewards lie in each of some bins of equal width from `low` to `high`."""
-    inside = f"reward BETWEEN {double(low)} AND {double(high)}"
+    inside = between(low, high)
     if not 0 < high - low < math.inf:
         return (int(look.one(f"SELECT sum(times) FROM rewards WHERE {inside}")[0]),)
     place = f"floor((reward - {double(low)}) / {double(high - low)} * {REWARD_BINS})"

@@ -73,17 +73,17 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
         found.append(
             Caution(
                 "impossible pair",
-                f"{pairs_words(overlap.impossible)} in the log, but never taken by the policy, such "
-                f"as {pair_names(facts, impossible)}: it cannot have made this log.",
+                f"{pairs_words(overlap.impossible)} in the log, but never taken by the policy, "
+                f"such as {pair_names(facts, impossible)}: it cannot have made this log.",
             )
         )
     if unlikely.any():
         found.append(
             Caution(
                 "unlikely pair",
-                f"{pairs_words(overlap.unlikely)} taken far more or less often than the policy says "
-                f"(over {DEVIATIONS} standard deviations), such as {pair_names(facts, unlikely)}: "
-                "has another policy made this log?",
+                f"{pairs_words(overlap.unlikely)} taken far more or less often than the policy "
+                f"says (over {DEVIATIONS} standard deviations), such as "
+                f"{pair_names(facts, unlikely)}: has another policy made this log?",
             )
         )
     if never_seen.size:

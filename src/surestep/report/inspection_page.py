@@ -6,7 +6,13 @@ from surestep.io.log_columns import ROLES
 from surestep.io.log_look import Example
 from surestep.report.histogram import histogram
 from surestep.report.html import Element, Node, asset, document, element, label
-from surestep.report.inspection_words import ends_words, fit, suspicion_words, visits_words
+from surestep.report.inspection_words import (
+    ends_words,
+    fit,
+    rewards_words,
+    suspicion_words,
+    visits_words,
+)
 from surestep.report.numbers import counted, number, percent, short
 from surestep.report.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.tables import Cell, Column, Row, data_table, facts, figure, label_cells
@@ -63,10 +69,10 @@ def key(name: str, value: Node, meaning: Node, mood: str = "") -> Element:
 
 def heading(inspection: Inspection) -> Node:
     """What was looked at, and the numbers that matter most."""
-    found, episodes = inspection.coverage, inspection.episodes
+    episodes = inspection.episodes
     free, many = sum(inspection.states_by_trusted[2:]), len(inspection.suspicions)
     refused = inspection.refused
-    worst = "counting refuses the log as it is" if refused else "nothing that counting refuses"
+    worst = "counting refuses the log as it is" if refused else "counting takes the log as it is"
     contents = [element("li", element("a", text, href=f"#{name}")) for name, text in SECTIONS]
     return [
         element("p", "A look at a log", class_="eyebrow"),
@@ -82,21 +88,15 @@ def heading(inspection: Inspection) -> Node:
                 else f"rows in {counted(episodes.number, 'episode')}: {ends_words(inspection)}",
             ),
             key(
-                "Pairs",
-                f"{found.pairs:,}",
-                f"{counted(inspection.states, 'state')} × "
-                f"{counted(len(inspection.actions), 'action')}; {found.never:,} never visited",
-            ),
-            key(
                 "States with a choice",
                 [f"{free:,}", element("small", f" of {inspection.states:,}")],
                 f"have two or more actions with more than {inspection.n_wedge:,} visits",
                 "good" if free else "bad",
             ),
             key(
-                "Suspicions",
-                f"{many:,}" if many else "none",
-                f"{'kind' if many == 1 else 'kinds'} of suspicious rows; {worst}",
+                "Suspicious rows",
+                counted(many, "kind") if many else "none",
+                worst,
                 "bad" if refused else "" if many else "good",
             ),
             class_="keys",
@@ -130,6 +130,9 @@ def coverage_section(inspection: Inspection) -> Element:
         "coverage",
         element(
             "p",
+            f"{counted(inspection.states, 'state')} and "
+            f"{counted(len(inspection.actions), 'action')} make {counted(found.pairs, 'pair')}, of "
+            f"which {found.never:,} were never visited. "
             "A visit is a row of which one knows where it led",
             f"; at {counted(inspection.unfinished, 'row')} the recording stopped"
             if inspection.unfinished
@@ -267,12 +270,11 @@ def suspicious_section(inspection: Inspection) -> Element:
     for i, suspicion in enumerate(inspection.suspicions):
         columns = [Column("file"), Column("row", "number"), Column("episode"), Column("step")]
         rows = [Row(example_cells(example)) for example in suspicion.examples]
+        where = "Where" if suspicion.times <= len(rows) else "The first places"
         tag = element("span", "refused by counting", class_="tag") if suspicion.refused else None
         parts += [
             element("h3", label_free(suspicion_words(suspicion)), " ", tag),
-            data_table(
-                f"suspicion-{i}", "The first of them", [*columns, Column("what is there")], rows
-            )
+            data_table(f"suspicion-{i}", where, [*columns, Column("what is there")], rows)
             if rows
             else None,
         ]
@@ -294,7 +296,7 @@ def spread_section(inspection: Inspection) -> Element:
     episodes, rewards = inspection.episodes, inspection.rewards
     if episodes is not None and episodes.rows is not None:
         spread = episodes.rows
-        edges = [float(bin.low) for bin in episodes.histogram]
+        edges = [bin.low - 0.5 for bin in episodes.histogram]
         edges.append(2 * edges[-1] - edges[-2] if len(edges) > 1 else edges[-1] + 1.0)
         caption = Caption(
             "episode-rows",
@@ -309,17 +311,17 @@ def spread_section(inspection: Inspection) -> Element:
     if rewards is not None and len(rewards.bins) > 1:
         width = (rewards.high - rewards.low) / len(rewards.bins)
         edges = [rewards.low + i * width for i in range(len(rewards.bins))] + [rewards.high]
-        low, middle, high = rewards.quartiles
+        first, _, third = rewards.quartiles
         caption = Caption(
             "rewards",
             "Rows by their rewards",
-            f"From {number(rewards.lowest)} to {number(rewards.highest)}; half of all rewards lie "
-            f"from {number(low)} to {number(high)}, median {number(middle)}.",
+            f"{rewards_words(rewards)}; the middle half lies from {number(first)} to "
+            f"{number(third)}.",
         )
         parts.append(
             figure(
                 histogram(caption, edges, rewards.bins, "reward", "row"),
-                f"{counted(rewards.number, 'reward')}. {caption.description}",
+                f"{counted(rewards.number, 'reward')}: {caption.description}",
             )
         )
     elif rewards is not None:

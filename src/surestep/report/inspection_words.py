@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from surestep.io.log_inspection import Rewards
 from surestep.io.log_look import Suspicion
-from surestep.report.numbers import counted, listed
+from surestep.report.numbers import counted, listed, number
 from surestep.results.inspection import Bin, Inspection
 
 
@@ -31,6 +32,21 @@ def ends_words(inspection: Inspection) -> str:
     )
     found = [f"{many:,} {how}" for many, how in ends if many]
     return listed(found) if found else "none"
+
+
+def rewards_words(rewards: Rewards) -> str:
+    """'−400 to 300, median 90', and how far outliers lie."""
+    middle = number(rewards.quartiles[1])
+    words = f"{number(rewards.low)} to {number(rewards.high)}, median {middle}"
+    beyond = [
+        number(value)
+        for value, outside in (
+            (rewards.lowest, rewards.lowest < rewards.low),
+            (rewards.highest, rewards.highest > rewards.high),
+        )
+        if outside
+    ]
+    return f"{words}, and outliers as far as {listed(beyond)}" if beyond else words
 
 
 def fit(inspection: Inspection) -> str:
