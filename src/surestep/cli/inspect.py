@@ -27,6 +27,11 @@ from surestep.cli.columns import column_options
     metavar="LOW HIGH",
     help="Between which all rewards should lie.",
 )
+@click.option(
+    "--behavior",
+    metavar="TABLE",
+    help="A table of the policy that made the log: state, action, probability.",
+)
 @click.option("--memory-limit", help="Such as 2GB; what needs more spills to disk.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
@@ -37,6 +42,7 @@ def command(
     columns: dict[str, tuple[str, ...]],
     n_wedge: int,
     reward_bounds: tuple[float, float] | None,
+    behavior: str | None,
     memory_limit: str | None,
     output: Path | None,
     as_json: bool,
@@ -54,8 +60,8 @@ def command(
     from surestep.pipeline.inspection import inspect
 
     source = read_log(list(logs), columns=columns, memory_limit=memory_limit)
-    inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds)
-    following = next_command(logs, columns)
+    inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds, behavior=behavior)
+    following = next_command(logs, columns, behavior)
     if output is not None:
         from surestep._files import write_together
         from surestep.report.inspection_page import inspection_page
@@ -77,7 +83,9 @@ def command(
     click.echo(f"  {following}")
 
 
-def next_command(logs: tuple[str, ...], columns: dict[str, tuple[str, ...]]) -> str:
+def next_command(
+    logs: tuple[str, ...], columns: dict[str, tuple[str, ...]], behavior: str | None
+) -> str:
     """What improves the behavior behind the log."""
     options = [
         word
@@ -85,4 +93,6 @@ def next_command(logs: tuple[str, ...], columns: dict[str, tuple[str, ...]]) -> 
         for name in names
         for word in (f"--{role.replace('_', '-')}", name)
     ]
+    if behavior is not None:
+        options += ["--behavior", behavior]
     return shlex.join(["surestep", "improve", *logs, *options])

@@ -12,7 +12,14 @@ from rich.text import Text
 
 from surestep.io.log_columns import ROLES
 from surestep.io.log_look import Example
-from surestep.report.numbers import counted, number, percent
+from surestep.report.inspection_words import (
+    ends_words,
+    fit,
+    rewards_words,
+    suspicion_words,
+    visits_words,
+)
+from surestep.report.numbers import counted, percent
 from surestep.results.inspection import Bin, Inspection, Spread
 
 STATES, ACTIONS = 16, 6  # of the table of visits
@@ -50,28 +57,20 @@ def overview(inspection: Inspection) -> Iterator[RenderableType]:
     table.add_row("actions", f"{len(inspection.actions):,}")
     episodes, rewards = inspection.episodes, inspection.rewards
     if episodes is not None:
-        ends = [
-            f"{many:,} {how}"
-            for many, how in (
-                (episodes.terminated, "terminated"),
-                (episodes.truncated, "truncated"),
-                (episodes.without_end, "without an end"),
-            )
-            if many
-        ]
-        table.add_row("episodes", f"{episodes.number:,}: {', '.join(ends)}")
+        table.add_row("episodes", f"{episodes.number:,}: {ends_words(inspection)}")
         if episodes.rows is not None:
             line = sparkline([bin.times for bin in episodes.histogram])
             table.add_row("rows each", Text.assemble(line, "  ", range_words(episodes.rows)))
     if rewards is not None:
-        middle = number(rewards.quartiles[1])
-        ends_at = f"{number(rewards.lowest)} to {number(rewards.highest)}, median {middle}"
-        table.add_row("rewards", Text.assemble(sparkline(rewards.bins), "  ", ends_at))
+        line = Text.assemble(sparkline(rewards.bins), f"  {rewards_words(rewards)}")
+        table.add_row("rewards", line)
+    if inspection.overlap is not None:
+        table.add_row("policy", f"{shown(inspection.overlap.policy, 200)}: {fit(inspection)}")
     if inspection.unfinished:
         table.add_row(
-            "no visits",
-            f"{counted(inspection.unfinished, 'row')} at which the recording stopped, so that "
-            "nobody knows where they led",
+            "unfinished",
+            f"{counted(inspection.unfinished, 'row')} at which the recording stopped: nobody knows "
+            "where they led, so they are no visits",
         )
     yield table
     names = plain_table()
@@ -97,8 +96,9 @@ def coverage(inspection: Inspection) -> Iterator[RenderableType]:
         f"more than N∧ = {n_wedge:,} visits: {counted(found.trusted, 'pair')}, with {share} of "
         "all visits"
     )
-    yield Text("")
-    yield Text(f"States by how many actions have more than {n_wedge:,} visits")
+    yield Padding(
+        Text(f"States by how many actions have more than {n_wedge:,} visits"), (1, 0, 0, 0)
+    )
     yield bars(
         [
             (f"{many:,} trusted", times, "green" if many > 1 else "yellow")
@@ -170,8 +170,7 @@ def suspicions(inspection: Inspection) -> Iterator[RenderableType]:
     """What looks wrong, with the first places."""
     for suspicion in inspection.suspicions:
         mark, style = ("✗", "red") if suspicion.refused else ("!", "yellow")
-        says = f"{counted(suspicion.times, suspicion.of)} {suspicion.says}"
-        yield marked(mark, style, shown(says, 400))
+        yield marked(mark, style, shown(suspicion_words(suspicion), 400))
         for example in suspicion.examples:
             yield Padding(Text(place(example), style="dim"), (0, 0, 0, 2), expand=False)
     if not inspection.suspicions:
@@ -236,13 +235,6 @@ def marked(mark: str, style: str, sentence: str) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_row(Text(mark, style=f"bold {style}"), Text(sentence))
     return table
-
-
-def visits_words(bin: Bin) -> str:
-    """'never', '1 visit' or '2–4 visits'."""
-    if bin.high == 0:
-        return "never"
-    return counted(bin.low, "visit") if bin.low == bin.high else f"{bin.low:,}–{bin.high:,} visits"
 
 
 def range_words(spread: Spread) -> str:

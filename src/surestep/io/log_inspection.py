@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import IntArray
+from surestep._arrays import IntArray, freeze
 from surestep.errors import InvalidLog
 from surestep.io.labelled_counts import Label
 from surestep.io.log_inspection_episodes import (
@@ -50,9 +50,10 @@ class LogFacts:
     rows: int
     states: tuple[Label, ...]  # in which someone decided, rising
     actions: tuple[Label, ...]  # rising
-    state: IntArray  # [K] the visited pairs, rising
+    state: IntArray  # [K] the pairs of all rows, rising
     action: IntArray  # [K]
-    visits: IntArray  # [K] at least 1
+    taken: IntArray  # [K] rows, at least 1
+    visits: IntArray  # [K] rows that are known to lead somewhere
     unfinished: int  # rows of which nobody knows where they led
     only_reached: int  # states that are some row's next state, but in which nobody decided
     episodes: Episodes | None
@@ -72,14 +73,14 @@ def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = N
             episodes = episode_facts(look)
             found += episode_suspicions(look)
         count_visits(look)
-        states, actions, pairs = visited_pairs(look)
+        states, actions, pairs = pairs_of_rows(look)
         rewards, outliers = reward_facts(look)
         found += [outside_bounds(look, reward_bounds), outliers, states_seen_once(look)]
         return LogFacts(
             rows,
             states,
             actions,
-            *pairs,
+            *(freeze(pairs[:, 0]), freeze(pairs[:, 1]), freeze(pairs[:, 2]), freeze(pairs[:, 3])),
             int(look.one("SELECT coalesce(sum(rows - visits), 0) FROM visited")[0]),
             states_only_reached(look),
             episodes,
@@ -129,19 +130,17 @@ def count_visits(look: Look) -> None:
     )
 
 
-def visited_pairs(
+def pairs_of_rows(
     look: Look,
-) -> tuple[tuple[Label, ...], tuple[Label, ...], tuple[IntArray, IntArray, IntArray]]:
-    """The labels of states and actions, and the pairs by their numbers with their visits."""
+) -> tuple[tuple[Label, ...], tuple[Label, ...], IntArray]:
+    """The labels of states and actions, and [K, 4] their numbers, rows and visits."""
     width = len(look.roles.mapping.state)
-    found = look.all("SELECT * EXCLUDE (rows) FROM visited")
-    pairs = sorted((row[:width], row[width:-1], row[-1]) for row in found)
-    states = tuple(sorted({state for state, _, _ in pairs}))
-    actions = tuple(sorted({action for _, action, _ in pairs}))
+    pairs = sorted((row[:width], row[width:-2], *row[-2:]) for row in look.all("FROM visited"))
+    states = tuple(sorted({pair[0] for pair in pairs}))
+    actions = tuple(sorted({pair[1] for pair in pairs}))
     state, action = ({label: i for i, label in enumerate(labels)} for labels in (states, actions))
-    table = np.array([(state[s], action[a], n) for s, a, n in pairs if n], np.int64)
-    columns = table.reshape(-1, 3)
-    return states, actions, (columns[:, 0], columns[:, 1], columns[:, 2])
+    table = np.array([(state[s], action[a], *numbers) for s, a, *numbers in pairs], np.int64)
+    return states, actions, table.reshape(-1, 4)
 
 
 def states_only_reached(look: Look) -> int:
@@ -200,11 +199,16 @@ def suspicious_rewards(
     look: Look, kind: str, bounds: tuple[float, float], says: str
 ) -> Suspicion | None:
     """The rows with rewards outside bounds."""
-    condition = f"({look.reward}) NOT BETWEEN {double(bounds[0])} AND {double(bounds[1])}"
+    condition = f"NOT ({between(*bounds, look.reward)})"
     times = look.one(f"SELECT count_if({condition}) FROM log")[0]
     value = look.roles.text(look.roles.mapping.reward)
     examples = look.examples(condition, value) if times else ()
     return Suspicion(kind, times, "row", says, False, examples) if times else None
+
+
+def between(low: float, high: float, value: str = "reward") -> str:
+    """Whether an expression lies between two numbers, both included."""
+    return f"({value}) BETWEEN {double(low)} AND {double(high)}"
 
 
 def double(value: float) -> str:
@@ -232,18 +236,19 @@ def reward_facts(look: Look) -> tuple[Rewards | None, Suspicion | None]:
     low, high, outliers = lowest, highest, None
     reach = FAR * (quartiles[2] - quartiles[0])
     if math.isfinite(reach):
-        fence = max(quartiles[0] - reach, lowest), min(quartiles[2] + reach, highest)
-        says = f"with a reward far from almost all others, which are {fence[0]:g} to {fence[1]:g}"
-        found = suspicious_rewards(look, "outlier", fence, says)
+        inside = between(quartiles[0] - reach, quartiles[2] + reach)
+        least, most = look.one(f"SELECT min(reward), max(reward) FROM rewards WHERE {inside}")
+        says = f"with a reward far from almost all others, which are {least:g} to {most:g}"
+        found = suspicious_rewards(look, "outlier", (least, most), says)
         if found is not None and found.times <= max(1, number // RARE):
-            low, high, outliers = *fence, found
+            low, high, outliers = least, most, found
     bins = binned_rewards(look, low, high)
     return Rewards(number, lowest, tuple(quartiles), highest, low, high, bins), outliers
 
 
 def binned_rewards(look: Look, low: float, high: float) -> tuple[int, ...]:
     """How many rewards lie in each of some bins of equal width from `low` to `high`."""
-    inside = f"reward BETWEEN {double(low)} AND {double(high)}"
+    inside = between(low, high)
     if not 0 < high - low < math.inf:
         return (int(look.one(f"SELECT sum(times) FROM rewards WHERE {inside}")[0]),)
     place = f"floor((reward - {double(low)}) / {double(high - low)} * {REWARD_BINS})"

@@ -140,7 +140,8 @@ def broken_chain(look: Look) -> Suspicion | None:
     look.database.execute(
         f"CREATE TEMP TABLE broken AS SELECT episode, step, {said} AS said, {was} AS was FROM "
         f"(SELECT *, lead(step) OVER following AS later, {leads} FROM seen WHERE episode IS NOT "
-        "NULL AND step IS NOT NULL WINDOW following AS (PARTITION BY episode ORDER BY step)) "
+        f"NULL AND step IS NOT NULL WINDOW following AS (PARTITION BY episode ORDER BY step, "
+        f"{look.labels('state')}, {look.labels('next_state')})) "
         f"WHERE later = step + 1 AND ({differ})"
     )
     times = look.one("SELECT count(*) FROM broken")[0]

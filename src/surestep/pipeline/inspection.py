@@ -8,9 +8,11 @@ import numpy as np
 
 from surestep._arrays import BoolArray, IntArray, is_number
 from surestep.errors import InvalidParameter
+from surestep.io.behavior_table import read_behavior_table
 from surestep.io.labelled_counts import joined
 from surestep.io.log_inspection import LogFacts, inspect_log
 from surestep.io.log_source import LogSource
+from surestep.pipeline.overlap import compare, rare_pairs, some_of
 from surestep.results.inspection import (
     ActionUse,
     Bin,
@@ -24,8 +26,6 @@ from surestep.results.inspection import (
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24
-RARE_SHARE = 0.01  # of a state's visits
-NAMED = 3  # labels that a sentence lists
 
 
 def inspect(
@@ -33,13 +33,21 @@ def inspect(
     *,
     n_wedge: int = 20,
     reward_bounds: tuple[float, float] | None = None,
+    behavior: object = None,
 ) -> Inspection:
-    """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust."""
+    """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust.
+
+    `behavior` is a table of the policy that is said to have made the log, such as a path.
+    """
     if isinstance(n_wedge, bool) or not isinstance(n_wedge, int) or n_wedge < 0:
         raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
-    facts = inspect_log(source, checked_bounds(reward_bounds))
+    bounds, table = checked_bounds(reward_bounds), None
+    if behavior is not None:
+        table = read_behavior_table(behavior, source.columns.state, source.columns.action)
+    facts = inspect_log(source, bounds)
     trusted = facts.visits > n_wedge
-    by_tried = states_by_pairs(facts, np.ones_like(trusted))
+    by_tried = states_by_pairs(facts, facts.visits > 0)
+    overlap, mismatches = (None, []) if table is None else compare(facts, table)
     by_trusted = states_by_pairs(facts, trusted)
     actions = action_use(facts, trusted)
     return Inspection(
@@ -57,7 +65,12 @@ def inspect(
         states_by_tried=by_tried,
         states_by_trusted=by_trusted,
         busiest=busiest_states(facts),
-        cautions=tuple(cautions(facts, n_wedge, actions, by_tried, by_trusted)),
+        overlap=overlap,
+        cautions=(
+            *cautions(facts, n_wedge, actions, by_tried, by_trusted),
+            *rare_pairs(facts),
+            *mismatches,
+        ),
         suspicions=facts.suspicions,
     )
 
@@ -80,16 +93,19 @@ def checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | 
 def coverage(facts: LogFacts, n_wedge: int) -> Coverage:
     """How often pairs were visited."""
     pairs = len(facts.states) * len(facts.actions)
-    trusted = facts.visits > n_wedge
-    never = pairs - facts.visits.size
-    ones = np.ones_like(facts.visits)
+    visits = facts.visits[facts.visits > 0]
+    trusted = visits[visits > n_wedge]
+    ones = np.ones_like(visits)
     return Coverage(
         pairs,
-        never,
+        pairs - visits.size,
+        trusted.size,
         int(trusted.sum()),
-        int(facts.visits[trusted].sum()),
-        spread(facts.visits, ones),
-        (Bin(0, 0, never), *binned(facts.visits, ones, visit_edges(facts.visits, n_wedge))),
+        spread(visits, ones),
+        (
+            Bin(0, 0, pairs - visits.size),
+            *binned(visits, ones, visit_edges(visits, n_wedge)),
+        ),
     )
 
 
@@ -138,7 +154,7 @@ def action_use(facts: LogFacts, trusted: BoolArray) -> tuple[ActionUse, ...]:
     size = len(facts.actions)
     visits = np.zeros(size, np.int64)
     np.add.at(visits, facts.action, facts.visits)
-    states = np.bincount(facts.action, minlength=size)
+    states = np.bincount(facts.action[facts.visits > 0], minlength=size)
     sure = np.bincount(facts.action[trusted], minlength=size)
     numbers = (column.tolist() for column in (visits, states, sure))
     return tuple(map(ActionUse, facts.actions, *numbers))
@@ -217,41 +233,13 @@ def cautions(
                 "nothing can be said about any other there.",
             )
         )
-    seldom = [use.action for use in actions if use.visits <= n_wedge]
+    seldom = [repr(joined(use.action)) for use in actions if use.visits <= n_wedge]
     if seldom:
         found.append(
             Caution(
                 "seldom action",
-                f"{some_of([repr(joined(action)) for action in seldom])}: at most {n_wedge:,} visits in "
+                f"{some_of(seldom)}: at most {n_wedge:,} visits in "
                 "the whole log, too few to be trusted anywhere.",
             )
         )
-    return [*found, *rare_pairs(facts)]
-
-
-def rare_pairs(facts: LogFacts) -> list[Caution]:
-    """Actions that are tried in a state, but in few of its visits: thin overlap."""
-    total = np.zeros(len(facts.states), np.int64)
-    np.add.at(total, facts.state, facts.visits)
-    rare = np.flatnonzero(facts.visits < RARE_SHARE * total[facts.state])
-    if rare.size == 0:
-        return []
-    names = [
-        f"{joined(facts.actions[facts.action[k]])!r} in {joined(facts.states[facts.state[k]])!r}"
-        for k in rare[:NAMED]
-    ]
-    share = f"{RARE_SHARE:.0%}".replace("%", " %")
-    return [
-        Caution(
-            "thin overlap",
-            f"{rare.size:,} pairs get less than {share} of the visits of their state, such as "
-            f"{some_of(names, rare.size)}: an estimate that weighs rows by 1/π_b rests on few "
-            "heavy rows there.",
-        )
-    ]
-
-
-def some_of(names: Sequence[str], total: int | None = None) -> str:
-    """The first names, and that there are more."""
-    shown = ", ".join(names[:NAMED])
-    return shown if (total or len(names)) <= NAMED else f"{shown}, …"
+    return found

@@ -67,6 +67,17 @@ class StateUse(NamedTuple):
     visits: tuple[int, ...]
 
 
+class Overlap(NamedTuple):
+    """How a log fits the policy that is said to have made it."""
+
+    policy: str  # where it was read
+    never_seen: int  # pairs that the policy takes in states of the log, but the log never shows
+    impossible: int  # pairs that the log shows, but the policy never takes
+    unlikely: int  # pairs taken far more or less often than the policy says
+    states_unknown: int  # states of the log that the policy says nothing about
+    states_unvisited: int  # states of the policy in which the log never decides
+
+
 class Caution(NamedTuple):
     """A limit of what can be learned from the log."""
 
@@ -92,6 +103,7 @@ class Inspection:
     states_by_tried: tuple[int, ...]  # [A+1] states in which 0, 1, … A actions were tried
     states_by_trusted: tuple[int, ...]  # [A+1] the same for actions with more than N∧ visits
     busiest: tuple[StateUse, ...]  # the states with most rows, in falling order
+    overlap: Overlap | None  # None where no policy was given
     cautions: tuple[Caution, ...]
     suspicions: tuple[Suspicion, ...]
 

@@ -1,0 +1,362 @@
+"""The page of an inspection: what a log holds and what looks wrong in it, for readers and print."""
+
+from __future__ import annotations
+
+from surestep.io.log_columns import ROLES
+from surestep.io.log_look import Example
+from surestep.report.histogram import histogram
+from surestep.report.html import Element, Node, asset, document, element, label
+from surestep.report.inspection_words import (
+    ends_words,
+    fit,
+    rewards_words,
+    suspicion_words,
+    visits_words,
+)
+from surestep.report.numbers import counted, number, percent, short
+from surestep.report.svg import Bar, Caption, Tone, bar_chart
+from surestep.report.tables import Cell, Column, Row, data_table, facts, figure, label_cells
+from surestep.results.inspection import Bin, Inspection
+
+MOST_ACTIONS = 12  # columns of the table of visits
+SECTIONS = (
+    ("coverage", "Coverage"),
+    ("visits", "Visits"),
+    ("limits", "What the log is too thin for"),
+    ("suspicious", "Suspicious rows"),
+    ("spread", "Episodes and rewards"),
+    ("columns", "Columns"),
+    ("next", "Next step"),
+)
+
+
+def inspection_page(inspection: Inspection, following: str) -> str:
+    """The whole page; `following` is the command that one might run next."""
+    title = f"Inspection of {inspection.source}"
+    body = element(
+        "main",
+        heading(inspection),
+        coverage_section(inspection),
+        visits_section(inspection),
+        limits_section(inspection),
+        suspicious_section(inspection),
+        spread_section(inspection),
+        columns_section(inspection),
+        next_section(inspection, following),
+        class_="sheet",
+    )
+    return document(title, [body], style=asset("page.css"), script=asset("page.js"))
+
+
+def section(identity: str, *content: Node) -> Element:
+    """A part of the page under its heading."""
+    return element("section", element("h2", dict(SECTIONS)[identity]), content, id=identity)
+
+
+def key(name: str, value: Node, meaning: Node, mood: str = "") -> Element:
+    """One number that a reader takes home."""
+    return element(
+        "div",
+        element("p", name, class_="name"),
+        element("p", value, class_="value"),
+        element("p", meaning, class_="meaning"),
+        class_=f"key {mood}".strip(),
+    )
+
+
+# ---- the parts --------------------------------------------------------------------------------
+
+
+def heading(inspection: Inspection) -> Node:
+    """What was looked at, and the numbers that matter most."""
+    episodes = inspection.episodes
+    free, many = sum(inspection.states_by_trusted[2:]), len(inspection.suspicions)
+    refused = inspection.refused
+    worst = "counting refuses the log as it is" if refused else "counting takes the log as it is"
+    contents = [element("li", element("a", text, href=f"#{name}")) for name, text in SECTIONS]
+    return [
+        element("p", "A look at a log", class_="eyebrow"),
+        element("h1", label(inspection.source)),
+        element("nav", element("ol", contents), class_="contents", aria_label="Contents"),
+        element(
+            "div",
+            key(
+                "Decisions",
+                f"{inspection.rows:,}",
+                "rows, loose transitions"
+                if episodes is None
+                else f"rows in {counted(episodes.number, 'episode')}: {ends_words(inspection)}",
+            ),
+            key(
+                "States with a choice",
+                [f"{free:,}", element("small", f" of {inspection.states:,}")],
+                f"have two or more actions with more than {inspection.n_wedge:,} visits",
+                "good" if free else "bad",
+            ),
+            key(
+                "Suspicious rows",
+                counted(many, "kind") if many else "none",
+                worst,
+                "bad" if refused else "" if many else "good",
+            ),
+            class_="keys",
+        ),
+    ]
+
+
+def coverage_section(inspection: Inspection) -> Element:
+    """How often pairs are visited, and how many states that leaves a choice in."""
+    found, n_wedge = inspection.coverage, inspection.n_wedge
+    total = sum(use.visits for use in inspection.actions)
+    share = percent(found.visits_trusted / total) if total else "none"
+    bars = [Bar(bin_name(bin), bin.times, bin_tone(bin, n_wedge)) for bin in found.histogram]
+    by_trusted = [
+        Bar(str(i), times, "green" if i > 1 else "orange")
+        for i, times in enumerate(inspection.states_by_trusted)
+        if times or i < 3
+    ]
+    pairs_caption = Caption(
+        "pairs-by-visits",
+        "Pairs by their visits",
+        f"{found.trusted:,} of {counted(found.pairs, 'pair')} have more than {n_wedge:,} visits; "
+        f"{found.never:,} have none.",
+    )
+    states_caption = Caption(
+        "states-by-choice",
+        "States by trusted actions",
+        f"How many states have 0, 1, 2 or more actions with more than {n_wedge:,} visits.",
+    )
+    return section(
+        "coverage",
+        element(
+            "p",
+            f"{counted(inspection.states, 'state')} and "
+            f"{counted(len(inspection.actions), 'action')} make {counted(found.pairs, 'pair')}, of "
+            f"which {found.never:,} were never visited. "
+            "A visit is a row of which one knows where it led",
+            f"; at {counted(inspection.unfinished, 'row')} the recording stopped"
+            if inspection.unfinished
+            else None,
+            f". {counted(found.trusted, 'pair')} with more than N∧ = {n_wedge:,} visits have "
+            f"{share} of all visits.",
+            f" A visited pair has {found.visits.lowest:,} to {found.visits.highest:,} visits; "
+            f"half of them have at most {found.visits.median:,}."
+            if found.visits
+            else None,
+        ),
+        figure(
+            bar_chart(pairs_caption, bars, "visits"),
+            f"How many pairs have how many visits. Green: more than N∧ = {n_wedge:,}, which SPIBB "
+            "may change. Orange: it keeps what was done before. Red: never tried.",
+            numbers=bin_table(inspection),
+        ),
+        figure(
+            bar_chart(states_caption, by_trusted, "trusted actions"),
+            "How many states have how many actions to choose from. With fewer than two there is "
+            "nothing to improve by this log.",
+            numbers=tried_table(inspection),
+        ),
+    )
+
+
+def bin_table(inspection: Inspection) -> Element:
+    """The numbers of the first picture."""
+    rows = [
+        Row([Cell(visits_words(bin)), Cell(f"{bin.times:,}")])
+        for bin in inspection.coverage.histogram
+    ]
+    columns = [Column("visits"), Column("pairs", "number")]
+    return data_table("bins", "Pairs by their visits", columns, rows)
+
+
+def tried_table(inspection: Inspection) -> Element:
+    """The numbers of the second picture, and the same for actions that were tried at all."""
+    rows = [
+        Row([Cell(f"{i:,}"), Cell(f"{trusted:,}"), Cell(f"{tried:,}")])
+        for i, (trusted, tried) in enumerate(
+            zip(inspection.states_by_trusted, inspection.states_by_tried, strict=True)
+        )
+        if trusted or tried or i < 3
+    ]
+    trusted_heading = f"states with so many above {inspection.n_wedge:,} visits"
+    columns = [
+        Column("actions", "number"),
+        Column(trusted_heading, "number"),
+        Column("states with so many tried", "number"),
+    ]
+    return data_table("tried", "States by their actions", columns, rows)
+
+
+def visits_section(inspection: Inspection) -> Element:
+    """States down, actions across; and every action by itself."""
+    order = sorted(
+        range(len(inspection.actions)), key=lambda i: (-inspection.actions[i].visits, i)
+    )[:MOST_ACTIONS]
+    columns = [
+        *(Column(label(name)) for name in inspection.columns.state),
+        *(Column(label(", ".join(inspection.actions[i].action)), "number") for i in order),
+    ]
+    rows = [
+        Row(
+            [
+                *label_cells(use.state),
+                *(visits_cell(use.visits[i], inspection.n_wedge) for i in order),
+            ]
+        )
+        for use in inspection.busiest
+    ]
+    caption = (
+        f"Visits in {len(inspection.busiest):,} of {counted(inspection.states, 'state')}, the "
+        f"busiest first, and {len(order):,} of {counted(len(inspection.actions), 'action')}. In "
+        f"brackets: at most {inspection.n_wedge:,} visits; a dot: none."
+    )
+    total = sum(use.visits for use in inspection.actions) or 1
+    actions = [
+        Row(
+            [
+                *label_cells(use.action),
+                Cell(f"{use.visits:,}", use.visits),
+                Cell(percent(use.visits / total), use.visits),
+                Cell(f"{use.states:,}", use.states),
+                Cell(f"{use.trusted_states:,}", use.trusted_states),
+            ]
+        )
+        for use in inspection.actions
+    ]
+    action_columns = [
+        *(Column(label(name)) for name in inspection.columns.action),
+        Column("visits", "number"),
+        Column("share", "number"),
+        Column("states where it was tried", "number"),
+        Column(f"… more than {inspection.n_wedge:,} times", "number"),
+    ]
+    return section(
+        "visits",
+        data_table("states", caption, columns, rows, sortable=True),
+        data_table("actions", "All actions", action_columns, actions, sortable=True),
+    )
+
+
+def visits_cell(visits: int, n_wedge: int) -> Cell:
+    """A number of visits, marked where it is too small."""
+    if visits > n_wedge:
+        return Cell(element("b", f"{visits:,}"), visits)
+    return Cell(f"({visits:,})" if visits else "·", visits)
+
+
+def limits_section(inspection: Inspection) -> Element:
+    """What cannot be learned from the log."""
+    words: Node = "Every state has actions to choose from."
+    if inspection.cautions:
+        items = [element("li", label_free(caution.says)) for caution in inspection.cautions]
+        words = element("ul", items, class_="plain")
+    policy = inspection.overlap and element(
+        "p", "The policy ", label(inspection.overlap.policy), f": {fit(inspection)}."
+    )
+    mood = "caution" if inspection.cautions else "good"
+    return section("limits", policy, element("div", words, class_=f"box {mood}"))
+
+
+def label_free(sentence: str) -> Element:
+    """A sentence that quotes labels, whose direction marks must not leave it."""
+    return element("bdi", sentence.translate({9: "\u2409", 10: "\u240a"}))
+
+
+def suspicious_section(inspection: Inspection) -> Element:
+    """Each kind of suspicious rows with the first places."""
+    if not inspection.suspicions:
+        return section("suspicious", element("div", "None found.", class_="box good"))
+    parts: list[Node] = []
+    for i, suspicion in enumerate(inspection.suspicions):
+        columns = [Column("file"), Column("row", "number"), Column("episode"), Column("step")]
+        rows = [Row(example_cells(example)) for example in suspicion.examples]
+        where = "Where" if suspicion.times <= len(rows) else "The first places"
+        tag = element("span", "refused by counting", class_="tag") if suspicion.refused else None
+        parts += [
+            element("h3", label_free(suspicion_words(suspicion)), " ", tag),
+            data_table(f"suspicion-{i}", where, [*columns, Column("what is there")], rows)
+            if rows
+            else None,
+        ]
+    return section("suspicious", parts)
+
+
+def example_cells(example: Example) -> list[Cell]:
+    """Where a row stands, and what is there."""
+    texts = (example.file or "(in memory)", None, example.episode, example.step)
+    cells = [Cell("–" if text is None else label(text)) for text in texts]
+    cells[1] = Cell(f"{example.row:,}")
+    value: Node = "nothing" if example.value is None else label(example.value)
+    return [*cells, Cell(value)]
+
+
+def spread_section(inspection: Inspection) -> Element:
+    """How long episodes are, and what rewards there are."""
+    parts: list[Node] = []
+    episodes, rewards = inspection.episodes, inspection.rewards
+    if episodes is not None and episodes.rows is not None:
+        spread = episodes.rows
+        edges = [bin.low - 0.5 for bin in episodes.histogram]
+        edges.append(2 * edges[-1] - edges[-2] if len(edges) > 1 else edges[-1] + 1.0)
+        caption = Caption(
+            "episode-rows",
+            "Episodes by their rows",
+            f"From {spread.lowest:,} to {spread.highest:,} rows, median {spread.median:,}.",
+        )
+        times = [bin.times for bin in episodes.histogram]
+        words = f"{counted(episodes.number, 'episode')}: {ends_words(inspection)}. "
+        parts.append(
+            figure(histogram(caption, edges, times, "rows", "episode"), words + caption.description)
+        )
+    if rewards is not None and len(rewards.bins) > 1:
+        width = (rewards.high - rewards.low) / len(rewards.bins)
+        edges = [rewards.low + i * width for i in range(len(rewards.bins))] + [rewards.high]
+        first, _, third = rewards.quartiles
+        caption = Caption(
+            "rewards",
+            "Rows by their rewards",
+            f"{rewards_words(rewards)}; the middle half lies from {number(first)} to "
+            f"{number(third)}.",
+        )
+        parts.append(
+            figure(
+                histogram(caption, edges, rewards.bins, "reward", "row"),
+                f"{counted(rewards.number, 'reward')}: {caption.description}",
+            )
+        )
+    elif rewards is not None:
+        parts.append(element("p", f"All rewards shown here are {number(rewards.low)}."))
+    return section("spread", parts or element("p", "No reward is a number."))
+
+
+def columns_section(inspection: Inspection) -> Element:
+    """Which column means what."""
+    entries = [
+        (role.replace("_", " "), label(inspection.columns.described(role))) for role in ROLES
+    ]
+    return section("columns", facts(entries))
+
+
+def next_section(inspection: Inspection, following: str) -> Element:
+    """What to do with the log."""
+    words = "Improve the behavior behind this log:"
+    if inspection.refused:
+        words = "Counting refuses the log as it is. Mend the rows that it refuses, then:"
+    return section("next", element("p", words), element("pre", following))
+
+
+# ---- words ------------------------------------------------------------------------------------
+
+
+def bin_name(bin: Bin) -> str:
+    """A bin below its bar, where there is little room."""
+    if bin.high == 0:
+        return "never"
+    if bin.low == bin.high:
+        return str(bin.low)
+    return f"{bin.low}–{bin.high}" if bin.high < 100 else f"{short(bin.low)}+"
+
+
+def bin_tone(bin: Bin, n_wedge: int) -> Tone:
+    """Green where SPIBB would trust the pairs of a bin."""
+    return "green" if bin.low > n_wedge else "orange" if bin.high else "vermilion"

@@ -1,0 +1,61 @@
+"""What the terminal and the page say about an inspection in the same words."""
+
+from __future__ import annotations
+
+from surestep.io.log_inspection import Rewards
+from surestep.io.log_look import Suspicion
+from surestep.report.numbers import counted, listed, number
+from surestep.results.inspection import Bin, Inspection
+
+
+def visits_words(bin: Bin) -> str:
+    """'never', '1 visit' or '2–4 visits'."""
+    if bin.high == 0:
+        return "never"
+    return counted(bin.low, "visit") if bin.low == bin.high else f"{bin.low:,}–{bin.high:,} visits"
+
+
+def suspicion_words(suspicion: Suspicion) -> str:
+    """'3 rows without a label in column 'ward''."""
+    return f"{counted(suspicion.times, suspicion.of)} {suspicion.says}"
+
+
+def ends_words(inspection: Inspection) -> str:
+    """How episodes end."""
+    episodes = inspection.episodes
+    if episodes is None:
+        return "loose transitions"
+    ends = (
+        (episodes.terminated, "terminated"),
+        (episodes.truncated, "truncated"),
+        (episodes.without_end, "without an end"),
+    )
+    found = [f"{many:,} {how}" for many, how in ends if many]
+    return listed(found) if found else "none"
+
+
+def rewards_words(rewards: Rewards) -> str:
+    """'−400 to 300, median 90', and how far outliers lie."""
+    middle = number(rewards.quartiles[1])
+    words = f"{number(rewards.low)} to {number(rewards.high)}, median {middle}"
+    beyond = [
+        number(value)
+        for value, outside in (
+            (rewards.lowest, rewards.lowest < rewards.low),
+            (rewards.highest, rewards.highest > rewards.high),
+        )
+        if outside
+    ]
+    return f"{words}, and outliers as far as {listed(beyond)}" if beyond else words
+
+
+def fit(inspection: Inspection) -> str:
+    """Whether the given policy can have made the log."""
+    overlap = inspection.overlap
+    if overlap is None:
+        return "not given"
+    if overlap.states_unknown or overlap.impossible:
+        return "cannot have made this log"
+    if overlap.unlikely:
+        return "unlikely to have made this log"
+    return "fits the log"
