@@ -10,6 +10,7 @@ import numpy as np
 
 from surestep import (
     Certificate,
+    Pairs,
     Policy,
     Problem,
     certify,
@@ -263,4 +264,30 @@ def without_changes(findings):
     table = replace(findings.table, probability=findings.table.behavior)
     return replace(
         findings, table=table, changes=(), performance=findings.behavior_performance, wanted=()
+    )
+
+
+def with_many_states(findings, num_states, label_length=20):
+    """Findings with so many situations, every second one changed, and labels that long."""
+    actions = len(findings.table.vocabulary.actions)
+    pairs, rng = Pairs.full(num_states, actions), np.random.default_rng(3)
+    behavior, probability = rng.dirichlet(np.ones(actions), (2, num_states))
+    probability[::2] = behavior[::2]
+    visits = rng.integers(0, 10_000, pairs.num_pairs)
+    q = rng.normal(size=pairs.num_pairs)
+    share = np.full(num_states, 1 / num_states)
+    words = replace(
+        findings.table.vocabulary,
+        state_columns=("place", "time"),
+        states=tuple((str(s).rjust(label_length, "x"), str(s % 24)) for s in range(num_states)),
+    )
+    return replace(
+        findings,
+        table=PolicyTable(
+            words, pairs, probability.ravel(), behavior.ravel(), visits, visits > 20, q, q
+        ),
+        behavior_occupancy=share,
+        occupancy=share,
+        changes=tuple(StateChange(s, share[s], 0.5, 0.5) for s in range(1, num_states, 2)),
+        wanted=tuple(WantedPair(k, 5, 1.0 / (k + 1)) for k in range(pairs.num_pairs)),
     )
