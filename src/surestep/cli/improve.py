@@ -1,4 +1,4 @@
-"""`surestep improve`: from a log of decisions to a better policy, its certificate and its report."""
+"""`surestep improve`: from a log of decisions to a better policy, certificate and report."""
 
 from __future__ import annotations
 
@@ -80,13 +80,14 @@ def command(
     from rich.console import Console
 
     from surestep._files import check_new_folder
-    from surestep.io import read_decisions
-    from surestep.pipeline import improve
+    from surestep.io import LogSource
+    from surestep.pipeline import improve, open_source
 
     check_new_folder(output)
-    source = read_decisions(logs, columns=columns, bins=bins, memory_limit=memory_limit)
+    source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
     console = Console(highlight=False)
-    console.print(str(source.columns), markup=False)
+    if isinstance(source, LogSource):
+        console.print(str(source.columns), markup=False)
     with task_progress() as progress:
         result = improve(source, settings=read_settings(settings), progress=progress, **terms)  # type: ignore[arg-type]
     result.save(output)

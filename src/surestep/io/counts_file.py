@@ -18,7 +18,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep._files import read_path, write_together
-from surestep.errors import FileFailure, InvalidCounts
+from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
 from surestep.io.counts_rows import Layout, read_rows
 from surestep.io.labelled_counts import Label, LabelledCounts
 from surestep.io.log_tables import file_list, first_lines, named, quoted
@@ -68,10 +68,29 @@ def read_counts(path: str | Path) -> LabelledCounts:
             return read_rows(database, source, read_manifest(database, source))
         except duckdb.Error as problem:
             raise InvalidCounts(f"{source} cannot be read: {first_lines(problem)}") from None
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, InvalidParameter) as problem:
             raise InvalidCounts(
                 f"{source} is no file of counts as `surestep count` writes them ({problem})"
             ) from None
+
+
+def is_counts_file(path: str | Path) -> bool:
+    """Whether the file says of itself that it holds counts."""
+    import duckdb
+
+    source = read_path(path)
+    if source.suffix.lower() != ".parquet" or not source.is_file():
+        return False
+    with duckdb.connect(config={"threads": 1}) as database:
+        try:
+            return bool(
+                database.execute(
+                    f"SELECT 1 FROM parquet_kv_metadata({file_list([source])}) "
+                    "WHERE key = 'surestep'"
+                ).fetchone()
+            )
+        except duckdb.Error:  # whoever reads it as a log says what is wrong with it
+            return False
 
 
 # ---- the manifest -----------------------------------------------------------------------------
@@ -86,6 +105,7 @@ def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
         "rewards": "whole multiples of 10^-reward_scale",
         "state_columns": counts.state_columns,
         "action_columns": counts.action_columns,
+        "bins": {name: each.to_json() for name, each in sorted(counts.binnings.items())},
         "reward_scale": counts.scale,
         "behavior_prob": counts.transitions.lowest is not None,
         "rows_read": counts.rows_read,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import AnyArray
+from surestep.io.binning import Binning
 from surestep.io.exact_sums import limbs, whole_numbers
 from surestep.io.labelled_counts import (
     END,
@@ -88,6 +89,7 @@ def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> Labelle
                 {str(why): many for why, many in manifest["rows_dropped"].items()},
                 decided,
                 Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
+                {str(name): Binning.from_json(each) for name, each in manifest["bins"].items()},
             )
         ]
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from surestep._arrays import (
     offsets_of,
 )
 from surestep.errors import InvalidCounts, ShapeMismatch
+from surestep.io.binning import Binning
 from surestep.io.exact_sums import added, largest, narrowed, scaled
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
@@ -74,6 +76,24 @@ class LabelledCounts:
     dropped: Mapping[str, int]  # why → how many rows
     decided: BoolArray  # [states] whether somebody decides there, be it in a row that was dropped
     episodes: Episodes
+    binnings: Mapping[str, Binning] = MappingProxyType({})  # of columns of numbers
+
+    def end_states(self) -> tuple[Label, ...]:
+        """Where episodes end: states in which they terminate and nobody decides, and then the end
+        of its own, where one is needed.
+        """
+        rows = self.transitions
+        decided = np.append(self.decided, True)  # nobody knows a state at the END
+        over = np.unique(rows.next_state[rows.terminated])
+        named = tuple(self.states[s] for s in over if not decided[s])
+        return named if not decided[over].any() else (*named, self.end_label())
+
+    def end_label(self) -> Label:
+        """What the end of its own is called: a label that no state of the log has."""
+        text = END_LABEL
+        while (text,) * len(self.state_columns) in self.states:
+            text = f"({text})"
+        return (text,) * len(self.state_columns)
 
     def to_counts(self, pairs: Pairs | None = None) -> Counts:
         """Counts over `pairs`, found by their labels; by default every action in every state seen.
@@ -88,7 +108,7 @@ class LabelledCounts:
         states = [joined(label) for label in self.states]
         actions = [joined(label) for label in self.actions]
         if at_end.any():
-            states.append(end_label(states))
+            states.append(joined(self.end_label()))
         if pairs is None:
             labels = {"state_labels": tuple(states), "action_labels": tuple(actions)}
             pairs = Pairs.full(len(states), len(actions), **labels)
@@ -140,6 +160,11 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
                     f"the {role} is {', '.join(ours)} in some counts and {', '.join(theirs)} in "
                     "others; expected the same columns in the same order"
                 )
+    if any(part.binnings != first.binnings for part in parts):
+        raise ShapeMismatch(
+            "the counts have different bins; expected the same edges or widths everywhere "
+            "(quantiles of one part are not those of another)"
+        )
     if len({part.transitions.lowest is None for part in parts}) > 1:
         raise ShapeMismatch(
             "some counts have logged propensities and others have none; expected all or none"
@@ -170,6 +195,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         {reason: sum(part.dropped.get(reason, 0) for part in parts) for reason in reasons},
         freeze(decided),
         Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
+        first.binnings,
     )
 
 
@@ -258,11 +284,3 @@ def joined(label: Label) -> str:
     if len(label) == 1:
         return label[0]
     return ", ".join(text.replace("\\", "\\\\").replace(",", "\\,") for text in label)
-
-
-def end_label(states: Sequence[str]) -> str:
-    """What the end is called: a label that no state of the log has."""
-    label = END_LABEL
-    while label in states:
-        label = f"({label})"
-    return label

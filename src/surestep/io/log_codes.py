@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from surestep.io.bin_rules import number_sql
+from surestep.io.binning import Binning
 from surestep.io.log_columns import ColumnMapping
 from surestep.io.log_tables import named
 
@@ -52,10 +54,23 @@ class LabelCodes:
     episode: LabelCode | None
 
 
-def label_codes(mapping: ColumnMapping, types: Mapping[str, str]) -> LabelCodes:
-    """The codes of a log with these columns of these types."""
-    state = [code_of(name, types[name]) for name in mapping.state]
-    following = [code_of(name, types[name]) for name in mapping.next_state]
+def label_codes(
+    mapping: ColumnMapping, types: Mapping[str, str], binnings: Mapping[str, Binning]
+) -> LabelCodes:
+    """The codes of a log with these columns of these types, some of them binned.
+
+    The column of a next state has the bins of its column of the state.
+    """
+
+    def code(name: str, binned_as: str) -> LabelCode:
+        if binned_as in binnings:
+            return bin_code(name, types[name], binnings[binned_as])
+        return code_of(name, types[name])
+
+    state = [code(name, name) for name in mapping.state]
+    following = [
+        code(name, like) for name, like in zip(mapping.next_state, mapping.state, strict=False)
+    ]
     for i, (here, there) in enumerate(zip(state, following, strict=False)):
         if here.type != there.type and not {here.type, there.type} <= {*WHOLE}:
             state[i], following[i] = (
@@ -63,7 +78,7 @@ def label_codes(mapping: ColumnMapping, types: Mapping[str, str]) -> LabelCodes:
             )
     return LabelCodes(
         tuple(state),
-        tuple(code_of(name, types[name]) for name in mapping.action),
+        tuple(code(name, name) for name in mapping.action),
         tuple(following),
         None if mapping.episode is None else code_of(mapping.episode, types[mapping.episode]),
     )
@@ -77,6 +92,19 @@ def code_of(column: str, kind: str) -> LabelCode:
     if kind in PLAIN or kind.startswith("DECIMAL"):
         return LabelCode(column, named(column), kind)
     return text_code(column, kind)
+
+
+def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
+    """The code of a column of numbers that is binned: the number of the bin."""
+    number = number_sql(column, kind)
+    unusable = f"{named(column)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
+    return LabelCode(
+        column,
+        binning.sql(number),
+        "BIGINT",
+        lambda text: binning.label(int(text)),
+        (Check(unusable, column, "a finite number, since the column is binned"),),
+    )
 
 
 def text_code(column: str, kind: str) -> LabelCode:

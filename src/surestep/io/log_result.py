@@ -63,6 +63,7 @@ def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
                 {why: rows for why, rows in dropped.items() if rows},
                 added_up(groups["state"], groups["times"], len(states)) > 0,
                 Episodes(0, 0, 0) if codes.episode is None else episodes_of(kind, groups["times"]),
+                roles.binnings,
             )
         ]
     )

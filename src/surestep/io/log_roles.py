@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from surestep.io.binning import Binning
 from surestep.io.log_codes import WHOLE, Check, LabelCode, LabelCodes, as_varchar, label_codes
 from surestep.io.log_columns import ColumnMapping
 from surestep.io.log_tables import named
@@ -18,12 +19,15 @@ class RoleSql:
 
     mapping: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
+    binnings: Mapping[str, Binning]  # by column of state or action
     codes: LabelCodes
 
     @classmethod
-    def of(cls, mapping: ColumnMapping, types: Mapping[str, str]) -> RoleSql:
-        """The roles of these columns, labels by their plain codes."""
-        return cls(mapping, types, label_codes(mapping, types))
+    def of(
+        cls, mapping: ColumnMapping, types: Mapping[str, str], binnings: Mapping[str, Binning]
+    ) -> RoleSql:
+        """The roles of these columns, some of them binned."""
+        return cls(mapping, types, binnings, label_codes(mapping, types, binnings))
 
     def text(self, column: str) -> str:
         """The column as text."""

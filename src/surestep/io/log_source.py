@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from surestep.errors import InvalidLog
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.bin_rules import Quantiles, read_bin_option, resolve_binnings
+from surestep.io.binning import Binning
 from surestep.io.labelled_counts import LabelledCounts
-from surestep.io.log_checks import check_rows, no_row
-from surestep.io.log_columns import ColumnMapping, resolve
+from surestep.io.log_checks import check_rows, first_where, no_row
+from surestep.io.log_columns import ColumnMapping, closest, resolve
 from surestep.io.log_counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.log_episodes import explain_episodes
 from surestep.io.log_lanes import lanes_of
@@ -28,29 +31,52 @@ class LogSource:
     columns: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
+    bins: tuple[str, ...] = ()  # such as 'age:quantiles=10'
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read; none for a table in memory."""
+        return self.table.files
 
     def counts(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
         """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory.
 
         `progress` is told what share of the pass under way is done, as (done, total).
         """
-        roles = RoleSql.of(self.columns, self.types)
         with opened(self.table, self.memory_limit) as database, watched(database, progress):
+            roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
             return labelled(database, roles, scale)
+
+    def roles(self, database: Any) -> RoleSql:
+        """What the columns mean; the bins of quantiles are found in the log itself."""
+        rules = dict(map(read_bin_option, self.bins))
+        following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
+
+        def refused_at(condition: str, column: str) -> str:
+            place = first_where(self.table, database, condition, column)
+            return f"{place.where}: found {place.value}"
+
+        quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
+        found = resolve_binnings(database, quantiles, following, refused_at)
+        edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
+        binnings = {name: (found | edges)[name] for name in rules}
+        return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
 def read_log(
     source: object,
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
+    bins: Sequence[str] = (),
     memory_limit: str | None = None,
 ) -> LogSource:
     """Finds a log and the meaning of its columns, without reading it.
 
     `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
     memory (pandas, polars, Arrow, a dictionary of arrays); `columns` names the columns of a role
-    where they have other names than usual, and `memory_limit`, such as '2GB', bounds the memory.
+    where they have other names than usual, `bins` are rules such as 'age:quantiles=10' for columns
+    of numbers, and `memory_limit`, such as '2GB', bounds the memory.
     """
     table = find_table(source)
     with opened(table, memory_limit) as database:
@@ -58,9 +84,24 @@ def read_log(
     types = {str(row[0]): str(row[1]) for row in described}
     try:
         mapping = resolve(tuple(types), columns)
+        check_bins(bins, mapping, tuple(types))
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
-    return LogSource(table, mapping, MappingProxyType(types), memory_limit)
+    return LogSource(table, mapping, MappingProxyType(types), memory_limit, tuple(bins))
+
+
+def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
+    """Refuses rules for columns that are not there, are no labels, or have a rule already."""
+    binned = [read_bin_option(rule)[0] for rule in bins]
+    for i, column in enumerate(binned):
+        if column not in columns:
+            raise InvalidLog(f"there is no column {column!r} to bin; {closest(column, columns)}")
+        if column not in (*mapping.state, *mapping.action):
+            raise InvalidParameter(
+                f"column {column!r} is binned, but is neither of the state nor of the action"
+            )
+        if column in binned[:i]:
+            raise InvalidParameter(f"column {column!r} is binned twice, expected one rule")
 
 
 def count_rows(table: Table, database: Any, roles: RoleSql) -> int:

@@ -1,5 +1,6 @@
 """From a log to a result, and from a result back to the log."""
 
+from surestep.pipeline.evidence import open_source
 from surestep.pipeline.explaining import ActionReason, Explanation, explain, in_words
 from surestep.pipeline.improving import improve
 from surestep.pipeline.verifying import Verification, verify_result
@@ -11,5 +12,6 @@ __all__ = [
     "explain",
     "improve",
     "in_words",
+    "open_source",
     "verify_result",
 ]

@@ -17,8 +17,8 @@ from surestep._arrays import BoolArray, IntArray, freeze
 from surestep.errors import InvalidParameter
 from surestep.io.behavior_table import BehaviorTable, check_log_fits
 from surestep.io.label_list import check_listed
-from surestep.io.labelled_counts import Label, LabelledCounts
-from surestep.io.propensities import policy_of_propensities
+from surestep.io.labelled_counts import Label, LabelledCounts, joined, places
+from surestep.io.propensities import policy_from_propensities
 from surestep.io.vocabulary import Vocabulary
 from surestep.model import Counts, Pairs, Policy, estimate_behavior
 
@@ -49,7 +49,7 @@ def assemble(
         policy, said = (
             (estimate_behavior(found), ())
             if behavior == "estimate"
-            else policy_of_propensities(counts, found)
+            else logged_policy(counts, found)
         )
         return Assembly(vocabulary, found, policy, quiet, (*beyond(states, actions), *said))
     if states is not None or actions is not None:
@@ -62,6 +62,30 @@ def assemble(
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
     return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, ())
+
+
+def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[str, ...]]:
+    """π_b from the propensities of the log, and what it takes for granted."""
+    rows, pairs = counts.transitions, numbered.pairs
+    state = places("state", [joined(label) for label in counts.states], pairs.state_labels)
+    action = places("action", [joined(label) for label in counts.actions], pairs.action_labels)
+    pair = pairs.find(state[rows.state], action[rows.action])
+    order = np.argsort(pair, kind="stable")
+    seen, first = np.unique(pair[order], return_index=True)
+    if rows.lowest is None or rows.highest is None:
+        raise InvalidLog("no column of the log says with which probability actions were taken")
+    low = np.minimum.reduceat(rows.lowest[order], first)
+    high = np.maximum.reduceat(rows.highest[order], first)
+    found = policy_from_propensities(pairs, seen, low, high)
+    said = []
+    if found.states_completed:
+        said.append(
+            f"In {found.states_completed:,} states the actions that were never taken share evenly "
+            "what the logged probabilities leave."
+        )
+    if found.states_unseen > np.count_nonzero(numbered.terminal):
+        said.append("In states that nobody decided in, the behavior policy takes any action.")
+    return found.policy, tuple(said)
 
 
 def observed_pairs(

@@ -10,8 +10,9 @@ from typing import Literal
 from surestep._files import read_path
 from surestep.errors import InvalidParameter
 from surestep.io.behavior_table import BehaviorTable, read_behavior_table
+from surestep.io.counts_file import is_counts_file, read_counts
 from surestep.io.label_list import read_label_list
-from surestep.io.labelled_counts import Label, LabelledCounts
+from surestep.io.labelled_counts import Label, LabelledCounts, merge_counts
 from surestep.io.log_columns import ROLES
 from surestep.io.log_source import LogSource, read_log
 from surestep.io.vocabulary import read_labels
@@ -66,6 +67,21 @@ def gather(
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
     )
+
+
+def open_source(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    columns: Mapping[str, Sequence[str]],
+    bins: Sequence[str],
+    memory_limit: str | None,
+) -> LogSource | LabelledCounts:
+    """A log in files, or the counts of one that `surestep count` wrote."""
+    if not all(map(is_counts_file, paths)):
+        return read_log(list(paths), columns=columns, bins=bins, memory_limit=memory_limit)
+    if bins:
+        raise InvalidParameter("bins are given, but counts were binned when they were made")
+    return merge_counts([read_counts(path) for path in paths])
 
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:

@@ -12,6 +12,7 @@ from surestep.errors import InvalidParameter
 from surestep.io.counts_digest import counts_digest
 from surestep.io.labelled_counts import LabelledCounts
 from surestep.model import Problem
+from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifying import certified, certifier_for
 from surestep.pipeline.command import command_line
 from surestep.pipeline.evidence import Evidence, gather
@@ -38,7 +39,7 @@ def improve(
     zeta: float | None = None,
     delta: float | None = None,
     value_bounds: tuple[float, float] | None = None,
-    unseen: str | None = None,
+    unseen: UnseenRule | None = None,
     states: object = None,
     actions: object = None,
     progress: Progress | None = None,
@@ -133,7 +134,8 @@ def with_log(problem: Problem, evidence: Evidence, algorithm: Algorithm) -> Prob
         raise InvalidParameter(
             f"{algorithm.name} looks at whole episodes, but only counts are given; expected a log"
         )
-    return replace(problem, log=evidence.source.load(problem.counts.pairs))
+    log = evidence.source.load(problem.counts.pairs)
+    return replace(problem, log=log, counts=log.counts())
 
 
 def record_of(
@@ -185,7 +187,5 @@ def data_summary(counts: LabelledCounts) -> DataSummary:
         counts.rows_read,
         dict(counts.dropped),
         counts.transitions.times.size,
-        counts.episodes,
-        counts.terminated,
-        counts.truncated,
+        *(counts.episodes if counts.episodes.recorded else (None, None, None)),
     )

@@ -19,7 +19,7 @@ from surestep.io.log_source import read_log
 from surestep.io.vocabulary import Vocabulary
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_same_counts
-from surestep.pipeline.evidence import Evidence, gather
+from surestep.pipeline.evidence import Evidence, gather, open_source
 from surestep.pipeline.improving import Progress, make_result
 from surestep.pipeline.terms import terms_of
 from surestep.results.record import InputFile, Record, current_machine, current_versions
@@ -56,7 +56,12 @@ def verify_result(
     saved = load(folder)
     parameters = saved.record.parameters
     columns, bins = parameters["columns"], parameters["bins"]
-    source = read_log(log, columns=columns, bins=bins, memory_limit=memory_limit)
+    files = isinstance(log, list | tuple)
+    source = (
+        open_source(log, columns=columns, bins=bins, memory_limit=memory_limit)
+        if files
+        else read_log(log, columns=columns, bins=bins, memory_limit=memory_limit)
+    )
     given = {"behavior": behavior, "states": states, "actions": actions}
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
