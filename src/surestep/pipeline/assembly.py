@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from surestep._arrays import BoolArray, IntArray, freeze
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.behavior_table import BehaviorTable, check_log_fits
 from surestep.io.label_list import check_listed
 from surestep.io.labelled_counts import Label, LabelledCounts, joined, places

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from surestep._files import read_path
@@ -70,15 +71,16 @@ def gather(
 
 
 def open_source(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: str | Path | Sequence[str | Path],
     *,
     columns: Mapping[str, Sequence[str]],
     bins: Sequence[str],
     memory_limit: str | None,
 ) -> LogSource | LabelledCounts:
     """A log in files, or the counts of one that `surestep count` wrote."""
+    paths = [paths] if isinstance(paths, str | Path) else list(paths)
     if not all(map(is_counts_file, paths)):
-        return read_log(list(paths), columns=columns, bins=bins, memory_limit=memory_limit)
+        return read_log(paths, columns=columns, bins=bins, memory_limit=memory_limit)
     if bins:
         raise InvalidParameter("bins are given, but counts were binned when they were made")
     return merge_counts([read_counts(path) for path in paths])

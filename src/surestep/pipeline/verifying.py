@@ -56,12 +56,9 @@ def verify_result(
     saved = load(folder)
     parameters = saved.record.parameters
     columns, bins = parameters["columns"], parameters["bins"]
-    files = isinstance(log, list | tuple)
-    source = (
-        open_source(log, columns=columns, bins=bins, memory_limit=memory_limit)
-        if files
-        else read_log(log, columns=columns, bins=bins, memory_limit=memory_limit)
-    )
+    options = {"columns": columns, "bins": bins, "memory_limit": memory_limit}
+    in_files = isinstance(log, str | Path | list | tuple)
+    source = open_source(log, **options) if in_files else read_log(log, **options)
     given = {"behavior": behavior, "states": states, "actions": actions}
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
