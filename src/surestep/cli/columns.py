@@ -11,7 +11,13 @@ import click
 ROLES = (
     *("state", "action", "reward", "next_state"),
     *("episode", "step", "terminated", "truncated"),
+    *("is_last", "behavior_prob", "weight"),
 )
+WORDS = {
+    "is_last": "mark of rows with a last observation only (RLDS)",
+    "behavior_prob": "logged probability of the action",
+    "weight": "number of identical rows that a row stands for",
+}
 
 
 def column_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -24,7 +30,7 @@ def column_options(command: Callable[..., None]) -> Callable[..., None]:
 
     decorated: Callable[..., None] = with_columns
     for role in reversed(ROLES):
-        words = role.replace("_", " ")
+        words = WORDS.get(role, role.replace("_", " "))
         decorated = click.option(
             f"--{role.replace('_', '-')}",
             f"column_{role}",
