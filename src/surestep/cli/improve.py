@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surestep.cli.columns import column_options
+from surestep.cli.columns import log_options
 from surestep.cli.progress import task_progress
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     required=True,
     help="A new folder for the result.",
 )
-@column_options
+@log_options
 def command(
     logs: tuple[str, ...],
     output: Path,

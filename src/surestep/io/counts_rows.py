@@ -11,15 +11,9 @@ import numpy as np
 from surestep._arrays import AnyArray
 from surestep.io.binning import Binning
 from surestep.io.exact_sums import limbs, whole_numbers
-from surestep.io.labelled_counts import (
-    END,
-    Episodes,
-    Label,
-    LabelledCounts,
-    Transitions,
-    merge_counts,
-)
+from surestep.io.labelled_counts import Episodes, Label, LabelledCounts, merge_counts
 from surestep.io.log_tables import file_list, named
+from surestep.io.transitions import END, Transitions
 
 
 class Layout(NamedTuple):
@@ -136,9 +130,10 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
         low, high = found["lowest"], found["highest"]
         if not ((low > 0) & (low <= high) & (high <= 1)).all():
             raise ValueError("a propensity is not above 0 and at most 1")
-    numbers = (found[name].astype(np.int64) for name in ("state", "action", "next_state"))
     return Transitions(
-        *numbers,
+        found["state"].astype(np.int64),
+        found["action"].astype(np.int64),
+        found["next_state"].astype(np.int64),
         found["terminated"].astype(np.bool_),
         found["times"],
         whole_numbers(found),

@@ -25,27 +25,14 @@ from surestep._arrays import (
 )
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.binning import Binning
-from surestep.io.exact_sums import added, largest, narrowed, scaled
+from surestep.io.exact_sums import largest, narrowed, scaled
+from surestep.io.transitions import END, Transitions, grouped, strung
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
 
 Label = tuple[str, ...]  # one text a column
-END = -1  # where a step led that terminated without a next state
 END_LABEL = "(end)"
 LARGEST_SUM = 10**38  # what the file has room for
-
-
-class Transitions(NamedTuple):
-    """#_D(s,a,s') by number of labels, and the sum of rewards, in whole multiples of 10^−scale."""
-
-    state: IntArray  # [T]
-    action: IntArray  # [T]
-    next_state: IntArray  # [T] END where a terminated step gave none
-    terminated: BoolArray  # [T]
-    times: IntArray  # [T]
-    reward_sum: AnyArray  # [T] 64 bits, or Python integers of any size
-    lowest: FloatArray | None = None  # [T] logged propensity of the action; None if none was logged
-    highest: FloatArray | None = None  # [T]
 
 
 class Episodes(NamedTuple):
@@ -179,8 +166,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         np.add.at(starts, state, part.starts)
         decided[state[part.decided]] = True
         moved.append(renumbered(part, state, action, scale))
-    together = Transitions(*map(strung, zip(*moved, strict=True)))
-    found = grouped(together, keys=Transitions._fields[:4])
+    found = grouped(strung(moved))
     scale, sums = smallest_scale(scale, found.reward_sum)
     reasons = sorted({reason for part in parts for reason in part.dropped})
     return LabelledCounts(
@@ -188,7 +174,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         first.action_columns,
         states,
         actions,
-        Transitions(*map(frozen, found._replace(reward_sum=sums))),
+        found._replace(reward_sum=sums).each(freeze),
         scale,
         freeze(starts),
         sum(part.rows_read for part in parts),
@@ -207,35 +193,6 @@ def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: i
         action=action[rows.action],
         next_state=np.append(state, END)[rows.next_state],
         reward_sum=scaled(rows.reward_sum, 10 ** (scale - part.scale)),
-    )
-
-
-def strung(columns: Sequence[AnyArray | None]) -> AnyArray | None:
-    """One column of all parts, one after the other."""
-    return np.concatenate(columns) if columns[0] is not None else None  # type: ignore[arg-type]
-
-
-def frozen(column: AnyArray | None) -> AnyArray | None:
-    """The column as nobody can change it."""
-    return None if column is None else freeze(column)
-
-
-def grouped(rows: Transitions, keys: Sequence[str]) -> Transitions:
-    """Rows with distinct keys in rising order, each with its times and sums added up."""
-    order = np.lexsort([getattr(rows, key) for key in reversed(keys)])
-    if order.size == 0:
-        return rows
-    rows = Transitions(*(None if column is None else column[order] for column in rows))
-    new = np.ones(order.size, np.bool_)
-    new[1:] = np.any([np.diff(getattr(rows, key)) != 0 for key in keys], axis=0)
-    begin = np.flatnonzero(new)
-    lowest, highest = rows.lowest, rows.highest
-    return Transitions(
-        *(column[begin] for column in rows[:4]),
-        np.add.reduceat(rows.times, begin),
-        added(rows.reward_sum, begin),
-        None if lowest is None else np.minimum.reduceat(lowest, begin),
-        None if highest is None else np.maximum.reduceat(highest, begin),
     )
 
 

@@ -152,36 +152,41 @@ class CountQuery:
     # ---- groups -------------------------------------------------------------------------------
 
     @property
-    def kind(self) -> str:
-        """How a step ended, whether its episode begins with it, and whether it is none."""
-        over, stopped = "terminated", "truncated"
-        bits = dict[int, str]()
-        if self.roles.mapping.is_last is not None:
-            over = f"({CONTINUES} AND following_last AND following_terminated)"
-            stopped = f"({CONTINUES} AND following_last AND NOT following_terminated)"
-            bits[OBSERVATION] = "last"
-        if self.roles.codes.episode is not None:
-            bits[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
-        bits |= {TERMINATED: over, TRUNCATED: stopped}
-        return " + ".join(f"{bit}::UTINYINT * {flag}::UTINYINT" for bit, flag in bits.items())
-
-    def grouped(self, rows: str) -> str:
-        """The groups of (state, action, next state, kind), with times and exact sums."""
-        mapping, codes = self.roles.mapping, self.roles.codes
-        width, keys = len(codes.state), [f"state_{i}" for i in range(len(codes.state))]
-        decision = mapping.is_last is None
-        for i in range(len(codes.action)):
-            action = f"action_{i}"
-            keys.append(action if decision else f"CASE WHEN NOT last THEN {action} END AS {action}")
-        if mapping.next_state:
-            keys += [f"next_{i}" for i in range(width)]
+    def marks(self) -> dict[int, str]:
+        """How a step ended, whether its episode begins with it, and whether it is none: by bit."""
+        mapping, found = self.roles.mapping, dict[int, str]()
+        if mapping.is_last is not None:
+            at_last = f"({CONTINUES} AND following_last"
+            found[TERMINATED] = f"{at_last} AND following_terminated)"
+            found[TRUNCATED] = f"{at_last} AND NOT following_terminated)"
+            found[OBSERVATION] = "last"
         else:
-            keys += [
-                f"CASE WHEN {CONTINUES} THEN following_state_{i} END AS next_{i}"
-                for i in range(width)
-            ]
-        units = "units" if decision else "CASE WHEN last THEN 0 ELSE units END"
-        times = "count(*)"
+            flags = {TERMINATED: "terminated", TRUNCATED: "truncated"}
+            found |= {bit: name for bit, name in flags.items() if getattr(mapping, name)}
+        if self.roles.codes.episode is not None:
+            found[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
+        return found
+
+    @property
+    def keys(self) -> list[str]:
+        """What rows are grouped by, besides their marks: labels."""
+        codes = self.roles.codes
+        width, found = len(codes.state), [f"state_{i}" for i in range(len(codes.state))]
+        for i in range(len(codes.action)):
+            told = f"CASE WHEN NOT last THEN action_{i} END AS action_{i}"
+            found.append(f"action_{i}" if self.roles.mapping.is_last is None else told)
+        if codes.next_state:
+            return [*found, *(f"next_{i}" for i in range(width))]
+        ahead = "CASE WHEN {} THEN following_state_{} END AS next_{}"
+        return [*found, *(ahead.format(CONTINUES, i, i) for i in range(width))]
+
+    @property
+    def aggregates(self) -> list[str]:
+        """Rows, times, the sum of units and the range of propensities."""
+        mapping = self.roles.mapping
+        units, times = "units", "count(*)"
+        if mapping.is_last is not None:
+            units = "CASE WHEN last THEN 0 ELSE units END"
         if mapping.weight is not None:
             units = f"CAST({self.units.whole(f'({units})')} AS HUGEINT) * weight"
             times = "sum(weight)::BIGINT"
@@ -189,12 +194,20 @@ class CountQuery:
         sums = f"sum(CASE WHEN {fine} THEN {units} ELSE error('{REFUTED}') END)"
         if mapping.weight is None:
             sums = self.units.whole(sums)
-        found = [*keys, f"{self.kind} AS kind", "count(*) AS rows", f"{times} AS times"]
-        found.append(f"{sums} AS units")
+        found = ["count(*) AS rows", f"{times} AS times", f"{sums} AS units"]
         if mapping.behavior_prob is not None:
-            seen = "behavior_prob" if decision else "CASE WHEN NOT last THEN behavior_prob END"
+            seen = "behavior_prob"
+            if mapping.is_last is not None:
+                seen = "CASE WHEN NOT last THEN behavior_prob END"
             found += [f"min({seen}) AS lowest", f"max({seen}) AS highest"]
-        return f"SELECT {', '.join(found)} FROM ({rows}) GROUP BY ALL"
+        return found
+
+    def grouped(self, rows: str) -> str:
+        """The groups of (state, action, next state, kind), with times and exact sums."""
+        marks = [f"{sql} AS mark_{bit}" for bit, sql in self.marks.items()]
+        columns = ", ".join([*self.keys, *marks, *self.aggregates])
+        kind = " + ".join(["0", *(f"{bit} * CAST(mark_{bit} AS INTEGER)" for bit in self.marks)])
+        return f"SELECT *, {kind} AS kind FROM (SELECT {columns} FROM ({rows}) GROUP BY ALL)"
 
     @property
     def nameless(self) -> str:

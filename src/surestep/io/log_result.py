@@ -9,17 +9,11 @@ import numpy as np
 
 from surestep._arrays import BoolArray, IntArray
 from surestep.io.exact_sums import limbs, whole_numbers
-from surestep.io.labelled_counts import (
-    END,
-    Episodes,
-    Label,
-    LabelledCounts,
-    Transitions,
-    merge_counts,
-)
+from surestep.io.labelled_counts import Episodes, Label, LabelledCounts, merge_counts
 from surestep.io.log_codes import LabelCode
 from surestep.io.log_counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
 from surestep.io.log_roles import RoleSql
+from surestep.io.transitions import END, Transitions
 
 UNFINISHED = "the recording stopped, and no next state is known"
 OBSERVED = "the last observation of an episode, where nothing was decided"
@@ -104,16 +98,16 @@ def numbered_groups(database: Any, roles: RoleSql, decision: str) -> dict[str, A
 
 def transitions_of(groups: dict[str, Any], kept: BoolArray) -> Transitions:
     """The groups that led somewhere."""
-    seen = (groups[name][kept] if name in groups else None for name in ("lowest", "highest"))
     return Transitions(
-        groups["state"][kept],
-        groups["action"][kept],
-        groups["next_state"][kept],
-        (groups["kind"] & TERMINATED > 0)[kept],
-        groups["times"][kept],
-        whole_numbers(groups)[kept],
-        *seen,
-    )
+        groups["state"],
+        groups["action"],
+        groups["next_state"],
+        groups["kind"] & TERMINATED > 0,
+        groups["times"],
+        whole_numbers(groups),
+        groups.get("lowest"),
+        groups.get("highest"),
+    ).each(lambda column: column[kept])
 
 
 def episodes_of(kind: IntArray, times: IntArray) -> Episodes:

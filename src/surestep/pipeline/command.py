@@ -10,7 +10,7 @@ from surestep.results.record import InputFile
 
 ROLE_OPTIONS = (
     *("state", "action", "reward", "next_state", "episode", "step"),
-    *("terminated", "truncated", "behavior_prob", "weight"),
+    *("terminated", "truncated", "is_last", "behavior_prob", "weight"),
 )
 
 
