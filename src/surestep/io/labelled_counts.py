@@ -8,8 +8,7 @@ all sums fit. Equal logs therefore have equal counts, however they were cut into
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +62,7 @@ class LabelledCounts:
     dropped: Mapping[str, int]  # why → how many rows
     decided: BoolArray  # [states] whether somebody decides there, be it in a row that was dropped
     episodes: Episodes
-    binnings: Mapping[str, Binning] = MappingProxyType({})  # of columns of numbers
+    binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
 
     def end_states(self) -> tuple[Label, ...]:
         """Where episodes end: states in which they terminate and nobody decides, and then the end

@@ -17,6 +17,7 @@ class Shard(NamedTuple):
 
     file: str
     columns: dict[str, str | tuple[str, ...]]
+    bins: tuple[str, ...]
     memory_limit: str | None
 
 
@@ -34,7 +35,9 @@ def count_on_ray(
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
     chosen = {role: getattr(source.columns, role) for role in ROLES}
     columns = {role: names for role, names in chosen.items() if names}
-    shards = [Shard(str(file), columns, source.memory_limit) for file in source.table.files]
+    shards = [
+        Shard(str(file), columns, source.bins, source.memory_limit) for file in source.table.files
+    ]
     parts = list[LabelledCounts]()
     try:
         for part in map_on_ray(count_shard, shards, address=address):
@@ -49,4 +52,7 @@ def count_on_ray(
 
 def count_shard(shard: Shard) -> LabelledCounts:
     """The counts of one file."""
-    return read_log(shard.file, columns=shard.columns, memory_limit=shard.memory_limit).counts()
+    source = read_log(
+        shard.file, columns=shard.columns, bins=shard.bins, memory_limit=shard.memory_limit
+    )
+    return source.counts()

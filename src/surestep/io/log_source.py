@@ -17,10 +17,12 @@ from surestep.io.log_columns import ColumnMapping, closest, resolve
 from surestep.io.log_counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.log_episodes import explain_episodes
 from surestep.io.log_lanes import lanes_of
+from surestep.io.log_loading import load_steps
 from surestep.io.log_result import labelled
 from surestep.io.log_rewards import RewardSql, Units
 from surestep.io.log_roles import RoleSql
 from surestep.io.log_tables import Table, find_table, opened, watched
+from surestep.model import DecisionLog, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,17 @@ class LogSource:
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
             return labelled(database, roles, scale)
+
+    def load(self, pairs: Pairs | None = None) -> DecisionLog:
+        """Every step, in memory, for methods that look at whole episodes.
+
+        `pairs` has labels, among which those of the log are found; by default those of `counts`.
+        """
+        with opened(self.table, self.memory_limit) as database:
+            roles = self.roles(database)
+            counted = labelled(database, roles, count_rows(self.table, database, roles))
+            units = check_rows(self.table, database, roles, RewardSql.of(roles))
+            return load_steps(database, CountQuery(roles, units), counted, pairs)
 
     def roles(self, database: Any) -> RoleSql:
         """What the columns mean; the bins of quantiles are found in the log itself."""

@@ -58,7 +58,7 @@ def verify_result(
     columns, bins = parameters["columns"], parameters["bins"]
     options = {"columns": columns, "bins": bins, "memory_limit": memory_limit}
     in_files = isinstance(log, str | Path | list | tuple)
-    source = open_source(log, **options) if in_files else read_log(log, **options)
+    source = (open_source if in_files else read_log)(log, **options)
     given = {"behavior": behavior, "states": states, "actions": actions}
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
