@@ -23,6 +23,7 @@ from findings import (
     without_changes,
 )
 from surestep.report.page import result_page
+from surestep.report.page_data import visit_bars
 from surestep.report.verdict import STANDINGS
 from surestep.results.findings import DeltaPoint, NWedgePoint
 
@@ -390,6 +391,20 @@ def test_bars_of_visits_count_every_pair_once():
         counts = [int(text_of(row[1]).replace(",", "")) for row in table.find("tbody")]
         assert sum(counts) == findings.table.pairs.num_pairs
         assert counts[0] == np.count_nonzero(findings.table.visits == 0)
+
+
+@given(
+    st.lists(st.integers(0, 3000), min_size=16, max_size=16),
+    st.one_of(st.none(), st.integers(0, 5000)),
+)
+def test_blue_bars_hold_what_is_trusted(visits, n_wedge):
+    visits = np.array(visits)
+    table = replace(machine().table, visits=visits)
+    bars = visit_bars(replace(machine(), table=table, n_wedge=n_wedge))
+    assert sum(bar.value for bar in bars) == 16
+    assert bars[0].value == np.count_nonzero(visits == 0)
+    blue = sum(bar.value for bar in bars if bar.tone == "blue")
+    assert blue == np.count_nonzero(visits > (n_wedge or 0))
 
 
 def test_settings_that_nobody_gave_are_marked():
