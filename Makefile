@@ -4,6 +4,7 @@ PYTHON ?= python3
 CACHE := $(CURDIR)/.cache
 # RUSTUP_HOME is here because pip asks any rustc it finds for its version.
 export XDG_CACHE_HOME := $(CACHE)
+export XDG_CONFIG_HOME := $(CACHE)/config
 export TMPDIR := $(CACHE)/tmp
 export PIP_CACHE_DIR := $(CACHE)/pip
 export RUSTUP_HOME := $(CACHE)/rustup

@@ -33,7 +33,7 @@ def pages(tmp_path_factory):
     made = {
         "grid": grid,
         "machine": maintenance_findings(estimated=True),
-        "many": with_many_states(grid, 25_000),
+        "many": with_many_states(grid, 25_000, label_length=100),
         "hostile": with_words(
             grid,
             states=(("<img src=x onerror=alert(1)>" * 9, "\u202e<script>alert(1)</script>"),) * 25,

@@ -23,6 +23,7 @@ from findings import (
     without_changes,
 )
 from surestep.report.page import result_page
+from surestep.report.page_data import visit_bars
 from surestep.report.verdict import STANDINGS
 from surestep.results.findings import DeltaPoint, NWedgePoint
 
@@ -218,10 +219,10 @@ def test_every_picture_has_a_text_and_every_control_a_label(name):
         title, description = picture.get("aria-labelledby").split()
         assert text_of(picture.find(f".//*[@id='{title}']"))
         assert text_of(picture.find(f".//*[@id='{description}']"))
-    labelled = {id(control) for label in root.iter("label") for control in label.iter()}
+    labelled = {label.get("for") for label in root.iter("label") if text_of(label)}
     controls = [node for node in root.iter() if node.tag in ("input", "select", "textarea")]
     assert controls
-    assert all(id(control) in labelled for control in controls)
+    assert all(control.get("id") in labelled for control in controls)
     for table in root.iter("table"):
         assert text_of(table.find("caption"))
         assert all(heading.get("scope") == "col" for heading in table.iter("th"))
@@ -390,6 +391,20 @@ def test_bars_of_visits_count_every_pair_once():
         counts = [int(text_of(row[1]).replace(",", "")) for row in table.find("tbody")]
         assert sum(counts) == findings.table.pairs.num_pairs
         assert counts[0] == np.count_nonzero(findings.table.visits == 0)
+
+
+@given(
+    st.lists(st.integers(0, 3000), min_size=16, max_size=16),
+    st.one_of(st.none(), st.integers(0, 5000)),
+)
+def test_blue_bars_hold_what_is_trusted(visits, n_wedge):
+    visits = np.array(visits)
+    table = replace(machine().table, visits=visits)
+    bars = visit_bars(replace(machine(), table=table, n_wedge=n_wedge))
+    assert sum(bar.value for bar in bars) == 16
+    assert bars[0].value == np.count_nonzero(visits == 0)
+    blue = sum(bar.value for bar in bars if bar.tone == "blue")
+    assert blue == np.count_nonzero(visits > (n_wedge or 0))
 
 
 def test_settings_that_nobody_gave_are_marked():

@@ -36,7 +36,7 @@ def top_section(findings: Findings) -> Element | None:
         element(
             "p",
             "Ordered by how often one is there, times what one decision gains there. Grey is what "
-            "the current policy does, colour what the new one does.",
+            "the current policy does, blue what the new one does.",
         ),
         element("ol", [change_card(findings, change) for change in top], class_="changes"),
         id="top",

@@ -49,6 +49,8 @@ def coverage_words(findings: Findings) -> str:
     if table.trusted is None or findings.n_wedge is None:
         return f"{start}The log never shows {never:,} of them."
     trusted = int(table.trusted.sum())
+    if trusted == pairs:
+        return f"{start}The log shows every one of them more than N∧ = {findings.n_wedge:,} times."
     return (
         f"{start}The log shows {trusted:,} of them more than N∧ = {findings.n_wedge:,} times: only "
         f"there the new policy may differ. {pairs - trusted:,} are kept as they were, {never:,} of "
@@ -67,14 +69,17 @@ def visits_figure(findings: Findings) -> Element:
     )
     text = "Pairs of situation and action, by the number of times the log shows them."
     if findings.n_wedge is not None:
-        text += f" Blue: more than N∧ = {findings.n_wedge:,} times, enough to be changed."
+        text += (
+            f" Blue: more than N∧ = {findings.n_wedge:,} times, enough to be changed. Orange: too "
+            "rarely for that."
+        )
     table = data_table(
         "visits-numbers",
         "Pairs by number of visits",
         [Column("Visits"), Column("Pairs", "number")],
         [Row([Cell(bar.name), Cell(f"{int(bar.value):,}")]) for bar in bars],
     )
-    return figure(bar_chart(caption, bars, "times seen in the log"), text, numbers=table)
+    return figure(bar_chart(caption, bars, "times seen in the log, up to"), text, numbers=table)
 
 
 def visit_bars(findings: Findings) -> list[Bar]:
@@ -83,15 +88,14 @@ def visit_bars(findings: Findings) -> list[Bar]:
     largest = int(visits.max(initial=1))
     ends = [10**power for power in range(1, len(str(largest)) + 1)]
     if n_wedge is not None and 0 < n_wedge < ends[-1]:
-        apart = [end for end in ends if max(end / n_wedge, n_wedge / end) >= FEWEST_BETWEEN]
-        ends = sorted({*apart, n_wedge})
+        apart = [end for end in ends[:-1] if max(end / n_wedge, n_wedge / end) >= FEWEST_BETWEEN]
+        ends = sorted({*apart, n_wedge, ends[-1]})
     bars = [Bar("never", int((visits == 0).sum()), "vermilion")]
     low = 1
     for high in ends:
         inside = int(((visits >= low) & (visits <= high)).sum())
         enough = n_wedge is None or low > n_wedge
-        name = short(low) if low == high else f"{short(low)}–{short(high)}"
-        bars.append(Bar(name, inside, "blue" if enough else "orange"))
+        bars.append(Bar(f"≤ {short(high)}", inside, "blue" if enough else "orange"))
         low = high + 1
         if low > largest:
             break
@@ -232,7 +236,7 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
                 Cell(f"{entry.more_visits:,}", entry.more_visits),
                 Cell(
                     [
-                        share_bar(entry.promise / largest if largest > 0 else 0.0, "green"),
+                        share_bar(entry.promise / largest if largest > 0 else 0.0, "blue"),
                         amount(number(entry.promise, 3)),
                     ],
                     entry.promise,

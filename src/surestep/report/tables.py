@@ -79,20 +79,22 @@ def data_table(
 def filter_bar(table: str, finding: str, groups: Mapping[str, str]) -> Element:
     """Controls that narrow a table down; hidden until JavaScript is there to serve them."""
     options = [element("option", text, value=group) for group, text in groups.items()]
+    search, select = f"{table}-search", f"{table}-select"
     return element(
         "div",
         element(
-            "label",
-            element("span", finding),
-            element("input", type="search", data_filter="text", autocomplete="off"),
+            "div",
+            element("label", finding, for_=search),
+            element("input", type="search", id=search, data_filter="text", autocomplete="off"),
         ),
         element(
-            "label",
-            element("span", "Show"),
+            "div",
+            element("label", "Show", for_=select),
             element(
                 "select",
                 element("option", "All of them", value=""),
                 options,
+                id=select,
                 data_filter="group",
             ),
         ),

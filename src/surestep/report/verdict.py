@@ -15,7 +15,7 @@ NO_CLAIM = "no-claim"  # the kind of a certificate that stands where every other
 STANDINGS = {
     "proved": "it holds for every size of the log, if the assumptions hold",
     "asymptotic": "it holds as the log grows without end; no promise for a log of this size",
-    "posterior": "it holds on average over what was thought likely before the log (a prior)",
+    "posterior": "a degree of belief, which rests on what was thought likely before (a prior)",
     "as-published": "taken over from the papers, with known gaps",
 }
 
