@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from surestep.results import Result
 
+WORDS = {"n_wedge": "N∧", "delta": "δ", "value_bounds": "values", "unseen": "what nobody tried"}
+
 
 @click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
@@ -91,6 +93,7 @@ def command(
     with task_progress() as progress:
         result = improve(source, settings=read_settings(settings), progress=progress, **terms)  # type: ignore[arg-type]
     result.save(output)
+    print_data(console, result)
     print_terms(console, result)
     print_answer(console, result)
     for name in ("policy.csv", "policy.parquet", "certificate.json", "run.json"):
@@ -120,13 +123,29 @@ def read_value(text: str) -> object:
     return text
 
 
+def print_data(console: Console, result: Result) -> None:
+    """What the log holds."""
+    data, table = result.record.data, result.table
+    words = [f"read {data['rows']:,} rows"]
+    if data["episodes"] is not None:
+        words.append(f"{data['episodes']:,} episodes")
+    words += [
+        f"{table.pairs.num_states:,} states",
+        f"{len(table.vocabulary.actions):,} actions",
+        f"{data['transitions']:,} different transitions",
+    ]
+    console.print(", ".join(words))
+    for reason, rows in data["dropped"].items():
+        console.print(f"dropped {rows:,} rows: {reason}", markup=False)
+
+
 def print_terms(console: Console, result: Result) -> None:
     """Every parameter that nobody gave, and what N∧ is."""
     record = result.record
     given = record.parameters
     for name in record.defaults:
         value = given["algorithm"]["algorithm"] if name == "algorithm" else given[name]
-        console.print(f"by default: {name.replace('_', ' ')} = {shown(value)}", markup=False)
+        console.print(f"by default: {WORDS.get(name, name)} = {shown(value)}", markup=False)
     if given["behavior"] == "estimate":
         console.print("The behavior policy is estimated: all claims are relative to the estimate.")
     if given["n_wedge"] is None:
@@ -145,7 +164,7 @@ def print_terms(console: Console, result: Result) -> None:
 def print_answer(console: Console, result: Result) -> None:
     """What changes, what it should gain, and how sure that is."""
     from surestep.report.numbers import number, signed
-    from surestep.report.verdict import verdict
+    from surestep.report.verdict import NO_CLAIM, verdict
 
     changed, states = int(result.table.changed.sum()), int((~result.table.quiet).sum())
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
@@ -163,7 +182,8 @@ def print_answer(console: Console, result: Result) -> None:
     )
     for sentence in judged.sentences:
         console.print(sentence, markup=False)
-    console.print(f"standing of the certificate: {result.certificate.standing}", style="dim")
+    if result.certificate.kind != NO_CLAIM:
+        console.print(f"standing of the certificate: {result.certificate.standing}", style="dim")
 
 
 def shown(value: object) -> str:

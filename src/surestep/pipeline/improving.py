@@ -176,6 +176,7 @@ def record_of(
             "binnings": {name: each.to_json() for name, each in words.binnings.items()},
             "end_states": [list(label) for label in quiet],
         },
+        data_summary(evidence.counts)._asdict(),
         estimates,
         command_line(parameters, evidence.files),
     )

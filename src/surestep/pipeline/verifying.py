@@ -7,7 +7,7 @@ actions whose values tie, and values within 1e-9 of the largest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,8 @@ from typing import Any, Literal
 from surestep._files import read_path, read_whole
 from surestep.errors import ResultMismatch
 from surestep.io.behavior_table import BehaviorTable
-from surestep.io.log_source import read_log
+from surestep.io.labelled_counts import LabelledCounts
+from surestep.io.log_source import LogSource, read_log
 from surestep.io.vocabulary import Vocabulary
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_same_counts
@@ -57,8 +58,10 @@ def verify_result(
     parameters = saved.record.parameters
     columns, bins = parameters["columns"], parameters["bins"]
     options = {"columns": columns, "bins": bins, "memory_limit": memory_limit}
-    in_files = isinstance(log, str | Path | list | tuple)
-    source = (open_source if in_files else read_log)(log, **options)
+    opener: Callable[..., LogSource | LabelledCounts] = (
+        open_source if isinstance(log, str | Path | list | tuple) else read_log
+    )
+    source = opener(log, **options)
     given = {"behavior": behavior, "states": states, "actions": actions}
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)

@@ -50,6 +50,7 @@ class Record:
     parameters: Mapping[str, Any]  # all that changes the answer, also where nobody gave it
     defaults: tuple[str, ...]  # the parameters that nobody gave
     vocabulary: Mapping[str, Any]  # columns, binnings and end states
+    data: Mapping[str, Any]  # what the log holds: rows, episodes, states, …
     estimates: Mapping[str, float]  # ρ of "behavior" and of the new "policy" in the estimated MDP
     command: str  # what makes it again
 
