@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from surestep._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from surestep.certificates import certify as certify

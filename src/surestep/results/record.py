@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from surestep import __version__
+from surestep._version import __version__
 from surestep.errors import FileFailure, InvalidResult
 
 FORMAT = "surestep run"
