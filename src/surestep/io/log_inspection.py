@@ -92,7 +92,7 @@ def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = N
 def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
     """How many rows there are, and those with a value that counting refuses, by column."""
     checks = look.roles.checks()
-    counts = "".join(f", count_if({check.condition})" for check in checks)
+    counts = "".join(f", count(*) FILTER ({check.condition})" for check in checks)
     rows, *times = look.one(f"SELECT count(*){counts} FROM log")
     if rows == 0:
         raise InvalidLog(f"{look.table.name} has no row, expected at least one decision")
@@ -126,7 +126,7 @@ def count_visits(look: Look) -> None:
         rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
     look.database.execute(
         f"CREATE TEMP TABLE visited AS SELECT {labels}, count(*) AS rows, "
-        f"count_if({led}) AS visits FROM {rows} WHERE {known} GROUP BY ALL"
+        f"count(*) FILTER ({led}) AS visits FROM {rows} WHERE {known} GROUP BY ALL"
     )
 
 
@@ -200,7 +200,7 @@ def suspicious_rewards(
 ) -> Suspicion | None:
     """The rows with rewards outside bounds."""
     condition = f"NOT ({between(*bounds, look.reward)})"
-    times = look.one(f"SELECT count_if({condition}) FROM log")[0]
+    times = look.one(f"SELECT count(*) FILTER ({condition}) FROM log")[0]
     value = look.roles.text(look.roles.mapping.reward)
     examples = look.examples(condition, value) if times else ()
     return Suspicion(kind, times, "row", says, False, examples) if times else None

@@ -44,7 +44,8 @@ def sum_up_episodes(look: Look) -> None:
 def episode_facts(look: Look) -> Episodes:
     """How many episodes there are, how long they are and how they end."""
     number, terminated, truncated = look.one(
-        "SELECT count(*), count_if(terminated), count_if(truncated AND NOT terminated) "
+        "SELECT count(*), count(*) FILTER (terminated), "
+        "count(*) FILTER (truncated AND NOT terminated) "
         "FROM episodes"
     )
     lengths = look.all("SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows")
