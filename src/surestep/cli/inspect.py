@@ -76,7 +76,8 @@ def command(
 
     from surestep.cli.inspection_text import print_inspection
 
-    print_inspection(inspection, Console(highlight=False))
+    # Names from the data may look like rich's markup.
+    print_inspection(inspection, Console(highlight=False, markup=False, emoji=False))
     if output is not None:
         click.echo(f"wrote {output}")
     click.echo("next, once the rows marked ✗ are mended:" if inspection.refused else "next:")
