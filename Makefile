@@ -4,6 +4,7 @@ PYTHON ?= python3
 CACHE := $(CURDIR)/.cache
 # RUSTUP_HOME is here because pip asks any rustc it finds for its version.
 export XDG_CACHE_HOME := $(CACHE)
+export XDG_CONFIG_HOME := $(CACHE)/config
 export TMPDIR := $(CACHE)/tmp
 export PIP_CACHE_DIR := $(CACHE)/pip
 export RUSTUP_HOME := $(CACHE)/rustup
@@ -17,10 +18,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all format lock clean
+.PHONY: help demo test test-browser test-all format lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 demo: | .cache/tmp ## run the worked example
 	@"$(PYTHON)" tools/environment.py demo
@@ -34,6 +35,10 @@ test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 	.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter
 	.venv/bin/pytest -n 2 -m "not slow"
 	@"$(PYTHON)" tools/check_wheel.py
+
+test-browser: | .cache/tmp ## open the report in the system's chromium
+	@"$(PYTHON)" tools/environment.py test
+	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py
 
 test-all: test ## make test, then the slow tests and a search for new counterexamples
 	@"$(PYTHON)" tools/environment.py cluster

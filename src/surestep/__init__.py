@@ -9,11 +9,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from surestep._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from surestep.certificates import certify as certify
     from surestep.errors import SurestepError as SurestepError
+    from surestep.io import read_log as read_log
     from surestep.model import Certificate as Certificate
     from surestep.model import Counts as Counts
     from surestep.model import DecisionLog as DecisionLog
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from surestep.model import Problem as Problem
     from surestep.model import estimate_behavior as estimate_behavior
     from surestep.model import estimate_mdp as estimate_mdp
+    from surestep.pipeline import improve as improve
     from surestep.planning import evaluate as evaluate
     from surestep.planning import evaluate_batch as evaluate_batch
     from surestep.planning import evaluate_with_bound as evaluate_with_bound
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from surestep.planning import performance as performance
     from surestep.planning import policy_iteration as policy_iteration
     from surestep.planning import value_iteration as value_iteration
+    from surestep.results import Result as Result
+    from surestep.results import load as load
     from surestep.sampling import sample_counts as sample_counts
     from surestep.sampling import sample_log as sample_log
     from surestep.transforms import two_successor as two_successor
@@ -52,9 +56,13 @@ _HOME = {
     "Plan": "surestep.model",
     "Policy": "surestep.model",
     "Problem": "surestep.model",
+    "Result": "surestep.results",
     "certify": "surestep.certificates",
     "estimate_behavior": "surestep.model",
     "estimate_mdp": "surestep.model",
+    "improve": "surestep.pipeline",
+    "load": "surestep.results",
+    "read_log": "surestep.io",
     "evaluate": "surestep.planning",
     "evaluate_batch": "surestep.planning",
     "evaluate_with_bound": "surestep.planning",

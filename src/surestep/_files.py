@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from surestep.errors import FileFailure, InvalidParameter
@@ -61,6 +62,47 @@ def write_together(files: Mapping[Path, Chunks | None]) -> None:
         raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
     for path in outdated:
         path.unlink(missing_ok=True)
+
+
+def check_new_folder(path: Path) -> None:
+    """Refuses a folder that has something in it, or that is none."""
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            raise FileFailure(
+                f"{path} is not empty; name a new folder, or empty this one, so that nothing in it "
+                "is overwritten"
+            )
+        if path.exists() and not path.is_dir():
+            raise FileFailure(f"{path} is a file, expected the name of a new folder")
+    except OSError as problem:
+        raise FileFailure(f"{path} cannot be used: {problem.strerror}") from None
+
+
+def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
+    """Writes a new folder with all of the files, or nothing: made beside its place, then moved."""
+    check_new_folder(path)
+    with ExitStack() as undo:
+        try:
+            for parent in reversed(path.absolute().parents):
+                if not parent.exists():
+                    parent.mkdir()
+                    undo.callback(remove_if_empty, parent)
+            fresh = beside(path.absolute())
+            undo.callback(shutil.rmtree, fresh, ignore_errors=True)
+            fresh.mkdir()
+            for name, chunks in files.items():
+                with (fresh / name).open("xb") as file:
+                    file.writelines(chunks)
+            os.replace(fresh, path)
+        except OSError as problem:
+            raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
+        undo.pop_all()
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Removes a folder unless somebody has put something into it."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def beside(path: Path) -> Path:

@@ -45,6 +45,14 @@ class CertificateMismatch(CertificateRefused):
     """A certificate that comes out differently when it is computed again."""
 
 
+class InvalidResult(SurestepError):
+    """A folder that holds no result, or one whose files were changed."""
+
+
+class ResultMismatch(SurestepError):
+    """A result that comes out differently when it is made again."""
+
+
 class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough."""
 

@@ -80,7 +80,7 @@ def test_bad_lists_are_explained(name, content, error, message, tmp_path):
 def test_a_number_that_cannot_be_binned_is_named(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("x\n3\n1e999\n")
-    with pytest.raises(InvalidLog, match=r"s\.csv, row 2: column 'x' is '1e999', expected a fin"):
+    with pytest.raises(InvalidLog, match=r"s\.csv, row 2, column 'x' is '1e999', expected a fin"):
         read_label_list(path, "state", ("x",), {"x": Binning(width=1)})
 
 

@@ -1,6 +1,7 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
 
-__all__ = ["CERTIFIERS", "APriori", "Certifier", "certify", "verify"]
+__all__ = ["CERTIFIERS", "APriori", "Certifier", "NoClaim", "certify", "verify"]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from surestep._arrays import expect, is_number
 from surestep.certificates.apriori import APriori
+from surestep.certificates.no_claim import NoClaim
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -22,6 +23,7 @@ from surestep.model.problem import Problem
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
+    "no-claim": NoClaim,
 }
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
@@ -33,13 +35,21 @@ class Certifier(Protocol):
     name: ClassVar[str]  # the kind of its certificates
     value_figures: ClassVar[frozenset[str]]  # figures in the unit of values: 0 is as good as 1e-12
 
+    @property
+    def delta(self) -> float:
+        """δ, the chance that the claim is wrong."""
+        ...
+
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """The claim about the policy; CertificateRefused where there is none."""
         ...
 
 
 def certify(problem: Problem, policy: Policy, certifier: Certifier) -> Certificate:
-    """What the certifier claims about ρ(policy) − ρ(π_b), from the data of the problem alone."""
+    """What the certifier claims about ρ(policy) − ρ(π_b), from the data of the problem alone.
+
+    The problem's premises come after the assumptions of the certifier itself.
+    """
     expect("problem", problem, Problem)
     expect("policy", policy, Policy)
     if type(certifier) not in CERTIFIERS.values():
@@ -48,7 +58,8 @@ def certify(problem: Problem, policy: Policy, certifier: Certifier) -> Certifica
             f"certifier is of type {type(certifier).__name__}, expected {known}, with its settings"
         )
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    return certifier.certify(problem, policy)
+    claimed = certifier.certify(problem, policy)
+    return dataclasses.replace(claimed, assumptions=(*claimed.assumptions, *problem.premises))
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from surestep.cli.columns import column_options
+from surestep.cli.columns import log_options
+from surestep.cli.progress import progress_bar
 
 
 @click.command("count", short_help="Count a log: tables of decisions to a small, mergeable file.")
@@ -14,33 +15,54 @@ from surestep.cli.columns import column_options
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="The file of counts."
 )
-@column_options
-@click.option("--memory-limit", help="Such as 2GB; what needs more spills to disk.")
+@log_options
+@click.option(
+    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+    help="Where files are counted: here, or on a Ray cluster, each as a task.",
+)  # fmt: skip
+@click.option("--address", help="The Ray cluster, such as auto or ray://host:10001.")
 def command(
     logs: tuple[str, ...],
     output: Path,
     columns: dict[str, tuple[str, ...]],
+    bins: tuple[str, ...],
     memory_limit: str | None,
+    engine: str,
+    address: str | None,
 ) -> None:
     r"""Count LOG (CSV, Parquet or JSON lines: files, patterns or folders) into one file of counts.
 
     Columns with the usual names are found by themselves; say which is which for others. Repeat an
-    option where a state, next state or action has several columns.
+    option where a state, next state or action has several columns. On a cluster, each file must
+    hold whole episodes.
 
     \b
     surestep count log.csv -o counts.parquet
     surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
     """
     from surestep.io import read_log, write_counts
+    from surestep.io.log_shards import count_on_ray
 
-    source = read_log(list(logs), columns=columns, memory_limit=memory_limit)
+    if address is not None and engine != "ray":
+        raise click.UsageError("--address is for --engine ray.")
+    source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
     click.echo(source.columns)
-    counts = source.counts()
+    with progress_bar(f"counting {source.table.name}") as advance:
+        if engine == "ray":
+            counts = count_on_ray(source, address=address, progress=advance)
+        else:
+            counts = source.counts(advance)
     write_counts(counts, output)
     click.echo(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "
         f"{len(counts.actions):,} actions, {counts.transitions.times.size:,} transitions"
     )
+    ended = counts.episodes
+    if ended.recorded:
+        click.echo(
+            f"{ended.recorded:,} episodes: {ended.terminated:,} terminated, "
+            f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
+        )
     for reason, rows in counts.dropped.items():
         click.echo(f"dropped {rows:,} rows: {reason}")
     click.echo(f"wrote {output}")

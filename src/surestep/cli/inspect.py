@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from surestep.cli.columns import column_options
+from surestep.cli.columns import log_options
 
 
 @click.command("inspect", short_help="Look at a log: coverage, overlap, suspicious rows.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@column_options
+@log_options
 @click.option(
     "--n-wedge",
     type=click.IntRange(min=0),

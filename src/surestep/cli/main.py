@@ -7,11 +7,14 @@ from importlib import import_module
 
 import click
 
-from surestep import __version__
+from surestep._version import __version__
 from surestep.errors import SurestepError
 
 # Each module holds one `command`; it is imported when its verb is asked for, or listed.
 VERBS = {
+    "improve": "surestep.cli.improve",
+    "verify": "surestep.cli.verify",
+    "explain": "surestep.cli.explain",
     "algorithms": "surestep.cli.algorithms",
     "bound": "surestep.cli.bound",
     "inspect": "surestep.cli.inspect",

@@ -15,9 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from surestep import __version__
 from surestep._arrays import AnyArray
 from surestep._files import write_together
+from surestep._version import __version__
 from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments.plan import Experiment
 

@@ -3,11 +3,12 @@
 from surestep.io.counts_file import read_counts, write_counts
 from surestep.io.gymnasium import from_gymnasium
 from surestep.io.labelled_counts import merge_counts
-from surestep.io.log_source import read_log
+from surestep.io.log_source import LogSource, read_log
 from surestep.io.model_files import read_mdp, write_mdp
 from surestep.io.prism_language import from_prism
 
 __all__ = [
+    "LogSource",
     "from_gymnasium",
     "from_prism",
     "merge_counts",

@@ -93,16 +93,16 @@ def probability_column(columns: Sequence[str]) -> str:
 
 def read_probabilities(table: LabelTable) -> FloatArray:
     """The last column as numbers from 0 to 1."""
-    found = np.zeros(len(table.rows))
-    for i, (*_, text) in enumerate(table.rows):
-        number = float(text) if text is not None and re.fullmatch(DECIMAL, text) else np.nan
-        if not 0 <= number <= 1:
+    cells = [row[-1] for row in table.rows]
+    known = dict[str | None, float]()
+    for text in dict.fromkeys(cells):
+        known[text] = float(text) if text is not None and re.fullmatch(DECIMAL, text) else np.nan
+        if not 0 <= known[text] <= 1:
             raise InvalidPolicy(
-                f"{table.name}, row {i + 1:,}, column {table.columns[-1]!r}: found "
+                f"{table.name}, row {cells.index(text) + 1:,}, column {table.columns[-1]!r}: found "
                 f"{'nothing' if text is None else repr(text)}, expected a number from 0 to 1"
             )
-        found[i] = number
-    return found
+    return np.array([known[text] for text in cells])
 
 
 def check_each_once(name: str, states: Sequence[Label], actions: Sequence[Label]) -> None:

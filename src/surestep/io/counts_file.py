@@ -1,14 +1,16 @@
 """Counts as a file: one Parquet table with a manifest inside, the same bytes for the same counts.
 
-A row of kind 'state' counts the starts in a state, one of kind 'action' lists an action, and one of
-kind 'transition' says how often a step led where. A next state of nothing is the end of an episode.
+A row of kind 'state' counts the starts in a state and says whether somebody decides there, one of
+kind 'action' lists an action, and one of kind 'transition' says how often a step led where, and
+how likely the logged behavior was to take it, if that is known. A next state of nothing is the end
+of an episode.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,13 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep._files import read_path, write_together
-from surestep.errors import FileFailure, InvalidCounts
-from surestep.io.labelled_counts import (
-    END,
-    Label,
-    LabelledCounts,
-    Transitions,
-    merge_counts,
-)
-from surestep.io.log_tables import first_lines, named, quoted
+from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
+from surestep.io.counts_rows import Layout, read_rows
+from surestep.io.labelled_counts import Label, LabelledCounts
+from surestep.io.log_tables import file_list, first_lines, named, quoted
 
 FORMAT = "surestep counts"
-VERSION = 1
+VERSION = 2
 CHUNK = 1 << 20
 
 
@@ -36,29 +33,22 @@ def write_counts(counts: LabelledCounts, path: str | Path) -> None:
     import duckdb
 
     target = read_path(path)
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "labels": "text",
-        "state_columns": counts.state_columns,
-        "action_columns": counts.action_columns,
-        "reward_scale": counts.scale,
-        "rows_read": counts.rows_read,
-        "rows_dropped": dict(sorted(counts.dropped.items())),
-    }
-    columns = ", ".join(map(named, label_columns(counts.state_columns, counts.action_columns)))
     # One thread, and rows in their one order: nothing about the bytes is left to chance.
     with (
         tempfile.TemporaryDirectory(prefix="surestep-") as folder,
-        duckdb.connect(config={"threads": 1}) as database,
+        duckdb.connect(config={"threads": 1, "temp_directory": folder}) as database,
     ):
-        database.register("rows", table_of(counts))
         written = Path(folder) / "counts.parquet"
+        metadata = quoted(json.dumps(manifest_of(counts), ensure_ascii=False))
+        database.register("states", labels_table(counts.states, counts.starts, counts.decided))
+        nothing = np.zeros(len(counts.actions), np.int64)
+        database.register("actions", labels_table(counts.actions, nothing, nothing > 0))
+        rows = counts.transitions._asdict()
+        rows["reward_sum"] = np.asarray(rows["reward_sum"].astype(str), object)
+        database.register("transitions", {n: v for n, v in rows.items() if v is not None})
         database.execute(
-            f"COPY (SELECT kind, {columns}, terminated, times, "
-            "CAST(reward_sum AS DECIMAL(38, 0)) AS reward_sum FROM rows) "
-            f"TO {quoted(str(written))} (FORMAT parquet, "
-            f"KV_METADATA {{surestep: {quoted(json.dumps(manifest, ensure_ascii=False))}}})"
+            f"COPY ({rows_sql(Layout.of(counts))}) TO {quoted(str(written))} "
+            f"(FORMAT parquet, KV_METADATA {{surestep: {metadata}}})"
         )
         write_together({target: chunks_of(written)})
 
@@ -70,121 +60,117 @@ def read_counts(path: str | Path) -> LabelledCounts:
     source = read_path(path)
     if not source.is_file():
         raise FileFailure(f"{source} is no file")
-    with duckdb.connect(config={"threads": 1}) as database:
+    with (
+        tempfile.TemporaryDirectory(prefix="surestep-") as folder,
+        duckdb.connect(config={"threads": 1, "temp_directory": folder}) as database,
+    ):
         try:
-            manifest = read_manifest(database, source)
-            return read_rows(database, source, manifest)
+            return read_rows(database, source, read_manifest(database, source))
         except duckdb.Error as problem:
             raise InvalidCounts(f"{source} cannot be read: {first_lines(problem)}") from None
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, InvalidParameter) as problem:
             raise InvalidCounts(
                 f"{source} is no file of counts as `surestep count` writes them ({problem})"
             ) from None
 
 
-def label_columns(states: Sequence[str], actions: Sequence[str]) -> list[str]:
-    """What the columns of labels are called in the file."""
-    roles = (("state", states), ("action", actions), ("next_state", states))
-    return [f"{role}.{name}" for role, columns in roles for name in columns]
+def is_counts_file(path: str | Path) -> bool:
+    """Whether the file says of itself that it holds counts."""
+    import duckdb
+
+    source = read_path(path)
+    if source.suffix.lower() != ".parquet" or not source.is_file():
+        return False
+    with duckdb.connect(config={"threads": 1}) as database:
+        try:
+            return bool(
+                database.execute(
+                    f"SELECT 1 FROM parquet_kv_metadata({file_list([source])}) "
+                    "WHERE key = 'surestep'"
+                ).fetchone()
+            )
+        except duckdb.Error:  # whoever reads it as a log says what is wrong with it
+            return False
 
 
-def table_of(counts: LabelledCounts) -> Mapping[str, AnyArray]:
-    """All rows of the file, column by column: states, actions, transitions."""
-    rows = counts.transitions
-    sizes = len(counts.states), len(counts.actions), rows.times.size
-    nothing = [np.full(size, None, object) for size in sizes]
-    parts: dict[str, list[AnyArray]] = {
-        "kind": [
-            np.full(size, kind, object)
-            for kind, size in zip(("state", "action", "transition"), sizes, strict=True)
-        ]
+# ---- the manifest -----------------------------------------------------------------------------
+
+
+def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
+    """What the file says about itself."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "labels": "text",
+        "rewards": "whole multiples of 10^-reward_scale",
+        "state_columns": counts.state_columns,
+        "action_columns": counts.action_columns,
+        "bins": {name: each.to_json() for name, each in sorted(counts.binnings.items())},
+        "reward_scale": counts.scale,
+        "behavior_prob": counts.transitions.lowest is not None,
+        "rows_read": counts.rows_read,
+        "rows_dropped": dict(sorted(counts.dropped.items())),
+        "episodes": {**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
     }
-    for i, name in enumerate(counts.state_columns):
-        texts = np.array([*(label[i] for label in counts.states), None], object)  # END picks None
-        parts[f"state.{name}"] = [texts[:-1], nothing[1], texts[rows.state]]
-        parts[f"next_state.{name}"] = [nothing[0], nothing[1], texts[rows.next_state]]
-    for i, name in enumerate(counts.action_columns):
-        texts = np.array([label[i] for label in counts.actions], object)
-        parts[f"action.{name}"] = [nothing[0], texts, texts[rows.action]]
-    zeros = [np.zeros(size, np.int64) for size in sizes]
-    parts["times"] = [counts.starts, zeros[1], rows.times]
-    parts["terminated"] = [zeros[0] > 0, zeros[1] > 0, rows.terminated]
-    sums = np.array([str(total) for total in rows.reward_sum], object)
-    parts["reward_sum"] = [np.full(sizes[0], "0", object), np.full(sizes[1], "0", object), sums]
-    return {name: np.concatenate(columns) for name, columns in parts.items()}
 
 
 def read_manifest(database: Any, path: Path) -> dict[str, Any]:
-    """What the file says about itself."""
+    """What the file says about itself, if it is of our kind."""
     found = database.execute(
-        f"SELECT value FROM parquet_kv_metadata({quoted(escaped(path))}) WHERE key = 'surestep'"
+        f"SELECT value FROM parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
     ).fetchall()
     if not found:
         raise ValueError("it has no manifest")
     manifest = json.loads(bytes(found[0][0]))
     if manifest["format"] != FORMAT or manifest["version"] != VERSION:
         raise ValueError(f"it is of version {manifest['version']!r}, expected {VERSION}")
-    scale, read = manifest["reward_scale"], manifest["rows_read"]
-    if not (isinstance(scale, int) and 0 <= scale <= 37 and isinstance(read, int) and read >= 0):
-        raise ValueError(f"it has scale {scale!r} and {read!r} rows")
+    numbers = {
+        "reward_scale": manifest["reward_scale"],
+        "rows_read": manifest["rows_read"],
+        **manifest["rows_dropped"],
+        **manifest["episodes"],
+    }
+    for name, number in numbers.items():
+        if not (isinstance(number, int) and number >= 0):
+            raise ValueError(f"{name} is {number!r}")
+    if manifest["reward_scale"] > 37:
+        raise ValueError(f"reward_scale is {manifest['reward_scale']}")
     return dict(manifest)
 
 
-def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> LabelledCounts:
-    """The rows of the file, which must fit together."""
-    states, actions = tuple(manifest["state_columns"]), tuple(manifest["action_columns"])
-    columns = [*label_columns(states, actions), "terminated", "times"]
-    table = database.execute(
-        f"SELECT kind, {', '.join(map(named, columns))}, CAST(reward_sum AS VARCHAR) "
-        f"FROM read_parquet({quoted(escaped(path))})"
-    ).fetchall()
-    width, acting = len(states), len(actions)
-    here, act = slice(1, 1 + width), slice(1 + width, 1 + width + acting)
-    there = slice(act.stop, act.stop + width)
-    kinds: dict[str, list[Any]] = {"state": [], "action": [], "transition": []}
-    for row in table:
-        kinds[row[0]].append(row)
-    known: dict[Label, int] = {row[here]: i for i, row in enumerate(kinds["state"])}
-    takable: dict[Label, int] = {row[act]: i for i, row in enumerate(kinds["action"])}
-    if len(known) < len(kinds["state"]) or len(takable) < len(kinds["action"]):
-        raise ValueError("a label is there twice")
-    nowhere = (None,) * width
-    rows = kinds["transition"]
-    transitions = Transitions(
-        np.array([known[row[here]] for row in rows], np.int64),
-        np.array([takable[row[act]] for row in rows], np.int64),
-        np.array([END if row[there] == nowhere else known[row[there]] for row in rows], np.int64),
-        np.array([row[-3] for row in rows], np.bool_),
-        np.array([row[-2] for row in rows], np.int64),
-        np.array([int(row[-1]) for row in rows], object),
+# ---- the rows ---------------------------------------------------------------------------------
+
+
+def labels_table(labels: tuple[Label, ...], times: AnyArray, decided: AnyArray) -> dict[str, Any]:
+    """Labels by number, as a table that DuckDB can scan."""
+    texts = zip(*labels, strict=True)
+    columns = {f"text_{i}": np.array(column, object) for i, column in enumerate(texts)}
+    return {"number": np.arange(len(labels)), "times": times, "decided": decided, **columns}
+
+
+def rows_sql(layout: Layout) -> str:
+    """All rows of the file: states, actions, transitions, each in their order."""
+    width, acting = len(layout.state), len(layout.action)
+    none, no_action = ["NULL::VARCHAR"] * width, ["NULL::VARCHAR"] * acting
+    here, there = ([f"{t}.text_{i}" for i in range(width)] for t in ("here", "there"))
+    act = [f"act.text_{i}" for i in range(acting)]
+    seen = ["lowest", "highest"] if layout.behavior_prob else []
+    unseen = ["NULL::DOUBLE"] * len(seen)
+    of_state = [*here, *no_action, *none, "false", "decided", "times", "'0'", *unseen]
+    of_action = [*none, *act, *none, "false", "decided", "times", "'0'", *unseen]
+    of_step = [*here, *act, *there, "terminated", "false", "rows.times", "reward_sum", *seen]
+    parts = (
+        f"SELECT 0 AS part, number, 'state' AS kind, {', '.join(of_state)} FROM states AS here",
+        f"SELECT 1, number, 'action', {', '.join(of_action)} FROM actions AS act",
+        f"SELECT 2, place, 'transition', {', '.join(of_step)} FROM (SELECT *, row_number() OVER () "
+        "AS place FROM transitions) AS rows JOIN states AS here ON here.number = state "
+        "JOIN actions AS act ON act.number = action "
+        "LEFT JOIN states AS there ON there.number = next_state",
     )
-    starts = np.array([row[-2] for row in kinds["state"]], np.int64)
-    if (transitions.times < 1).any() or (starts < 0).any():
-        raise ValueError("a count is negative, or 0 where there is a transition")
-    if ((transitions.next_state == END) & ~transitions.terminated).any():
-        raise ValueError("a step that did not terminate led nowhere")
-    return merge_counts(
-        [
-            LabelledCounts(
-                states,
-                actions,
-                tuple(known),
-                tuple(takable),
-                transitions,
-                manifest["reward_scale"],
-                starts,
-                manifest["rows_read"],
-                {str(why): int(many) for why, many in manifest["rows_dropped"].items()},
-            )
-        ]
-    )
-
-
-def escaped(path: Path) -> str:
-    """A path that DuckDB does not take for a pattern."""
-    import glob
-
-    return glob.escape(str(path))
+    names = ["part", "number", "kind", *map(named, layout.columns)]
+    union = f"({' UNION ALL '.join(parts)}) AS rows({', '.join(names)})"
+    exact = "CAST(reward_sum AS DECIMAL(38, 0)) AS reward_sum"
+    return f"SELECT * EXCLUDE (part, number) REPLACE ({exact}) FROM {union} ORDER BY part, number"
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:

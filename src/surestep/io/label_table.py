@@ -25,21 +25,25 @@ class LabelTable(NamedTuple):
 
     def labels(self, columns: slice, binnings: Mapping[str, Binning], names: Label) -> list[Label]:
         """The labels in some of the columns; `names` says which binnings belong to them."""
-        found = list[Label]()
-        bins = [binnings.get(name) for name in names]
-        for number, row in enumerate(self.rows, start=1):
-            for column, text in zip(self.columns[columns], row[columns], strict=True):
-                if text is None:
-                    raise InvalidLog(
-                        f"{self.name}, row {number:,}, column {column!r}: found nothing, expected "
-                        "a label"
-                    )
+        texts = [
+            self.texts(place, binnings.get(name))
+            for place, name in zip(range(len(self.columns))[columns], names, strict=True)
+        ]
+        return list(zip(*texts, strict=True))
+
+    def texts(self, place: int, binning: Binning | None) -> list[str]:
+        """One column, in which every row says something; numbers are binned where they are bins."""
+        column, cells = self.columns[place], [row[place] for row in self.rows]
+        known = dict[Text, str]()
+        for cell in dict.fromkeys(cells):
             try:
-                cells = zip(self.columns[columns], row[columns], bins, strict=True)
-                found.append(tuple(label_text(*cell) for cell in cells))
+                if cell is None:
+                    raise InvalidParameter(f"column {column!r}: found nothing, expected a label")
+                known[cell] = label_text(column, cell, binning)
             except InvalidParameter as problem:
-                raise InvalidLog(f"{self.name}, row {number:,}: {problem}") from None
-        return found
+                row = cells.index(cell) + 1
+                raise InvalidLog(f"{self.name}, row {row:,}, {problem}") from None
+        return [known[cell] for cell in cells]
 
 
 def read_label_table(source: object, choose: Choose) -> LabelTable:

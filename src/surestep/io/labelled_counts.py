@@ -8,31 +8,43 @@ all sums fit. Equal logs therefore have equal counts, however they were cut into
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, IntArray, freeze, offsets_of
+from surestep._arrays import (
+    LARGEST_EXACT_DOUBLE,
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    freeze,
+    offsets_of,
+)
 from surestep.errors import InvalidCounts, ShapeMismatch
+from surestep.io.binning import Binning
+from surestep.io.exact_sums import largest, narrowed, scaled
+from surestep.io.transitions import END, Transitions, grouped, strung
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
 
 Label = tuple[str, ...]  # one text a column
-END = -1  # where a step led that terminated without a next state
 END_LABEL = "(end)"
 LARGEST_SUM = 10**38  # what the file has room for
 
 
-class Transitions(NamedTuple):
-    """#_D(s,a,s') by number of labels, and the sum of rewards, in whole multiples of 10^−scale."""
+class Episodes(NamedTuple):
+    """How many episodes a log has, and how they ended; none of them where transitions are loose."""
 
-    state: IntArray  # [T]
-    action: IntArray  # [T]
-    next_state: IntArray  # [T] END where a terminated step gave none
-    terminated: BoolArray  # [T]
-    times: IntArray  # [T]
-    reward_sum: AnyArray  # [T] Python integers of any size
+    recorded: int
+    terminated: int
+    truncated: int
+
+    @property
+    def unflagged(self) -> int:
+        """Episodes of which nothing says how they ended."""
+        return self.recorded - self.terminated - self.truncated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +60,26 @@ class LabelledCounts:
     starts: IntArray  # [states]
     rows_read: int
     dropped: Mapping[str, int]  # why → how many rows
+    decided: BoolArray  # [states] whether somebody decides there, be it in a row that was dropped
+    episodes: Episodes
+    binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
+
+    def end_states(self) -> tuple[Label, ...]:
+        """Where episodes end: states in which they terminate and nobody decides, and then the end
+        of its own, where one is needed.
+        """
+        rows = self.transitions
+        decided = np.append(self.decided, True)  # nobody knows a state at the END
+        over = np.unique(rows.next_state[rows.terminated])
+        named = tuple(self.states[s] for s in over if not decided[s])
+        return named if not decided[over].any() else (*named, self.end_label())
+
+    def end_label(self) -> Label:
+        """What the end of its own is called: a label that no state of the log has."""
+        text = END_LABEL
+        while (text,) * len(self.state_columns) in self.states:
+            text = f"({text})"
+        return (text,) * len(self.state_columns)
 
     def to_counts(self, pairs: Pairs | None = None) -> Counts:
         """Counts over `pairs`, found by their labels; by default every action in every state seen.
@@ -56,14 +88,13 @@ class LabelledCounts:
         where no next state was given, or where others made decisions.
         """
         rows = self.transitions
-        decided = np.zeros(len(self.states) + 1, np.bool_)
-        decided[rows.state] = True
-        at_end = rows.terminated & ((rows.next_state == END) | decided[rows.next_state])
+        decided = np.append(self.decided, True)  # nobody knows a state at the END
+        at_end = rows.terminated & decided[rows.next_state]
         next_state = np.where(at_end, END, rows.next_state)
         states = [joined(label) for label in self.states]
         actions = [joined(label) for label in self.actions]
         if at_end.any():
-            states.append(end_label(states))
+            states.append(joined(self.end_label()))
         if pairs is None:
             labels = {"state_labels": tuple(states), "action_labels": tuple(actions)}
             pairs = Pairs.full(len(states), len(actions), **labels)
@@ -84,7 +115,8 @@ def count_of(
             f"the log takes action {joined(counts.actions[rows.action[t]])!r} in state "
             f"{joined(counts.states[rows.state[t]])!r}, where it is not enabled"
         )
-    keys, times, sums = grouped([pair, state[next_state]], rows.times, rows.reward_sum)
+    at = rows._replace(state=pair, next_state=state[next_state])
+    found = grouped(at, keys=("state", "next_state"))
     unit = 10**counts.scale
     starts = np.zeros(pairs.num_states, np.int64)
     starts[state[: len(counts.states)]] = counts.starts
@@ -92,11 +124,10 @@ def count_of(
     terminal[state[next_state[rows.terminated]]] = True
     return Counts(
         pairs,
-        offsets_of(np.bincount(keys[0], minlength=pairs.num_pairs)),
-        keys[1],
-        times,
-        # Whole numbers divide with one rounding, however large they are.
-        LoggedRewards(np.array([total / unit for total in sums], float), "transition", False),
+        offsets_of(np.bincount(found.state, minlength=pairs.num_pairs)),
+        found.next_state,
+        found.times,
+        LoggedRewards(in_units(found.reward_sum, unit), "transition", False),
         starts,
         terminal,
     )
@@ -115,70 +146,72 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
                     f"the {role} is {', '.join(ours)} in some counts and {', '.join(theirs)} in "
                     "others; expected the same columns in the same order"
                 )
+    if any(part.binnings != first.binnings for part in parts):
+        raise ShapeMismatch(
+            "the counts have different bins; expected the same edges or widths everywhere "
+            "(quantiles of one part are not those of another)"
+        )
+    if len({part.transitions.lowest is None for part in parts}) > 1:
+        raise ShapeMismatch(
+            "some counts have logged propensities and others have none; expected all or none"
+        )
     states = tuple(sorted({label for part in parts for label in part.states}))
     actions = tuple(sorted({label for part in parts for label in part.actions}))
     scale = max(part.scale for part in parts)
-    starts = np.zeros(len(states), np.int64)
+    starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
     moved = list[Transitions]()
     for part in parts:
-        rows = part.transitions
         state, action = positions(part.states, states), positions(part.actions, actions)
-        starts[state] += part.starts
-        sums = rows.reward_sum * 10 ** (scale - part.scale)
-        next_state = np.append(state, END)[rows.next_state]
-        moved.append(
-            rows._replace(
-                state=state[rows.state],
-                action=action[rows.action],
-                next_state=next_state,
-                reward_sum=sums,
-            )
-        )
-    together = Transitions(*(np.concatenate(column) for column in zip(*moved, strict=True)))
-    keys, times, sums = grouped(list(together[:4]), together.times, together.reward_sum)
-    scale, sums = smallest_scale(scale, sums)
+        np.add.at(starts, state, part.starts)
+        decided[state[part.decided]] = True
+        moved.append(renumbered(part, state, action, scale))
+    found = grouped(strung(moved))
+    scale, sums = smallest_scale(scale, found.reward_sum)
     reasons = sorted({reason for part in parts for reason in part.dropped})
     return LabelledCounts(
         first.state_columns,
         first.action_columns,
         states,
         actions,
-        Transitions(*map(freeze, (*keys, times, sums))),
+        found._replace(reward_sum=sums).each(freeze),
         scale,
         freeze(starts),
         sum(part.rows_read for part in parts),
         {reason: sum(part.dropped.get(reason, 0) for part in parts) for reason in reasons},
+        freeze(decided),
+        Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
+        first.binnings,
     )
 
 
-def grouped(
-    keys: Sequence[AnyArray], times: IntArray, sums: AnyArray
-) -> tuple[list[AnyArray], IntArray, AnyArray]:
-    """Distinct keys in rising order, each with its times and sums added up."""
-    order = np.lexsort(tuple(reversed(keys)))
-    keys = [key[order] for key in keys]
-    if order.size == 0:
-        return list(keys), times, sums
-    new = np.ones(order.size, np.bool_)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    begin = np.flatnonzero(new)
-    return (
-        [key[new] for key in keys],
-        np.add.reduceat(times[order], begin),
-        np.add.reduceat(sums[order], begin),
+def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: int) -> Transitions:
+    """The transitions of a part by the numbers that labels have in the whole."""
+    rows = part.transitions
+    return rows._replace(
+        state=state[rows.state],
+        action=action[rows.action],
+        next_state=np.append(state, END)[rows.next_state],
+        reward_sum=scaled(rows.reward_sum, 10 ** (scale - part.scale)),
     )
+
+
+def in_units(sums: AnyArray, unit: int) -> FloatArray:
+    """The sums as doubles: whole numbers divide with one rounding, however large they are."""
+    if sums.dtype != object and max(largest(sums), unit) <= LARGEST_EXACT_DOUBLE:
+        return np.asarray(sums / unit, float)
+    return np.array([int(total) / unit for total in sums], float)
 
 
 def smallest_scale(scale: int, sums: AnyArray) -> tuple[int, AnyArray]:
     """The same sums with as few digits after the point as all of them need."""
     while scale > 0 and not (sums % 10).any():
         scale, sums = scale - 1, sums // 10
-    if sums.size and max(abs(sums.max()), abs(sums.min())) >= LARGEST_SUM:
+    if largest(sums) >= LARGEST_SUM:
         raise InvalidCounts(
             f"a sum of rewards needs more than 38 digits ({scale} of them after the point); round "
             "the rewards to fewer digits"
         )
-    return scale, sums
+    return scale, narrowed(sums)
 
 
 def positions(labels: Sequence[Label], among: Sequence[Label]) -> IntArray:
@@ -207,11 +240,3 @@ def joined(label: Label) -> str:
     if len(label) == 1:
         return label[0]
     return ", ".join(text.replace("\\", "\\\\").replace(",", "\\,") for text in label)
-
-
-def end_label(states: Sequence[str]) -> str:
-    """What the end is called: a label that no state of the log has."""
-    label = END_LABEL
-    while label in states:
-        label = f"({label})"
-    return label

@@ -22,15 +22,24 @@ ALIASES = {
         *("is_terminal", "done", "dones"),
     ),
     "truncated": ("truncated", "truncations", "truncation", "timeouts", "timeout"),
+    "is_last": ("is_last",),
+    "behavior_prob": ("behavior_prob", "pscore", "propensity", "action_prob"),
+    "weight": ("weight", "weights"),
 }
 ROLES = tuple(ALIASES)
 SEVERAL = ("state", "action", "next_state")  # roles that may have more than one column
 NEEDED = ("state", "action", "reward")
+RARE = ("is_last", "behavior_prob", "weight")  # roles that nobody misses
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
-    """The columns of each role; an empty tuple where a log has none, None for a single one."""
+    """The columns of each role; an empty tuple where a log has none, None for a single one.
+
+    A row where `is_last` is true holds only the last observation of its episode, as in RLDS:
+    `terminated` there says how the step before ended. `behavior_prob` is how likely the behavior
+    policy was to take the action, `weight` how many identical rows one stands for.
+    """
 
     state: tuple[str, ...]
     action: tuple[str, ...]
@@ -40,10 +49,14 @@ class ColumnMapping:
     step: str | None = None
     terminated: str | None = None
     truncated: str | None = None
+    is_last: str | None = None
+    behavior_prob: str | None = None
+    weight: str | None = None
 
     def __str__(self) -> str:
         """One line a role: 'state       ward, severity'."""
-        return "\n".join(f"{role:<11} {self.described(role)}" for role in ROLES)
+        shown = [role for role in ROLES if role not in RARE or getattr(self, role)]
+        return "\n".join(f"{role:<11} {self.described(role)}" for role in shown)
 
     def described(self, role: str) -> str:
         """The columns of a role in words."""
@@ -59,6 +72,17 @@ class ColumnMapping:
                 f"the next state has {len(self.next_state)} columns "
                 f"({', '.join(self.next_state)}), the state {len(self.state)} "
                 f"({', '.join(self.state)}); expected as many, in the same order"
+            )
+        if self.is_last is not None and (self.episode is None or self.step is None):
+            raise InvalidLog(
+                f"column {self.is_last!r} marks last observations, as RLDS does, but a column of "
+                "episodes or one of steps is missing; add 'episode' and 'step' (its number in the "
+                "episode), or name them with --episode and --step"
+            )
+        if self.is_last is not None and self.truncated is not None:
+            raise InvalidLog(
+                f"both {self.is_last!r} and {self.truncated!r} say where recordings stopped; "
+                "choose only one of the two"
             )
         if self.episode is not None and self.step is None:
             raise InvalidLog(
@@ -76,14 +100,11 @@ class ColumnMapping:
 def resolve(
     columns: Sequence[str], chosen: Mapping[str, str | Sequence[str]] | None = None
 ) -> ColumnMapping:
-    """The columns of each role: those `chosen`, else by name, canonical ones before aliases."""
-    rlds = [name for name in columns if name.lower() == "is_last"]
-    if rlds:
-        raise InvalidLog(
-            f"column {rlds[0]!r} marks an RLDS table, in whose last rows action and reward mean "
-            "nothing; leave out the rows where it is true and the column itself, and say with "
-            "'terminated' and 'truncated' how episodes ended and with 'next_state' where"
-        )
+    """The columns of each role: those `chosen`, else by name, canonical ones before aliases.
+
+    A column that was chosen for something else, such as a patient's weight for the state, is not
+    found by name for a role that nobody misses.
+    """
     asked = {role: names(role, given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
         for name in given:
@@ -91,7 +112,13 @@ def resolve(
                 raise InvalidLog(
                     f"there is no column {name!r}, chosen for {role}; {closest(name, columns)}"
                 )
-    found = {role: asked.get(role) or by_name(role, columns) for role in ROLES}
+    taken = {name for given in asked.values() for name in given}
+    free = [name for name in columns if name not in taken]
+    found = {
+        role: asked.get(role) or by_name(role, free if role in RARE else columns) for role in ROLES
+    }
+    if found["is_last"] and "truncated" not in asked:
+        found["truncated"] = ()  # what is not terminal at the last observation was cut short
     if not found["next_state"]:
         following = tuple(f"next_{name}" for name in found["state"])
         found["next_state"] = following if all(name in columns for name in following) else ()

@@ -1,90 +1,123 @@
-"""What each episode of a log is, in one group a handful of steps, and what is wrong with it.
+"""What is wrong with an episode: a step twice, a gap, steps after its end, states that do not meet.
 
-A block of 60 steps is summed up in one row, its steps as the bits of one number. That finds every
-step that is there twice or not at all without sorting the log, in memory that grows with the
-episodes and not with the rows.
+These are found in rows put in order, once it is known that something is wrong.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from surestep.errors import InvalidLog
+from surestep.io.log_checks import Place, first_where, places_where
+from surestep.io.log_counting import CONTINUES, IN_ORDER, CountQuery
+from surestep.io.log_tables import Table
 
-BLOCK = 60  # bits of a number that DuckDB shifts without overflow
+OFFENDER = "getvariable('offender')"
 
 
-def sum_up_episodes(database: Any, width: int) -> None:
-    """The tables `episodes`, one row each, and `starts`, the state of each first step."""
-    states = ", ".join(f"state_{i} := state_{i}" for i in range(width))
-    database.execute(
-        "CREATE TEMP TABLE episodes AS SELECT episode, sum(steps)::BIGINT AS steps, "
-        "sum(different)::BIGINT AS different, min(low) AS low, max(high) AS high, "
-        "sum(flags)::BIGINT AS flags, min(flagged) AS flagged, arg_min(start, low) AS start FROM ("
-        "SELECT episode, count(*) AS steps, min(step) AS low, max(step) AS high, "
-        f"bit_count(bit_or(1::UBIGINT << (step % {BLOCK})::UBIGINT)) AS different, "
-        "count_if(terminated OR truncated) AS flags, "
-        "min(step) FILTER (terminated OR truncated) AS flagged, "
-        f"arg_min(struct_pack({states}), step) AS start "
-        f"FROM steps GROUP BY episode, step // {BLOCK}) GROUP BY episode"
+def explain_episodes(table: Table, database: Any, query: CountQuery) -> InvalidLog:
+    """The first trouble of the first episode that has it, as an error."""
+    chained = query.chained("log", IN_ORDER)
+    troubles = {
+        "following_step = step": repeated_step,
+        "following_step > step + 1": missing_step,
+        query.ended: step_after_end,
+        f"NOT {query.same_next}": other_next_state,
+        f"NOT {query.same_weight}": other_weight,
+    }
+    filters = [f"FILTER ({CONTINUES} AND {condition})" for condition in troubles]
+    columns = [f"count(DISTINCT episode) {chosen}" for chosen in filters]
+    found = database.execute(f"SELECT {', '.join(columns)} FROM ({chained})").fetchone()
+    for chosen, explain, episodes in zip(filters, troubles.values(), found, strict=True):
+        if episodes:
+            first = f"first(row ORDER BY row.episode, row.step) {chosen}"
+            database.execute(f"SET VARIABLE offender = (SELECT {first} FROM ({chained}) AS row)")
+            others = "" if episodes == 1 else f"; {episodes:,} episodes are affected"
+            return InvalidLog(f"{explain(table, database, query)}{others}")
+    return InvalidLog(
+        f"{table.name} gave other rows when it was read again; expected a log that does not change"
     )
-    columns = ", ".join(f"start.state_{i} AS state_{i}" for i in range(width))
-    database.execute(
-        f"CREATE TEMP TABLE starts AS SELECT {columns}, count(*) AS times FROM episodes "
-        "GROUP BY ALL"
-    )
 
 
-def check_episodes(source: str, database: Any) -> None:
-    """Refuses episodes with a step twice, a gap, or steps after their end."""
-    for condition, explain in (
-        ("different < steps", repeated_step),
-        ("steps < high - low + 1", missing_step),
-        ("flags > 0 AND flagged < high", step_after_end),
-    ):
-        found = database.execute(
-            f"SELECT min(episode), count(*) FROM episodes WHERE {condition}"
-        ).fetchone()
-        if found[1]:
-            others = "" if found[1] == 1 else f"; {found[1]:,} episodes are affected"
-            raise InvalidLog(f"{source}: {explain(database, found[0])}{others}")
-
-
-def repeated_step(database: Any, episode: str) -> str:
-    """Which step is there more than once."""
-    step, times = database.execute(
-        "SELECT step, count(*) FROM steps WHERE episode = ? GROUP BY step HAVING count(*) > 1 "
-        "ORDER BY step LIMIT 1",
-        [episode],
-    ).fetchone()
+def repeated_step(table: Table, database: Any, query: CountQuery) -> str:
+    """A step that is there more than once; the second time is where it is told."""
+    episode, step = offender(database, "episode", "step")
+    same = at_step(query, 0)
+    times = database.execute(f"SELECT count(*) FROM log WHERE {same}").fetchone()[0]
+    column = str(query.roles.mapping.step)
+    place = list(islice(places_where(table, database, same, column), 2))[-1]
     return (
-        f"episode {episode!r} has step {step} {times} times, expected once (if rows are copies of "
-        "each other, keep one; if they are different episodes, number them differently)"
+        f"{place.where}: episode {episode!r} has step {step} {times} times, expected once (if rows "
+        "are copies of each other, keep one; if they are different episodes, number them "
+        "differently)"
     )
 
 
-def missing_step(database: Any, episode: str) -> str:
+def missing_step(table: Table, database: Any, query: CountQuery) -> str:
     """Between which two steps one is missing."""
-    step, following = database.execute(
-        "SELECT step, following FROM (SELECT step, lead(step) OVER (ORDER BY step) AS following "
-        "FROM steps WHERE episode = ?) WHERE following > step + 1 ORDER BY step LIMIT 1",
-        [episode],
-    ).fetchone()
+    episode, step, following = offender(database, "episode", "step", "following_step")
+    place = step_place(table, database, query, int(following) - int(step))
     return (
-        f"step {step} of episode {episode!r} is followed by step {following}, expected "
-        f"{step + 1} (steps are numbered without gaps; begin a new episode where some are missing)"
+        f"{place.where}: step {step} of episode {episode!r} is followed by step {following}, "
+        f"expected {int(step) + 1} (steps are numbered without gaps; begin a new episode where "
+        "some are missing)"
     )
 
 
-def step_after_end(database: Any, episode: str) -> str:
+def step_after_end(table: Table, database: Any, query: CountQuery) -> str:
     """Which step ends an episode that goes on."""
-    step, terminated = database.execute(
-        "SELECT step, terminated FROM steps WHERE episode = ? AND (terminated OR truncated) "
-        "ORDER BY step LIMIT 1",
-        [episode],
-    ).fetchone()
+    episode, step, terminated = offender(database, "episode", "step", "terminated")
+    place = step_place(table, database, query, 0)
+    how = "terminated" if terminated == "true" else "truncated"
+    if query.roles.mapping.is_last is not None:
+        how = "the last observation"
     return (
-        f"step {step} of episode {episode!r} is {'terminated' if terminated else 'truncated'}, but "
-        f"step {step + 1} follows; expected the flag at the last step (begin a new episode after "
-        "it)"
+        f"{place.where}: step {step} of episode {episode!r} is {how}, but step {int(step) + 1} "
+        "follows; expected the flag at the last step (begin a new episode after it)"
     )
+
+
+def other_next_state(table: Table, database: Any, query: CountQuery) -> str:
+    """A next state that is not where the next step is."""
+    columns = query.roles.mapping.next_state
+    episode, step = offender(database, "episode", "step")
+    for i, column in enumerate(columns):
+        given, found = offender(database, f"next_{i}", f"following_state_{i}")
+        if given != found:
+            place = first_where(table, database, at_step(query, 0), column)
+            return (
+                f"{place.where}: found {place.value}, but step {int(step) + 1} of episode "
+                f"{episode!r} is in {found!r}; expected the same (leave the column out to have it "
+                "derived from the next step)"
+            )
+    raise AssertionError("unreachable: equal next states were told to differ")
+
+
+def other_weight(table: Table, database: Any, query: CountQuery) -> str:
+    """A step that stands for more or fewer rows than the one before."""
+    episode, step, weight = offender(database, "episode", "step", "weight")
+    place = first_where(table, database, at_step(query, 1), str(query.roles.mapping.weight))
+    return (
+        f"{place.where}: found {place.value}, but step {step} of episode {episode!r} has "
+        f"{weight!r}; expected one weight for all rows of an episode"
+    )
+
+
+def offender(database: Any, *columns: str) -> tuple[str, ...]:
+    """What the row that is wrong says, as text."""
+    chosen = ", ".join(f"CAST({OFFENDER}.{column} AS VARCHAR)" for column in columns)
+    found: tuple[str, ...] = database.execute(f"SELECT {chosen}").fetchone()
+    return found
+
+
+def at_step(query: CountQuery, later: int) -> str:
+    """SQL over the user's columns: the step so many later in the same episode."""
+    episode, step = query.roles.codes.episode, query.roles.whole(str(query.roles.mapping.step))
+    code = "" if episode is None else episode.sql
+    return f"{code} = {OFFENDER}.episode AND {step} = {OFFENDER}.step + {later}"
+
+
+def step_place(table: Table, database: Any, query: CountQuery, later: int) -> Place:
+    """Where that step is written."""
+    return first_where(table, database, at_step(query, later), str(query.roles.mapping.step))

@@ -1,26 +1,28 @@
-"""Logs as users have them, counted by DuckDB: streamed, spilled to disk, checked row by row.
-
-What is read is never held in memory: one scan looks for rows that make no sense, one sums up the
-episodes, and one counts. Whatever is wrong is told with its file, row, column and value.
-"""
+"""Logs as users have them, counted by DuckDB: streamed, spilled to disk, checked row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-import numpy as np
-
-from surestep.errors import InvalidLog
-from surestep.io.labelled_counts import Label, LabelledCounts, Transitions, merge_counts
-from surestep.io.log_columns import ColumnMapping, resolve
-from surestep.io.log_episodes import check_episodes, sum_up_episodes
-from surestep.io.log_sql import RoleSql
-from surestep.io.log_tables import Table, find_table, named, opened
-
-LARGEST_SCALE = 37  # of the 38 digits of a decimal
-UNFINISHED = "the recording stopped, and no next state is known"
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.bin_rules import Quantiles, read_bin_option, resolve_binnings
+from surestep.io.binning import Binning
+from surestep.io.labelled_counts import LabelledCounts
+from surestep.io.log_checks import check_rows, first_where, no_row
+from surestep.io.log_columns import ColumnMapping, closest, resolve
+from surestep.io.log_counting import IN_ORDER, CountQuery, count_as_hoped
+from surestep.io.log_episodes import explain_episodes
+from surestep.io.log_lanes import lanes_of
+from surestep.io.log_loading import load_steps
+from surestep.io.log_result import labelled
+from surestep.io.log_rewards import RewardSql, Units
+from surestep.io.log_roles import RoleSql
+from surestep.io.log_tables import Table, find_table, opened, watched
+from surestep.model import DecisionLog, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +31,65 @@ class LogSource:
 
     table: Table
     columns: ColumnMapping
-    types: Mapping[str, str]
+    types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
+    bins: tuple[str, ...] = ()  # such as 'age:quantiles=10'
 
-    def counts(self) -> LabelledCounts:
-        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory."""
-        roles = RoleSql(self.columns, self.types)
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read; none for a table in memory."""
+        return self.table.files
+
+    def counts(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
+        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory.
+
+        `progress` is told what share of the pass under way is done, as (done, total).
+        """
+        with opened(self.table, self.memory_limit) as database, watched(database, progress):
+            roles = self.roles(database)
+            scale = count_rows(self.table, database, roles)
+            return labelled(database, roles, scale)
+
+    def load(self, pairs: Pairs | None = None) -> DecisionLog:
+        """Every step, in memory, for methods that look at whole episodes.
+
+        `pairs` has labels, among which those of the log are found; by default those of `counts`.
+        """
         with opened(self.table, self.memory_limit) as database:
-            rows = check_rows(self.table, database, roles)
-            create_steps(database, roles, rows)
-            if self.columns.episode is not None:
-                sum_up_episodes(database, len(self.columns.state))
-                check_episodes(self.table.name, database)
-            return count_steps(database, self.columns, rows)
+            roles = self.roles(database)
+            counted = labelled(database, roles, count_rows(self.table, database, roles))
+            units = check_rows(self.table, database, roles, RewardSql.of(roles))
+            return load_steps(database, CountQuery(roles, units), counted, pairs)
+
+    def roles(self, database: Any) -> RoleSql:
+        """What the columns mean; the bins of quantiles are found in the log itself."""
+        rules = dict(map(read_bin_option, self.bins))
+        following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
+
+        def refused_at(condition: str, column: str) -> str:
+            place = first_where(self.table, database, condition, column)
+            return f"{place.where}: found {place.value}"
+
+        quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
+        found = resolve_binnings(database, quantiles, following, refused_at)
+        edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
+        binnings = {name: (found | edges)[name] for name in rules}
+        return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
 def read_log(
     source: object,
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
+    bins: Sequence[str] = (),
     memory_limit: str | None = None,
 ) -> LogSource:
     """Finds a log and the meaning of its columns, without reading it.
 
     `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
     memory (pandas, polars, Arrow, a dictionary of arrays); `columns` names the columns of a role
-    where they have other names than usual, and `memory_limit`, such as '2GB', bounds the memory.
+    where they have other names than usual, `bins` are rules such as 'age:quantiles=10' for columns
+    of numbers, and `memory_limit`, such as '2GB', bounds the memory.
     """
     table = find_table(source)
     with opened(table, memory_limit) as database:
@@ -62,172 +97,57 @@ def read_log(
     types = {str(row[0]): str(row[1]) for row in described}
     try:
         mapping = resolve(tuple(types), columns)
+        check_bins(bins, mapping, tuple(types))
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
-    return LogSource(table, mapping, types, memory_limit)
+    return LogSource(table, mapping, MappingProxyType(types), memory_limit, tuple(bins))
 
 
-class Rows(NamedTuple):
-    """What a first look at all rows says."""
-
-    read: int
-    scale: int  # digits after the point that rewards need
-    largest: float  # of the absolute rewards
-
-
-def check_rows(table: Table, database: Any, roles: RoleSql) -> Rows:
-    """Refuses the first row that makes no sense, and finds what exact sums need."""
-    checks = roles.checks()
-    number = roles.reward_is_number
-    mapping = roles.mapping
-    columns = [
-        "count(*)",
-        f"coalesce(max({roles.digits}) FILTER ({number}), 0)",
-        f"max(abs(TRY_CAST({named(mapping.reward)} AS DOUBLE))) FILTER ({number})",
-        *(f"count_if({check.condition})" for check in checks),
-    ]
-    found = database.execute(f"SELECT {', '.join(columns)} FROM log").fetchone()
-    if found[0] == 0:
-        raise InvalidLog(f"{table.name} has no row, expected at least one decision")
-    for check, times in zip(checks, found[3:], strict=True):
-        if times:
-            others = "" if times == 1 else f"; {times:,} rows are affected"
-            raise InvalidLog(
-                f"{first_where(table, database, check.condition, check.column)}, expected "
-                f"{check.expected}{others}"
+def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
+    """Refuses rules for columns that are not there, are no labels, or have a rule already."""
+    binned = [read_bin_option(rule)[0] for rule in bins]
+    for i, column in enumerate(binned):
+        if column not in columns:
+            raise InvalidLog(f"there is no column {column!r} to bin; {closest(column, columns)}")
+        if column not in (*mapping.state, *mapping.action):
+            raise InvalidParameter(
+                f"column {column!r} is binned, but is neither of the state nor of the action"
             )
-    rows = Rows(*found[:3])
-    check_precision(table, database, roles, rows)
-    return rows
+        if column in binned[:i]:
+            raise InvalidParameter(f"column {column!r} is binned twice, expected one rule")
 
 
-def check_precision(table: Table, database: Any, roles: RoleSql, rows: Rows) -> None:
-    """Refuses rewards that cannot be added up exactly in 38 digits."""
-    if rows.scale <= LARGEST_SCALE and rows.largest * rows.read * 10.0**rows.scale < 1e37:
-        return
-    longest = f"{roles.digits} = {rows.scale}"
-    raise InvalidLog(
-        f"{first_where(table, database, longest, roles.mapping.reward)}, which needs {rows.scale} "
-        f"digits after the point; {rows.read:,} rewards of up to {rows.largest:g} with that many "
-        "cannot be added up exactly in 38 digits; round the rewards to fewer digits"
-    )
+def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
+    """Makes the table `counted`, or says what is wrong; returns the scale of its sums.
 
-
-def first_where(table: Table, database: Any, condition: str, column: str) -> str:
-    """The first row of which the condition holds: file, row, column and value."""
-    database.execute("SET preserve_insertion_order = true")
-    for file in table.files or (None,):
-        scan = table.scan(database, () if file is None else (file,))
-        found = database.execute(
-            f'SELECT "surestep row", CAST({named(column)} AS VARCHAR) FROM (SELECT *, '
-            f'row_number() OVER () AS "surestep row" FROM ({scan})) WHERE {condition} '
-            'ORDER BY "surestep row" LIMIT 1'
-        ).fetchone()
-        if found is not None:
-            value = "nothing" if found[1] is None else repr(found[1])
-            place = f"{table.name if file is None else file}, row {found[0]:,}"
-            return f"{place}, column {column!r}: found {value}"
-    return f"{table.name}, column {column!r}: found a value"
-
-
-def create_steps(database: Any, roles: RoleSql, rows: Rows) -> None:
-    """The view `steps`: the columns under names of our own, labels as text, rewards exact."""
-    mapping = roles.mapping
-    columns = [
-        *(f"{roles.text(name)} AS state_{i}" for i, name in enumerate(mapping.state)),
-        *(f"{roles.text(name)} AS action_{i}" for i, name in enumerate(mapping.action)),
-        *(f"{roles.text(name)} AS next_{i}" for i, name in enumerate(mapping.next_state)),
-        f"{roles.reward(rows.scale, rows.largest)} AS reward",
-        f"{roles.flag(mapping.terminated)} AS terminated",
-        f"{roles.flag(mapping.truncated)} AS truncated",
-    ]
-    if mapping.episode is not None:
-        columns += [f"{roles.text(mapping.episode)} AS episode", f"{roles.step} AS step"]
-    database.execute(f"CREATE TEMP VIEW steps AS SELECT {', '.join(columns)} FROM log")
-
-
-def count_steps(database: Any, mapping: ColumnMapping, rows: Rows) -> LabelledCounts:
-    """The transitions of the view `steps`, every label replaced by its number."""
-    width, acting = len(mapping.state), len(mapping.action)
-    states, actions = listed("state", width), listed("action", acting)
-    following, window = listed("next", width), ""
-    if not mapping.next_state:
-        leads = (f"lead(state_{i}) OVER following AS next_{i}" for i in range(width))
-        window = f", {', '.join(leads)}"
-    tail = " WINDOW following AS (PARTITION BY episode ORDER BY step)" if window else ""
-    database.execute(
-        f"CREATE TEMP TABLE counted AS SELECT {states}, {actions}, {following}, terminated, "
-        "count(*) AS times, sum(reward) AS reward_sum "
-        f"FROM (SELECT *{window} FROM steps{tail}) GROUP BY ALL"
-    )
-    if mapping.episode is not None:
-        begin = f"SELECT {listed('state', width)}, times AS starts FROM starts"
-    else:
-        # Loose transitions do not say where episodes begin: every row stands for a start.
-        begin = f"SELECT {states}, sum(times) AS starts FROM counted GROUP BY ALL"
-    database.execute(
-        f"CREATE TEMP TABLE state_labels AS SELECT row_number() OVER (ORDER BY {states}) - 1 AS "
-        f"number, * FROM (SELECT {states}, sum(starts)::BIGINT AS starts FROM ({begin} UNION ALL "
-        f"SELECT {states}, 0 FROM counted UNION ALL "
-        f"SELECT {following}, 0 FROM counted WHERE next_0 IS NOT NULL) GROUP BY ALL)"
-    )
-    database.execute(
-        f"CREATE TEMP TABLE action_labels AS SELECT row_number() OVER (ORDER BY {actions}) - 1 AS "
-        f"number, * FROM (SELECT DISTINCT {actions} FROM counted)"
-    )
-    labels = database.execute("SELECT * FROM state_labels ORDER BY number").fetchall()
-    starts = np.array([label[-1] for label in labels], np.int64)
-    dropped, transitions = numbered(database, width, acting)
-    raw = LabelledCounts(
-        mapping.state,
-        mapping.action,
-        texts([label[1:-1] for label in labels]),
-        texts(
-            [row[1:] for row in database.execute("FROM action_labels ORDER BY number").fetchall()],
-        ),
-        transitions,
-        rows.scale,
-        starts,
-        rows.read,
-        {UNFINISHED: dropped} if dropped else {},
-    )
-    return merge_counts([raw])
-
-
-def numbered(database: Any, width: int, acting: int) -> tuple[int, Transitions]:
-    """The rows that led somewhere, by the numbers of their labels, and how many others there are.
-
-    A decimal without its point is the whole number of its units.
+    One pass if the first guess of the rewards' digits is right and rows are right and in order.
     """
-    here = " AND ".join(f"here.state_{i} = counted.state_{i}" for i in range(width))
-    there = " AND ".join(f"there.state_{i} = counted.next_{i}" for i in range(width))
-    act = " AND ".join(f"act.action_{i} = counted.action_{i}" for i in range(acting))
-    columns = database.execute(
-        "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
-        "next_state, terminated, times, replace(CAST(reward_sum AS VARCHAR), '.', '') AS units "
-        f"FROM counted JOIN state_labels here ON {here} JOIN action_labels act ON {act} "
-        f"LEFT JOIN state_labels there ON {there} WHERE next_0 IS NOT NULL OR terminated"
-    ).fetchnumpy()
-    dropped = database.execute(
-        "SELECT coalesce(sum(times), 0)::BIGINT FROM counted "
-        "WHERE next_0 IS NULL AND NOT terminated"
-    ).fetchone()[0]
-    transitions = Transitions(
-        np.asarray(columns["state"], np.int64),
-        np.asarray(columns["action"], np.int64),
-        np.asarray(columns["next_state"], np.int64),
-        np.asarray(columns["terminated"], np.bool_),
-        np.asarray(columns["times"], np.int64),
-        np.array([int(text) for text in columns["units"]], object),
+    reward = RewardSql.of(roles)
+    guess = reward.guess(database)
+    if guess is not None and count_in_one_pass(table, database, CountQuery(roles, guess)):
+        if database.execute("SELECT count(*) FROM counted").fetchone()[0] == 0:
+            raise no_row(table)
+        return guess.scale
+    units: Units = check_rows(table, database, roles, reward)
+    query = CountQuery(roles, units)
+    if units != guess and count_in_one_pass(table, database, query):
+        return units.scale
+    database.execute("SET preserve_insertion_order = false")
+    if roles.codes.episode is not None:
+        if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
+            return units.scale
+        raise explain_episodes(table, database, query)
+    raise InvalidLog(
+        f"{table.name} gave other rows when it was read again; expected a log that does not change"
     )
-    return dropped, transitions
 
 
-def listed(role: str, width: int) -> str:
-    """'state_0, state_1'."""
-    return ", ".join(f"{role}_{i}" for i in range(width))
-
-
-def texts(rows: Sequence[Sequence[object]]) -> tuple[Label, ...]:
-    """Labels as tuples of text."""
-    return tuple(tuple(str(text) for text in row) for row in rows)
+def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
+    """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
+    if query.roles.codes.episode is None:
+        database.execute("SET preserve_insertion_order = false")
+        return count_as_hoped(database, query, query.steps("log"))
+    database.execute("SET preserve_insertion_order = true")
+    lanes = lanes_of(table, database)
+    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
+    return count_as_hoped(database, query, rows)

@@ -6,7 +6,8 @@ import csv
 import glob
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from surestep._files import read_path
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 
+BETWEEN_LOOKS = 0.2  # seconds
 SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -37,7 +39,7 @@ class Table:
         """SQL that reads the files, labels of CSV and JSON as the text that is written there."""
         if self.kind == "object":
             return "SELECT * FROM frame"
-        paths = f"[{', '.join(quoted(glob.escape(str(path))) for path in files)}]"
+        paths = file_list(files)
         if self.kind == "parquet":
             return f"SELECT * FROM read_parquet({paths})"
         if self.kind == "json":
@@ -136,7 +138,6 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
             with duckdb.connect(config={"temp_directory": spill}) as database:
                 if memory_limit is not None:
                     limit_memory(database, memory_limit)
-                database.execute("SET preserve_insertion_order = false")
                 if table.kind == "object":
                     register(database, table)
                 create = f"CREATE TEMP VIEW log AS {table.scan(database, table.files)}"
@@ -144,6 +145,33 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
                 yield database
         except duckdb.Error as problem:
             raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None
+        except RuntimeError as problem:
+            if "interrupted" in str(problem):  # what DuckDB makes of Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
+
+
+@contextmanager
+def watched(database: Any, progress: Callable[[int, int], None] | None) -> Iterator[None]:
+    """Tells how far the query under way is, in percent, from time to time."""
+    if progress is None:
+        yield
+        return
+    database.execute("SET enable_progress_bar = true")
+    database.execute("SET enable_progress_bar_print = false")
+    over = threading.Event()
+
+    def poll() -> None:
+        while not over.wait(BETWEEN_LOOKS):
+            progress(max(0, int(database.query_progress())), 100)
+
+    thread = threading.Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def limit_memory(database: Any, limit: str) -> None:
@@ -176,6 +204,11 @@ def first_lines(problem: Exception) -> str:
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     kept = lines[: next((i for i, x in enumerate(lines) if x.startswith("Possible")), 3)][:3]
     return "; ".join(kept)
+
+
+def file_list(files: Sequence[Path]) -> str:
+    """Files as SQL, none of them taken for a pattern."""
+    return f"[{', '.join(quoted(glob.escape(str(path))) for path in files)}]"
 
 
 def quoted(text: str) -> str:

@@ -43,7 +43,9 @@ class Problem:
     `value_bounds` = (low, high) bound every value V^π(s) of the true MDP. `unseen` says what a
     pair is worth that the data never visits: "terminal" means its known reward, or none, and then
     nothing; "pessimistic" means the lower value bound. `log` is needed by methods that look at
-    whole episodes; the counts must be its counts.
+    whole episodes; the counts must be its counts. `premises` are plain sentences
+    about what was taken for granted when the problem was put together; every certificate repeats
+    them among its assumptions.
     """
 
     counts: Counts
@@ -52,6 +54,7 @@ class Problem:
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
     log: DecisionLog | None = None
+    premises: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
@@ -79,6 +82,10 @@ class Problem:
         if self.log is not None:
             expect("log", self.log, DecisionLog)
             check_counts_of_log(self.counts, self.log)
+        given = self.premises
+        if not isinstance(given, tuple | list) or not all(isinstance(each, str) for each in given):
+            raise InvalidParameter(f"premises is {given!r}, expected sentences")
+        set_field(self, "premises", tuple(given))
         set_field(self, "value_bounds", (low, high))
 
     @property

@@ -8,6 +8,7 @@ from surestep.planning.evaluation import (
     evaluate_with_bound,
     occupancy,
     performance,
+    q_values,
 )
 from surestep.planning.iteration import (
     modified_policy_iteration,
@@ -30,5 +31,6 @@ __all__ = [
     "optimal_batch",
     "performance",
     "policy_iteration",
+    "q_values",
     "value_iteration",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, expect, run_lengths
 from surestep.errors import InvalidParameter, NotConverged
+from surestep.kernels.backup import pair_values
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
@@ -96,6 +97,21 @@ def performance(
     """ρ(π, M) = Σ_s ι(s) V^π(s)."""
     value = evaluate(mdp, policy, method=method, tolerance=tolerance)
     return float(mdp.initial @ value)
+
+
+def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
+    """Q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for every pair [K]."""
+    q = np.empty(mdp.num_pairs)
+    pair_values(
+        mdp.offsets,
+        mdp.successor,
+        mdp.probability,
+        mdp.discount,
+        mdp.expected_reward,
+        value,
+        q,
+    )
+    return q
 
 
 def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> FloatArray:

@@ -51,8 +51,8 @@ def percent(share: float) -> str:
         return f"<{THIN_SPACE}0.1{THIN_SPACE}%"
     if 99.9 < hundredths < 100:
         return f">{THIN_SPACE}99.9{THIN_SPACE}%"
-    near_an_end = hundredths < 10 or hundredths > 90
-    text = f"{hundredths:.1f}".removesuffix(".0") if near_an_end else f"{hundredths:.0f}"
+    near_an_end = hundredths < 10 or 90 < hundredths < 100
+    text = f"{hundredths:.1f}".removesuffix(".0") if near_an_end else f"{hundredths:,.0f}"
     return f"{text}{THIN_SPACE}%".replace("-", "−")
 
 
@@ -71,6 +71,15 @@ def counted(many: int, noun: str, plural: str | None = None) -> str:
     ('1 pair', '1,200 pairs', '2 policies')
     """
     return f"{many:,} {noun if many == 1 else plural or noun + 's'}"
+
+
+def about(many: int) -> str:
+    """A number of which only the size matters.
+
+    >>> about(146_779), about(7)
+    ('about 150,000', 'about 7')
+    """
+    return f"about {int(float(f'{many:.2g}')):,}"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -214,7 +214,7 @@ def mark_line(mark: Mark, left: float) -> list[Element]:
             "text",
             mark.text,
             x=f"{left + (-6 if side else 6):.1f}",
-            y=f"{TOP + 14:g}",
+            y=f"{TOP - 6:g}",
             class_=f"note strong halo{side}",
         ),
     ]
@@ -262,9 +262,14 @@ def bar_chart(caption: Caption, bars: Sequence[Bar], label: str) -> Element:
 
 
 def change_bar(before: float, after: float) -> Element:
-    """Two shares of a whole, one above the other: before in grey, after in colour."""
-    width, tone = 88.0, "green" if after > before else "vermilion" if after < before else "grey"
-    rows = ((1.0, 4.0, before, "bar tone-grey"), (6.0, 7.0, after, f"bar tone-{tone}"))
+    """Two shares of a whole, one above the other: before in grey, after in blue.
+
+    Where they are the same, there is only the one in grey.
+    """
+    width = 88.0
+    rows = [(1.0, 4.0, before, "bar tone-grey"), (6.0, 7.0, after, "bar tone-blue")]
+    if before == after:
+        rows = [(3.0, 8.0, before, "bar tone-grey")]
     return ornament(
         width,
         14.0,
@@ -279,7 +284,7 @@ def change_bar(before: float, after: float) -> Element:
     )
 
 
-def share_bar(share: float, tone: Tone = "blue") -> Element:
+def share_bar(share: float, tone: Tone = "grey") -> Element:
     """A share of a whole as a bar."""
     width, length = 64.0, min(max(share, 0.0), 1.0) * 64.0
     return ornament(

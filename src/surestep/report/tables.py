@@ -79,20 +79,22 @@ def data_table(
 def filter_bar(table: str, finding: str, groups: Mapping[str, str]) -> Element:
     """Controls that narrow a table down; hidden until JavaScript is there to serve them."""
     options = [element("option", text, value=group) for group, text in groups.items()]
+    search, select = f"{table}-search", f"{table}-select"
     return element(
         "div",
         element(
-            "label",
-            element("span", finding),
-            element("input", type="search", data_filter="text", autocomplete="off"),
+            "div",
+            element("label", finding, for_=search),
+            element("input", type="search", id=search, data_filter="text", autocomplete="off"),
         ),
         element(
-            "label",
-            element("span", "Show"),
+            "div",
+            element("label", "Show", for_=select),
             element(
                 "select",
                 element("option", "All of them", value=""),
                 options,
+                id=select,
                 data_filter="group",
             ),
         ),
@@ -128,6 +130,11 @@ def figure(
         element("figcaption", caption),
         None if numbers is None else more("The numbers behind this picture", numbers),
     )
+
+
+def amount(text: str) -> Element:
+    """A number beside a bar, in a column of its own."""
+    return element("span", text, class_="amount")
 
 
 def label_cells(labels: Sequence[str]) -> list[Cell]:

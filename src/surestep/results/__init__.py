@@ -1,1 +1,8 @@
-"""RESULTS: what an improvement leaves behind, to be deployed, judged, read and made again."""
+"""What an improvement leaves behind, to be deployed, judged, read and made again."""
+
+from surestep.results.findings import Findings
+from surestep.results.record import InputFile, Record
+from surestep.results.result import Result, load
+from surestep.results.table import PolicyTable
+
+__all__ = ["Findings", "InputFile", "PolicyTable", "Record", "Result", "load"]

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surestep._arrays import BoolArray, FloatArray, IntArray
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    equal_fields,
+    freeze,
+    restore_frozen,
+    run_sums,
+)
 from surestep.io.vocabulary import Vocabulary
-from surestep.model import Pairs
+from surestep.model import FiniteMDP, Pairs, Policy, Problem
+from surestep.model.problem import Improvement
+from surestep.planning import q_values
+
+UNCHANGED = 1e-12  # probabilities this close are the same
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,3 +39,60 @@ class PolicyTable:
     trusted: BoolArray | None  # [K] more visits than N∧; None where the algorithm has no N∧
     q: FloatArray  # [K]
     advantage: FloatArray  # [K]
+    quiet: BoolArray  # [S] nothing is decided there, as episodes end; these states come last
+
+    @classmethod
+    def of(
+        cls,
+        vocabulary: Vocabulary,
+        problem: Problem,
+        estimate: FiniteMDP,
+        improvement: Improvement,
+        quiet: BoolArray,
+    ) -> PolicyTable:
+        """The table of an improvement; `estimate` is the problem's estimated MDP."""
+        q = q_values(estimate, improvement.plan.value)
+        visits, n_wedge = problem.counts.visits, improvement.n_wedge
+        return cls(
+            vocabulary,
+            improvement.policy.pairs,
+            improvement.policy.probability,
+            problem.behavior.probability,
+            visits,
+            None if n_wedge is None else freeze(visits > n_wedge),
+            freeze(q),
+            freeze(advantages(problem.behavior, q)),
+            quiet,
+        )
+
+    @property
+    def policy(self) -> Policy:
+        """π_I."""
+        return Policy(self.pairs, self.probability)
+
+    @property
+    def decided(self) -> BoolArray:
+        """The pairs [K] of states in which there is something to decide."""
+        decided: BoolArray = ~self.quiet[self.pairs.state]
+        return decided
+
+    @property
+    def changed(self) -> BoolArray:
+        """The states [S] in which π_I does something else than π_b."""
+        moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
+        changed: BoolArray = (moved > UNCHANGED) & ~self.quiet
+        return changed
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, PolicyTable) and equal_fields(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
+
+
+def advantages(behavior: Policy, q: FloatArray) -> FloatArray:
+    """Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K]."""
+    usual = run_sums(behavior.probability * q, behavior.pairs.offsets)
+    advantage: FloatArray = q - usual[behavior.pairs.state]
+    return advantage

@@ -1,0 +1,46 @@
+"""The certificate of a policy that nothing covers: no more than the value bounds say anyway."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from surestep.errors import InvalidParameter
+from surestep.model.certificate import Certificate
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoClaim:
+    """L = −(V_max − V_min), which holds for any two policies: a result without a guarantee.
+
+    A result always carries a certificate. Where the one that was asked for is refused, this says
+    so, with the reason, instead of leaving a gap that a reader might overlook.
+    """
+
+    refusal: str  # why there is no other
+    delta: float = 0.1
+
+    name: ClassVar = "no-claim"
+    value_figures: ClassVar = frozenset[str]()
+
+    def __post_init__(self) -> None:
+        """A refusal has a reason."""
+        if not isinstance(self.refusal, str) or not self.refusal:
+            raise InvalidParameter(f"refusal is {self.refusal!r}, expected a reason in words")
+
+    def certify(self, problem: Problem, policy: Policy) -> Certificate:
+        """The span of the values, and the reason why nothing more is claimed."""
+        low, high = problem.value_bounds
+        return Certificate(
+            kind=self.name,
+            standing="proved",
+            lower=low - high,
+            delta=self.delta,
+            span=high - low,
+            assumptions=(f"Every value lies between {low!r} and {high!r}, as given.",),
+            notes=(f"No guarantee covers this policy: {self.refusal}.",),
+            parameters={"refusal": self.refusal, "delta": self.delta},
+            figures={},
+        )

@@ -1,0 +1,193 @@
+"""`surestep improve`: from a log of decisions to a better policy, certificate and report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from surestep.cli.columns import log_options
+from surestep.cli.progress import task_progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from surestep.results import Result
+
+WORDS = {"n_wedge": "N∧", "delta": "δ", "value_bounds": "values", "unseen": "what nobody tried"}
+
+
+@click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("--discount", type=float, required=True, help="γ: what the next step counts, 0 to 1.")
+@click.option(
+    "--behavior",
+    metavar="POLICY|estimate|propensities",
+    help="The policy that made the log: a table of state, action, probability; the propensities in "
+    "the log; or an estimate from it.  [default: propensities, else estimate]",
+)
+@click.option("--algorithm", metavar="NAME", help="See `surestep algorithms`.  [default: spibb]")
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the algorithm, such as epsilon=0.1.",
+)
+@click.option("--n-wedge", type=int, help="N∧: pairs seen at most so often stay.  [default: 20]")
+@click.option("--zeta", type=float, help="Choose N∧ so that SPIBB's bound claims a loss ≤ ζ.")
+@click.option("--delta", type=float, help="δ: the chance that the claim is wrong.  [default: 0.1]")
+@click.option(
+    "--value-bounds",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Every value lies between these.  [default: what the rewards observed allow]",
+)
+@click.option(
+    "--unseen",
+    type=click.Choice(["pessimistic", "terminal"]),
+    help="What was never tried is worth the lower value bound, or nothing.  [default: pessimistic]",
+)
+@click.option("--states", metavar="FILE", help="All states there are, where the log shows fewer.")
+@click.option("--actions", metavar="FILE", help="All actions there are.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="A new folder for the result.",
+)
+@log_options
+def command(
+    logs: tuple[str, ...],
+    output: Path,
+    columns: dict[str, tuple[str, ...]],
+    bins: tuple[str, ...],
+    memory_limit: str | None,
+    settings: tuple[str, ...],
+    **terms: object,
+) -> None:
+    r"""Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
+
+    OUTPUT gets the policy (policy.csv, policy.parquet), its certificate (certificate.json), a page
+    that explains both (report.html), and all that is needed to repeat it (run.json).
+
+    \b
+    surestep improve log.csv --discount 0.95 -o result
+    surestep improve log.csv --behavior policy.csv --discount 0.95 --n-wedge 50 -o result
+    surestep improve 'logs/*.parquet' --state ward --state severity --action decision \
+        --bin age:quantiles=10 --discount 0.99 -o result
+    """
+    from rich.console import Console
+
+    from surestep._files import check_new_folder
+    from surestep.io import LogSource
+    from surestep.pipeline import improve, open_source
+
+    check_new_folder(output)
+    source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
+    console = Console(highlight=False)
+    if isinstance(source, LogSource):
+        console.print(str(source.columns), markup=False)
+    with task_progress() as progress:
+        result = improve(source, settings=read_settings(settings), progress=progress, **terms)  # type: ignore[arg-type]
+    result.save(output)
+    print_data(console, result)
+    print_terms(console, result)
+    print_answer(console, result)
+    for name in ("policy.csv", "policy.parquet", "certificate.json", "run.json"):
+        console.print(f"wrote {output / name}", markup=False, style="dim")
+    console.print("\nOpen the report: ", end="")
+    console.print(f"{output / 'report.html'}", markup=False, style="bold")
+
+
+def read_settings(given: tuple[str, ...]) -> dict[str, object]:
+    """Settings as numbers where they are some, else as words."""
+    settings: dict[str, object] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--setting is {each!r}, expected NAME=VALUE")
+        settings[name.strip().replace("-", "_")] = read_value(text.strip())
+    return settings
+
+
+def read_value(text: str) -> object:
+    """A whole number, a number, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def print_data(console: Console, result: Result) -> None:
+    """What the log holds."""
+    data, table = result.record.data, result.table
+    words = [f"read {data['rows']:,} rows"]
+    if data["episodes"] is not None:
+        words.append(f"{data['episodes']:,} episodes")
+    words += [
+        f"{table.pairs.num_states:,} states",
+        f"{len(table.vocabulary.actions):,} actions",
+        f"{data['transitions']:,} different transitions",
+    ]
+    console.print(", ".join(words))
+    for reason, rows in data["dropped"].items():
+        console.print(f"dropped {rows:,} rows: {reason}", markup=False)
+
+
+def print_terms(console: Console, result: Result) -> None:
+    """Every parameter that nobody gave, and what N∧ is."""
+    record = result.record
+    given = record.parameters
+    for name in record.defaults:
+        value = given["algorithm"]["algorithm"] if name == "algorithm" else given[name]
+        console.print(f"by default: {WORDS.get(name, name)} = {shown(value)}", markup=False)
+    if given["behavior"] == "estimate":
+        console.print("The behavior policy is estimated: all claims are relative to the estimate.")
+    if given["n_wedge"] is None:
+        return
+    asked = given["algorithm"].get("spibb_n_wedge")
+    if asked is not None:
+        console.print(f"N∧ = {given['n_wedge']:,}, which claims what {asked:,} (N∧ of SPIBB) does")
+    if given["zeta"] is not None:
+        console.print(f"N∧ = {given['n_wedge']:,}, from ζ = {given['zeta']:g}")
+    else:
+        console.print(
+            f"[yellow]N∧ = {given['n_wedge']:,} is a hyper-parameter without a guarantee[/]"
+        )
+
+
+def print_answer(console: Console, result: Result) -> None:
+    """What changes, what it should gain, and how sure that is."""
+    from surestep.report.numbers import number, signed
+    from surestep.report.verdict import NO_CLAIM, verdict
+
+    changed, states = int(result.table.changed.sum()), int((~result.table.quiet).sum())
+    before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
+    console.print(f"\nchanges {changed:,} of {states:,} states")
+    console.print(
+        f"expected gain {signed(after - before)} per episode, from {number(before)} to "
+        f"{number(after)} (estimated from the log)"
+    )
+    judged = verdict(result.certificate, changed=changed > 0)
+    colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
+    console.print(
+        judged.headline.upper() if judged.mood == "bad" else judged.headline,
+        style=f"bold {colour}",
+        markup=False,
+    )
+    for sentence in judged.sentences:
+        console.print(sentence, markup=False)
+    if result.certificate.kind != NO_CLAIM:
+        console.print(f"standing of the certificate: {result.certificate.standing}", style="dim")
+
+
+def shown(value: object) -> str:
+    """A parameter for a person."""
+    if isinstance(value, list):
+        return " to ".join(map(shown, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

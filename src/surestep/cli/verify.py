@@ -1,0 +1,57 @@
+"""`surestep verify`: a saved result made again from its log, and held against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from surestep.cli.progress import task_progress
+
+
+@click.command("verify", short_help="Make a result again from its log, and compare.")
+@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("--behavior", metavar="POLICY", help="The table of the policy that was given.")
+@click.option("--states", metavar="FILE", help="The list of states that was given.")
+@click.option("--actions", metavar="FILE", help="The list of actions that was given.")
+@click.option("--memory-limit", help="Such as 2GB; what needs more spills to disk.")
+def command(
+    output: Path,
+    logs: tuple[str, ...],
+    behavior: str | None,
+    states: str | None,
+    actions: str | None,
+    memory_limit: str | None,
+) -> None:
+    r"""Make the result in OUTPUT again from LOG, and refuse it where anything is different.
+
+    On the machine and with the versions that made it, all bytes must be the same; elsewhere the
+    counts, the policy up to ties, and all values within 1e-9.
+
+    \b
+    surestep verify result log.csv
+    """
+    from surestep.pipeline import verify_result
+
+    with task_progress() as progress:
+        found = verify_result(
+            output,
+            list(logs),
+            behavior=behavior,
+            states=states,
+            actions=actions,
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+    if found.level == "same bytes":
+        click.secho("confirmed: the same bytes in every file", fg="green", bold=True)
+    else:
+        click.secho(
+            "confirmed: equal counts, the same policy up to ties, values within 1e-9",
+            fg="green",
+            bold=True,
+        )
+        click.echo(f"bytes were not compared: {found.why_not_bytes}")
+    for name in found.taken_from_folder:
+        click.echo(f"not checked: {name}, taken from {output} itself; give it with --{name}")

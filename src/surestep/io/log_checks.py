@@ -1,0 +1,73 @@
+"""What is wrong with a row by itself, told with its file, row, column and value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from surestep.errors import InvalidLog
+from surestep.io.log_rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
+from surestep.io.log_roles import RoleSql
+from surestep.io.log_tables import Table, named
+
+ROW = '"surestep row"'
+
+
+class Place(NamedTuple):
+    """A value in a log."""
+
+    where: str  # file, row and column
+    value: str
+
+
+def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
+    """Refuses the first row that makes no sense; returns the units that exact sums need."""
+    checks = roles.checks(reward.is_number)
+    weight = roles.mapping.weight
+    times = "count(*)" if weight is None else f"coalesce(sum({roles.whole(weight)}), 0)::DOUBLE"
+    troubles = [f"count_if({check.condition})" for check in checks]
+    columns = ["count(*)", times, *reward.needs(), *troubles]
+    found = database.execute(f"SELECT {', '.join(columns)} FROM log").fetchone()
+    if found[0] == 0:
+        raise no_row(table)
+    for check, rows in zip(checks, found[5:], strict=True):
+        if rows:
+            place = first_where(table, database, check.condition, check.column)
+            others = "" if rows == 1 else f"; {rows:,} rows are affected"
+            raise InvalidLog(
+                f"{place.where}: found {place.value}, expected {check.expected}{others}"
+            )
+    scale, largest = found[2:4]
+    if scale > LARGEST_SCALE or largest * found[1] * 10.0**scale >= LARGEST_SUM:
+        place = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
+        raise InvalidLog(
+            f"{place.where}: found {place.value}, which needs {scale} digits after the point; "
+            f"{found[1]:,.0f} rewards of up to {largest:g} with that many cannot be added up "
+            "exactly in 38 digits; round the rewards to fewer digits"
+        )
+    return reward.units(*found[2:5])
+
+
+def no_row(table: Table) -> InvalidLog:
+    """The error that a log without rows is."""
+    return InvalidLog(f"{table.name} has no row, expected at least one decision")
+
+
+def first_where(table: Table, database: Any, condition: str, column: str) -> Place:
+    """The first row of which the condition holds."""
+    nowhere = Place(f"{table.name}, column {column!r}", "a value")
+    return next(places_where(table, database, condition, column), nowhere)
+
+
+def places_where(table: Table, database: Any, condition: str, column: str) -> Iterator[Place]:
+    """The rows of which the condition holds, at most two a file, in the order of the files."""
+    database.execute("SET preserve_insertion_order = true")
+    for file in table.files or (None,):
+        scan = table.scan(database, () if file is None else (file,))
+        found = database.execute(
+            f"SELECT {ROW}, CAST({named(column)} AS VARCHAR) FROM (SELECT *, row_number() OVER () "
+            f"AS {ROW} FROM ({scan})) WHERE {condition} ORDER BY {ROW} LIMIT 2"
+        ).fetchall()
+        for row, value in found:
+            where = f"{table.name if file is None else file}, row {row:,}, column {column!r}"
+            yield Place(where, "nothing" if value is None else repr(value))

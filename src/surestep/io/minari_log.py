@@ -1,0 +1,242 @@
+"""Episodes of Gymnasium environments, recorded by Minari or by hand, as the table of a log.
+
+An observation of several numbers becomes several columns: `state_0`, `state_1` for an array or a
+tuple, `state_position` for a dictionary. Nothing is rounded: numbers that are to be bins stay
+numbers until the log is read with a rule for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import AnyArray
+from surestep.errors import (
+    FileFailure,
+    InvalidLog,
+    InvalidParameter,
+    MissingExtra,
+    SurestepError,
+)
+
+MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
+FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
+Columns = dict[str, AnyArray]
+
+
+def from_minari(dataset: Any) -> Columns:
+    """The columns of a Minari data set, or of the local one that goes by this name.
+
+    The names are those that `read_log` knows; see `from_rollouts`.
+    """
+    name = dataset if isinstance(dataset, str) else getattr(dataset, "spec", dataset)
+    name = getattr(name, "dataset_id", name)
+    try:
+        found = load(dataset) if isinstance(dataset, str) else dataset
+        if not callable(getattr(found, "iterate_episodes", None)):
+            raise InvalidParameter(
+                f"dataset is of type {type(dataset).__name__}, expected a Minari data set or the "
+                "name of one"
+            )
+        return from_rollouts(found.iterate_episodes())
+    except SurestepError as refusal:
+        if isinstance(refusal, InvalidLog):
+            raise InvalidLog(f"the Minari data set {name}: {refusal}") from None
+        raise
+    # What a broken data set makes Minari and h5py raise.
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as problem:
+        raise InvalidLog(f"the Minari data set {name} cannot be read: {problem}") from None
+
+
+def load(name: str) -> Any:
+    """A data set on this machine."""
+    try:
+        import minari
+
+        return minari.load_dataset(name)
+    except ImportError as problem:
+        raise MissingExtra(
+            f"Minari data sets are read with minari, h5py and pillow, and one is not installed "
+            f"({problem}); install them with: pip install 'surestep[rl]'"
+        ) from None
+    except FileNotFoundError as problem:
+        raise FileFailure(
+            f"there is no Minari data set {name!r} on this machine ({problem})"
+        ) from None
+
+
+def from_rollouts(episodes: Iterable[Any]) -> Columns:
+    """The columns of episodes as Gymnasium plays them, one row a step.
+
+    An episode has, as attributes or keys, `observations` [n+1], `actions`, `rewards`,
+    `terminations` and `truncations` [n]. A list holds one entry a step; a dictionary or a tuple
+    holds the parts of an observation, each with one entry a step.
+    """
+    if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes | Mapping):
+        raise InvalidParameter(
+            f"episodes are of type {type(episodes).__name__}, expected an iterable of episodes"
+        )
+    parts = list[Columns]()
+    for number, episode in enumerate(episodes):
+        try:
+            found = episode_columns(number, episode)
+        except InvalidLog as problem:
+            raise InvalidLog(f"episode {number}: {problem}") from None
+        if found is None:
+            continue
+        if parts and kinds(found) != kinds(parts[0]):
+            raise InvalidLog(
+                f"episode {number} has {described(found)}, but an earlier one has "
+                f"{described(parts[0])}; expected the same of all"
+            )
+        parts.append(found)
+    if not parts:
+        raise InvalidLog("there is no episode with a step, expected at least one")
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """Which of the columns are the state and the action, as `read_log` wants to be told."""
+    return {
+        role: tuple(name for name in columns if name == role or name.startswith(f"{role}_"))
+        for role in ("state", "action")
+    }
+
+
+def episode_columns(number: int, episode: Any) -> Columns | None:
+    """The columns of one episode; None if nothing was decided in it."""
+    given = [part_of(episode, name) for name in FIELDS]
+    rewards, terminated, truncated = (
+        flat(name, values) for name, values in zip(FIELDS[2:], given[2:], strict=True)
+    )
+    steps = rewards.size
+    if steps == 0:
+        return None
+    state = spread("state", given[0], steps + 1)
+    action = spread("action", given[1], steps)
+    for name, flags in (("terminations", terminated), ("truncations", truncated)):
+        if flags.shape != rewards.shape or not np.isin(flags, (0, 1)).all():
+            raise InvalidLog(
+                f"{name} are {flags.size} values, expected true or false {steps} times"
+            )
+    return {
+        "episode": np.full(steps, number),
+        "step": np.arange(steps),
+        **{name: values[:-1] for name, values in state.items()},
+        **action,
+        "reward": rewards.astype(np.int64) if rewards.dtype == np.bool_ else rewards,
+        **{f"next_{name}": values[1:] for name, values in state.items()},
+        "terminated": terminated.astype(np.bool_),
+        "truncated": truncated.astype(np.bool_),
+    }
+
+
+def part_of(episode: Any, name: str) -> Any:
+    """One of the five parts of an episode."""
+    if isinstance(episode, Mapping):
+        if name in episode:
+            return episode[name]
+    elif hasattr(episode, name):
+        return getattr(episode, name)
+    raise InvalidLog(f"it has no {name}, expected {', '.join(FIELDS)}")
+
+
+def flat(name: str, values: object) -> AnyArray:
+    """A row of numbers, one a step."""
+    found = as_column(name, values)
+    if found.ndim != 1 or found.dtype.kind not in "biuf":
+        raise InvalidLog(
+            f"{name} are values of type {found.dtype} and shape {found.shape}, expected one number "
+            "a step"
+        )
+    return found
+
+
+def spread(role: str, values: object, rows: int) -> Columns:
+    """The columns of an observation or an action, named after the role."""
+    found = Columns()
+    for name, column in leaves(role, values):
+        if column.shape[:1] != (rows,):
+            raise InvalidLog(
+                f"{name} has {len(column) if column.ndim else 'no'} rows, expected {rows} "
+                f"({'one more than there are' if role == 'state' else 'as many as'} rewards)"
+            )
+        cells = column.reshape(rows, -1)
+        for i in range(min(cells.shape[1], MOST_COLUMNS + 1)):
+            part = name if cells.shape[1] == 1 else f"{name}_{i}"
+            if part.lower() in map(str.lower, found):
+                raise InvalidLog(f"two parts of the {role} are both called {part!r}")
+            found[part] = cells[:, i]
+    if not 1 <= len(found) <= MOST_COLUMNS:
+        raise InvalidLog(
+            f"the {role} has {'no part' if not found else f'more than {MOST_COLUMNS} parts'}, "
+            f"expected 1 to {MOST_COLUMNS} numbers or texts; reduce it to what the policy looks at"
+        )
+    return found
+
+
+def leaves(name: str, values: Any) -> Iterator[tuple[str, AnyArray]]:
+    """The parts of nested observations, each as an array with one entry a step."""
+    values = by_part(values)
+    if isinstance(values, Mapping | tuple):
+        parts = values.items() if isinstance(values, Mapping) else enumerate(values)
+        for key, part in parts:
+            yield from leaves(f"{name}_{key}", part)
+    else:
+        yield name, as_column(name, values)
+
+
+def by_part(values: Any) -> Any:
+    """A list of dictionaries as a dictionary of lists, one of tuples as a tuple of lists."""
+    if not isinstance(values, list) or not values:
+        return values
+    first = values[0]
+    if isinstance(first, Mapping):
+        if not all(isinstance(entry, Mapping) and entry.keys() == first.keys() for entry in values):
+            raise InvalidLog("observations are dictionaries of different keys, expected the same")
+        return {key: [entry[key] for entry in values] for key in first}
+    if isinstance(first, tuple):
+        if not all(isinstance(entry, tuple) and len(entry) == len(first) for entry in values):
+            raise InvalidLog("observations are tuples of different lengths, expected the same")
+        return tuple(list(part) for part in zip(*values, strict=True))
+    return values
+
+
+def as_column(name: str, values: Any) -> AnyArray:
+    """Numbers or texts as an array that DuckDB can read."""
+    try:
+        found = np.asarray(values)
+    except (ValueError, TypeError, OverflowError) as problem:
+        raise InvalidLog(f"{name} is no row of numbers or texts: {problem}") from None
+    if found.dtype.kind == "U" or (
+        found.dtype == object and found.size and all(isinstance(x, str) for x in found.flat)
+    ):
+        return texts_of(values, found)
+    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
+        raise InvalidLog(f"{name} holds values of type {found.dtype}, expected numbers or texts")
+    return found.astype(np.float32) if found.dtype == np.float16 else found
+
+
+def texts_of(values: Any, found: AnyArray) -> AnyArray:
+    """Texts as objects; NumPy makes texts of numbers that stand beside one, which are refused."""
+    if isinstance(values, list) and not all(isinstance(value, str) for value in values):
+        raise InvalidLog("texts and other values stand in one column, expected one kind")
+    return found.astype(object)
+
+
+def kinds(columns: Columns) -> dict[str, str]:
+    """What each column holds: numbers, texts or truth values."""
+    return {
+        name: {"O": "text", "b": "true or false"}.get(values.dtype.kind, "numbers")
+        for name, values in columns.items()
+    }
+
+
+def described(columns: Columns) -> str:
+    """The columns of state and action in words."""
+    found = kinds(columns)
+    return ", ".join(
+        f"{name} ({found[name]})" for names in role_columns(columns).values() for name in names
+    )

@@ -1,0 +1,96 @@
+"""Whether two results of the same log say the same, up to rounding and ties."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surestep._arrays import FloatArray, run_owners
+from surestep.certificates import verify
+from surestep.errors import ResultMismatch
+from surestep.io.counts_digest import counts_digest
+from surestep.io.labelled_counts import joined
+from surestep.model import Policy
+from surestep.pipeline.evidence import Evidence
+from surestep.pipeline.improving import Made
+from surestep.results.record import Record
+from surestep.results.result import Result
+from surestep.results.table import PolicyTable
+
+AGREEMENT = 1e-9  # of the largest value
+SAME_PROBABILITY = 1e-9
+
+
+def check_same_counts(record: Record, evidence: Evidence) -> None:
+    """Refuses another log."""
+    if counts_digest(evidence.counts) != record.counts_sha256:
+        raise ResultMismatch(
+            "the log does not have the counts that the result was made from; expected the same "
+            "log, read with the same columns"
+        )
+
+
+def check_agreement(saved: Result, made: Made) -> None:
+    """Refuses a saved result whose policy, values or certificate come out differently."""
+    ours, theirs = saved.table, made.result.table
+    before, now = saved.record.parameters, made.result.record.parameters
+    for name in sorted({*before, *now}):
+        if not same_parameter(before.get(name), now.get(name)):
+            raise ResultMismatch(
+                f"{name} is {before.get(name)!r} in run.json, but {now.get(name)!r} when the "
+                "result is made again"
+            )
+    if ours.pairs != theirs.pairs or ours.vocabulary != theirs.vocabulary:
+        raise ResultMismatch("the result has other states and actions than the log")
+    for name in ("visits", "trusted"):
+        if not np.array_equal(getattr(ours, name), getattr(theirs, name)):
+            raise ResultMismatch(f"{name} of policy.csv is not what the log says")
+    scale = AGREEMENT * float(np.abs(theirs.q).max())
+    must_be_close("behavior_probability", ours, ours.behavior, theirs.behavior, SAME_PROBABILITY)
+    check_same_policy(ours, theirs, scale)
+    must_be_close("q", ours, ours.q, theirs.q, scale)
+    must_be_close("advantage", ours, ours.advantage, theirs.advantage, 2 * scale)
+    pairs = made.problem.counts.pairs
+    verify(saved.certificate, made.problem, Policy(pairs, ours.probability))
+
+
+def same_parameter(before: object, now: object) -> bool:
+    """Equal, but for the last digits of numbers."""
+    if isinstance(before, list) and isinstance(now, list):
+        return len(before) == len(now) and all(map(same_parameter, before, now))
+    if isinstance(before, float) and isinstance(now, float):
+        return math.isclose(before, now, rel_tol=AGREEMENT)
+    return before == now
+
+
+def check_same_policy(ours: PolicyTable, theirs: PolicyTable, tie: float) -> None:
+    """Policies may differ only between actions of a state whose values tie."""
+    moved = np.abs(ours.probability - theirs.probability) > SAME_PROBABILITY
+    if not moved.any():
+        return
+    offsets = ours.pairs.offsets
+    high = np.maximum.reduceat(np.where(moved, theirs.q, -np.inf), offsets[:-1])
+    low = np.minimum.reduceat(np.where(moved, theirs.q, np.inf), offsets[:-1])
+    wrong = moved & (high - low > tie)[run_owners(offsets)]
+    if wrong.any():
+        must_be_close(
+            "probability", ours, np.where(wrong, ours.probability, 0.0),
+            np.where(wrong, theirs.probability, 0.0), SAME_PROBABILITY,
+        )  # fmt: skip
+
+
+def must_be_close(
+    what: str, table: PolicyTable, found: FloatArray, expected: FloatArray, slack: float
+) -> None:
+    """Refuses a column of policy.csv with a number that is too far from what it should be."""
+    off = np.abs(found - expected) > slack
+    if off.any():
+        k = int(np.argmax(off))
+        state = joined(table.vocabulary.states[int(table.pairs.state[k])])
+        action = joined(table.vocabulary.actions[int(table.pairs.action[k])])
+        raise ResultMismatch(
+            f"{what} of state {state!r}, action {action!r} is {float(found[k])!r} in policy.csv, "
+            f"but {float(expected[k])!r} when the result is made again; {int(off.sum()):,} "
+            f"row{' is' if off.sum() == 1 else 's are'} affected"
+        )

@@ -1,0 +1,143 @@
+"""From counted labels and a behavior policy to numbered states, actions and pairs.
+
+What |S|, |A| and the enabled pairs are: the rows of the behavior table, else the lists of states
+and actions, else every action seen anywhere in every state seen. States in which nothing is decided
+come last and have one action, the first; they count in |S|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from surestep._arrays import BoolArray, IntArray, freeze
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.behavior_table import BehaviorTable, check_log_fits
+from surestep.io.label_list import check_listed
+from surestep.io.labelled_counts import Label, LabelledCounts, joined, places
+from surestep.io.propensities import policy_from_propensities
+from surestep.io.vocabulary import Vocabulary
+from surestep.model import Counts, Pairs, Policy, estimate_behavior
+
+BehaviorKind = Literal["table", "propensities", "estimate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What a problem is made of, but for its terms."""
+
+    vocabulary: Vocabulary
+    counts: Counts
+    behavior: Policy
+    quiet: BoolArray  # [S] nothing is decided there
+    premises: tuple[str, ...]
+
+
+def assemble(
+    counts: LabelledCounts,
+    behavior: BehaviorTable | Literal["propensities", "estimate"],
+    states: Sequence[Label] | None = None,
+    actions: Sequence[Label] | None = None,
+) -> Assembly:
+    """Numbers for the labels, the counts over them, and the behavior policy."""
+    if not isinstance(behavior, BehaviorTable):
+        vocabulary, pairs, quiet = observed_pairs(counts, states, actions)
+        found = counts.to_counts(pairs)
+        policy, said = (
+            (estimate_behavior(found), ())
+            if behavior == "estimate"
+            else logged_policy(counts, found)
+        )
+        return Assembly(vocabulary, found, policy, quiet, (*beyond(states, actions), *said))
+    if states is not None or actions is not None:
+        raise InvalidParameter(
+            "the behavior table says which states and actions there are; expected no list of them "
+            "beside it"
+        )
+    check_log_fits(behavior, counts)
+    vocabulary, pairs, quiet = table_pairs(counts, behavior)
+    certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
+    policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
+    return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, ())
+
+
+def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[str, ...]]:
+    """π_b from the propensities of the log, and what it takes for granted."""
+    rows, pairs = counts.transitions, numbered.pairs
+    state = places("state", [joined(label) for label in counts.states], pairs.state_labels)
+    action = places("action", [joined(label) for label in counts.actions], pairs.action_labels)
+    pair = pairs.find(state[rows.state], action[rows.action])
+    order = np.argsort(pair, kind="stable")
+    seen, first = np.unique(pair[order], return_index=True)
+    if rows.lowest is None or rows.highest is None:
+        raise InvalidLog("no column of the log says with which probability actions were taken")
+    low = np.minimum.reduceat(rows.lowest[order], first)
+    high = np.maximum.reduceat(rows.highest[order], first)
+    found = policy_from_propensities(pairs, seen, low, high)
+    said = []
+    if found.states_completed:
+        said.append(
+            f"In {found.states_completed:,} states the actions that were never taken share evenly "
+            "what the logged probabilities leave."
+        )
+    if found.states_unseen > np.count_nonzero(numbered.terminal):
+        said.append("In states that nobody decided in, the behavior policy takes any action.")
+    return found.policy, tuple(said)
+
+
+def observed_pairs(
+    counts: LabelledCounts, states: Sequence[Label] | None, actions: Sequence[Label] | None
+) -> tuple[Vocabulary, Pairs, BoolArray]:
+    """Every action in every state, of the lists or of the log; ends of episodes come last."""
+    ends = counts.end_states()
+    if states is not None:
+        deciding = [label for label in counts.states if label not in ends]
+        check_listed("state", counts.state_columns, states, deciding)
+    if actions is not None:
+        check_listed("action", counts.action_columns, actions, counts.actions)
+    known = sorted(set(counts.states if states is None else states) - set(ends))
+    taken = sorted(counts.actions if actions is None else actions)
+    vocabulary = vocabulary_of(counts, (*known, *ends), taken)
+    enabled = np.indices((len(known), len(taken))).reshape(2, -1)
+    return vocabulary, *with_quiet(vocabulary, enabled, len(known))
+
+
+def table_pairs(
+    counts: LabelledCounts, table: BehaviorTable
+) -> tuple[Vocabulary, Pairs, BoolArray]:
+    """The rows of the table, and the states of the log in which nobody decided."""
+    words = table.vocabulary
+    quiet = [label for label in counts.states if label not in words.state_places]
+    quiet += [label for label in counts.end_states() if label not in counts.states]
+    vocabulary = vocabulary_of(counts, (*words.states, *quiet), words.actions)
+    enabled = np.stack([table.pairs.state, table.pairs.action])
+    return vocabulary, *with_quiet(vocabulary, enabled, len(words.states))
+
+
+def vocabulary_of(
+    counts: LabelledCounts, states: Sequence[Label], actions: Sequence[Label]
+) -> Vocabulary:
+    """The words of the log for these states and actions."""
+    columns = counts.state_columns, counts.action_columns
+    return Vocabulary(*columns, tuple(states), tuple(actions), counts.binnings)
+
+
+def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tuple[Pairs, BoolArray]:
+    """The enabled pairs [2, K], one more for each state after the first `deciding`, and a mark."""
+    quiet = np.arange(len(vocabulary.states)) >= deciding
+    alone = np.flatnonzero(quiet)
+    listed = np.concatenate([enabled, np.stack([alone, np.zeros_like(alone)])], axis=1)
+    return vocabulary.pairs_of(listed.T), freeze(quiet)
+
+
+def beyond(states: Sequence[Label] | None, actions: Sequence[Label] | None) -> tuple[str, ...]:
+    """What is taken for granted where nobody said which states and actions there are."""
+    nouns = {"states": states, "actions": actions}
+    return tuple(
+        f"There are no {noun} beyond those observed."
+        for noun, listed in nouns.items()
+        if listed is None
+    )

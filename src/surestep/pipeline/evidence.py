@@ -1,0 +1,129 @@
+"""Evidence: all that an improvement is made from, read and fitted together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from surestep._files import read_path
+from surestep.errors import InvalidParameter
+from surestep.io.behavior_table import BehaviorTable, read_behavior_table
+from surestep.io.counts_file import is_counts_file, read_counts
+from surestep.io.label_list import read_label_list
+from surestep.io.labelled_counts import Label, LabelledCounts, merge_counts
+from surestep.io.log_columns import ROLES
+from surestep.io.log_source import LogSource, read_log
+from surestep.io.vocabulary import read_labels
+from surestep.pipeline.assembly import Assembly, BehaviorKind, assemble
+from surestep.results.record import InputFile
+
+Inferred = Literal["propensities", "estimate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The counted log, the behavior policy, and where both came from."""
+
+    counts: LabelledCounts
+    assembly: Assembly
+    behavior: BehaviorKind
+    states: str  # "observed", "listed" or "behavior table"
+    actions: str
+    columns: Mapping[str, Sequence[str]]  # by role
+    bins: tuple[str, ...]  # the rules, as given
+    files: tuple[InputFile, ...]
+    defaults: tuple[str, ...]  # of the above, what nobody said
+    source: LogSource | None  # None where only counts are given
+
+
+def gather(
+    source: object, behavior: object = None, states: object = None, actions: object = None
+) -> Evidence:
+    """Reads and counts everything; see `improve` for what may be given."""
+    log = source if isinstance(source, LogSource | LabelledCounts) else read_log(source)
+    counts = log if isinstance(log, LabelledCounts) else log.counts()
+    table = behavior_of(behavior, counts)
+    lists_given = {"state": states, "action": actions}
+    lists = {role: labels_of(given, role, counts) for role, given in lists_given.items()}
+    kind: BehaviorKind = "table" if isinstance(table, BehaviorTable) else table
+    files = [InputFile.of("log", path) for path in log.files] if isinstance(log, LogSource) else []
+    for role, given in (("behavior", behavior), ("states", states), ("actions", actions)):
+        if isinstance(given, str | os.PathLike) and not (role == "behavior" and kind != "table"):
+            files.append(InputFile.of(role, read_path(given)))
+    known = {role: "observed" if each is None else "listed" for role, each in lists.items()}
+    if kind == "table":
+        known = dict.fromkeys(known, "behavior table")
+    return Evidence(
+        counts=counts,
+        assembly=assemble(counts, table, lists["state"], lists["action"]),
+        behavior=kind,
+        states=known["state"],
+        actions=known["action"],
+        columns=columns_of(log),
+        bins=log.bins if isinstance(log, LogSource) else (),
+        files=tuple(files),
+        defaults=("behavior",) if behavior is None else (),
+        source=log if isinstance(log, LogSource) else None,
+    )
+
+
+def open_source(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    columns: Mapping[str, Sequence[str]],
+    bins: Sequence[str],
+    memory_limit: str | None,
+) -> LogSource | LabelledCounts:
+    """A log in files, or the counts of one that `surestep count` wrote."""
+    paths = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not all(map(is_counts_file, paths)):
+        return read_log(paths, columns=columns, bins=bins, memory_limit=memory_limit)
+    if bins:
+        raise InvalidParameter("bins are given, but counts were binned when they were made")
+    return merge_counts([read_counts(path) for path in paths])
+
+
+def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
+    """The table that is given, or how π_b is found in the log itself."""
+    if isinstance(behavior, BehaviorTable):
+        return behavior
+    if behavior is None:
+        return "estimate" if counts.transitions.lowest is None else "propensities"
+    if behavior == "estimate":
+        return "estimate"
+    if behavior == "propensities":
+        if counts.transitions.lowest is None:
+            raise InvalidParameter(
+                "behavior is 'propensities', but no column of the log says with which probability "
+                "its actions were taken; name it with --behavior-prob"
+            )
+        return "propensities"
+    columns = counts.state_columns, counts.action_columns
+    return read_behavior_table(behavior, *columns, counts.binnings)
+
+
+def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, ...] | None:
+    """The labels in a file or table, or in a list of them."""
+    columns = getattr(counts, f"{role}_columns")
+    if given is None:
+        return None
+    if not isinstance(given, list | tuple):
+        return read_label_list(given, role, columns, counts.binnings)
+    return read_labels(
+        role, columns, [(each,) if isinstance(each, str) else each for each in given]
+    )
+
+
+def columns_of(log: LogSource | LabelledCounts) -> dict[str, tuple[str, ...]]:
+    """The columns of each role that there are."""
+    if isinstance(log, LabelledCounts):
+        return {"state": log.state_columns, "action": log.action_columns}
+    found = {role: getattr(log.columns, role) for role in ROLES}
+    return {
+        role: (names,) if isinstance(names, str) else tuple(names)
+        for role, names in found.items()
+        if names
+    }

@@ -1,0 +1,138 @@
+"""Why a policy does what it does in one state, from the saved result alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from surestep.io.labelled_counts import Label
+from surestep.results.result import Labels, Result
+
+
+class ActionReason(NamedTuple):
+    """What is known about one action in the state."""
+
+    action: Label
+    behavior: float  # π_b
+    probability: float  # π_I
+    visits: int
+    trusted: bool | None
+    q: float
+    advantage: float
+    more_visits: int | None  # until it would be trusted; None where it is, or where there is no N∧
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One state: all its actions, and what decides between them."""
+
+    state: Label
+    state_columns: tuple[str, ...]
+    action_columns: tuple[str, ...]
+    n_wedge: int | None
+    behavior_is_estimated: bool
+    actions: tuple[ActionReason, ...]
+
+    @property
+    def visits(self) -> int:
+        """How often the log decides there."""
+        return sum(each.visits for each in self.actions)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the new policy does something else."""
+        return any(abs(each.probability - each.behavior) > 1e-12 for each in self.actions)
+
+
+def explain(result: Result, state: Labels) -> Explanation:
+    """All that the saved policy says about a state, given as for `Result.act`."""
+    table, n_wedge = result.table, result.record.parameters["n_wedge"]
+    s = table.vocabulary.state_index(state)
+    words = table.vocabulary
+    if table.quiet[s]:
+        reasons: tuple[ActionReason, ...] = ()
+    else:
+        run = range(int(table.pairs.offsets[s]), int(table.pairs.offsets[s + 1]))
+        reasons = tuple(reason(result, k, n_wedge) for k in run)
+    return Explanation(
+        words.states[s],
+        words.state_columns,
+        words.action_columns,
+        n_wedge,
+        result.record.parameters["behavior"] == "estimate",
+        reasons,
+    )
+
+
+def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
+    """What is known about one pair."""
+    table = result.table
+    visits = int(table.visits[pair])
+    trusted = None if table.trusted is None else bool(table.trusted[pair])
+    return ActionReason(
+        table.vocabulary.actions[int(table.pairs.action[pair])],
+        float(table.behavior[pair]),
+        float(table.probability[pair]),
+        visits,
+        trusted,
+        float(table.q[pair]),
+        float(table.advantage[pair]),
+        None if trusted is not False or n_wedge is None else n_wedge + 1 - visits,
+    )
+
+
+def in_words(explanation: Explanation) -> tuple[str, ...]:
+    """What the policy does there and why, in sentences."""
+    if not explanation.actions:
+        return ("Episodes end there: there is nothing to decide.",)
+    sentences = [f"The log decides there {times(explanation.visits)}."]
+    free = [each for each in explanation.actions if each.trusted is not False]
+    kept = [each for each in explanation.actions if each.trusted is False]
+    if not explanation.changed:
+        sentences.append("The new policy does what was done before.")
+    n_wedge = explanation.n_wedge
+    if kept:
+        names = listed([name_of(each.action) for each in kept])
+        sentences.append(
+            f"{names} keep{'s' if len(kept) == 1 else ''} the probability that "
+            f"{'it' if len(kept) == 1 else 'they'} had: tried at most {n_wedge} times (N∧), too "
+            "seldom to tell how good that is."
+        )
+    if n_wedge is not None and len(free) > 1:
+        best = max(free, key=lambda each: each.q)
+        sentences.append(
+            f"Among {listed([name_of(each.action) for each in free])}, tried more often, the rest "
+            f"of the probability goes to {name_of(best.action)}, whose estimated value is highest "
+            f"({best.q:.6g})."
+        )
+    elif n_wedge is not None and len(free) == 1:
+        sentences.append(
+            f"Only {name_of(free[0].action)} was tried often enough, so there is nothing to "
+            "choose from."
+        )
+    better = [
+        each for each in kept if each.visits and free and each.q > max(other.q for other in free)
+    ]
+    sentences += [
+        f"{name_of(each.action)} looks better still ({each.q:.6g}); {each.more_visits:,} more "
+        f"visit{'s' if each.more_visits != 1 else ''} would free it."
+        for each in better
+    ]
+    if explanation.behavior_is_estimated:
+        sentences.append("What was done before is only estimated from the log.")
+    return tuple(sentences)
+
+
+def name_of(label: Label) -> str:
+    """An action in a sentence."""
+    return f"'{', '.join(label)}'"
+
+
+def times(count: int) -> str:
+    """'never', 'once', '7 times'."""
+    return "never" if count == 0 else "once" if count == 1 else f"{count:,} times"
+
+
+def listed(words: list[str]) -> str:
+    """'a, b and c'."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,108 @@
+"""From an improvement to what its report shows: what changes where, and what more data would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from surestep._arrays import FloatArray, freeze, run_sums
+from surestep.algorithms import Algorithm
+from surestep.certificates import Certifier
+from surestep.model import Certificate, FiniteMDP, Policy, Problem
+from surestep.model.problem import Improvement
+from surestep.pipeline.sensitivity import delta_curve, n_wedge_curve, zeta_curves
+from surestep.planning import occupancy
+from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
+from surestep.results.record import Record
+from surestep.results.table import PolicyTable
+
+MOST_WANTED = 25
+
+
+def findings_of(
+    problem: Problem,
+    estimate: FiniteMDP,
+    table: PolicyTable,
+    *,
+    algorithm: Algorithm,
+    improvement: Improvement,
+    certifier: Certifier,
+    certificate: Certificate,
+    data: DataSummary,
+    record: Record,
+    progress: Callable[[int, int], None],
+) -> Findings:
+    """All that the report shows; `estimate` is the estimated MDP of the problem."""
+    before = record.estimates["behavior"]
+
+    def gain_of(improvement: Improvement) -> float:
+        return float(estimate.initial @ improvement.plan.value) - before
+
+    visits = decision_visits(estimate, problem.behavior, table)
+    ours = decision_visits(estimate, improvement.policy, table)
+    return Findings(
+        table=table,
+        performance=record.estimates["policy"],
+        behavior_performance=before,
+        n_wedge=improvement.n_wedge,
+        behavior_occupancy=shares(visits),
+        occupancy=shares(ours),
+        changes=state_changes(table, visits),
+        certificate=certificate,
+        data=data,
+        zeta_curves=zeta_curves(problem, certificate.delta),
+        n_wedge_curve=n_wedge_curve(problem, algorithm, gain_of, certificate.delta, progress),
+        delta_curve=delta_curve(problem, improvement, certifier),
+        wanted=wanted_pairs(table, ours, improvement),
+        record=record,
+    )
+
+
+def decision_visits(estimate: FiniteMDP, policy: Policy, table: PolicyTable) -> FloatArray:
+    """Expected discounted visits of each state [S] under the policy; 0 where nothing is decided."""
+    visits: FloatArray = run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
+    return np.where(table.quiet, 0.0, visits)
+
+
+def shares(visits: FloatArray) -> FloatArray:
+    """Visits as shares of all; 0 where there are none at all."""
+    total = float(visits.sum())
+    return freeze(visits / total if total > 0 else np.zeros(visits.size))
+
+
+def state_changes(table: PolicyTable, visits: FloatArray) -> tuple[StateChange, ...]:
+    """The states where π_I differs from π_b, the largest contribution to the gain first.
+
+    ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
+    π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
+    """
+    offsets = table.pairs.offsets
+    advantage = run_sums(table.probability * table.advantage, offsets)
+    contribution, share = visits * advantage, shares(visits)
+    changed = np.flatnonzero(table.changed)
+    order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
+    return tuple(
+        StateChange(int(s), float(share[s]), float(advantage[s]), float(contribution[s]))
+        for s in order
+    )
+
+
+def wanted_pairs(
+    table: PolicyTable, visits: FloatArray, improvement: Improvement
+) -> tuple[WantedPair, ...]:
+    """Pairs seen too seldom to be trusted that look better than what π_I does there.
+
+    Only pairs that were tried at all: of the others nothing is known, good or bad.
+    """
+    if table.trusted is None or improvement.n_wedge is None:
+        return ()
+    state = table.pairs.state
+    better = table.q - improvement.plan.value[state]
+    promise = np.where(~table.trusted & (table.visits > 0), visits[state] * better, 0.0)
+    order = np.argsort(-promise, kind="stable")[:MOST_WANTED]
+    return tuple(
+        WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
+        for k in order
+        if promise[k] > 0
+    )

@@ -1,0 +1,158 @@
+"""The answer: what changes, what it is expected to gain, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+
+from surestep.report.html import Element, Node, element
+from surestep.report.numbers import counted, listed, number, percent, relative, signed
+from surestep.report.tables import more
+from surestep.report.verdict import NO_CLAIM, Verdict, remedy, standing_words, verdict
+from surestep.results.findings import Findings
+
+
+def answer_section(findings: Findings) -> Element:
+    """The whole result for those who read no further."""
+    judged = verdict(findings.certificate, changed=bool(findings.changes))
+    return element(
+        "section",
+        element("h2", "The answer"),
+        element("p", headline(findings), class_="lead"),
+        key_figures(findings, judged),
+        verdict_box(findings, judged),
+        caveat_box(findings),
+        id="answer",
+        class_="answer",
+    )
+
+
+def headline(findings: Findings) -> str:
+    """How much changes, in one sentence or two."""
+    changed, all_states = len(findings.changes), findings.table.pairs.num_states
+    if not changed:
+        return f"The new policy does the same as the current one in all {all_states:,} situations."
+    share = math.fsum(change.occupancy for change in findings.changes)
+    return (
+        f"In {changed:,} of {counted(all_states, 'situation')} the new policy does something else. "
+        f"{'That is' if changed == 1 else 'Those are'} where {percent(share)} of the decisions of "
+        "the current policy are made."
+    )
+
+
+def key_figures(findings: Findings, judged: Verdict) -> Element:
+    """The three numbers to remember."""
+    change = relative(findings.behavior_performance, findings.performance)
+    gain = (
+        f"Per episode, counted from its start: from {number(findings.behavior_performance)} to "
+        f"{number(findings.performance)}. Estimated from the log."
+    )
+    return element(
+        "div",
+        key(
+            "Situations that change",
+            [f"{len(findings.changes):,} ", small(f"of {findings.table.pairs.num_states:,}")],
+            "In all others the new policy does what the current one does.",
+        ),
+        key(
+            "Expected gain",
+            [signed(findings.gain), None if change is None else small(f" {change}")],
+            gain,
+        ),
+        key("How sure", judged.short, how_sure(findings), mood=judged.mood, words=True),
+        class_="keys",
+    )
+
+
+def how_sure(findings: Findings) -> str:
+    """The sense in which the certificate is meant, for the smallest print there is."""
+    if findings.certificate.kind == NO_CLAIM:
+        return "The reason is given below."
+    return f"The claim is {standing_words(findings.certificate.standing)}."
+
+
+def key(name: str, value: Node, meaning: str, *, mood: str = "", words: bool = False) -> Element:
+    """One number to remember."""
+    return element(
+        "div",
+        element("p", name, class_="name"),
+        element("p", value, class_="value words" if words else "value"),
+        element("p", meaning, class_="meaning"),
+        class_=f"key {mood}".strip(),
+    )
+
+
+def small(text: str) -> Element:
+    """What belongs to a number, in smaller letters."""
+    return element("small", text)
+
+
+def verdict_box(findings: Findings, judged: Verdict) -> Element:
+    """How sure, with the standing and the assumptions right there."""
+    certificate = findings.certificate
+    covered = certificate.kind != NO_CLAIM
+    assumptions = [element("li", sentence) for sentence in certificate.assumptions]
+    return element(
+        "div",
+        element("p", judged.headline, class_="loud"),
+        [element("p", sentence) for sentence in judged.sentences],
+        element("p", remedy(findings.zeta_curves, certificate.span))
+        if covered and certificate.says_nothing
+        else None,
+        element(
+            "p",
+            element("strong", "Standing: "),
+            f"{standing_words(certificate.standing)}. ",
+            element("a", "The certificate", href="#certificate"),
+        )
+        if covered
+        else None,
+        more(
+            f"It assumes {counted(len(assumptions), 'thing')}",
+            element("ol", assumptions, class_="plain"),
+        )
+        if covered
+        else None,
+        class_=f"box {judged.mood}",
+    )
+
+
+def caveat_box(findings: Findings) -> Element | None:
+    """What was chosen or guessed rather than derived or known."""
+    caveats = (n_wedge_caveat(findings), behavior_caveat(findings))
+    said = [sentence for sentence in caveats if sentence is not None]
+    if not said:
+        return None
+    return element(
+        "div",
+        element("p", "Before you rely on it", class_="loud"),
+        element("ul", [element("li", sentence) for sentence in said], class_="plain"),
+        class_="box caution",
+    )
+
+
+def n_wedge_caveat(findings: Findings) -> str | None:
+    """That N∧ was chosen, unless it was derived from a ζ."""
+    record = findings.record
+    if findings.n_wedge is None or record.parameters.get("zeta") is not None:
+        return None
+    chosen = "It is the default." if "n_wedge" in record.defaults else "It was chosen by hand."
+    return (
+        f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee. {chosen} An action "
+        "seen more often than that counts as known well enough to be changed."
+    )
+
+
+def behavior_is_estimated(findings: Findings) -> bool:
+    """Whether what the current policy does was read off the log."""
+    return findings.record.parameters.get("behavior") == "estimate"
+
+
+def behavior_caveat(findings: Findings) -> str | None:
+    """That π_b was estimated."""
+    if not behavior_is_estimated(findings):
+        return None
+    parts = ["what changes", "the gain", "the guarantee"]
+    return (
+        "The current policy is not known: it was estimated from the log. So "
+        f"{listed(parts)} are relative to that estimate."
+    )

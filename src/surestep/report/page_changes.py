@@ -1,0 +1,221 @@
+"""What changes where: the changes that matter most, and a table of situations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from surestep.report.html import Element, Node, element, label
+from surestep.report.numbers import counted, number, percent, signed
+from surestep.report.page_answer import behavior_is_estimated
+from surestep.report.svg import change_bar, share_bar
+from surestep.report.tables import Cell, Column, Row, amount, data_table, filter_bar, label_cells
+from surestep.results.findings import Findings, StateChange
+from surestep.results.table import PolicyTable
+
+UNCHANGED = 1e-12  # probabilities this close are the same
+MOST_MATTER = 10
+MOST_ROWS, MOST_CELLS = 250, 2500  # of the table, so that the page stays small
+MOST_MOVES = 5  # actions of a situation that are shown
+ESTIMATED = "current policy estimated"
+
+
+# ---- the changes that matter most ----------------------------------------------------------------
+
+
+def top_section(findings: Findings) -> Element | None:
+    """The changes with the largest share in the gain, in words and bars."""
+    top = findings.changes[:MOST_MATTER]
+    if not top:
+        return None
+    many = {1: "The change that matters", 10: "The ten changes that matter most"}
+    return element(
+        "section",
+        element("h2", many.get(len(top), "The changes that matter most"), estimated_tag(findings)),
+        element(
+            "p",
+            "Ordered by how often one is there, times what one decision gains there. Grey is what "
+            "the current policy does, blue what the new one does.",
+        ),
+        element("ol", [change_card(findings, change) for change in top], class_="changes"),
+        id="top",
+    )
+
+
+def change_card(findings: Findings, change: StateChange) -> Element:
+    """One changed situation."""
+    return element(
+        "li",
+        element("p", state_words(findings.table, change.state), class_="where"),
+        moves(findings.table, change.state),
+        element(
+            "p",
+            element("strong", f"{signed(change.contribution, 3)} of {signed(findings.gain, 3)}"),
+            f"{percent(change.occupancy)} of the time is spent here, and one decision gains "
+            f"{number(change.advantage, 3)}.",
+            class_="worth",
+        ),
+        class_="change",
+    )
+
+
+def state_words(table: PolicyTable, state: int) -> list[Element]:
+    """A situation in the users' own words, each with the name of its column."""
+    words = table.vocabulary
+    return [
+        element(
+            "span", element("span", label(name), " ", class_="column"), label(text), class_="part"
+        )
+        for name, text in zip(words.state_columns, words.states[state], strict=True)
+    ]
+
+
+def action_words(table: PolicyTable, pair: int) -> Element:
+    """An action in the users' own words."""
+    texts = table.vocabulary.actions[int(table.pairs.action[pair])]
+    parts: list[Node] = []
+    for text in texts:
+        parts += [", " if parts else None, label(text)]
+    return element("span", parts)
+
+
+def moves(table: PolicyTable, state: int) -> Element:
+    """How often each action is taken before and after, the largest change first."""
+    run = np.arange(table.pairs.offsets[state], table.pairs.offsets[state + 1])
+    change = np.abs(table.probability[run] - table.behavior[run])
+    order = np.lexsort((-table.probability[run], -change))
+    changed = int((change > UNCHANGED).sum())
+    shown = run[order][: min(max(changed, 1), MOST_MOVES)]
+    left = run.size - shown.size
+    rest = "the same as before" if changed <= shown.size else "in policy.csv"
+    return element(
+        "ul",
+        [move(table, int(pair)) for pair in shown],
+        element("li", element("span", f"{counted(left, 'other action')}: {rest}", class_="rest"))
+        if left
+        else None,
+        class_="moves",
+    )
+
+
+def move(table: PolicyTable, pair: int) -> Element:
+    """How often one action is taken, before and after."""
+    before, after = float(table.behavior[pair]), float(table.probability[pair])
+    same = abs(after - before) <= UNCHANGED
+    shares = [] if same else [percent(before), " → "]
+    return element(
+        "li",
+        action_words(table, pair),
+        change_bar(before, before if same else after),
+        element("span", shares, element("b", percent(after)), class_="from-to"),
+    )
+
+
+def estimated_tag(findings: Findings) -> Element | None:
+    """The mark of an estimated π_b."""
+    return element("span", ESTIMATED, class_="tag") if behavior_is_estimated(findings) else None
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+
+def table_section(findings: Findings) -> Element:
+    """Situations with what is done there, the changed ones first."""
+    rows, table = table_rows(findings), findings.table
+    before = " (before: estimated)" if behavior_is_estimated(findings) else ""
+    columns = [
+        *(Column(label(name)) for name in table.vocabulary.state_columns),
+        Column(f"Decisions, before → after{before}"),
+        Column("Time spent there", "number"),
+        Column("One decision gains", "number"),
+        Column("Share in the gain", "number"),
+        Column("Seen in the log", "number"),
+    ]
+    return element(
+        "section",
+        element("h2", "What changes", estimated_tag(findings)),
+        element(
+            "p",
+            "One row a situation. The gain of one decision is against what the current policy does "
+            "there on average; the shares of all situations add up to the expected gain of "
+            f"{signed(findings.gain)}.",
+        ),
+        left_out(findings, len(rows)),
+        filter_bar(
+            "situations",
+            "Find a situation or an action",
+            {"changed": "Changed only", "kept": "Unchanged only"},
+        ),
+        data_table(
+            "situations",
+            "Situations: what the current policy does, and what the new one does",
+            columns,
+            rows,
+            sortable=True,
+        ),
+        id="changes",
+    )
+
+
+def left_out(findings: Findings, shown: int) -> Element | None:
+    """That the table is not all there is."""
+    all_states, changed = findings.table.pairs.num_states, len(findings.changes)
+    if shown == all_states:
+        return None
+    missing = max(changed - shown, 0)
+    which = (
+        f"{counted(missing, 'changed situation')} with a smaller share in the gain are not here."
+        if missing
+        else "Every changed situation is here."
+    )
+    return element(
+        "div",
+        element("p", f"Only {shown:,} of {all_states:,} situations are listed", class_="loud"),
+        element("p", f"{which} The file policy.csv holds all of them, action by action."),
+        class_="box caution",
+    )
+
+
+def table_rows(findings: Findings) -> list[Row]:
+    """Changed situations by their share in the gain, then the others by the time spent there."""
+    table = findings.table
+    width = len(table.vocabulary.state_columns) + MOST_MOVES
+    limit = max(min(MOST_ROWS, MOST_CELLS // width), MOST_MATTER)
+    changed = [changed_row(findings, change) for change in findings.changes[:limit]]
+    kept = np.ones(table.pairs.num_states, np.bool_)
+    kept[[change.state for change in findings.changes]] = False
+    others = np.flatnonzero(kept)
+    order = np.argsort(-findings.behavior_occupancy[others], kind="stable")
+    rest = others[order][: limit - len(changed)]
+    return changed + [kept_row(findings, int(state)) for state in rest]
+
+
+def changed_row(findings: Findings, change: StateChange) -> Row:
+    """A situation in which something changes."""
+    numbers = [
+        Cell(signed(change.advantage, 3), change.advantage),
+        Cell(signed(change.contribution, 3), change.contribution),
+    ]
+    return state_row(findings, change.state, numbers, "changed")
+
+
+def kept_row(findings: Findings, state: int) -> Row:
+    """A situation in which all stays as it was."""
+    return state_row(findings, state, [Cell("–"), Cell("–")], "kept")
+
+
+def state_row(findings: Findings, state: int, numbers: Sequence[Cell], group: str) -> Row:
+    """A row of the table of situations."""
+    table = findings.table
+    share = float(findings.behavior_occupancy[state])
+    run = slice(int(table.pairs.offsets[state]), int(table.pairs.offsets[state + 1]))
+    visits = int(table.visits[run].sum())
+    cells = [
+        *label_cells(table.vocabulary.states[state]),
+        Cell(moves(table, state)),
+        Cell([share_bar(share), amount(percent(share))], share),
+        *numbers,
+        Cell(f"{visits:,}", visits),
+    ]
+    return Row(cells, group)

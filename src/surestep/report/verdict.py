@@ -1,0 +1,111 @@
+"""What a certificate says, in plain words: loudly so where it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from surestep.model import Certificate
+from surestep.report.numbers import about, number, percent
+from surestep.results.findings import ZetaCurve
+
+Mood = Literal["good", "plain", "caution", "bad"]
+
+NO_CLAIM = "no-claim"  # the kind of a certificate that stands where every other was refused
+STANDINGS = {
+    "proved": "it holds for every size of the log, if the assumptions hold",
+    "asymptotic": "it holds as the log grows without end; no promise for a log of this size",
+    "posterior": "a degree of belief, which rests on what was thought likely before (a prior)",
+    "as-published": "taken over from the papers, with known gaps",
+}
+
+
+class Verdict(NamedTuple):
+    """What a reader should take away from a certificate."""
+
+    mood: Mood
+    short: str  # a few words
+    headline: str
+    sentences: tuple[str, ...]
+
+
+def verdict(certificate: Certificate, *, changed: bool) -> Verdict:
+    """The certificate in words; `changed` says whether the policy is another one than π_b."""
+    sure, loss = percent(1 - certificate.delta), number(certificate.zeta)
+    if certificate.kind == NO_CLAIM:
+        return Verdict(
+            "bad",
+            "No guarantee",
+            "No guarantee covers this policy",
+            (*certificate.notes, "The expected gain is an estimate from the log, and no more."),
+        )
+    if certificate.says_nothing:
+        return Verdict(
+            "bad",
+            "Says nothing",
+            "This guarantee says nothing",
+            (
+                f"It allows a loss of up to ζ = {loss}, while no two policies can differ by more "
+                f"than {number(certificate.span)} here. Every policy keeps such a promise, good or "
+                "bad.",
+            ),
+        )
+    if not changed:
+        return Verdict(
+            "plain",
+            "Nothing is lost",
+            "The new policy is the old one",
+            ("The log gives no reason to change anything, so nothing is gained and nothing lost.",),
+        )
+    if certificate.lower > 0:
+        return Verdict(
+            "good",
+            f"Better, with confidence {sure}",
+            f"Better with confidence {sure}, if the assumptions below hold",
+            (
+                f"The new policy gains at least {number(certificate.lower)} an episode over the "
+                f"current one, says the guarantee. It may be wrong with probability "
+                f"{percent(certificate.delta)}.",
+            ),
+        )
+    return Verdict(
+        "caution",
+        f"Loses at most {loss}",
+        f"Not shown to be better: with confidence {sure}, it loses at most {loss}",
+        (
+            f"The guarantee limits the loss to ζ = {loss} an episode, if the assumptions below "
+            f"hold. No two policies can differ by more than {number(certificate.span)}. That the "
+            "new policy is better at all is an estimate.",
+        ),
+    )
+
+
+def standing_words(standing: str) -> str:
+    """A standing and what it means."""
+    return f"{standing}, that is, {STANDINGS[standing]}"
+
+
+def first_visits(curve: ZetaCurve, below: float) -> int | None:
+    """The first number of visits on the curve whose ζ is below a value."""
+    return next((n for n, loss in zip(curve.visits, curve.zeta, strict=True) if loss < below), None)
+
+
+def remedy(curves: Sequence[ZetaCurve], span: float) -> str | None:
+    """What it would take for the first of the published bounds to say something."""
+    found = [
+        (visits, curve.bound)
+        for curve in curves
+        if (visits := first_visits(curve, span)) is not None
+    ]
+    if not curves:
+        return None
+    if not found:
+        return (
+            f"None of the published bounds would say anything with {curves[0].visits[-1]:,} visits "
+            "of each changed pair of situation and action."
+        )
+    visits, bound = min(found)
+    return (
+        f"What it would take: the first of the published bounds to say anything is {bound}, at "
+        f"{about(visits)} visits of each changed pair of situation and action."
+    )

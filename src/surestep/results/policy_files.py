@@ -1,0 +1,194 @@
+"""A policy as plain files: policy.csv, which any program reads, and the same as Parquet.
+
+A spreadsheet takes a cell that begins with = + - @ for a formula. A label that begins so, and is no
+plain number, is written with an apostrophe before it; so is one that begins with an apostrophe, so
+that taking one away gives back every label.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from surestep._arrays import AnyArray, FloatArray, freeze
+from surestep.errors import InvalidResult
+from surestep.io.binning import Binning
+from surestep.io.labelled_counts import Label
+from surestep.io.log_tables import named, quoted
+from surestep.io.vocabulary import Vocabulary
+from surestep.results.table import PolicyTable
+
+NUMBERS = ("probability", "behavior_probability", "visits", "trusted", "q", "advantage")
+TYPES = ("DOUBLE", "DOUBLE", "BIGINT", "BOOLEAN", "DOUBLE", "DOUBLE")
+FORMULA = re.compile(r"[=+\-@\t\r\n']")
+PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def file_columns(
+    state_columns: Sequence[str], action_columns: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of state and action in the files: as in the log, unless a name would be twice.
+
+    A name that is taken gets its role before it: 'state.visits'.
+    """
+    given = [name.lower() for name in (*state_columns, *action_columns, *NUMBERS)]
+    taken = {name for name in given if given.count(name) > 1}
+
+    def free(role: str, columns: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{role}.{name}" if name.lower() in taken else name for name in columns)
+
+    return free("state", state_columns), free("action", action_columns)
+
+
+def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
+    """All columns of the files, one row a pair in which something is decided."""
+    rows = table.decided
+    words = table.vocabulary
+    states, actions = file_columns(words.state_columns, words.action_columns)
+    state, action = table.pairs.state[rows], table.pairs.action[rows]
+    columns: dict[str, AnyArray] = {}
+    for names, labels, index in (
+        (states, words.states, state),
+        (actions, words.actions, action),
+    ):
+        for i, name in enumerate(names):
+            columns[name] = np.array([label[i] for label in labels], object)[index]
+    trusted = np.full(rows.size, None, object) if table.trusted is None else table.trusted
+    values = (table.probability, table.behavior, table.visits, trusted, table.q, table.advantage)
+    columns |= {name: value[rows] for name, value in zip(NUMBERS, values, strict=True)}
+    return columns
+
+
+def policy_csv(table: PolicyTable) -> bytes:
+    """The table as CSV; numbers as the shortest text that means them, labels safe to open."""
+    columns = columns_of(table)
+    texts = [
+        list(map(escaped_cell, values)) if name not in NUMBERS else list(map(number_cell, values))
+        for name, values in ((name, values.tolist()) for name, values in columns.items())
+    ]
+    text = io.StringIO()
+    writer = csv.writer(text)  # lines end as in RFC 4180, which makes it quote \r and \n
+    writer.writerow([escaped_cell(name) for name in columns])
+    writer.writerows(zip(*texts, strict=True))
+    return text.getvalue().encode()
+
+
+def number_cell(value: object) -> str:
+    """A number, true or false, or nothing."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def escaped_cell(label: str) -> str:
+    """A label that no spreadsheet takes for a formula.
+
+    >>> [escaped_cell(label) for label in ("ward", "-3", "=A1", "'quoted'")]
+    ['ward', '-3', "'=A1", "''quoted'"]
+    """
+    harmless = not FORMULA.match(label) or PLAIN_NUMBER.fullmatch(label)
+    return label if harmless else f"'{label}"
+
+
+def policy_parquet(table: PolicyTable) -> bytes:
+    """The table as Parquet, labels as they are; equal tables give equal bytes."""
+    import duckdb
+
+    columns = columns_of(table)
+    types = dict(zip(NUMBERS, TYPES, strict=True))
+    cast = ", ".join(
+        f"CAST({named(name)} AS {types.get(name, 'VARCHAR')}) AS {named(name)}" for name in columns
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="surestep-") as folder,
+        duckdb.connect(config={"threads": 1}) as database,
+    ):
+        database.register("policy", columns)
+        written = Path(folder) / "policy.parquet"
+        database.execute(
+            f"COPY (SELECT {cast} FROM policy) TO {quoted(str(written))} (FORMAT parquet)"
+        )
+        return written.read_bytes()
+
+
+def read_policy_csv(
+    text: str,
+    state_columns: tuple[str, ...],
+    action_columns: tuple[str, ...],
+    binnings: Mapping[str, Binning],
+    ends: Sequence[Label],
+) -> PolicyTable:
+    """The table that `policy_csv` wrote; `ends` are the states in which nothing is decided."""
+    named_so = file_columns(state_columns, action_columns)
+    expected = [*(name for names in named_so for name in names), *NUMBERS]
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as problem:
+        raise InvalidResult(f"policy.csv is no CSV: {problem}") from None
+    if not rows or [raw_label(name) for name in rows[0]] != expected:
+        raise InvalidResult(f"policy.csv does not begin with the columns {', '.join(expected)}")
+    width, acting = len(state_columns), len(action_columns)
+    states, actions, numbers = dict[Label, int](), set[Label](), list[list[str]]()
+    owner, taken = list[int](), list[Label]()
+    for line, row in enumerate(rows[1:], 2):
+        if len(row) != len(expected):
+            raise InvalidResult(
+                f"policy.csv, row {line} has {len(row)} cells, expected {len(expected)}"
+            )
+        labels = tuple(map(raw_label, row[: width + acting]))
+        owner.append(states.setdefault(labels[:width], len(states)))
+        taken.append(labels[width:])
+        actions.add(labels[width:])
+        numbers.append(row[width + acting :])
+    vocabulary = Vocabulary(
+        state_columns, action_columns, (*states, *ends), tuple(sorted(actions)), binnings
+    )
+    place = {label: index for index, label in enumerate(vocabulary.actions)}
+    enabled = [*zip(owner, (place[label] for label in taken), strict=True)]
+    enabled += [(len(states) + i, 0) for i in range(len(ends))]
+    return with_numbers(vocabulary, enabled, numbers, len(ends))
+
+
+def with_numbers(
+    vocabulary: Vocabulary, enabled: list[tuple[int, int]], cells: list[list[str]], ends: int
+) -> PolicyTable:
+    """The table of the enabled pairs, the last of which are those of the ends, one each."""
+    if enabled != sorted(set(enabled)):
+        raise InvalidResult("policy.csv has a pair twice, or its rows are not in order")
+    pairs = vocabulary.pairs_of(enabled)
+
+    def column(place: int, at_end: float) -> FloatArray:
+        try:
+            given = [float(row[place]) for row in cells]
+        except ValueError as problem:
+            raise InvalidResult(f"policy.csv, column {NUMBERS[place]}: {problem}") from None
+        return freeze(np.array([*given, *[at_end] * ends], float))
+
+    flags = [{"true": True, "false": False, "": None}.get(row[3], row[3]) for row in cells]
+    known = set(flags)
+    if known != {None} and not known <= {True, False}:
+        raise InvalidResult(f"policy.csv, column trusted holds {sorted(map(str, known))}")
+    trusted = None if known == {None} else freeze(np.array([*flags, *[False] * ends], np.bool_))
+    quiet = np.arange(pairs.num_states) >= pairs.num_states - ends
+    return PolicyTable(
+        vocabulary,
+        pairs,
+        column(0, 1.0),
+        column(1, 1.0),
+        freeze(column(2, 0.0).astype(np.int64)),
+        trusted,
+        column(4, 0.0),
+        column(5, 0.0),
+        freeze(quiet),
+    )
+
+
+def raw_label(cell: str) -> str:
+    """The label that `escaped_cell` wrote."""
+    return cell.removeprefix("'")

@@ -1,0 +1,125 @@
+"""Result: an improved policy with its certificate, its report and its record, in memory or saved.
+
+A saved result is a folder of five files: policy.csv and policy.parquet, certificate.json,
+report.html and run.json, which holds the digests of the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from surestep._arrays import expect
+from surestep._files import read_path, read_whole, write_folder
+from surestep.errors import InvalidParameter, InvalidResult, SurestepError
+from surestep.io.binning import Binning
+from surestep.model import Certificate, Policy
+from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
+from surestep.results.record import Record
+from surestep.results.table import PolicyTable
+
+RUN = "run.json"
+POLICY, PARQUET, CERTIFICATE, REPORT = FILES = (
+    "policy.csv",
+    "policy.parquet",
+    "certificate.json",
+    "report.html",
+)
+Labels = Mapping[str, object] | tuple[str, ...] | str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What `improve` returns and `load` reads."""
+
+    table: PolicyTable
+    certificate: Certificate
+    record: Record
+    report: str  # HTML
+
+    @property
+    def policy(self) -> Policy:
+        """π_I, over numbered states and actions; `table.vocabulary` knows what they are called."""
+        return self.table.policy
+
+    def act(self, state: Labels, rng: np.random.Generator) -> str | tuple[str, ...]:
+        """An action drawn from π_I(·|state): a text, or one a column.
+
+        `state` is a label, one text a column, or a row: a mapping from the columns of the state to
+        values, raw ones where a column is binned.
+        """
+        expect("rng", rng, np.random.Generator)
+        table = self.table
+        s = table.vocabulary.state_index(state)
+        if table.quiet[s]:
+            raise InvalidParameter(f"state {state!r} ends the episode: there is nothing to decide")
+        run = slice(table.pairs.offsets[s], table.pairs.offsets[s + 1])
+        chosen = rng.choice(table.pairs.action[run], p=table.probability[run])
+        label = table.vocabulary.actions[int(chosen)]
+        return label[0] if len(label) == 1 else label
+
+    def files(self) -> dict[str, bytes]:
+        """What a saved result consists of; equal results have equal bytes."""
+        contents = {
+            POLICY: policy_csv(self.table),
+            PARQUET: policy_parquet(self.table),
+            CERTIFICATE: f"{self.certificate.to_json()}\n".encode(),
+            REPORT: self.report.encode(),
+        }
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        return contents | {RUN: self.record.to_json(digests).encode()}
+
+    def save(self, directory: str | Path) -> None:
+        """Writes a new folder, whole or not at all."""
+        write_folder(read_path(directory), {name: [each] for name, each in self.files().items()})
+
+
+def load(directory: str | Path) -> Result:
+    """The result that `Result.save` wrote; one whose files were changed is refused."""
+    folder = read_path(directory)
+    if not (folder / RUN).is_file():
+        raise InvalidResult(f"{folder} holds no result: there is no {RUN} in it")
+    try:
+        record, digests = Record.from_json(text_of(folder, RUN))
+        if sorted(digests) != sorted(FILES):
+            raise InvalidResult(
+                f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(FILES)}"
+            )
+        for name in FILES:
+            if hashlib.sha256(read_whole(folder / name)).hexdigest() != digests[name]:
+                raise InvalidResult(
+                    f"{name} was changed after it was written: its digest is not that of {RUN}; "
+                    "expected the files as `surestep improve` wrote them"
+                )
+        return Result(
+            read_table(folder, record),
+            Certificate.from_json(text_of(folder, CERTIFICATE)),
+            record,
+            text_of(folder, REPORT),
+        )
+    except SurestepError as problem:
+        raise type(problem)(f"{folder}: {problem}") from None
+
+
+def read_table(folder: Path, record: Record) -> PolicyTable:
+    """The policy with the words of the record."""
+    words = record.vocabulary
+    try:
+        states, actions = tuple(words["state_columns"]), tuple(words["action_columns"])
+        binnings = {name: Binning.from_json(each) for name, each in words["binnings"].items()}
+        ends = [tuple(label) for label in words["end_states"]]
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
+    return read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
+
+
+def text_of(folder: Path, name: str) -> str:
+    """A file of text."""
+    try:
+        return read_whole(folder / name).decode()
+    except UnicodeDecodeError:
+        raise InvalidResult(f"{name} is not UTF-8") from None

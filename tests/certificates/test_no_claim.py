@@ -1,0 +1,40 @@
+"""A certificate that says why there is none."""
+
+import pytest
+
+from surestep import Certificate, Counts, Policy, Problem, certify
+from surestep.certificates import APriori, NoClaim, verify
+from surestep.errors import InvalidParameter
+
+
+def small_problem(**changes):
+    counts = Counts.from_dense([[[3, 1], [0, 2]], [[0, 5], [1, 4]]], rewards=[[0, 1], [1, 0]])
+    given = {"behavior": Policy.uniform(counts), "discount": 0.9, "value_bounds": (-2.0, 10.0)}
+    return Problem(counts=counts, **(given | changes))
+
+
+def test_it_claims_no_more_than_the_value_bounds_do():
+    problem = small_problem()
+    found = certify(problem, problem.behavior, NoClaim(refusal="nobody knows"))
+    assert (found.lower, found.span, found.says_nothing) == (-12.0, 12.0, True)
+    assert any("nobody knows" in note for note in found.notes)
+    assert verify(Certificate.from_json(found.to_json()), problem, problem.behavior) == found
+
+
+@pytest.mark.parametrize("refusal", ["", None, 3])
+def test_a_refusal_has_a_reason(refusal):
+    with pytest.raises(InvalidParameter, match="refusal is"):
+        NoClaim(refusal=refusal)
+
+
+@pytest.mark.parametrize("certifier", [APriori(), NoClaim(refusal="nobody knows")])
+def test_the_premises_of_a_problem_are_assumptions_of_every_certificate(certifier):
+    problem = small_problem(premises=["The moon is full.", "Nobody sleeps."])
+    bare = certify(small_problem(), problem.behavior, certifier)
+    found = certify(problem, problem.behavior, certifier)
+    assert found.assumptions == (*bare.assumptions, "The moon is full.", "Nobody sleeps.")
+
+
+def test_premises_are_sentences():
+    with pytest.raises(InvalidParameter, match="premises is"):
+        small_problem(premises="One sentence, not in a list.")

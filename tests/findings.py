@@ -1,0 +1,293 @@
+"""Findings of small problems for the tests of the report, worked out in the plainest way."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from surestep import (
+    Certificate,
+    Pairs,
+    Policy,
+    Problem,
+    certify,
+    estimate_behavior,
+    evaluate,
+    occupancy,
+    sample_counts,
+)
+from surestep.algorithms import SPIBB
+from surestep.bounds import BOUNDS, zeta
+from surestep.certificates import APriori
+from surestep.environments.gridworld import gridworld
+from surestep.errors import CertificateRefused
+from surestep.io.vocabulary import Vocabulary
+from surestep.results.findings import (
+    DataSummary,
+    DeltaPoint,
+    Findings,
+    NWedgePoint,
+    StateChange,
+    WantedPair,
+    ZetaCurve,
+)
+from surestep.results.record import InputFile, Record
+from surestep.results.table import PolicyTable
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "machine_maintenance.py"
+UNCHANGED = 1e-12
+N_WEDGES = (5, 10, 20, 50, 100, 200, 500, 1000)
+DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+def maintenance_findings(episodes=400, n_wedge=20, estimated=False):
+    """Machine maintenance: mostly run to failure, with a service or a replacement now and then."""
+    example = runpy.run_path(str(EXAMPLE))
+    mdp = example["maintenance_model"]()
+    behavior = example["run_to_failure"](mdp.pairs).mix(Policy.uniform(mdp), 0.25)
+    counts = sample_counts(mdp, behavior, episodes, 26, np.random.default_rng(7))
+    if estimated:
+        behavior = estimate_behavior(counts)
+    problem = Problem(
+        counts=counts, behavior=behavior, discount=0.98, value_bounds=(-25_000.0, 5_000.0)
+    )
+    conditions, actions = example["CONDITIONS"], example["ACTIONS"]
+    words = Vocabulary(
+        ("condition",), ("decision",), tuple((c,) for c in conditions), tuple((a,) for a in actions)
+    )
+    return findings_of(problem, words, n_wedge, episodes)
+
+
+def gridworld_findings(episodes=100, n_wedge=20, size=5):
+    """Gridworld, whose states are two columns."""
+    benchmark = gridworld(size)
+    counts = sample_counts(
+        benchmark.mdp, benchmark.behavior, episodes, benchmark.horizon, np.random.default_rng(1)
+    )
+    problem = Problem(
+        counts=counts,
+        behavior=benchmark.behavior,
+        discount=benchmark.discount,
+        value_bounds=benchmark.value_bounds,
+    )
+    states = tuple((str(s % size), str(s // size)) for s in range(size * size))
+    words = Vocabulary(
+        ("column", "row"), ("move",), states, (("north",), ("east",), ("south",), ("west",))
+    )
+    return findings_of(problem, words, n_wedge, episodes)
+
+
+def findings_of(problem, vocabulary, n_wedge, episodes):
+    """All that a report shows about the SPIBB policy of a problem with one γ."""
+    mdp, behavior, pairs = problem.estimate(), problem.behavior, problem.counts.pairs
+    policy = SPIBB(n_wedge=n_wedge).improve(problem).policy
+    q = action_values(mdp, evaluate(mdp, policy))
+    usual = np.bincount(pairs.state, behavior.probability * q, pairs.num_states)
+    advantage = q - usual[pairs.state]
+    visits = state_sums(pairs, occupancy(mdp, behavior))
+    table = PolicyTable(
+        vocabulary,
+        pairs,
+        policy.probability,
+        behavior.probability,
+        problem.counts.visits,
+        problem.counts.visits > n_wedge,
+        q,
+        advantage,
+    )
+    performance, usual_performance = (
+        float(mdp.initial @ evaluate(mdp, each)) for each in (policy, behavior)
+    )
+    better = state_sums(pairs, policy.probability * advantage)
+    moved = state_sums(pairs, np.abs(policy.probability - behavior.probability)) > UNCHANGED
+    changes = [
+        StateChange(int(s), visits[s] / visits.sum(), better[s], visits[s] * better[s])
+        for s in np.flatnonzero(moved)
+    ]
+    after = state_sums(pairs, occupancy(mdp, policy))
+    certificate = claim(problem, policy, 0.1)
+    return Findings(
+        table=table,
+        performance=performance,
+        behavior_performance=usual_performance,
+        n_wedge=n_wedge,
+        behavior_occupancy=visits / visits.sum(),
+        occupancy=after / after.sum(),
+        changes=tuple(sorted(changes, key=lambda change: -change.contribution)),
+        certificate=certificate,
+        data=DataSummary(
+            int(problem.counts.visits.sum()) + 3,
+            {"the action is missing": 2, "the reward is no number": 1},
+            int(problem.counts.times.size),
+            episodes,
+            episodes // 3,
+            episodes - episodes // 3,
+        ),
+        zeta_curves=zeta_curves(problem, performance - usual_performance),
+        n_wedge_curve=tuple(n_wedge_point(problem, other) for other in N_WEDGES),
+        delta_curve=tuple(DeltaPoint(d, claim(problem, policy, d).lower) for d in DELTAS),
+        wanted=wanted_pairs(problem, table, n_wedge, after / after.sum()),
+        record=record(problem, n_wedge),
+    )
+
+
+def state_sums(pairs, values):
+    """Σ_a of a quantity of pairs [S]."""
+    return np.bincount(pairs.state, values, pairs.num_states)
+
+
+def action_values(mdp, value):
+    """Q [K] of taking an action and being worth `value` from then on."""
+    q = mdp.ending_reward.copy()
+    owner = np.repeat(np.arange(mdp.pairs.num_pairs), np.diff(mdp.offsets))
+    reached = mdp.probability * (mdp.reward + mdp.discount[owner] * value[mdp.successor])
+    np.add.at(q, owner, reached)
+    return q
+
+
+def claim(problem, policy, delta):
+    """The a-priori certificate, or one that claims nothing and says why."""
+    try:
+        return certify(problem, policy, APriori(delta=delta))
+    except CertificateRefused as refusal:
+        return no_claim(problem, str(refusal), delta)
+
+
+def no_claim(problem, reason, delta=0.1):
+    """What stands where a certificate was refused."""
+    low, high = problem.value_bounds
+    return Certificate(
+        kind="no-claim",
+        standing="proved",
+        lower=low - high,
+        delta=delta,
+        span=high - low,
+        assumptions=("Every value lies between the bounds given.",),
+        notes=(reason,),
+        parameters={},
+        figures={},
+    )
+
+
+def zeta_curves(problem, gain):
+    """ζ of every bound from 1 to 10⁸ visits."""
+    visits = tuple(int(v) for v in np.unique(np.logspace(0, 8, 49).astype(int)))
+    terms = {
+        "states": problem.num_states,
+        "actions": problem.num_actions,
+        "value_bound": problem.value_bound,
+        "discount": problem.single_discount,
+        "delta": 0.1,
+    }
+    return tuple(
+        ZetaCurve(
+            name,
+            bound.standing,
+            visits,
+            tuple(zeta(name, n, gain=gain if bound.bootstraps else 0.0, **terms) for n in visits),
+        )
+        for name, bound in BOUNDS.items()
+    )
+
+
+def n_wedge_point(problem, n_wedge):
+    """What SPIBB would have made of another N∧."""
+    policy, mdp = SPIBB(n_wedge=n_wedge).improve(problem).policy, problem.estimate()
+    gain = mdp.initial @ (evaluate(mdp, policy) - evaluate(mdp, problem.behavior))
+    made = claim(problem, policy, 0.1)
+    return NWedgePoint(
+        n_wedge,
+        int((problem.counts.visits > n_wedge).sum()),
+        float(gain),
+        None if made.kind == "no-claim" else made.lower,
+    )
+
+
+def wanted_pairs(problem, table, n_wedge, occupancy_after):
+    """Pairs that look better than what π_I does, but lack visits."""
+    state = table.pairs.state
+    value = state_sums(table.pairs, table.probability * table.q)
+    promise = (table.q - value[state]) * occupancy_after[state]
+    lacking = np.flatnonzero(~table.trusted & (promise > 0) & ~problem.counts.terminal[state])
+    ordered = lacking[np.argsort(-promise[lacking], kind="stable")]
+    return tuple(
+        WantedPair(int(k), int(n_wedge + 1 - table.visits[k]), float(promise[k])) for k in ordered
+    )
+
+
+def record(problem, n_wedge):
+    """A record that does not depend on the machine."""
+    return Record(
+        versions={"surestep": "0.1.0", "python": "3.11.2", "numpy": "2.1.0"},
+        machine={"system": "Linux", "processor": "x86_64"},
+        inputs=(InputFile("log", "decisions.csv", 1_234_567, "ab" * 32),),
+        counts_sha256="cd" * 32,
+        parameters={
+            "algorithm": {"algorithm": "spibb", "n_wedge": n_wedge},
+            "n_wedge": n_wedge,
+            "delta": 0.1,
+            "discount": problem.single_discount,
+            "behavior": "estimate" if problem.behavior_is_estimated else "table",
+            "value_bounds": list(problem.value_bounds),
+            "unseen": problem.unseen,
+        },
+        defaults=("delta", "unseen"),
+        command="surestep improve decisions.csv --n-wedge 20 --discount 0.95 --output result",
+    )
+
+
+# ---- findings with something changed -----------------------------------------------------------
+
+
+def with_certificate(findings, **changes):
+    """The same findings with another claim."""
+    return replace(findings, certificate=replace(findings.certificate, **changes))
+
+
+def with_parameters(findings, **parameters):
+    """The same findings with other parameters in their record."""
+    changed = replace(findings.record, parameters={**findings.record.parameters, **parameters})
+    return replace(findings, record=changed)
+
+
+def with_words(findings, **words):
+    """The same findings with other names of states, actions or columns."""
+    vocabulary = replace(findings.table.vocabulary, **words)
+    return replace(findings, table=replace(findings.table, vocabulary=vocabulary))
+
+
+def without_changes(findings):
+    """Findings of a policy that is π_b itself."""
+    table = replace(findings.table, probability=findings.table.behavior)
+    return replace(
+        findings, table=table, changes=(), performance=findings.behavior_performance, wanted=()
+    )
+
+
+def with_many_states(findings, num_states, label_length=20):
+    """Findings with so many situations, every second one changed, and labels that long."""
+    actions = len(findings.table.vocabulary.actions)
+    pairs, rng = Pairs.full(num_states, actions), np.random.default_rng(3)
+    behavior, probability = rng.dirichlet(np.ones(actions), (2, num_states))
+    probability[::2] = behavior[::2]
+    visits = rng.integers(0, 10_000, pairs.num_pairs)
+    q = rng.normal(size=pairs.num_pairs)
+    share = np.full(num_states, 1 / num_states)
+    words = replace(
+        findings.table.vocabulary,
+        state_columns=("place", "time"),
+        states=tuple((str(s).rjust(label_length, "x"), str(s % 24)) for s in range(num_states)),
+    )
+    return replace(
+        findings,
+        table=PolicyTable(
+            words, pairs, probability.ravel(), behavior.ravel(), visits, visits > 20, q, q
+        ),
+        behavior_occupancy=share,
+        occupancy=share,
+        changes=tuple(StateChange(s, share[s], 0.5, 0.5) for s in range(1, num_states, 2)),
+        wanted=tuple(WantedPair(k, 5, 1.0 / (k + 1)) for k in range(pairs.num_pairs)),
+    )

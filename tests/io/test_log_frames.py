@@ -1,0 +1,123 @@
+"""Tables in memory count as the CSV of the same table, whatever library holds them."""
+
+import duckdb
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+from log_tables import COLUMNS, write_table
+from surestep.errors import InvalidParameter
+from surestep.io import read_log
+
+ROWS = [
+    dict(zip(COLUMNS, cells, strict=True))
+    for cells in (
+        (7, 0, "ward 3", 1, 0.5, "ward, é", False, False),
+        (7, 1, "ward, é", 2, -0.25, "10", True, False),
+        (12, 0, "10", 1, 1e-05, "ward 3", False, False),
+        (12, 1, "ward 3", 2, 0.5, "ward 3", False, True),
+        (-1, 0, "ward 3", 1, 0.1, "ward, é", False, True),
+    )
+]
+
+
+def plain():
+    return {name: [row[name] for row in ROWS] for name in COLUMNS}
+
+
+def pandas_frame(**types):
+    return pandas.DataFrame(plain()).astype(types)
+
+
+FRAMES = {
+    "pandas": pandas_frame,
+    "pandas with objects": lambda: pandas_frame(state=object, next_state=object),
+    "pandas with strings": lambda: pandas_frame(state="str", next_state="str"),
+    "pandas with nullable strings": lambda: pandas_frame(state="string", next_state="string"),
+    "pandas with categories": lambda: pandas_frame(
+        state="category", next_state="category", action="category", episode="category"
+    ),
+    "pandas with nullable numbers": lambda: pandas_frame(
+        action="Int64", step="Int32", episode="Int64", reward="Float64", terminated="boolean"
+    ),
+    "pandas with small numbers": lambda: pandas_frame(action="int8", step="uint16"),
+    "pandas of Arrow": lambda: pandas.DataFrame(plain()).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas with another index": lambda: pandas_frame().set_index(pandas.Index([5, 3, 3, 1, 0])),
+    "polars": lambda: polars.DataFrame(plain()),
+    "polars, lazy": lambda: polars.LazyFrame(plain()),
+    "polars with categories": lambda: polars.DataFrame(plain()).with_columns(
+        polars.col("state", "next_state").cast(polars.Categorical)
+    ),
+    "Arrow": lambda: pyarrow.table(plain()),
+    "Arrow with a dictionary": lambda: pyarrow.table(
+        {
+            name: pyarrow.array(values).dictionary_encode() if name == "state" else values
+            for name, values in plain().items()
+        }
+    ),
+    "Arrow in batches": lambda: pyarrow.Table.from_batches(
+        pyarrow.table(plain()).to_batches(max_chunksize=2)
+    ),
+    "arrays": lambda: {
+        name: np.array(values, object if isinstance(values[0], str) else None)
+        for name, values in plain().items()
+    },
+    "arrays of fixed width": lambda: {name: np.array(values) for name, values in plain().items()},
+}
+
+
+def same(found, expected):
+    """Equal in everything that counts are."""
+    for name in ("state_columns", "action_columns", "states", "actions", "scale", "rows_read"):
+        assert getattr(found, name) == getattr(expected, name)
+    assert dict(found.dropped) == dict(expected.dropped)
+    np.testing.assert_array_equal(found.starts, expected.starts)
+    for ours, theirs in zip(found.transitions, expected.transitions, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("frames")
+    found = read_log(write_table(folder / "log.csv", ROWS)).counts()
+    assert found.rows_read == len(ROWS)
+    assert found.states == (("10",), ("ward 3",), ("ward, é",))
+    return found
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_table_in_memory_counts_as_its_csv(kind, expected):
+    same(read_log(FRAMES[kind]()).counts(), expected)
+
+
+MISSING = {
+    "pandas": pandas.DataFrame,
+    "pandas with objects": lambda table: pandas.DataFrame(table).astype({"next_state": object}),
+    "pandas with NaN": lambda table: pandas.DataFrame(
+        {**table, "next_state": pandas.Series(table["next_state"], dtype=object).fillna(np.nan)}
+    ),
+    "polars": polars.DataFrame,
+    "Arrow": pyarrow.table,
+    "arrays": lambda table: (
+        {name: np.array(values, object) for name, values in table.items()}
+        | {"reward": np.array(table["reward"])}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_nothing_in_memory_is_nothing_in_a_file(kind, tmp_path):
+    rows = [{**row, "next_state": None if row["truncated"] else row["next_state"]} for row in ROWS]
+    table = {name: [row[name] for row in rows] for name in COLUMNS}
+    found = read_log(MISSING[kind](table)).counts()
+    same(found, read_log(write_table(tmp_path / "log.csv", rows)).counts())
+    assert sum(found.dropped.values()) == 2
+
+
+def test_a_relation_of_another_database_is_refused():
+    with duckdb.connect() as other:
+        relation = other.from_arrow(pyarrow.table(plain()))
+        with pytest.raises(InvalidParameter, match="a log of type DuckDBPyRelation cannot be read"):
+            read_log(relation)

@@ -1,0 +1,227 @@
+"""The report in a real browser: it renders, sorts, filters, prints, and asks nobody else."""
+
+import shutil
+
+import pytest
+
+from findings import gridworld_findings, maintenance_findings, with_many_states, with_words
+from surestep.report.page import result_page
+
+CHROMIUM = shutil.which("chromium")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt install chromium)"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Files of reports by name."""
+    folder = tmp_path_factory.mktemp("reports")
+    grid = gridworld_findings()
+    made = {
+        "grid": grid,
+        "machine": maintenance_findings(estimated=True),
+        "many": with_many_states(grid, 25_000, label_length=100),
+        "hostile": with_words(
+            grid,
+            states=(("<img src=x onerror=alert(1)>" * 9, "\u202e<script>alert(1)</script>"),) * 25,
+            actions=(("x" * 400,), ("",), ('"><svg onload=alert(1)>',), ("\x00",)),
+        ),
+    }
+    for name, findings in made.items():
+        (folder / f"{name}.html").write_text(result_page(findings), "utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in made}
+
+
+@pytest.fixture
+def visit(browser, pages):
+    """Opens a report; afterwards, no complaint and no request but for the file may have been."""
+    contexts, complaints, requests = [], [], []
+
+    def opened(name, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(pages[name])
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert set(requests) <= set(pages.values())
+
+
+def column(page, number):
+    """The texts of a column of the table of situations, as far as they are shown."""
+    cells = page.locator(f"#situations tbody tr:visible td:nth-child({number})")
+    return [text.strip() for text in cells.all_inner_texts()]
+
+
+@pytest.mark.parametrize("name", ["grid", "machine", "many", "hostile"])
+def test_it_renders(visit, name):
+    page = visit(name)
+    assert page.title() == "Policy improvement report"
+    assert page.locator("h1").is_visible()
+    assert page.locator("text=This guarantee says nothing").first.is_visible()
+    for picture in page.locator("svg[role=img]").all():
+        box = picture.bounding_box()
+        assert box["width"] > 200
+        assert box["height"] > 50
+
+
+def test_numbers_sort_both_ways_and_say_so(visit):
+    page = visit("grid")
+    heading = page.locator("#situations th", has_text="Seen in the log")
+    button = heading.get_by_role("button")
+    button.click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    down = [int(text.replace(",", "")) for text in column(page, 7)]
+    assert down == sorted(down, reverse=True)
+    assert len(set(down)) > 5
+    button.press("Enter")  # the keyboard will do
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert [int(text.replace(",", "")) for text in column(page, 7)] == sorted(down)
+    assert page.locator("#situations [aria-sort]").count() == 1
+
+
+def test_numbers_that_are_missing_come_last_either_way(visit):
+    page = visit("grid")
+    button = page.locator("#situations th", has_text="Share in the gain").get_by_role("button")
+    for _ in range(2):
+        button.click()
+        shown = column(page, 6)
+        assert shown[:7].count("–") == 0
+        assert shown[7:] == ["–"] * 18
+
+
+def test_words_sort(visit):
+    page = visit("machine")
+    page.locator("#situations th", has_text="condition").get_by_role("button").click()
+    shown = column(page, 1)
+    assert shown == sorted(shown)
+    assert len(shown) == 6
+
+
+def test_rows_are_filtered_by_words_and_by_group(visit):
+    page = visit("machine")
+    search, group = page.get_by_label("Find a situation"), page.get_by_label("Show", exact=True)
+    search.fill("WORN")
+    assert column(page, 1) == ["worn"]
+    assert page.get_by_role("status").inner_text() == "1 of 6 rows shown"
+    search.fill("no such thing")
+    assert column(page, 1) == []
+    search.fill("")
+    group.select_option("kept")
+    assert column(page, 1) == ["broken"]
+    group.select_option("changed")
+    assert sorted(column(page, 1)) == ["failing", "fair", "good", "new", "worn"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["grid", "hostile"])
+def test_text_stands_out_in_both_themes(visit, scheme, name):
+    page = visit(name, color_scheme=scheme)
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    assert dark == (scheme == "dark")
+    paper = luminance(page, "body", "backgroundColor")
+    assert (paper < 0.1) == dark
+    places = ["h1", ".lead", ".aside", "figcaption", ".tick", "a", ".nothing", ".key.bad .value"]
+    for place in places:
+        if page.locator(place).count():
+            style = "fill" if place == ".tick" else "color"
+            assert contrast(paper, luminance(page, place, style)) >= 4.5, place
+    for box in page.locator(".box").all():
+        wash = relative_luminance(box.evaluate("node => getComputedStyle(node).backgroundColor"))
+        for part in (".loud", "p"):
+            words = box.locator(part).first
+            if words.count():
+                ink = words.evaluate("node => getComputedStyle(node).color")
+                assert contrast(wash, relative_luminance(ink)) >= 4.5
+
+
+def luminance(page, place, style):
+    node = page.locator(place).first
+    return relative_luminance(node.evaluate(f"node => getComputedStyle(node).{style}"))
+
+
+def relative_luminance(colour):
+    """WCAG's relative luminance of a colour like rgb(1, 2, 3)."""
+    parts = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
+@pytest.mark.parametrize("name", ["grid", "machine", "many", "hostile"])
+@pytest.mark.parametrize("width", [360, 800, 1400])
+def test_no_page_is_wider_than_its_screen(visit, name, width):
+    page = visit(name, viewport={"width": width, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_letters_in_pictures_are_large_enough_on_a_phone(visit):
+    page = visit("grid", viewport={"width": 360, "height": 700})
+    heights = page.evaluate(
+        "[...document.querySelectorAll('svg.picture text')].map(t => {"
+        " const scale = t.ownerSVGElement.getBoundingClientRect().width / 680;"
+        " return parseFloat(getComputedStyle(t).fontSize) * scale; })"
+    )
+    assert min(heights) >= 9.5
+
+
+def test_everything_is_there_without_javascript(visit):
+    page = visit("grid", java_script_enabled=False)
+    assert len(column(page, 1)) == 25
+    assert page.locator(".filter").is_hidden()
+    assert page.locator("#situations th button").count() == 0
+    assert page.locator("#zeta-picture-title").count() == 1
+    page.locator("#words summary").click()
+    assert page.get_by_text("Seen more than N∧ times.", exact=True).is_visible()
+
+
+def test_it_prints_on_white_paper_without_controls(visit):
+    page = visit("grid", color_scheme="dark", viewport={"width": 700, "height": 900})
+    assert page.pdf(format="A4").startswith(b"%PDF-")
+    page.emulate_media(media="print")
+    assert relative_luminance(
+        page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ) == pytest.approx(1)
+    assert page.locator(".filter").is_hidden()
+    assert page.locator("nav").is_hidden()
+    assert (
+        page.evaluate("document.querySelector('#situations').getBoundingClientRect().right") <= 700
+    )
+
+
+def test_what_is_folded_away_is_printed(visit):
+    page = visit("grid")
+    folded = page.locator("details:not([open])").count()
+    assert folded > 3
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == folded

@@ -1,0 +1,418 @@
+"""The report: valid HTML for any labels, honest words, nothing from elsewhere, always the same."""
+
+import hashlib
+import re
+from base64 import b64encode
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import html5lib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from findings import (
+    gridworld_findings,
+    maintenance_findings,
+    with_certificate,
+    with_many_states,
+    with_parameters,
+    with_words,
+    without_changes,
+)
+from surestep.report.page import result_page
+from surestep.report.page_data import visit_bars
+from surestep.report.verdict import STANDINGS
+from surestep.results.findings import DeltaPoint, NWedgePoint
+
+LABELS = st.one_of(
+    st.sampled_from(
+        [
+            "",
+            "<script>alert(1)</script>",
+            "</td></tr></table><h1>gone",
+            "\"' onmouseover=alert(1) x='",
+            '=cmd|" /C calc"!A0',
+            "\u202eright to left\u2066",
+            "nul \x00 and \x1b[31m",
+            "line\r\nbreak\ttab",
+            "&amp; &lt; &#60; &copy",
+            "very long " * 500,
+            "\ud800 half",
+            "\ufffe\U0010ffff\x85",
+            "-->]]><![CDATA[",
+        ]
+    ),
+    st.text(st.characters(), max_size=30),
+)
+
+
+@cache
+def machine():
+    return maintenance_findings()
+
+
+@cache
+def grid():
+    return gridworld_findings()
+
+
+def read(page):
+    """The tree of a page, which must be without any error."""
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
+
+
+def text_of(node):
+    return " ".join("".join(node.itertext()).split())
+
+
+def tags(root):
+    """The elements of a page; an empty label is a span of its own instead of an isolated text."""
+    return ["bdi" if node.get("class") == "empty" else node.tag for node in root.iter()]
+
+
+def harmless(findings):
+    return with_words(
+        findings,
+        states=tuple((f"state {s}",) for s in range(6)),
+        actions=tuple((f"action {a}",) for a in range(3)),
+        state_columns=("condition",),
+    )
+
+
+# ---- any labels ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(LABELS, min_size=6, max_size=6),
+    st.lists(LABELS, min_size=3, max_size=3),
+    LABELS,
+    LABELS,
+)
+def test_labels_of_any_kind_are_text_and_nothing_else(states, actions, column, name):
+    record = machine().record
+    hostile = replace(
+        with_words(
+            machine(),
+            states=tuple((text,) for text in states),
+            actions=tuple((text,) for text in actions),
+            state_columns=(column,),
+        ),
+        record=replace(record, inputs=(replace(record.inputs[0], name=name),), command=name),
+    )
+    root = read(result_page(hostile))
+    plain = read(result_page(harmless(machine())))
+    assert tags(root) == tags(plain)
+    (body,) = root.find(".//table[@id='situations']").iter("tbody")
+    order = [change.state for change in machine().changes]
+    order += [s for s in range(6) if s not in order]
+    assert [label_in(row[0]) for row in body] == [visible(states[s]) for s in order]
+    heading = next(root.find(".//table[@id='situations']").iter("th"))
+    assert label_in(heading) == visible(column)
+
+
+def label_in(cell):
+    return "".join(cell.itertext())
+
+
+def visible(text):
+    """What a cell shows of a label."""
+    if not text:
+        return "(empty)"
+    shown = "".join(map(visible_character, text))
+    return shown if len(shown) <= 120 else shown[:119] + "…"
+
+
+def visible_character(c):
+    code = ord(c)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    lost = 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000 or 0xFDD0 <= code < 0xFDF0
+    return "\ufffd" if lost or code % 0x10000 >= 0xFFFE else c
+
+
+def test_the_page_is_a_file_of_unicode():
+    hostile = with_words(machine(), states=(("\ud800",),) * 6)
+    assert result_page(hostile).encode()
+
+
+# ---- structure -----------------------------------------------------------------------------------
+
+
+def bare():
+    """Findings without all that may be missing."""
+    return replace(
+        machine(),
+        n_wedge=None,
+        table=replace(machine().table, trusted=None),
+        zeta_curves=(),
+        n_wedge_curve=(),
+        delta_curve=(),
+        wanted=(),
+        data=machine().data._replace(episodes=None, terminated=None, truncated=None, dropped={}),
+        record=replace(machine().record, inputs=(), parameters={}, defaults=()),
+    )
+
+
+def odd():
+    """Findings with numbers at the edge of what they may be."""
+    return replace(
+        grid(),
+        n_wedge_curve=(NWedgePoint(0, 100, 0.0, None),),
+        delta_curve=(DeltaPoint(0.1, -0.5),),
+        behavior_performance=-1.0,
+    )
+
+
+VARIANTS = {
+    "machine": machine,
+    "grid": grid,
+    "estimated": lambda: maintenance_findings(estimated=True),
+    "unchanged": lambda: without_changes(machine()),
+    "bare": bare,
+    "odd": odd,
+    "no span": lambda: with_certificate(machine(), span=0.0, lower=0.0),
+    "gain": lambda: with_certificate(grid(), lower=0.1, notes=("A remark.",)),
+    "many": lambda: with_many_states(grid(), 300),
+}
+
+
+@cache
+def variant_tree(name):
+    return read(result_page(VARIANTS[name]()))
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_structure(name):
+    root = variant_tree(name)
+    (heading,) = root.iter("h1")
+    assert text_of(heading)
+    levels = [int(node.tag[1]) for node in root.iter() if re.fullmatch("h[1-6]", str(node.tag))]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    identities = [node.get("id") for node in root.iter() if node.get("id")]
+    assert len(identities) == len(set(identities))
+    for node in root.iter():
+        for name in ("aria-labelledby", "data-table"):
+            assert set((node.get(name) or "").split()) <= set(identities)
+        if node.get("href"):
+            assert node.get("href")[1:] in identities
+    links = [text_of(link) for link in root.find(".//nav").iter("a")]
+    assert all(links)
+    assert len(links) == len(list(root.iter("section")))
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_every_picture_has_a_text_and_every_control_a_label(name):
+    root = variant_tree(name)
+    pictures = list(root.iter("{http://www.w3.org/2000/svg}svg"))
+    assert pictures
+    for picture in pictures:
+        if picture.get("aria-hidden") == "true":
+            continue
+        assert picture.get("role") == "img"
+        title, description = picture.get("aria-labelledby").split()
+        assert text_of(picture.find(f".//*[@id='{title}']"))
+        assert text_of(picture.find(f".//*[@id='{description}']"))
+    labelled = {label.get("for") for label in root.iter("label") if text_of(label)}
+    controls = [node for node in root.iter() if node.tag in ("input", "select", "textarea")]
+    assert controls
+    assert all(control.get("id") in labelled for control in controls)
+    for table in root.iter("table"):
+        assert text_of(table.find("caption"))
+        assert all(heading.get("scope") == "col" for heading in table.iter("th"))
+
+
+def test_every_state_column_is_a_column():
+    root = read(result_page(grid()))
+    for identity in ("situations", "thin", "wanted-pairs"):
+        headings = [text_of(th) for th in root.find(f".//table[@id='{identity}']").iter("th")]
+        assert headings[:2] == ["column", "row"]
+
+
+# ---- nothing from elsewhere ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_nothing_is_loaded_and_the_policy_allows_only_its_own_style_and_script(name):
+    root = variant_tree(name)
+    allowed = {"href", "class", "id", "d"}
+    for node in root.iter():
+        assert node.tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
+        for name, value in node.attrib.items():
+            assert not str(name).startswith("on")
+            assert name not in ("src", "style")
+            assert name in allowed or "//" not in value
+    style, script = root.find(".//style").text, root.find(".//script").text
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "http" not in style + script
+    (policy,) = [
+        node.get("content")
+        for node in root.iter("meta")
+        if node.get("http-equiv") == "Content-Security-Policy"
+    ]
+    for kind, content in (("style", style), ("script", script)):
+        print_of_it = b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{print_of_it}';" in policy
+    assert policy.startswith("default-src 'none';")
+    assert len(list(root.iter("style"))) == len(list(root.iter("script"))) == 1
+
+
+def test_the_same_findings_make_the_same_page():
+    assert result_page(machine()) == result_page(maintenance_findings())
+
+
+def test_a_page_of_a_hundred_thousand_pairs_stays_small():
+    many = with_many_states(grid(), 25_000, label_length=100)
+    page = result_page(many)
+    assert len(page.encode()) < 1_500_000
+    root = read(page)
+    (body,) = root.find(".//table[@id='situations']").iter("tbody")
+    shown = len(list(body))
+    assert 100 <= shown <= 250
+    said = text_of(root.find(".//section[@id='changes']"))
+    assert f"Only {shown} of 25,000 situations are listed" in said
+    assert f"{12_500 - shown:,} changed situations" in said
+    assert "policy.csv" in said
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def section(findings, identity):
+    return text_of(read(result_page(findings)).find(f".//section[@id='{identity}']"))
+
+
+def plain(text):
+    """Without the narrow spaces of the page."""
+    return text.replace("\u202f", " ")
+
+
+def test_the_answer_comes_first():
+    said = plain(section(machine(), "answer"))
+    assert "In 5 of 6 situations the new policy does something else." in said
+    assert "Expected gain +2,867 +632 %" in said
+    assert "from 453.4 to 3,321. Estimated from the log." in said
+    first = next(iter(read(result_page(machine())).iter("section")))
+    assert first.get("id") == "answer"
+
+
+def test_a_guarantee_that_says_nothing_is_called_so():
+    assert machine().certificate.says_nothing
+    for identity in ("answer", "certificate"):
+        assert "This guarantee says nothing" in section(machine(), identity)
+    said = section(machine(), "answer")
+    assert "ζ = 4,571,743, while no two policies can differ by more than 30,000 here" in said
+    assert "What it would take: the first of the published bounds to say anything" in said
+    assert "confidence" not in said.split("Before you rely on it")[0]
+
+
+@pytest.mark.parametrize("lower", [-0.999, -0.5, 0.0, 0.1])
+def test_a_guarantee_that_says_something_is_not_called_empty(lower):
+    page = result_page(with_certificate(grid(), lower=lower))
+    assert "This guarantee says nothing" not in page
+
+
+def test_a_certified_gain():
+    said = plain(section(with_certificate(grid(), lower=0.11), "answer"))
+    assert "Better with confidence 90 %, if the assumptions below hold" in said
+    assert "gains at least 0.11" in said
+
+
+def test_a_limited_loss_is_no_gain():
+    said = plain(section(with_certificate(grid(), lower=-0.25), "answer"))
+    assert "Not shown to be better: with confidence 90 %, it loses at most 0.25" in said
+
+
+def test_no_claim_gives_the_reason():
+    findings = with_certificate(
+        grid(), kind="no-claim", lower=-1.0, notes=("the policy changes <b>state 3</b>",)
+    )
+    for identity in ("answer", "certificate"):
+        said = section(findings, identity)
+        assert "No guarantee covers this policy" in said
+        assert "the policy changes <b>state 3</b>" in said
+        assert "This guarantee says nothing" not in said
+
+
+def test_nothing_changes():
+    said = section(with_certificate(without_changes(machine()), lower=0.0), "answer")
+    assert "does the same as the current one in all 6 situations" in said
+    assert "The new policy is the old one" in said
+
+
+@pytest.mark.parametrize("standing", list(STANDINGS))
+def test_standing_and_assumptions_stand_beside_the_claim(standing):
+    findings = with_certificate(grid(), standing=standing, lower=0.1)
+    for identity in ("answer", "certificate"):
+        said = section(findings, identity)
+        assert f"{standing}, that is, {STANDINGS[standing]}" in said
+        assert all(sentence in said for sentence in grid().certificate.assumptions)
+
+
+def test_a_chosen_n_wedge_has_no_guarantee():
+    sentence = "N∧ = 20 is a hyper-parameter without a guarantee"
+    assert sentence in section(grid(), "answer")
+    assert sentence not in result_page(with_parameters(grid(), zeta=0.1))
+    record = replace(grid().record, defaults=("n_wedge",))
+    assert "It is the default." in section(replace(grid(), record=record), "answer")
+
+
+def test_an_estimated_behavior_policy_is_marked_everywhere():
+    findings = maintenance_findings(estimated=True)
+    assert "it was estimated from the log" in section(findings, "answer")
+    for identity in ("changes", "top", "certificate"):
+        assert "current policy estimated" in section(findings, identity)
+        assert "current policy estimated" not in section(machine(), identity)
+    assert "before: estimated" in section(findings, "changes")
+    assert "only estimated" in section(findings, "certificate")
+
+
+def test_the_ten_changes_with_the_largest_share_in_the_gain():
+    cards = list(read(result_page(with_many_states(grid(), 60))).find(".//ol[@class='changes']"))
+    assert len(cards) == 10
+    said = [
+        plain(text_of(card))
+        for card in read(result_page(machine())).find(".//ol[@class='changes']")
+    ]
+    assert [words.split()[1] for words in said] == ["new", "good", "fair", "worn", "failing"]
+    assert "+1,667 of +2,867" in said[0]
+
+
+def test_bars_of_visits_count_every_pair_once():
+    for findings in (machine(), grid(), with_many_states(grid(), 500)):
+        table = read(result_page(findings)).find(".//table[@id='visits-numbers']")
+        counts = [int(text_of(row[1]).replace(",", "")) for row in table.find("tbody")]
+        assert sum(counts) == findings.table.pairs.num_pairs
+        assert counts[0] == np.count_nonzero(findings.table.visits == 0)
+
+
+@given(
+    st.lists(st.integers(0, 3000), min_size=16, max_size=16),
+    st.one_of(st.none(), st.integers(0, 5000)),
+)
+def test_blue_bars_hold_what_is_trusted(visits, n_wedge):
+    visits = np.array(visits)
+    table = replace(machine().table, visits=visits)
+    bars = visit_bars(replace(machine(), table=table, n_wedge=n_wedge))
+    assert sum(bar.value for bar in bars) == 16
+    assert bars[0].value == np.count_nonzero(visits == 0)
+    blue = sum(bar.value for bar in bars if bar.tone == "blue")
+    assert blue == np.count_nonzero(visits > (n_wedge or 0))
+
+
+def test_settings_that_nobody_gave_are_marked():
+    entries = {
+        text_of(entry[0]): text_of(entry[1])
+        for entry in read(result_page(machine())).find(".//section[@id='repeat']").iter("div")
+        if len(entry) == 2 and entry[0].tag == "dt"
+    }
+    assert entries["delta"] == "0.1 default"
+    assert entries["discount"] == "0.98"
+    assert entries["algorithm"] == "algorithm = spibb, n_wedge = 20"

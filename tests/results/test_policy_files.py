@@ -1,0 +1,92 @@
+"""A policy comes back from its files, and no cell of them is a formula."""
+
+import csv
+import io
+import re
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+
+from policy_tables import policy_tables
+from surestep.errors import InvalidResult
+from surestep.results.policy_files import (
+    NUMBERS,
+    columns_of,
+    escaped_cell,
+    policy_csv,
+    policy_parquet,
+    read_policy_csv,
+)
+
+
+def read_back(table, text):
+    words = table.vocabulary
+    ends = [words.states[s] for s in np.flatnonzero(table.quiet)]
+    return read_policy_csv(text, words.state_columns, words.action_columns, words.binnings, ends)
+
+
+@given(table=policy_tables())
+def test_a_table_comes_back_from_its_csv(table):
+    found = read_back(table, policy_csv(table).decode())
+    assert found == table
+    assert policy_csv(found) == policy_csv(table)
+
+
+@given(table=policy_tables())
+def test_no_cell_is_taken_for_a_formula(table):
+    rows = list(csv.reader(io.StringIO(policy_csv(table).decode(), newline="")))
+    for cell in (cell for row in rows for cell in row):
+        assert not re.match(r"[=+@\t\r\n]|-(?![0-9.])", cell) or re.fullmatch(
+            r"[+-][0-9.eE+-]+", cell
+        )
+
+
+@given(table=policy_tables())
+def test_parquet_says_the_same_with_types(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("parquet") / "policy.parquet"
+    content = policy_parquet(table)
+    path.write_bytes(content)
+    assert policy_parquet(table) == content
+    rows = duckdb.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+    columns = columns_of(table)
+    assert rows == list(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+
+def test_a_name_that_is_taken_gets_its_role():
+    from surestep.results.policy_files import file_columns
+
+    assert file_columns(["visits", "ward"], ["Ward", "drug"]) == (
+        ("state.visits", "state.ward"),
+        ("action.Ward", "drug"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "", "does not begin with the columns"),
+        (lambda text: text.replace("q,advantage", "advantage,q"), "does not begin"),
+        (lambda text: text + "a,b\n", "has 2 cells"),
+        (lambda text: text.replace("true", "perhaps"), "trusted"),
+        (lambda text: text.replace("0.25", "a quarter"), "a quarter"),
+        (lambda text: text + text.splitlines()[-1] + "\n", "twice"),
+        (lambda text: text + '"open', "no CSV"),
+    ],
+)
+def test_a_damaged_csv_is_refused(change, message):
+    header = ",".join(["ward", "drug", *NUMBERS])
+    text = f"{header}\na,x,0.25,0.5,3,true,1.0,2.0\na,y,0.75,0.5,4,true,1.0,2.0\n"
+    read_policy_csv(text, ("ward",), ("drug",), {}, [])
+    with pytest.raises(InvalidResult, match=message):
+        read_policy_csv(change(text), ("ward",), ("drug",), {}, [])
+
+
+def test_numbers_are_no_formulas():
+    assert [escaped_cell(x) for x in ("-3", "+4.5", "-1e-3", "-a")] == [
+        "-3",
+        "+4.5",
+        "-1e-3",
+        "'-a",
+    ]
