@@ -32,7 +32,6 @@ from surestep.cli.columns import log_options
     metavar="TABLE",
     help="A table of the policy that made the log: state, action, probability.",
 )
-@click.option("--memory-limit", help="Such as 2GB; what needs more spills to disk.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
 )
@@ -40,10 +39,11 @@ from surestep.cli.columns import log_options
 def command(
     logs: tuple[str, ...],
     columns: dict[str, tuple[str, ...]],
+    bins: tuple[str, ...],
+    memory_limit: str | None,
     n_wedge: int,
     reward_bounds: tuple[float, float] | None,
     behavior: str | None,
-    memory_limit: str | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -59,9 +59,9 @@ def command(
     from surestep.io import read_log
     from surestep.pipeline.inspection import inspect
 
-    source = read_log(list(logs), columns=columns, memory_limit=memory_limit)
+    source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
     inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds, behavior=behavior)
-    following = next_command(logs, columns, behavior)
+    following = next_command(logs, columns, bins, behavior)
     if output is not None:
         from surestep._files import write_together
         from surestep.report.inspection_page import inspection_page
@@ -85,15 +85,18 @@ def command(
 
 
 def next_command(
-    logs: tuple[str, ...], columns: dict[str, tuple[str, ...]], behavior: str | None
+    logs: tuple[str, ...],
+    columns: dict[str, tuple[str, ...]],
+    bins: tuple[str, ...],
+    behavior: str | None,
 ) -> str:
-    """What improves the behavior behind the log."""
+    """What improves the behavior behind the log; the discount is the user's to choose."""
+    given = [*columns.items(), ("bin", bins), ("behavior", () if behavior is None else (behavior,))]
     options = [
         word
-        for role, names in columns.items()
+        for role, names in given
         for name in names
         for word in (f"--{role.replace('_', '-')}", name)
     ]
-    if behavior is not None:
-        options += ["--behavior", behavior]
-    return shlex.join(["surestep", "improve", *logs, *options])
+    words = ["surestep", "improve", *logs, *options, "--discount", "0.95", "-o", "result"]
+    return shlex.join(words)
