@@ -10,8 +10,15 @@ import click
 
 from surestep.cli.columns import log_options
 
+# The first sign keeps the lines apart that follow it.
+IN_USE = """\b
+surestep inspect log.csv
+surestep inspect log.csv --state ward --state severity --action decision -o log.html"""
 
-@click.command("inspect", short_help="Look at a log: coverage, overlap, suspicious rows.")
+
+@click.command(
+    "inspect", short_help="Look at a log: coverage, overlap, suspicious rows.", epilog=IN_USE
+)
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @log_options
 @click.option(
@@ -47,14 +54,10 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Look at LOG (CSV, Parquet or JSON lines: files, patterns or folders) before using it.
+    """Look at LOG (CSV, Parquet or JSON lines: files, patterns or folders) before using it.
 
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
-
-    \b
-    surestep inspect log.csv
-    surestep inspect log.csv --state ward --state severity --action decision -o log.html
     """
     from surestep.io import read_log
     from surestep.pipeline.inspection import inspect
