@@ -8,7 +8,7 @@ import pyarrow
 import pytest
 
 from log_tables import COLUMNS, write_table
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 
 ROWS = [
@@ -121,3 +121,19 @@ def test_a_relation_of_another_database_is_refused():
         relation = other.from_arrow(pyarrow.table(plain()))
         with pytest.raises(InvalidParameter, match="a log of type DuckDBPyRelation cannot be read"):
             read_log(relation)
+
+
+def test_whole_numbers_keep_their_labels_beside_a_missing_next_state():
+    # pandas makes doubles of whole numbers as soon as one is missing: 2 becomes 2.0.
+    table = {"state": [1, 2], "action": [0, 1], "reward": [1.0, 2.0], "done": [False, True]}
+    nullable = pandas.DataFrame({**table, "next_state": pandas.array([2, None], "Int64")})
+    doubles = pandas.DataFrame({**table, "next_state": [2, None]})
+    assert doubles["next_state"].dtype == np.float64
+    same(read_log(doubles).counts(), read_log(nullable).counts())
+
+
+@pytest.mark.parametrize("build", [polars.DataFrame, pyarrow.table])
+def test_a_number_that_is_none_is_no_label(build):
+    table = {"state": [1.5, float("nan")], "action": [0, 0], "reward": [1.0, 1.0]}
+    with pytest.raises(InvalidLog, match="row 2, column 'state'"):
+        read_log(build({**table, "next_state": [1.5, 1.5]})).counts()

@@ -13,17 +13,13 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep.errors import (
-    FileFailure,
-    InvalidLog,
-    InvalidParameter,
-    MissingExtra,
-    SurestepError,
-)
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra
 
 MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
 FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
 Columns = dict[str, AnyArray]
+# What a broken data set makes Minari and h5py raise.
+BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError)
 
 
 def from_minari(dataset: Any) -> Columns:
@@ -41,12 +37,9 @@ def from_minari(dataset: Any) -> Columns:
                 "name of one"
             )
         return from_rollouts(found.iterate_episodes())
-    except SurestepError as refusal:
-        if isinstance(refusal, InvalidLog):
-            raise InvalidLog(f"the Minari data set {name}: {refusal}") from None
-        raise
-    # What a broken data set makes Minari and h5py raise.
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as problem:
+    except InvalidLog as refusal:
+        raise InvalidLog(f"the Minari data set {name}: {refusal}") from None
+    except BROKEN as problem:
         raise InvalidLog(f"the Minari data set {name} cannot be read: {problem}") from None
 
 
