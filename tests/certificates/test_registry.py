@@ -16,7 +16,7 @@ from strategies import problems
 from surestep import Certificate, Counts, Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS
-from surestep.certificates import CERTIFIERS, APriori, verify
+from surestep.certificates import CERTIFIERS, APriori, NoClaim, verify
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -27,6 +27,7 @@ from surestep.errors import (
 from surestep.model import certificate_schema
 
 SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ = 2
+    "no-claim": [NoClaim(refusal="nobody knows"), NoClaim(refusal="nobody asks", delta=0.05)],
     "a-priori": [
         *(APriori(bound=name) for name, bound in BOUNDS.items() if bound.bootstraps),
         APriori(delta=0.01, n_wedge=2),

@@ -68,7 +68,7 @@ def command(
     settings: tuple[str, ...],
     **terms: object,
 ) -> None:
-    r"""Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
+    """Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
 
     OUTPUT gets the policy (policy.csv, policy.parquet), its certificate (certificate.json), a page
     that explains both (report.html), and all that is needed to repeat it (run.json).
@@ -76,8 +76,7 @@ def command(
     \b
     surestep improve log.csv --discount 0.95 -o result
     surestep improve log.csv --behavior policy.csv --discount 0.95 --n-wedge 50 -o result
-    surestep improve 'logs/*.parquet' --state ward --state severity --action decision \
-        --bin age:quantiles=10 --discount 0.99 -o result
+    surestep improve 'logs/*.parquet' --bin age:quantiles=10 --discount 0.99 -o result
     """
     from rich.console import Console
 
