@@ -79,7 +79,7 @@ def visits_figure(findings: Findings) -> Element:
         [Column("Visits"), Column("Pairs", "number")],
         [Row([Cell(bar.name), Cell(f"{int(bar.value):,}")]) for bar in bars],
     )
-    return figure(bar_chart(caption, bars, "times seen in the log, up to"), text, numbers=table)
+    return figure(bar_chart(caption, bars, "times seen in the log"), text, numbers=table)
 
 
 def visit_bars(findings: Findings) -> list[Bar]:
