@@ -300,7 +300,7 @@ from surestep.io import log_tables
 log = log_tables.find_table({"state": np.array([1])})
 with log_tables.opened(log) as database:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    database.execute("SELECT sum(hash(a.range + b.range)) FROM range(100000000) a, range(100000) b")
+    database.execute("SELECT sum(hash(range)) FROM range(1000000000000)")
 """
 
 
