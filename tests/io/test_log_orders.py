@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from log_tables import frame_of, write_table
 from surestep.errors import InvalidLog
-from surestep.io import log_lanes, log_rewards, log_source, read_log
+from surestep.io import (
+    log_lanes,
+    log_rewards,
+    log_source,
+    merge_counts,
+    read_counts,
+    read_log,
+    write_counts,
+)
 from surestep.io.labelled_counts import joined
 from surestep.io.log_tables import opened
 
@@ -197,6 +205,24 @@ def expected_with_ends(rows):
     times, sums, _, ranges, *_ = expected(kept, (*GIVEN, *RARE))
     _, _, starts, _, _, _, ended = expected(rows, (*GIVEN, *RARE))
     return times, sums, starts, ranges, 0, None, ended
+
+
+@settings(max_examples=6)
+@given(rows=tables(), rng=st.randoms(use_true_random=False))
+def test_shards_with_propensities_and_weights_merge_to_the_bytes_of_one_pass(rows, rng, folder):
+    columns = (*DERIVED, *RARE)
+    whole, merged, part = (folder / f"{name}.parquet" for name in ("whole", "merged", "part"))
+    write_counts(read_log(write_table(folder / "all.parquet", rows, columns)).counts(), whole)
+    shard = {row["episode"]: rng.randrange(3) for row in rows}
+    parts = []
+    for number in sorted(set(shard.values()), key=lambda _: rng.random()):
+        chosen = [row for row in rows if shard[row["episode"]] == number]
+        rng.shuffle(chosen)
+        path = write_table(folder / f"shard{rng.choice(KINDS)}", chosen, columns)
+        write_counts(read_log(path).counts(), part)
+        parts.append(read_counts(part))
+    write_counts(merge_counts(parts), merged)
+    assert merged.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
