@@ -35,6 +35,8 @@ SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ =
     ],
 }
 CASES = [certifier for name in CERTIFIERS for certifier in SETTINGS.get(name, ())]
+# A claim that holds for any two policies does not change with them.
+CLAIMING = [certifier for certifier in CASES if certifier.name != "no-claim"]
 USABLE = problems(max_states=3).filter(lambda problem: 0 < problem.discount < 1)
 
 
@@ -133,7 +135,7 @@ def spoiled(value):
     return 1 if value is None else value + 1
 
 
-@every(CASES)
+@every(CLAIMING)
 @settings(max_examples=25)
 @given(data=st.data())
 def test_a_changed_number_or_word_is_found(certifier, data):
@@ -196,7 +198,7 @@ def test_a_whole_double_may_be_written_without_its_point():
     assert verify(Certificate.from_json(text), problem, policy) == found
 
 
-@every(CASES)
+@every(CLAIMING)
 def test_another_policy_is_found(certifier):
     problem, policy = example()
     found = certify(problem, policy, certifier)
@@ -210,7 +212,7 @@ def test_another_policy_is_found(certifier):
             verify(found, problem, other)
 
 
-@every(CASES)
+@every(CLAIMING)
 def test_another_problem_is_found(certifier):
     problem, policy = example()
     found = certify(problem, policy, certifier)

@@ -165,7 +165,7 @@ def print_answer(console: Console, result: Result) -> None:
     from surestep.report.numbers import number, signed
     from surestep.report.verdict import NO_CLAIM, verdict
 
-    changed, states = int(result.table.changed.sum()), int((~result.table.quiet).sum())
+    changed, states = int(result.table.changed.sum()), result.table.num_deciding
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
     console.print(f"\nchanges {changed:,} of {states:,} states")
     console.print(
