@@ -89,7 +89,7 @@ def pump_model() -> FiniteMDP:
         reward,
         WEEKLY_DISCOUNT,
         initial,
-        state_labels=(*(", ".join(label) for label in STATES), "(end)"),
+        state_labels=tuple(", ".join(label) for label in (*STATES, ("(end)", "(end)"))),
         action_labels=ACTIONS,
     )
 

@@ -14,9 +14,9 @@ from log_tables import frame_of, write_table
 from strategies import all_pairs, policies
 from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, SurestepError
 from surestep.io import read_log
-from surestep.io.behavior_table import behavior_of_log, check_log_fits, read_behavior_table
+from surestep.io.behavior_table import check_log_fits, read_behavior_table
 from surestep.io.binning import Binning
-from surestep.model import Policy
+from surestep.pipeline.assembly import assemble
 
 COLUMNS = ("state", "action", "probability")
 KINDS = (".csv", ".jsonl", ".parquet")
@@ -224,18 +224,16 @@ def test_the_model_of_a_log_has_the_table_and_the_states_without_decisions(polic
     listed = zip(policy.pairs.state, policy.pairs.action, policy.probability, strict=True)
     possible = {(int(s), int(a)) for s, a, p in listed if p > 0}
     counts = log_of([step for step in steps if step[:2] in possible] or [(*min(possible), 9, True)])
-    end = "(end)" if "(end)" in counts.to_counts().pairs.state_labels else None
-    words, behavior = behavior_of_log(table, counts, end)
+    model = assemble(counts, table)
     quiet = sorted({label[0] for label in counts.states} - set(policy_states(policy)))
+    if "(end)" in counts.to_counts().pairs.state_labels:
+        quiet.append("(end)")
     expected = by_label(table.policy) | {(label, "a" + first(table)): 1 for label in quiet}
-    if end is not None:
-        expected[end, "a" + first(table)] = 1
-    assert by_label(behavior) == expected
-    assert [label for (label,) in words.states] == [*policy_states(policy), *quiet]
-    found = counts.to_counts(behavior.pairs)
-    assert found.pairs is behavior.pairs
-    assert found.times.sum() == counts.rows_read
-    assert isinstance(behavior, Policy)
+    assert by_label(model.behavior) == expected
+    known = [label for (label,) in model.vocabulary.states]
+    assert known == [*policy_states(policy), *quiet]
+    assert [known[s] for s in np.flatnonzero(model.quiet)] == quiet
+    assert model.counts.times.sum() == counts.rows_read
 
 
 def policy_states(policy):

@@ -99,16 +99,14 @@ def test_suggestions_do_not_slow_down_with_the_number_of_states():
 
 
 @given(states=LABELS, actions=LABELS)
-def test_full_pairs_carry_the_joined_labels(states, actions):
+def test_pairs_carry_the_joined_labels(states, actions):
     words = Vocabulary(("a", "b"), ("c", "d"), tuple(states), tuple(actions))
     texts = {
         "state_labels": tuple(map(joined, states)),
         "action_labels": tuple(map(joined, actions)),
     }
-    assert words.full_pairs() == Pairs.full(len(states), len(actions), **texts)
-    with_end = words.full_pairs("(no such text)")
-    assert with_end.num_states == len(states) + 1
-    assert with_end.state_labels[-1] == "(no such text)"
+    enabled = [(s, a) for s in range(len(states)) for a in range(len(actions))]
+    assert words.pairs_of(enabled) == Pairs.full(len(states), len(actions), **texts)
 
 
 def test_listed_pairs_in_any_order():
@@ -117,9 +115,6 @@ def test_listed_pairs_in_any_order():
     listed = list(zip(pairs.state.tolist(), pairs.action.tolist(), strict=True))
     assert listed == sorted(enabled)
     assert pairs.action_labels == ("wait", "treat")
-    ended = PATIENTS.pairs_of(enabled, end="(end)")
-    assert ended.state_labels == (*pairs.state_labels, "(end)")
-    assert (ended.state[-1], ended.action[-1]) == (4, 0)
 
 
 @pytest.mark.parametrize(

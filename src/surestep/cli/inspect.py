@@ -10,8 +10,15 @@ import click
 
 from surestep.cli.columns import log_options
 
+# The first sign keeps the lines apart that follow it.
+IN_USE = """\b
+surestep inspect log.csv
+surestep inspect log.csv --state ward --state severity --action decision -o log.html"""
 
-@click.command("inspect", short_help="Look at a log: coverage, overlap, suspicious rows.")
+
+@click.command(
+    "inspect", short_help="Look at a log: coverage, overlap, suspicious rows.", epilog=IN_USE
+)
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @log_options
 @click.option(
@@ -32,7 +39,6 @@ from surestep.cli.columns import log_options
     metavar="TABLE",
     help="A table of the policy that made the log: state, action, probability.",
 )
-@click.option("--memory-limit", help="Such as 2GB; what needs more spills to disk.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
 )
@@ -40,28 +46,25 @@ from surestep.cli.columns import log_options
 def command(
     logs: tuple[str, ...],
     columns: dict[str, tuple[str, ...]],
+    bins: tuple[str, ...],
+    memory_limit: str | None,
     n_wedge: int,
     reward_bounds: tuple[float, float] | None,
     behavior: str | None,
-    memory_limit: str | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Look at LOG (CSV, Parquet or JSON lines: files, patterns or folders) before using it.
+    """Look at LOG (CSV, Parquet or JSON lines: files, patterns or folders) before using it.
 
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
-
-    \b
-    surestep inspect log.csv
-    surestep inspect log.csv --state ward --state severity --action decision -o log.html
     """
     from surestep.io import read_log
     from surestep.pipeline.inspection import inspect
 
-    source = read_log(list(logs), columns=columns, memory_limit=memory_limit)
+    source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
     inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds, behavior=behavior)
-    following = next_command(logs, columns, behavior)
+    following = next_command(logs, columns, bins, behavior)
     if output is not None:
         from surestep._files import write_together
         from surestep.report.inspection_page import inspection_page
@@ -76,7 +79,8 @@ def command(
 
     from surestep.cli.inspection_text import print_inspection
 
-    print_inspection(inspection, Console(highlight=False))
+    # Names from the data may look like rich's markup.
+    print_inspection(inspection, Console(highlight=False, markup=False, emoji=False))
     if output is not None:
         click.echo(f"wrote {output}")
     click.echo("next, once the rows marked ✗ are mended:" if inspection.refused else "next:")
@@ -84,15 +88,18 @@ def command(
 
 
 def next_command(
-    logs: tuple[str, ...], columns: dict[str, tuple[str, ...]], behavior: str | None
+    logs: tuple[str, ...],
+    columns: dict[str, tuple[str, ...]],
+    bins: tuple[str, ...],
+    behavior: str | None,
 ) -> str:
-    """What improves the behavior behind the log."""
+    """What improves the behavior behind the log; the discount is the user's to choose."""
+    given = [*columns.items(), ("bin", bins), ("behavior", () if behavior is None else (behavior,))]
     options = [
         word
-        for role, names in columns.items()
+        for role, names in given
         for name in names
         for word in (f"--{role.replace('_', '-')}", name)
     ]
-    if behavior is not None:
-        options += ["--behavior", behavior]
-    return shlex.join(["surestep", "improve", *logs, *options])
+    words = ["surestep", "improve", *logs, *options, "--discount", "0.95", "-o", "result"]
+    return shlex.join(words)

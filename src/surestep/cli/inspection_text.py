@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surestep.io.log_columns import ROLES
+from surestep.io.log_columns import RARE, ROLES
 from surestep.io.log_look import Example
 from surestep.report.inspection_words import (
     ends_words,
@@ -75,7 +75,8 @@ def overview(inspection: Inspection) -> Iterator[RenderableType]:
     yield table
     names = plain_table()
     for role in ROLES:
-        names.add_row(role.replace("_", " "), shown(inspection.columns.described(role), 120))
+        if role not in RARE or getattr(inspection.columns, role):
+            names.add_row(role.replace("_", " "), shown(inspection.columns.described(role), 120))
     yield Padding(names, (1, 0, 0, 0), expand=False)
 
 

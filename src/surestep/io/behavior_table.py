@@ -179,33 +179,6 @@ def check_possible(
     )
 
 
-def behavior_of_log(
-    table: BehaviorTable, counts: LabelledCounts, end: str | None = None
-) -> tuple[Vocabulary, Policy]:
-    """The words and the behavior policy of the model of a log that the table's policy made.
-
-    Its states are those of the table, then those of the log in which nobody decided, then the `end`
-    where there is one. The states that are not in the table have one action, the first: nothing is
-    ever chosen there.
-    """
-    check_log_fits(table, counts)
-    words = table.vocabulary
-    quiet = tuple(label for label in counts.states if label not in words.state_places)
-    vocabulary = Vocabulary(
-        words.state_columns,
-        words.action_columns,
-        (*words.states, *quiet),
-        words.actions,
-        words.binnings,
-    )
-    given = np.stack([table.pairs.state, table.pairs.action], axis=1)
-    alone = np.arange(len(words.states), len(vocabulary.states))
-    enabled = np.concatenate([given, np.stack([alone, np.zeros_like(alone)], axis=1)])
-    pairs = vocabulary.pairs_of(enabled, end)
-    certain = np.ones(pairs.num_pairs - table.pairs.num_pairs)
-    return vocabulary, Policy(pairs, np.concatenate([table.policy.probability, certain]))
-
-
 def places(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
     """Where each label stands, −1 for one that is unknown."""
     return np.array([known.get(label, -1) for label in labels], np.int64)

@@ -72,9 +72,12 @@ def label_codes(
         code(name, like) for name, like in zip(mapping.next_state, mapping.state, strict=False)
     ]
     for i, (here, there) in enumerate(zip(state, following, strict=False)):
-        if here.type != there.type and not {here.type, there.type} <= {*WHOLE}:
+        kinds = {here.type, there.type}
+        if len(kinds) > 1 and not kinds <= {*WHOLE}:
+            # Whole numbers become doubles where one of them is missing: 2 and 2.0 are one state.
+            code = number_text_code if kinds <= {*WHOLE, *FLOATING} else text_code
             state[i], following[i] = (
-                text_code(code.column, types[code.column]) for code in (here, there)
+                code(each.column, types[each.column]) for each in (here, there)
             )
     return LabelCodes(
         tuple(state),
@@ -88,10 +91,25 @@ def code_of(column: str, kind: str) -> LabelCode:
     """The code of a column of this type: the value itself, where equal values have equal texts."""
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
-        return LabelCode(column, f"({named(column)} + 0::{kind})", kind)
+        return LabelCode(column, f"({named(column)} + 0::{kind})", kind, checks=(no_nan(column),))
     if kind in PLAIN or kind.startswith("DECIMAL"):
         return LabelCode(column, named(column), kind)
     return text_code(column, kind)
+
+
+def no_nan(column: str) -> Check:
+    """NaN is how some tables say that there is nothing."""
+    return Check(f"isnan({named(column)})", column, "a label")
+
+
+def number_text_code(column: str, kind: str) -> LabelCode:
+    """The code of a column of numbers that is its text, without a point where it is whole."""
+    text = as_varchar(column, kind)
+    if kind in WHOLE:
+        return LabelCode(column, text, "VARCHAR")
+    return LabelCode(
+        column, f"regexp_replace({text}, '\\.0$', '')", "VARCHAR", checks=(no_nan(column),)
+    )
 
 
 def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:

@@ -7,24 +7,26 @@ Memory grows with the distinct pairs and episodes, never with the rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import IntArray, freeze
-from surestep.errors import InvalidLog
+from surestep.io.binning import Binning
 from surestep.io.labelled_counts import Label
+from surestep.io.log_checks import no_row
 from surestep.io.log_inspection_episodes import (
     Episodes,
     episode_facts,
     episode_suspicions,
     sum_up_episodes,
 )
-from surestep.io.log_look import EXAMPLES, Look, Suspicion, create_view
+from surestep.io.log_look import EXAMPLES, Look, Suspicion, code_text, create_view
+from surestep.io.log_rewards import RewardSql
 from surestep.io.log_source import LogSource
-from surestep.io.log_sql import RoleSql
-from surestep.io.log_tables import named, opened, quoted
+from surestep.io.log_tables import opened, quoted
 
 REWARD_BINS = 24
 FAR = 10  # interquartile ranges beyond the quartiles
@@ -59,12 +61,13 @@ class LogFacts:
     episodes: Episodes | None
     rewards: Rewards | None  # None where no reward is a number
     suspicions: tuple[Suspicion, ...]
+    binnings: Mapping[str, Binning]  # by column
 
 
 def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = None) -> LogFacts:
     """Looks at every row of a log; rewards are held against the bounds, if any are given."""
     with opened(source.table, source.memory_limit) as database:
-        look = Look(source.table, RoleSql(source.columns, source.types), database)
+        look = Look(source.table, source.roles(database), database)
         rows, found = unusable_rows(look)
         create_view(look)
         episodes = None
@@ -86,16 +89,17 @@ def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = N
             episodes,
             rewards,
             tuple(suspicion for suspicion in found if suspicion is not None),
+            look.roles.binnings,
         )
 
 
 def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
     """How many rows there are, and those with a value that counting refuses, by column."""
-    checks = look.roles.checks()
+    checks = look.roles.checks(RewardSql.of(look.roles).is_number)
     counts = "".join(f", count(*) FILTER ({check.condition})" for check in checks)
     rows, *times = look.one(f"SELECT count(*){counts} FROM log")
     if rows == 0:
-        raise InvalidLog(f"{look.table.name} has no row, expected at least one decision")
+        raise no_row(look.table)
     return rows, [
         Suspicion(
             "unusable value",
@@ -125,8 +129,9 @@ def count_visits(look: Look) -> None:
     else:
         rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
     look.database.execute(
-        f"CREATE TEMP TABLE visited AS SELECT {labels}, count(*) AS rows, "
-        f"count(*) FILTER ({led}) AS visits FROM {rows} WHERE {known} GROUP BY ALL"
+        f"CREATE TEMP TABLE visited AS SELECT {labels}, sum(weight)::BIGINT AS rows, "
+        f"coalesce(sum(weight) FILTER ({led}), 0)::BIGINT AS visits FROM {rows} "
+        f"WHERE decides AND {known} GROUP BY ALL"
     )
 
 
@@ -134,12 +139,17 @@ def pairs_of_rows(
     look: Look,
 ) -> tuple[tuple[Label, ...], tuple[Label, ...], IntArray]:
     """The labels of states and actions, and [K, 4] their numbers, rows and visits."""
-    width = len(look.roles.mapping.state)
-    pairs = sorted((row[:width], row[width:-2], *row[-2:]) for row in look.all("FROM visited"))
-    states = tuple(sorted({pair[0] for pair in pairs}))
-    actions = tuple(sorted({pair[1] for pair in pairs}))
+    codes, width = look.roles.codes, len(look.roles.mapping.state)
+    found = dict[tuple[Label, Label], tuple[int, int]]()
+    for *texts, rows, visits in look.all("FROM visited"):
+        parts = zip((*codes.state, *codes.action), texts, strict=True)
+        named = tuple(code.label(text) for code, text in parts)
+        before = found.get((named[:width], named[width:]), (0, 0))  # codes may share a label
+        found[named[:width], named[width:]] = before[0] + rows, before[1] + visits
+    states = tuple(sorted({state for state, _ in found}))
+    actions = tuple(sorted({action for _, action in found}))
     state, action = ({label: i for i, label in enumerate(labels)} for labels in (states, actions))
-    table = np.array([(state[s], action[a], *numbers) for s, a, *numbers in pairs], np.int64)
+    table = np.array([(state[s], action[a], *found[s, a]) for s, a in sorted(found)], np.int64)
     return states, actions, table.reshape(-1, 4)
 
 
@@ -167,12 +177,12 @@ def states_seen_once(look: Look) -> Suspicion | None:
         return None
     here = " OR ".join(
         " AND ".join(
-            f"{text(name)} = {quoted(part)}"
-            for name, part in zip(mapping.state, label, strict=True)
+            f"{code_text(code)} = {quoted(part)}"
+            for code, part in zip(look.roles.codes.state, label, strict=True)
         )
         for label in look.all(f"{once} ORDER BY {states} LIMIT {EXAMPLES}")
     )
-    decided = " AND ".join(f"{named(name)} IS NOT NULL" for name in mapping.action)
+    decided = " AND ".join(code_text(code) + " IS NOT NULL" for code in look.roles.codes.action)
     label = " || ', ' || ".join(text(name) for name in mapping.state)
     return Suspicion(
         "state seen once",
@@ -180,7 +190,7 @@ def states_seen_once(look: Look) -> Suspicion | None:
         "state",
         "seen in a single row (a typing error, or a state too fine to learn from)",
         False,
-        look.examples(f"({here}) AND {decided}", label),
+        look.examples(f"({here}) AND {look.roles.decides} AND {decided}", label),
     )
 
 

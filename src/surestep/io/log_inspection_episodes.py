@@ -61,6 +61,7 @@ def episode_suspicions(look: Look) -> list[Suspicion | None]:
         missing_steps(look),
         steps_after_end(look),
         broken_chain(look),
+        changing_weights(look),
         episodes_without_end(look),
     ]
 
@@ -143,7 +144,7 @@ def broken_chain(look: Look) -> Suspicion | None:
         f"(SELECT *, lead(step) OVER following AS later, {leads} FROM seen WHERE episode IS NOT "
         f"NULL AND step IS NOT NULL WINDOW following AS (PARTITION BY episode ORDER BY step, "
         f"{look.labels('state')}, {look.labels('next_state')})) "
-        f"WHERE later = step + 1 AND ({differ})"
+        f"WHERE later = step + 1 AND next_state_0 IS NOT NULL AND ({differ})"
     )
     times = look.one("SELECT count(*) FROM broken")[0]
     if not times:
@@ -153,7 +154,28 @@ def broken_chain(look: Look) -> Suspicion | None:
         f"FROM broken ORDER BY length(episode), episode, step, said, was LIMIT {EXAMPLES}"
     )
     says = "with a next state that is not the state of the next step"
-    return Suspicion("broken chain", times, "row", says, False, look.at(places))
+    return Suspicion("broken chain", times, "row", says, True, look.at(places))
+
+
+def changing_weights(look: Look) -> Suspicion | None:
+    """Rows that stand for more or fewer rows than the next step of their episode."""
+    if look.roles.mapping.weight is None:
+        return None
+    look.database.execute(
+        "CREATE TEMP TABLE changing AS SELECT episode, step, weight, after FROM (SELECT *, "
+        "lead(step) OVER following AS later, lead(weight) OVER following AS after FROM seen WHERE "
+        "episode IS NOT NULL AND step IS NOT NULL WINDOW following AS (PARTITION BY episode "
+        "ORDER BY step, weight)) WHERE later = step + 1 AND after <> weight"
+    )
+    times = look.one("SELECT count(*) FROM changing")[0]
+    if not times:
+        return None
+    places = look.all(
+        "SELECT episode, step, 'weight ' || weight || ', but the next step has ' || after "
+        f"FROM changing ORDER BY length(episode), episode, step, weight, after LIMIT {EXAMPLES}"
+    )
+    says = "with another weight than the next step of their episode"
+    return Suspicion("changing weight", times, "row", says, True, look.at(places))
 
 
 def episodes_without_end(look: Look) -> Suspicion | None:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from surestep.io.log_sql import RoleSql
+from surestep.io.log_codes import LabelCode
+from surestep.io.log_rewards import RewardSql
+from surestep.io.log_roles import RoleSql
 from surestep.io.log_tables import Table, named, quoted
 
 EXAMPLES = 3  # of each kind of suspicious row
@@ -61,26 +63,31 @@ class Look:
     def reward(self) -> str:
         """The reward as a double, NULL where it is no finite number."""
         value = f"TRY_CAST({named(self.roles.mapping.reward)} AS DOUBLE)"
-        return f"CASE WHEN {self.roles.reward_is_number} AND isfinite({value}) THEN {value} END"
+        usable = f"{self.roles.decides} AND {RewardSql.of(self.roles).is_number}"
+        return f"CASE WHEN {usable} AND isfinite({value}) THEN {value} END"
 
     @property
     def step(self) -> str:
         """The step, NULL where it is no whole number of at least 0."""
-        return f"CASE WHEN {self.roles.step} >= 0 THEN {self.roles.step} END"
+        number = self.roles.whole(str(self.roles.mapping.step))
+        return f"CASE WHEN {number} >= 0 THEN {number} END"
+
+    @property
+    def episode(self) -> str:
+        """The episode as text."""
+        code = self.roles.codes.episode
+        return "NULL" if code is None else code_text(code)
 
     def examples(self, condition: str, value: str) -> tuple[Example, ...]:
         """The first rows of which the condition holds, with the value of an expression there."""
-        mapping = self.roles.mapping
-        episode, step = (
-            "NULL" if name is None else self.roles.text(name)
-            for name in (mapping.episode, mapping.step)
-        )
+        named_step = self.roles.mapping.step
+        step = "NULL" if named_step is None else self.roles.text(named_step)
         found = list[Example]()
         self.database.execute("SET preserve_insertion_order = true")
         for file in self.table.files or (None,):
             scan = self.table.scan(self.database, () if file is None else (file,))
             answer = self.all(
-                f'SELECT "surestep row", {episode}, {step}, CAST({value} AS VARCHAR) FROM '
+                f'SELECT "surestep row", {self.episode}, {step}, CAST({value} AS VARCHAR) FROM '
                 f'(SELECT *, row_number() OVER () AS "surestep row" FROM ({scan})) '
                 f'WHERE {condition} ORDER BY "surestep row" LIMIT {EXAMPLES - len(found)}'
             )
@@ -92,11 +99,11 @@ class Look:
 
     def at(self, places: Sequence[tuple[str, int, str]]) -> tuple[Example, ...]:
         """The rows at these episodes and steps, with what is to be said about each."""
-        episode = self.roles.text(str(self.roles.mapping.episode))
         if not places:
             return ()
         here = [
-            f"({episode} = {quoted(name)} AND {self.step} = {step})" for name, step, _ in places
+            f"({self.episode} = {quoted(name)} AND {self.step} = {step})"
+            for name, step, _ in places
         ]
         says = " ".join(
             f"WHEN {condition} THEN {quoted(note)}"
@@ -105,17 +112,36 @@ class Look:
         return self.examples(" OR ".join(here), f"CASE {says} END")
 
 
+def code_text(code: LabelCode) -> str:
+    """The code of a label as text, NULL where there is none."""
+    text = f"CAST({code.sql} AS VARCHAR)"
+    unusable = " OR ".join(f"({check.condition})" for check in code.checks)
+    return f"CASE WHEN NOT ({unusable}) THEN {text} END" if unusable else text
+
+
 def create_view(look: Look) -> None:
-    """The view `seen`: the columns under names of our own, NULL where they say nothing usable."""
-    roles, mapping = look.roles, look.roles.mapping
+    """The view `seen`: the columns under names of our own, NULL where they say nothing usable.
+
+    `weight` is how many rows a row stands for. In an RLDS table the last observation of an episode
+    carries the flags, and no decision.
+    """
+    roles, mapping, codes = look.roles, look.roles.mapping, look.roles.codes
+    terminated = f"coalesce({roles.flag(mapping.terminated)}, false)"
+    truncated = f"coalesce({roles.flag(mapping.truncated)}, false)"
+    if mapping.is_last is not None:
+        truncated = f"NOT {roles.decides}"
+        terminated = f"({terminated} AND {truncated})"
+    weight = "1" if mapping.weight is None else f"greatest({roles.whole(mapping.weight)}, 1)"
     columns = [
-        *(f"{roles.text(name)} AS state_{i}" for i, name in enumerate(mapping.state)),
-        *(f"{roles.text(name)} AS action_{i}" for i, name in enumerate(mapping.action)),
-        *(f"{roles.text(name)} AS next_state_{i}" for i, name in enumerate(mapping.next_state)),
+        *(f"{code_text(code)} AS state_{i}" for i, code in enumerate(codes.state)),
+        *(f"{code_text(code)} AS action_{i}" for i, code in enumerate(codes.action)),
+        *(f"{code_text(code)} AS next_state_{i}" for i, code in enumerate(codes.next_state)),
         f"{look.reward} AS reward",
-        f"coalesce({roles.flag(mapping.terminated)}, false) AS terminated",
-        f"coalesce({roles.flag(mapping.truncated)}, false) AS truncated",
+        f"{terminated} AS terminated",
+        f"{truncated} AS truncated",
+        f"{roles.decides} AS decides",
+        f"{weight} AS weight",
     ]
     if mapping.episode is not None:
-        columns += [f"{roles.text(mapping.episode)} AS episode", f"{look.step} AS step"]
+        columns += [f"{look.episode} AS episode", f"{look.step} AS step"]
     look.database.execute(f"CREATE TEMP VIEW seen AS SELECT {', '.join(columns)} FROM log")

@@ -80,15 +80,8 @@ class Vocabulary:
             raise InvalidParameter(unknown_label(role, columns, label, places))
         return places[label]
 
-    def full_pairs(self, end: str | None = None) -> Pairs:
-        """Every action in every state, and in a last state called `end`, where one is wanted."""
-        states = self.state_texts(end)
-        return Pairs.full(
-            len(states), len(self.actions), state_labels=states, action_labels=self.action_texts()
-        )
-
-    def pairs_of(self, enabled: object, end: str | None = None) -> Pairs:
-        """The pairs (state, action) that are listed, in any order; at `end`, the first action.
+    def pairs_of(self, enabled: object) -> Pairs:
+        """The pairs (state, action) that are listed, in any order.
 
         Every state needs an action; one that ends episodes has an action that leads nowhere.
         """
@@ -97,9 +90,7 @@ class Vocabulary:
             raise InvalidParameter(
                 f"enabled pairs have shape {listed.shape}, expected one (state, action) each"
             )
-        texts = self.state_texts(end), self.action_texts()
-        if end is not None:
-            listed = np.append(listed, [[len(self.states), 0]], axis=0)
+        texts = tuple(map(joined, self.states)), tuple(map(joined, self.actions))
         for role, column, labels in zip(("state", "action"), listed.T, texts, strict=True):
             outside = (column < 0) | (column >= len(labels))
             if outside.any():
@@ -114,14 +105,6 @@ class Vocabulary:
             raise InvalidParameter(f"{where} is enabled twice, expected once")
         offsets = offsets_of(np.bincount(state, minlength=len(texts[0])))
         return Pairs(offsets, action, len(self.actions), *texts)
-
-    def state_texts(self, end: str | None = None) -> tuple[str, ...]:
-        """One text a state, and that of the end behind them."""
-        return (*map(joined, self.states), *(() if end is None else (end,)))
-
-    def action_texts(self) -> tuple[str, ...]:
-        """One text an action."""
-        return tuple(map(joined, self.actions))
 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:

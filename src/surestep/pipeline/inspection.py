@@ -41,10 +41,10 @@ def inspect(
     """
     if isinstance(n_wedge, bool) or not isinstance(n_wedge, int) or n_wedge < 0:
         raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
-    bounds, table = checked_bounds(reward_bounds), None
+    facts = inspect_log(source, checked_bounds(reward_bounds))
+    roles, table = source.columns, None
     if behavior is not None:
-        table = read_behavior_table(behavior, source.columns.state, source.columns.action)
-    facts = inspect_log(source, bounds)
+        table = read_behavior_table(behavior, roles.state, roles.action, facts.binnings)
     trusted = facts.visits > n_wedge
     by_tried = states_by_pairs(facts, facts.visits > 0)
     overlap, mismatches = (None, []) if table is None else compare(facts, table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surestep.io.log_columns import ROLES
+from surestep.io.log_columns import RARE, ROLES
 from surestep.io.log_look import Example
 from surestep.report.histogram import histogram
 from surestep.report.html import Element, Node, asset, document, element, label
@@ -332,7 +332,9 @@ def spread_section(inspection: Inspection) -> Element:
 def columns_section(inspection: Inspection) -> Element:
     """Which column means what."""
     entries = [
-        (role.replace("_", " "), label(inspection.columns.described(role))) for role in ROLES
+        (role.replace("_", " "), label(inspection.columns.described(role)))
+        for role in ROLES
+        if role not in RARE or getattr(inspection.columns, role)
     ]
     return section("columns", facts(entries))
 

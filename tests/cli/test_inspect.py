@@ -1,0 +1,145 @@
+"""`surestep inspect`: in the terminal, as JSON and as a page."""
+
+import json
+from pathlib import Path
+
+import html5lib
+import pytest
+from click.testing import CliRunner
+
+from surestep.cli.main import main
+
+PUMPS = Path(__file__).parents[2] / "examples" / "pumps.csv"
+HABIT = PUMPS.with_name("pumps_policy.csv")
+COLUMNS = ("--state", "condition", "--state", "demand", "--action", "decision")
+HOSTILE = (
+    *("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</style>", "&amp;", "]]>"),
+    *("\x1b[31mred", "\u202eright to left", "line\nbreak", "[bold]markup[/]", "x" * 500),
+)
+
+
+def surestep(*arguments, **environment):
+    words = [str(word) for word in arguments]
+    return CliRunner(env=environment).invoke(main, words, prog_name="surestep")
+
+
+def hostile_log(path):
+    """A log whose labels look like something else, and whose rows make no sense."""
+    lines = ["episode,step,[/b]:ok:,action,reward"]
+    for label in HOSTILE:
+        cell = '"' + label.replace('"', '""') + '"'
+        lines += [f"{cell},{step},{cell},{cell},{cell}" for step in (0, 2)]
+    path.write_text("\n".join(lines) + "\n", newline="")
+    return path
+
+
+@pytest.mark.parametrize("columns", ["80", "160"])
+def test_the_example_tells_its_story_within_the_width(columns):
+    result = surestep("inspect", PUMPS, *COLUMNS, "--behavior", HABIT, COLUMNS=columns)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    text = " ".join(result.stdout.split())
+    assert "2,000: 601 terminated and 1,399 truncated" in text
+    assert "60 pairs = 15 states × 4 actions" in text
+    assert "more than N∧ = 20 visits: 39 pairs" in text
+    assert f"{HABIT}: fits the log" in text
+    assert "5 of 15 states have fewer than two actions" in text
+    assert "None found." in text
+    assert lines[-1].startswith(f"  surestep improve {PUMPS} --state condition --state demand")
+    assert "\x1b" not in result.stdout
+    assert all(len(line) <= int(columns) for line in lines if str(PUMPS.parent) not in line)
+
+
+def test_the_table_of_visits_marks_what_is_not_trusted():
+    result = surestep("inspect", PUMPS, *COLUMNS, COLUMNS="80")
+    row = next(line for line in result.stdout.splitlines() if line.split()[:2] == ["new", "low"])
+    assert row.split() == ["new", "low", "2,385", "(5)", "(10)", "·"]
+
+
+def test_json_holds_the_same_numbers():
+    result = surestep("inspect", PUMPS, *COLUMNS, "--n-wedge", 100, "--json")
+    found = json.loads(result.stdout)
+    assert (found["rows"], found["states"], found["n_wedge"]) == (23149, 15, 100)
+    assert found["coverage"]["trusted"] == sum(
+        visits > 100 for state in found["busiest"] for visits in state["visits"]
+    )
+    assert found["suspicions"] == []
+
+
+def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("episode,step,state,action,reward\n1,0,s,x,1\n1,0,s,x,9\n1,3,s,x,no\n")
+    result = surestep("inspect", log, "--reward-bounds", "0", "5", COLUMNS="200")
+    assert result.exit_code == 0, result.output
+    for expected in (
+        "✗ 1 row without a finite number in column 'reward'",
+        f"{log}, row 3, episode 1, step 3: no",
+        "✗ 1 row too many: another row has the same episode and step (in 1 episode)",
+        "✗ 2 steps missing between others of their episode (in 1 episode)",
+        "! 1 episode without an end: no column says whether an episode is over",
+        "! 1 row with a reward outside the given bounds, 0 to 5",
+        "next, once the rows marked ✗ are mended:",
+    ):
+        assert expected in result.stdout
+
+
+def test_hostile_labels_stay_text_in_the_terminal_and_on_the_page(tmp_path):
+    log, page = hostile_log(tmp_path / "[bold].csv"), tmp_path / "page.html"
+    result = surestep("inspect", log, "--state", "[/b]:ok:", "-o", page, COLUMNS="300")
+    assert result.exit_code == 0, result.output
+    assert not {"\x1b", "\u202e"} & set(result.stdout)
+    for text in ("[bold]markup[/]", "[/b]:ok:", str(log), HOSTILE[0]):
+        assert text in result.stdout
+    parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
+    tree = parser.parse(page.read_text("utf-8"))
+    assert len(tree.findall(".//script")) == 1
+    assert not tree.findall(".//img")
+    cells = {"".join(cell.itertext()) for cell in tree.findall(".//table[@id='states']//td")}
+    assert HOSTILE[0] in cells
+    assert HOSTILE[1] in cells
+
+
+def test_the_page_is_the_same_every_time_and_has_all_parts(tmp_path):
+    pages = [tmp_path / "1.html", tmp_path / "2.html"]
+    for page in pages:
+        result = surestep("inspect", PUMPS, *COLUMNS, "-o", page)
+        assert f"wrote {page}" in result.stdout
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(
+        pages[0].read_text("utf-8")
+    )
+    links = {link.get("href") for link in tree.findall(".//nav//a")}
+    assert links == {f"#{part.get('id')}" for part in tree.findall(".//section")}
+    assert len(tree.findall(".//figure")) == 4
+    names = [part.get("id") for part in tree.iter() if part.get("id")]
+    assert len(names) == len(set(names))
+    rows = tree.findall(".//table[@id='states']/tbody/tr")
+    assert len(rows) == 15
+    text = "".join(tree.itertext())
+    assert "23,149" in text
+    assert "surestep improve" in text
+
+
+def test_a_log_without_usable_rows_has_a_page_too(tmp_path):
+    log, page = tmp_path / "log.csv", tmp_path / "page.html"
+    log.write_text("episode,step,state,action,reward\n,,,,\n")
+    result = surestep("inspect", log, "-o", page)
+    assert result.exit_code == 0, result.output
+    html5lib.HTMLParser(strict=True).parse(page.read_text("utf-8"))
+
+
+def test_what_cannot_be_read_is_refused_and_nothing_is_written(tmp_path):
+    log, page = tmp_path / "log.csv", tmp_path / "page.html"
+    log.write_text("episode,step,state,reward\n1,0,s,1\n")
+    for arguments, message in (
+        ((log,), "no column says what the action is"),
+        ((tmp_path / "none.csv",), "is no file"),
+        ((PUMPS, *COLUMNS, "--behavior", log), "there is no column 'condition'"),
+        ((PUMPS, *COLUMNS, "--reward-bounds", 1, 0), "the lower one first"),
+        ((PUMPS, *COLUMNS, "--n-wedge", -1), "--n-wedge"),
+    ):
+        result = surestep("inspect", *arguments, "-o", page)
+        assert (result.exit_code, message in " ".join(result.stderr.split())) == (2, True), (
+            result.output
+        )
+    assert not page.exists()

@@ -1,0 +1,157 @@
+"""What an inspection says about coverage and overlap, against plain Python."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import frame_of
+from surestep.errors import InvalidParameter
+from surestep.io import read_log
+from surestep.pipeline.inspection import binned, inspect, spread, visit_edges
+from surestep.results.inspection import as_json
+
+COUNTS = st.lists(st.integers(1, 3000), min_size=1, max_size=30).map(np.array)
+STATES, ACTIONS = ("s", "t", "u"), ("x", "y")
+TAKEN = st.dictionaries(
+    st.tuples(st.sampled_from(STATES), st.sampled_from(ACTIONS)), st.integers(1, 40), min_size=1
+)
+
+
+def log_of(taken):
+    """Loose transitions that take each pair so many times."""
+    rows = [
+        {"state": state, "action": action, "reward": 1, "next_state": "s"}
+        for (state, action), times in taken.items()
+        for _ in range(times)
+    ]
+    return read_log(frame_of(rows, ("state", "action", "reward", "next_state")))
+
+
+def policy_table(chances):
+    """A policy as a table in memory."""
+    columns = zip(*((*pair, chance) for pair, chance in chances.items()), strict=True)
+    states, actions, probability = columns
+    return {
+        "state": np.array(states, object),
+        "action": np.array(actions, object),
+        "probability": np.array(probability, float),
+    }
+
+
+@given(visits=COUNTS, n_wedge=st.integers(0, 2000))
+def test_bins_hold_every_pair_once_and_none_lies_across_n_wedge(visits, n_wedge):
+    bins = binned(visits, np.ones_like(visits), visit_edges(visits, n_wedge))
+    assert bins[0].low == 1
+    assert bins[-1].high == visits.max()
+    for before, after in pairwise(bins):
+        assert after.low == before.high + 1
+    for low, high, times in bins:
+        assert times == sum(low <= x <= high for x in visits)
+        assert not low <= n_wedge < high
+
+
+@given(values=COUNTS, data=st.data())
+def test_quartiles_are_those_of_the_values_written_out(values, data):
+    times = np.array(data.draw(st.lists(st.integers(1, 5), min_size=values.size)))[: values.size]
+    expected = np.quantile(np.repeat(values, times), (0, 0.25, 0.5, 0.75, 1), method="inverted_cdf")
+    assert spread(values, times) == tuple(expected)
+
+
+@settings(max_examples=15)
+@given(taken=TAKEN, n_wedge=st.integers(0, 30))
+def test_coverage_is_that_of_plain_python(taken, n_wedge):
+    found = inspect(log_of(taken), n_wedge=n_wedge)
+    states, actions = ({pair[i] for pair in taken} for i in (0, 1))
+    trusted = {pair: times for pair, times in taken.items() if times > n_wedge}
+    coverage = found.coverage
+    assert (found.states, len(found.actions)) == (len(states), len(actions))
+    assert coverage.pairs == len(states) * len(actions)
+    assert coverage.never == coverage.pairs - len(taken) == coverage.histogram[0].times
+    assert (coverage.trusted, coverage.visits_trusted) == (len(trusted), sum(trusted.values()))
+    for listed, pairs in ((found.states_by_tried, taken), (found.states_by_trusted, trusted)):
+        number = Counter(sum(pair[0] == state for pair in pairs) for state in states)
+        assert listed == tuple(number[i] for i in range(len(actions) + 1))
+    for use in found.actions:
+        mine = {pair: times for pair, times in taken.items() if (pair[1],) == use.action}
+        assert (use.visits, use.states) == (sum(mine.values()), len(mine))
+        assert use.trusted_states == len(mine.keys() & trusted.keys())
+    rows = [
+        ((state,), tuple(taken.get((state, action), 0) for action in sorted(actions)))
+        for state in sorted(states)
+    ]
+    assert found.busiest == tuple(sorted(rows, key=lambda row: -sum(row[1])))
+    kinds = {caution.kind for caution in found.cautions}
+    assert ("nothing to choose" in kinds) == (sum(found.states_by_trusted[2:]) == 0)
+
+
+@settings(max_examples=15)
+@given(taken=TAKEN, weights=st.lists(st.integers(0, 3), min_size=6, max_size=6), rng=st.randoms())
+def test_overlap_with_a_policy_is_that_of_plain_python(taken, weights, rng):
+    chances = {}
+    for i, state in enumerate(STATES):
+        pair = weights[2 * i : 2 * i + 2]
+        if sum(pair):
+            for action, weight in zip(ACTIONS, pair, strict=True):
+                chances[state, action] = weight / sum(pair)
+    chances = chances or {("s", "x"): 1.0}
+    found = inspect(log_of(taken), behavior=policy_table(chances)).overlap
+    visited, known = {pair[0] for pair in taken}, {pair[0] for pair in chances}
+    assert found.states_unknown == len(visited - known)
+    assert found.states_unvisited == len(known - visited)
+    assert found.never_seen == sum(
+        chance > 0 and pair[0] in visited and pair not in taken for pair, chance in chances.items()
+    )
+    of_known = {pair: times for pair, times in taken.items() if pair[0] in known}
+    possible = {pair: times for pair, times in of_known.items() if chances.get(pair, 0) > 0}
+    assert found.impossible == len(of_known) - len(possible)
+    rows = Counter()
+    for (state, _), times in taken.items():
+        rows[state] += times
+    unlikely = 0
+    for (state, action), times in possible.items():
+        p, n = chances[state, action], rows[state]
+        unlikely += abs(times - n * p) > 5 * (n * p * (1 - p)) ** 0.5 + 1
+    assert found.unlikely == unlikely
+
+
+def test_every_mismatch_is_told_with_the_first_labels():
+    taken = {("s", "x"): 1000, ("s", "y"): 2, ("t", "x"): 500, ("t", "y"): 500, ("u", "x"): 1}
+    chances = {("s", "x"): 1.0, ("s", "y"): 0.0, ("t", "x"): 0.9, ("t", "y"): 0.05}
+    chances[("t", "z")] = 0.05
+    found = inspect(log_of(taken), behavior=policy_table(chances))
+    said = {caution.kind: caution.says for caution in found.cautions}
+    assert "nothing about 1 of 3 states of the log, such as 'u'" in said["unknown state"]
+    assert "1 pair is in the log" in said["impossible pair"]
+    assert "'y' in 's'" in said["impossible pair"]
+    assert "3 pairs are taken far more or less often" in said["unlikely pair"]
+    assert "such as 'z' in 't'" in said["never seen"]
+    assert "less than 1 % of the rows of their state, such as 'y' in 's'" in said["thin overlap"]
+    assert "In 1 of 3 states only one action was ever tried" in said["no comparison"]
+
+
+def test_settings_out_of_range_are_refused():
+    log = log_of({("s", "x"): 1})
+    for wrong in (-1, True, 1.5):
+        with pytest.raises(InvalidParameter, match="n_wedge is"):
+            inspect(log, n_wedge=wrong)
+    for wrong in ((1.0, 0.0), (0.0, np.nan), (-np.inf, 0.0), ("a", "b")):
+        with pytest.raises(InvalidParameter, match="reward_bounds is"):
+            inspect(log, reward_bounds=wrong)
+
+
+def test_an_inspection_is_json():
+    found = inspect(log_of({("s", "x"): 30, ("s", "y"): 1}))
+    again = json.loads(json.dumps(as_json(found)))
+    assert again["actions"][0] == {
+        "action": ["x"],
+        "visits": 30,
+        "states": 1,
+        "trusted_states": 1,
+    }
+    assert again["columns"]["next_state"] == ["next_state"]
+    assert again["coverage"]["visits"]["highest"] == 30
