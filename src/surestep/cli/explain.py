@@ -53,6 +53,8 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
     parts = [each.partition("=") for each in given]
     if all(equals and name in columns for name, equals, _ in parts):
         return {name: value for name, _, value in parts}
+    if any(equals and name in columns for name, equals, _ in parts):
+        raise click.UsageError("give every --state with its column (COLUMN=VALUE), or none of them")
     return given
 
 

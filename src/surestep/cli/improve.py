@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
     from surestep.results import Result
 
-WORDS = {"n_wedge": "N∧", "delta": "δ", "value_bounds": "values", "unseen": "what nobody tried"}
+WORDS = {
+    "behavior": "behavior policy",
+    "n_wedge": "N∧",
+    "delta": "δ",
+    "value_bounds": "value bounds, from the rewards observed,",
+    "unseen": "worth of what nobody tried",
+}
 
 
 @click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
@@ -86,7 +92,7 @@ def command(
 
     check_new_folder(output)
     source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)  # paths stay whole
     if isinstance(source, LogSource):
         console.print(str(source.columns), markup=False)
     with task_progress() as progress:
