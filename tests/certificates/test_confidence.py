@@ -187,3 +187,18 @@ def test_rows_leave_their_ball_at_most_as_often_as_they_may(strict):
         radius = row_radius(times, np.array([0, 3]), 4, 0.3, strict=strict)[0]
         missed += weight * (np.abs(times / n - chances).sum() > radius)
     assert missed <= 0.3
+
+
+def test_extreme_sums_and_counts_neither_warn_nor_mislead():
+    """Warnings are errors here."""
+    n = np.full(5, 10**12)
+    sums = np.array([1e-250, 1e-3, 1.0, 10.0**12 - 1e-3, 10.0**12])
+    for strict in (False, True):
+        low, high = mean_interval(sums, n, 1e-12, strict=strict)
+        assert ((low <= sums / n) & (high >= sums / n)).all()
+        assert (high - low < 1e-4).all()
+        assert (low[0], high[4]) == (0.0, 1.0)
+        below, above = chance_interval(np.array([0, 10**12]), n[:2], 1e-12, strict=strict)
+        assert (below[0], above[1]) == (0.0, 1.0)
+        assert below[1] > 1 - 1e-9
+        assert above[0] < 1e-9

@@ -36,7 +36,7 @@ from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest
 from surestep.planning.evaluation import Method, choose_method, solve
 from surestep.planning.iteration import INEXACT, sweep_limit
-from surestep.planning.proof import TIE_TOLERANCE, Horizon, Judge, longest_horizon
+from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, Judge, longest_horizon
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
 
 Choice = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
@@ -234,7 +234,7 @@ def judge_of(models: RectangularSet, floor: FloatArray | None) -> Judge:
         bounds.append(np.abs(floor).max())
     return Judge(
         Horizon(
-            low=1 / (1 - float(discount.min()) * (1 - 1e-11)) if endless else 1.0,
+            low=1 / (1 - float(discount.min()) * (1 - ROW_EXCESS)) if endless else 1.0,
             high=longest_horizon(float(discount.max())),
             uniform=endless and bool(discount.min() == discount.max()),
         ),
