@@ -487,6 +487,7 @@ def test_the_assumptions_say_what_is_known_and_what_is_not():
     assert "The behavior policy is known." in assumed()
     assert "The rewards are known." in assumed()
     assert "starts afresh" in assumed()
+    assert "and nowhere else" in assumed()
     assert "exactly as they did in the log" in assumed(known_start=True)
     assert "count as fixed beforehand" in assumed()
     assert "count as fixed beforehand" not in assumed(strict=True)

@@ -168,6 +168,7 @@ class Robust:
             "Episodes start exactly as they did in the log."
             if self.known_start
             else "Each episode starts afresh, with chances that never change.",
+            "Episodes end in the states that the counts mark as terminal, and nowhere else.",
             f"Every value lies between {low!r} and {high!r}, as given.",
         ]
         rewards = problem.counts.rewards
@@ -176,8 +177,6 @@ class Robust:
                 f"Rewards of transitions that are not given lie between {self.reward_low!r} and "
                 f"{self.reward_high!r}."
             )
-        if problem.counts.terminal.any():
-            sentences.append("Episodes end where the counts say so.")
         if not self.strict:
             sentences.append(
                 "The numbers of visits count as fixed beforehand, although chance decided them."
