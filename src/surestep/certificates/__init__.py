@@ -3,5 +3,6 @@
 from surestep.certificates.apriori import APriori
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
+from surestep.certificates.robust import Robust
 
-__all__ = ["CERTIFIERS", "APriori", "Certifier", "NoClaim", "certify", "verify"]
+__all__ = ["CERTIFIERS", "APriori", "Certifier", "NoClaim", "Robust", "certify", "verify"]
