@@ -1,6 +1,15 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.posterior import Posterior, posterior_gains
 from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
 
-__all__ = ["CERTIFIERS", "APriori", "Certifier", "certify", "verify"]
+__all__ = [
+    "CERTIFIERS",
+    "APriori",
+    "Certifier",
+    "Posterior",
+    "certify",
+    "posterior_gains",
+    "verify",
+]
