@@ -11,17 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, offsets_of, run_lengths
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.chain import chain_rows, chain_sizes
-from surestep.kernels.posterior import REMAINDER, SINGLY, draw_models, evaluate_drawn
+from surestep.kernels.drawn import eliminate_drawn, iterate_drawn
+from surestep.kernels.posterior import REMAINDER, SINGLY, draw_models
 from surestep.model.counts import Counts
-from surestep.planning.chain import Chain, change_range, largest, solve_krylov, solve_sweeps
 from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
 
 SMALL = 128  # states up to which a dense elimination is the fastest
-ACCURACY = 1e-7  # of the largest reward and value: the error that iterations aim for
-KRYLOV_STEPS, SWEEPS_PER_STEP = 500, 40
+ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
 
 
 class RewardDraws(NamedTuple):
@@ -75,7 +73,6 @@ class Gains(NamedTuple):
 
     lower: FloatArray  # [P, draws]
     error: float  # the largest error of a Δ
-    left_over: float  # the largest weight that was given to no state
 
 
 class Chunk(NamedTuple):
@@ -97,41 +94,50 @@ def drawn_gains(
     everyone = np.concatenate([behavior[np.newaxis], policies])
     counts = models.counts
     used = (everyone > 0).any(axis=0) & ~counts.terminal[counts.pairs.state]
-    (rest_worth, rest_value), errors = worst_for_policies(models, len(policies)), []
-    gains, start = [], np.zeros((len(everyone), counts.pairs.num_states))
-    warm, left_over, done = False, 0.0, 0
-    cells = expected_cells(models, used)
+    start = np.zeros((len(everyone), counts.pairs.num_states))
+    gains, errors, done = [], [], 0
+    room = room_for(models, expected_cells(models, used), draws, memory)
     while done < draws:
-        size = min(draws - done, draws_at_once(models, cells, memory))
-        chunk = draw_chunk(models, used, done, size, cells)
+        chunk = Chunk(*(array[: draws - done] for array in room))
+        draw_chunk(models, used, done, chunk)
         if (chunk.ends[:, -1] < 0).any():
-            cells *= 2
+            room = room_for(models, 2 * room.target.shape[1], draws, memory)
             continue
-        if counts.pairs.num_states <= SMALL:
-            found, error = solved(models, chunk, everyone, rest_worth, rest_value)
-        else:
-            if not warm:  # every draw starts from the values of the first
-                iterated(models, chunk, 0, everyone, rest_worth, rest_value, start)
-                warm = True
-            parts = [
-                iterated(models, chunk, b, everyone, rest_worth, rest_value, start.copy())
-                for b in range(size)
-            ]
-            found, error = (np.stack([part[i] for part in parts]) for i in (0, 1))
-        both = error[:, :1] + error[:, 1:]
-        gains.append(found[:, 1:] - found[:, :1] - both)
-        errors.append(float(both.max()))
-        left_over = max(left_over, float(chunk.rest.max()), float(chunk.initial_rest.max()))
-        done += size
+        if done == 0:  # iterations in every draw start from the values of the first
+            performances(models, Chunk(*(array[:1] for array in chunk)), everyone, start, keep=True)
+        found, error = performances(models, chunk, everyone, start, keep=False)
+        errors.append(error[:, :1] + error[:, 1:])
+        gains.append(found[:, 1:] - found[:, :1] - errors[-1])
+        done += len(chunk.ends)
     lower = np.ascontiguousarray(np.concatenate(gains).T)
     lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however it is evaluated
-    return Gains(lower, max(errors), left_over)
+    return Gains(lower, float(np.concatenate(errors).max()))
 
 
-def worst_for_policies(models: ModelDraws, policies: int) -> tuple[FloatArray, FloatArray]:
-    """What is left over is worth the most for π_b, which comes first, and the least for others."""
-    worths = [np.array([high, *[low] * policies]) for low, high in models.ends()]
-    return worths[0], worths[1]
+def performances(
+    models: ModelDraws, chunk: Chunk, policies: FloatArray, start: FloatArray, *, keep: bool
+) -> tuple[FloatArray, FloatArray]:
+    """ρ [B, P] of π_b, which comes first, and others in drawn models, and its error [B, P].
+
+    What is left over is worth the most for π_b, and the least for the others.
+    """
+    (worth_low, worth_high), (value_low, value_high) = models.ends()
+    first = np.arange(len(policies)) == 0
+    shape = (len(chunk.ends), len(policies))
+    found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
+    arguments = (
+        models.counts.pairs.offsets,
+        models.discount,
+        *chunk,
+        policies,
+        np.where(first, worth_high, worth_low),
+        np.where(first, value_high, value_low),
+    )
+    if models.counts.pairs.num_states <= SMALL:
+        eliminate_drawn(*arguments, found, residual, scale)
+    else:
+        iterate_drawn(*arguments, ACCURACY, keep, start, found, residual, scale)
+    return found, proven_error(models, chunk, residual, scale)
 
 
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
@@ -147,8 +153,8 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     return int(seen[used].sum() + more)
 
 
-def draws_at_once(models: ModelDraws, cells: int, memory: int) -> int:
-    """How many drawn models fit into so many bytes."""
+def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
+    """Arrays for as many drawn models of so many transitions as fit into `memory` bytes."""
     pairs = models.counts.pairs
     each = 12 * cells + 24 * pairs.num_pairs + 8 * pairs.num_states
     if each > memory:
@@ -156,26 +162,23 @@ def draws_at_once(models: ModelDraws, cells: int, memory: int) -> int:
             f"one drawn model takes {each / 2**20:.0f} MiB, expected at most {memory / 2**20:.0f}; "
             "take a smaller prior weight, or more memory"
         )
-    return memory // each
-
-
-def draw_chunk(
-    models: ModelDraws, used: BoolArray, first_draw: int, size: int, cells: int
-) -> Chunk:
-    """The draws `first_draw` … `first_draw + size − 1`."""
-    counts, pairs = models.counts, models.counts.pairs
-    num_pairs = pairs.num_pairs
-    started = np.flatnonzero(counts.starts)
-    shares = counts.starts / counts.starts.sum()
-    chunk = Chunk(
-        np.zeros((size, num_pairs + 1), np.int64),
+    size = min(draws, memory // each)
+    shares = models.counts.starts / models.counts.starts.sum()
+    return Chunk(
+        np.zeros((size, pairs.num_pairs + 1), np.int64),
         np.empty((size, cells), np.int32),
         np.empty((size, cells)),
-        np.empty((size, num_pairs)),
-        np.empty((size, num_pairs)),
-        np.tile(shares, (size, 1)),
+        np.empty((size, pairs.num_pairs)),
+        np.empty((size, pairs.num_pairs)),
+        np.tile(shares, (size, 1)),  # known starts stay as they are
         np.zeros(size),
     )
+
+
+def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
+    """The draws `first_draw` … into the chunk."""
+    counts, pairs = models.counts, models.counts.pairs
+    started = np.flatnonzero(counts.starts)
     draw_models(
         models.seed,
         first_draw,
@@ -192,86 +195,12 @@ def draw_chunk(
         startable(counts),
         *chunk,
     )
-    return chunk
 
 
 def startable(counts: Counts) -> BoolArray:
     """The states [S] in which an episode may start: not where it is over, unless one did."""
     allowed: BoolArray = ~counts.terminal | (counts.starts > 0)
     return allowed
-
-
-def solved(
-    models: ModelDraws,
-    chunk: Chunk,
-    policies: FloatArray,
-    rest_worth: FloatArray,
-    rest_value: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """ρ [B, P] and its error [B, P], all draws at once by elimination."""
-    shape = (len(chunk.ends), len(policies))
-    found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
-    evaluate_drawn(
-        models.counts.pairs.offsets,
-        models.discount,
-        *chunk,
-        policies,
-        rest_worth,
-        rest_value,
-        found,
-        residual,
-        scale,
-    )
-    return found, proven_error(models, chunk, residual, scale)
-
-
-def iterated(
-    models: ModelDraws,
-    chunk: Chunk,
-    draw: int,
-    policies: FloatArray,
-    rest_worth: FloatArray,
-    rest_value: FloatArray,
-    start: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """ρ [P] and its error [P] in one draw, by iterations from `start` [P, S], left at the values."""
-    ends, initial = chunk.ends[draw], chunk.initial[draw]
-    found, residual, scale = (np.empty(len(policies)) for _ in range(3))
-    for p, policy in enumerate(policies):
-        reward = chunk.reward[draw] + chunk.rest[draw] * rest_worth[p]
-        chain = chain_of(models, ends, chunk.target[draw], chunk.share[draw], reward, policy)
-        steps = 1 / (1 - models.discount)
-        size = float(np.abs(reward).max()) + float(np.abs(start[p]).max())
-        target = ACCURACY * size / steps
-        value, left = solve_krylov(chain, start[p], target, KRYLOV_STEPS)
-        if left > target:
-            value, left = solve_sweeps(chain, value, target, int(SWEEPS_PER_STEP * steps) + 1)
-        start[p] = value
-        residual[p] = largest(change_range(chain, value))
-        scale[p] = float(np.abs(reward).max()) + float(np.abs(value).max())
-        found[p] = float(initial @ value) + chunk.initial_rest[draw] * rest_value[p]
-    return found, proven_error(models, chunk, residual, scale)
-
-
-def chain_of(
-    models: ModelDraws,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    reward: FloatArray,
-    policy: FloatArray,
-) -> Chain:
-    """The chain that a policy [K] makes of one drawn model."""
-    pairs = models.counts.pairs
-    discount = np.full(pairs.num_pairs, models.discount)
-    lengths, earned = np.empty(pairs.num_states, np.int64), np.empty(pairs.num_states)
-    chain_sizes(pairs.offsets, ends, discount, reward, policy, lengths, earned)
-    offsets = offsets_of(lengths)
-    successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
-    chain_rows(
-        pairs.offsets, ends, target, share, discount, policy, offsets, successor, weight
-    )
-    return Chain(offsets, successor, weight, earned)
 
 
 def proven_error(

@@ -75,9 +75,7 @@ class Posterior:
         for name, kind in (("prior", PriorName), ("starts", Starts), ("rewards", RewardModel)):
             value, choices = getattr(self, name), get_args(kind)
             if not isinstance(value, str) or value not in choices:
-                raise InvalidParameter(
-                    f"{name} is {value!r}, expected one of {', '.join(choices)}"
-                )
+                raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
         weight = self.prior_weight
         if not (is_number(weight) and 1e-3 <= weight <= 1e9):
             raise InvalidParameter(f"prior_weight is {weight!r}, expected 0.001 to 1e9")

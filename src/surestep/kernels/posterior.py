@@ -1,4 +1,4 @@
-"""Models drawn from a Dirichlet posterior, sparsely and exactly, and their exact evaluation.
+"""Models drawn from a Dirichlet posterior, sparsely and exactly.
 
 The row of a pair is Dirichlet over all S states: α + times for a successor that was seen, α for the
 m others. Few of those get any weight worth mentioning when α is small. Together they get
@@ -25,7 +25,6 @@ from surestep.kernels._compile import (
     INDEX_TABLE_OUT,
     INDICES_IN,
     INTS_IN,
-    TABLE_IN,
     TABLE_OUT,
     helper,
     kernel,
@@ -221,87 +220,3 @@ def draw_models(
             )  # fmt: skip
             for i in range(end):
                 initial[b, where[i]] = weight[i]
-
-
-@helper
-def solve_in_place(matrix: FloatArray, right: FloatArray) -> None:
-    """Solves matrix · x = right by elimination without pivoting; x into `right`."""
-    size = right.size
-    for i in range(size):
-        inverse = 1.0 / matrix[i, i]
-        for j in range(i + 1, size):
-            factor = matrix[j, i] * inverse
-            if factor != 0.0:
-                right[j] -= factor * right[i]
-                for c in range(i + 1, size):
-                    matrix[j, c] -= factor * matrix[i, c]
-    for back in range(size):
-        i = size - 1 - back
-        total = right[i]
-        for c in range(i + 1, size):
-            total -= matrix[i, c] * right[c]
-        right[i] = total / matrix[i, i]
-
-
-@kernel(
-    INTS_IN, F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT,
-    FLOATS_OUT, TABLE_IN, FLOATS_IN, FLOATS_IN, TABLE_OUT, TABLE_OUT, TABLE_OUT,
-    threads_from=1_000,
-)  # fmt: skip
-def evaluate_drawn(
-    pair_offsets: IntArray,
-    discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    reward: FloatArray,
-    rest: FloatArray,
-    initial: FloatArray,
-    initial_rest: FloatArray,
-    policy: FloatArray,
-    rest_worth: FloatArray,
-    rest_value: FloatArray,
-    performance: FloatArray,
-    residual: FloatArray,
-    scale: FloatArray,
-) -> None:
-    """ρ of each policy [P, K] in each drawn model, into `performance` [B, P], by elimination.
-
-    What is left over of a row is worth `rest_worth` [P], and of the starts `rest_value` [P].
-    `residual` [B, P] is max_s |(T_π v)(s) − v(s)|, and `scale` what its rounding is relative to.
-    Elimination needs no pivoting; see `kernels.elimination`.
-    """
-    num_states, num_policies = pair_offsets.size - 1, policy.shape[0]
-    for b in prange(ends.shape[0]):
-        matrix = np.empty((num_states, num_states))
-        value, earned = np.empty(num_states), np.empty(num_states)
-        for p in range(num_policies):
-            matrix[:, :] = 0.0
-            most = 0.0
-            for s in range(num_states):
-                matrix[s, s] = 1.0
-                earned[s] = 0.0
-                for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                    chance = policy[p, k]
-                    if chance > 0.0:
-                        whole = reward[b, k] + rest[b, k] * rest_worth[p]
-                        most = max(most, abs(whole))
-                        earned[s] += chance * whole
-                        for i in range(ends[b, k], ends[b, k + 1]):
-                            matrix[s, target[b, i]] -= chance * discount * share[b, i]
-                value[s] = earned[s]
-            solve_in_place(matrix, value)
-            worst, largest = 0.0, 0.0
-            for s in range(num_states):
-                total = earned[s]
-                largest = max(largest, abs(value[s]))
-                for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                    weight = policy[p, k] * discount
-                    if weight > 0.0:
-                        for i in range(ends[b, k], ends[b, k + 1]):
-                            total += weight * share[b, i] * value[target[b, i]]
-                worst = max(worst, abs(total - value[s]))
-            found = initial_rest[b] * rest_value[p]
-            for s in range(num_states):
-                found += initial[b, s] * value[s]
-            performance[b, p], residual[b, p], scale[b, p] = found, worst, most + largest

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep.kernels._compile import FLOATS_OUT, F64, I64, helper, kernel
+from surestep.kernels._compile import F64, FLOATS_OUT, I64, helper, kernel
 
 # Every number is a uint64: mixed with a signed one, Numba would turn it into a double.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -120,7 +120,7 @@ def broken_off(words: AnyArray, alpha: float, rest: float) -> float:
     on average.
     """
     while True:
-        x = -math.expm1(math.log(uniform(words)) / rest)
+        x = 1.0 - math.exp(math.log(uniform(words)) / rest)
         u = uniform(words)
         # By convexity x^α ≥ 1 + α (1 − 1/x): saves the logarithms, nearly always.
         if x > 0.0 and ((1.0 - u) * x >= alpha * (1.0 - x) or math.log(u) <= alpha * math.log(x)):
