@@ -16,7 +16,7 @@ from strategies import problems
 from surestep import Certificate, Counts, Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS
-from surestep.certificates import CERTIFIERS, APriori, Posterior, verify
+from surestep.certificates import CERTIFIERS, APriori, Posterior, Trajectory, verify
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -46,8 +46,12 @@ SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ =
         ),
         Posterior(draws=9, prior="empirical-bayes", reward_low=-4.0, reward_high=4.0),
     ],
+    "trajectory": [Trajectory(reward_low=0.0, reward_high=1.0)],
 }
-CASES = [certifier for name in CERTIFIERS for certifier in SETTINGS.get(name, ())]
+LOGGED = ("trajectory",)  # needs whole episodes: its own tests are in test_trajectory.py
+CASES = [
+    certifier for name in CERTIFIERS if name not in LOGGED for certifier in SETTINGS.get(name, ())
+]
 USABLE = problems(max_states=3).filter(lambda problem: 0 < problem.discount < 1)
 
 

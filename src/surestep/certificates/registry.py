@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 from surestep._arrays import expect, is_number
 from surestep.certificates.apriori import APriori
 from surestep.certificates.posterior import Posterior
+from surestep.certificates.trajectory import Trajectory
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -24,6 +25,7 @@ from surestep.model.problem import Problem
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
     "posterior": Posterior,
+    "trajectory": Trajectory,
 }
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits

@@ -93,8 +93,8 @@ def reward_sentences(
         sentences = ["The rewards that are given are known."]
     elif model == "bounded":
         return (
-            f"Every reward is one of {ends} (for rewards in between, this is too cautious), and the "
-            f"mean of each {what} is a draw from a Beta(½, ½) prior between them.",
+            f"Every reward is one of {ends} (for rewards in between, this is too cautious), and "
+            f"the mean of each {what} is a draw from a Beta(½, ½) prior between them.",
         )
     else:
         sentences = [f"The reward of a {what} is always the same, so what was observed is exact."]
