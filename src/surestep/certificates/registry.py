@@ -10,7 +10,9 @@ from typing import Any, ClassVar, Protocol
 from surestep._arrays import expect, is_number
 from surestep.certificates.apriori import APriori
 from surestep.certificates.no_claim import NoClaim
+from surestep.certificates.posterior import Posterior
 from surestep.certificates.robust import Robust
+from surestep.certificates.trajectory import Trajectory
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -26,6 +28,8 @@ CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
     "no-claim": NoClaim,
     "robust": Robust,
+    "posterior": Posterior,
+    "trajectory": Trajectory,
 }
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
