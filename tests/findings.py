@@ -97,6 +97,7 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
         problem.counts.visits > n_wedge,
         q,
         advantage,
+        np.zeros(pairs.num_states, np.bool_),
     )
     performance, usual_performance = (
         float(mdp.initial @ evaluate(mdp, each)) for each in (policy, behavior)
@@ -235,6 +236,9 @@ def record(problem, n_wedge):
             "unseen": problem.unseen,
         },
         defaults=("delta", "unseen"),
+        vocabulary={},
+        data={},
+        estimates={},
         command="surestep improve decisions.csv --n-wedge 20 --discount 0.95 --output result",
     )
 
@@ -284,7 +288,15 @@ def with_many_states(findings, num_states, label_length=20):
     return replace(
         findings,
         table=PolicyTable(
-            words, pairs, probability.ravel(), behavior.ravel(), visits, visits > 20, q, q
+            words,
+            pairs,
+            probability.ravel(),
+            behavior.ravel(),
+            visits,
+            visits > 20,
+            q,
+            q,
+            np.zeros(num_states, np.bool_),
         ),
         behavior_occupancy=share,
         occupancy=share,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, suppress
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from surestep.errors import FileFailure, InvalidParameter
@@ -97,6 +98,19 @@ def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
         except OSError as problem:
             raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
         undo.pop_all()
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards, in the place the system has for such."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="surestep-")
+    except OSError as problem:
+        raise FileFailure(
+            f"no temporary folder can be made: {problem.strerror}; set TMPDIR to a folder with room"
+        ) from None
+    with folder as name:
+        yield Path(name)
 
 
 def remove_if_empty(folder: Path) -> None:

@@ -28,6 +28,7 @@ def test_counting_prints_what_it_understood_and_writes_the_counts(tmp_path):
     assert "next_state  (derived from the next step)\n" in result.stdout
     assert "read 4 rows: 4 states, 2 actions, 3 transitions\n" in result.stdout
     assert "dropped 1 rows: the recording stopped" in result.stdout
+    assert "2 episodes: 1 terminated, 0 truncated, 1 without a word how" in result.stdout
     assert read_counts(output).rows_read == 4
 
 
@@ -56,3 +57,8 @@ def test_mistakes_are_told_in_one_line_and_nothing_is_written(tmp_path):
     result = surestep("merge", log, "-o", output)
     assert (result.exit_code, str(log) in result.stderr) == (2, True)
     assert not output.exists()
+
+
+def test_an_address_is_for_a_cluster_only(tmp_path):
+    result = surestep("count", "log.csv", "--address", "auto", "-o", tmp_path / "counts.parquet")
+    assert (result.exit_code, "--address is for --engine ray" in result.stderr) == (2, True)

@@ -1,5 +1,8 @@
 """Tables that cannot be counted: each refused in one sentence that says where and what to do."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -186,7 +189,65 @@ def test_bad_choices_of_columns_are_refused():
         resolve(columns, {"state": ["state", "action"]})
 
 
-def test_a_table_whose_last_rows_hold_no_decision_is_refused():
-    columns = ["episode_id", "step", "observation", "action", "reward", "is_last", "is_terminal"]
-    with pytest.raises(InvalidLog, match="column 'is_last' marks an RLDS table"):
-        resolve(columns)
+RLDS = ["episode_id", "step", "observation", "action", "reward", "is_last", "is_terminal"]
+
+
+def test_an_rlds_table_needs_steps_and_no_second_flag():
+    found = resolve([*RLDS, "is_first", "truncated"])
+    assert (found.is_last, found.terminated, found.truncated) == ("is_last", "is_terminal", None)
+    for missing in ("episode_id", "step"):
+        with pytest.raises(InvalidLog, match="marks last observations, as RLDS does, but"):
+            resolve([name for name in RLDS if name != missing])
+    with pytest.raises(InvalidLog, match="choose only one of the two"):
+        resolve([*RLDS, "timeout"], {"truncated": "timeout"})
+
+
+def test_an_rlds_episode_ends_with_its_last_observation(folder):
+    header = "episode,step,state,action,reward,is_last,is_terminal"
+    with pytest.raises(InvalidLog, match=r"row 1, .*step 0 of episode '1' is the last observation"):
+        counting(folder, "1,0,a,x,1,1,0", "1,1,a,x,1,0,0", header=header)
+    with pytest.raises(InvalidLog, match="expected false, except where 'is_last' is true"):
+        counting(folder, "1,0,a,x,1,0,1", "1,1,a,,,1,0", header=header)
+
+
+def test_a_column_chosen_for_the_state_is_no_weight():
+    columns = ["weight", "action", "reward", "next_weight"]
+    assert resolve(columns, {"state": "weight"}).weight is None
+    assert resolve([*columns, "state", "next_state"]).weight == "weight"
+
+
+def good_file(kind):
+    """The bytes of a log that can be read."""
+    rows = [
+        {**ROW, "episode": e, "step": t, "terminated": t == 1} for e in range(3) for t in range(2)
+    ]
+    with tempfile.TemporaryDirectory() as place:
+        columns = (*ROW, "terminated")
+        return write_table(Path(place) / f"log{kind}", rows, columns).read_bytes()
+
+
+GOOD = {kind: good_file(kind) for kind in (".csv", ".parquet", ".jsonl")}
+
+
+@settings(max_examples=60)
+@given(data=st.data(), kind=st.sampled_from(sorted(GOOD)))
+def test_a_damaged_log_is_counted_or_refused(data, kind, folder):
+    content = bytearray(GOOD[kind])
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        what = data.draw(st.sampled_from(["change", "cut", "insert", "repeat"]))
+        if what == "change":
+            content[place] = data.draw(st.integers(0, 255))
+        elif what == "cut":
+            del content[place : place + data.draw(st.integers(1, 20))]
+        elif what == "insert":
+            content[place:place] = data.draw(st.binary(max_size=4))
+        else:
+            content[place:place] = content[place : place + 30]
+        content = content or bytearray(b"x")
+    path = folder / f"damaged{kind}"
+    path.write_bytes(content)
+    try:
+        read_log(path).counts().to_counts()
+    except SurestepError as refusal:
+        assert "damaged" in str(refusal)  # noqa: PT017

@@ -46,7 +46,7 @@ def command(
     branching: int | None,
     as_json: bool,
 ) -> None:
-    r"""What N visits buy, and how many visits a loss of ζ takes, for every bound side by side.
+    """What N visits buy, and how many visits a loss of ζ takes, for every bound side by side.
 
     A bound says: with probability 1 − δ the improved policy is worse than the behavior policy by at
     most ζ, if it changes only pairs with more than N visits. Ask with --visits, --zeta, or both.

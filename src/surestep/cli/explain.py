@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
-    r"""Why the policy saved in OUTPUT does what it does in a state.
+    """Why the policy saved in OUTPUT does what it does in a state.
 
     Raw values are binned as in the log. Where a state has several columns, give one after the
     other, or each with its name.
@@ -53,6 +53,8 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
     parts = [each.partition("=") for each in given]
     if all(equals and name in columns for name, equals, _ in parts):
         return {name: value for name, _, value in parts}
+    if any(equals and name in columns for name, equals, _ in parts):
+        raise click.UsageError("give every --state with its column (COLUMN=VALUE), or none of them")
     return given
 
 

@@ -23,7 +23,7 @@ import click
     help="Where to draw: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
 )
 def command(name: str, directory: Path | None, output: Path) -> None:
-    r"""Draw a figure of the paper, with the numbers behind it as CSV beside the picture.
+    """Draw a figure of the paper, with the numbers behind it as CSV beside the picture.
 
     \b
     n-wedge                 visits that a loss of 0.1 takes, over the number of states (Figure 3)

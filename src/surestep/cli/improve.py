@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
     from surestep.results import Result
 
-WORDS = {"n_wedge": "N∧", "delta": "δ", "value_bounds": "values", "unseen": "what nobody tried"}
+WORDS = {
+    "behavior": "behavior policy",
+    "n_wedge": "N∧",
+    "delta": "δ",
+    "value_bounds": "value bounds, from the rewards observed,",
+    "unseen": "worth of what nobody tried",
+}
 
 
 @click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
@@ -68,7 +74,7 @@ def command(
     settings: tuple[str, ...],
     **terms: object,
 ) -> None:
-    r"""Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
+    """Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
 
     OUTPUT gets the policy (policy.csv, policy.parquet), its certificate (certificate.json), a page
     that explains both (report.html), and all that is needed to repeat it (run.json).
@@ -76,8 +82,7 @@ def command(
     \b
     surestep improve log.csv --discount 0.95 -o result
     surestep improve log.csv --behavior policy.csv --discount 0.95 --n-wedge 50 -o result
-    surestep improve 'logs/*.parquet' --state ward --state severity --action decision \
-        --bin age:quantiles=10 --discount 0.99 -o result
+    surestep improve 'logs/*.parquet' --bin age:quantiles=10 --discount 0.99 -o result
     """
     from rich.console import Console
 
@@ -87,7 +92,7 @@ def command(
 
     check_new_folder(output)
     source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)  # paths stay whole
     if isinstance(source, LogSource):
         console.print(str(source.columns), markup=False)
     with task_progress() as progress:
@@ -166,7 +171,7 @@ def print_answer(console: Console, result: Result) -> None:
     from surestep.report.numbers import number, signed
     from surestep.report.verdict import NO_CLAIM, verdict
 
-    changed, states = int(result.table.changed.sum()), int((~result.table.quiet).sum())
+    changed, states = int(result.table.changed.sum()), result.table.num_deciding
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
     console.print(f"\nchanges {changed:,} of {states:,} states")
     console.print(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -55,7 +57,10 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the verb."""
+        """Runs the verb; characters that the terminal does not have are replaced."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
         except SurestepError as problem:

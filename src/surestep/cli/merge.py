@@ -13,7 +13,7 @@ import click
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="The merged file."
 )
 def command(files: tuple[str, ...], output: Path) -> None:
-    r"""Merge files of counts that `surestep count` wrote, in any order.
+    """Merge files of counts that `surestep count` wrote, in any order.
 
     The result has the bytes that counting all their logs at once gives.
 

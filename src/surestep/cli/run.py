@@ -35,7 +35,7 @@ def command(
     address: str | None,
     list_them: bool,
 ) -> None:
-    r"""Run the experiment NAME: one of the catalog, a folder of it, or a .toml file.
+    """Run the experiment NAME: one of the catalog, a folder of it, or a .toml file.
 
     Rows are kept block by block: a run that was killed goes on where it stopped, and the table is
     the same as if it had not been.

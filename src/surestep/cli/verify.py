@@ -24,7 +24,7 @@ def command(
     actions: str | None,
     memory_limit: str | None,
 ) -> None:
-    r"""Make the result in OUTPUT again from LOG, and refuse it where anything is different.
+    """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
     On the machine and with the versions that made it, all bytes must be the same; elsewhere the
     counts, the policy up to ties, and all values within 1e-9.

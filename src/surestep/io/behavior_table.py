@@ -12,7 +12,15 @@ from surestep._arrays import FloatArray, IntArray
 from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch
 from surestep.io.bin_rules import DECIMAL
 from surestep.io.binning import Binning
-from surestep.io.label_table import LabelTable, columns_of, others, read_label_table
+from surestep.io.label_table import (
+    LabelTable,
+    Locate,
+    columns_of,
+    found_at,
+    nowhere,
+    others,
+    read_label_table,
+)
 from surestep.io.labelled_counts import Label, LabelledCounts, joined
 from surestep.io.log_columns import closest
 from surestep.io.vocabulary import Vocabulary, unknown_label
@@ -116,11 +124,11 @@ def check_each_once(name: str, states: Sequence[Label], actions: Sequence[Label]
             )
 
 
-def check_log_fits(table: BehaviorTable, counts: LabelledCounts) -> None:
+def check_log_fits(table: BehaviorTable, counts: LabelledCounts, locate: Locate = nowhere) -> None:
     """Refuses a log that this policy cannot have made.
 
     Every state in which the log decides must be in the table, and every action that it takes there
-    must have a probability above 0.
+    must have a probability above 0. `locate` finds the row that is at fault.
     """
     words, rows = table.vocabulary, counts.transitions
     for role in ("state", "action"):
@@ -132,20 +140,24 @@ def check_log_fits(table: BehaviorTable, counts: LabelledCounts) -> None:
             )
     state = places(words.state_places, counts.states)
     action = places(words.action_places, counts.actions)
-    missing = rows.state[state[rows.state] < 0]
+    missing = np.flatnonzero(counts.decided & (state < 0))
     if missing.size:
         label = counts.states[missing[0]]
         hint = unknown_label("state", words.state_columns, label, words.state_places)
         raise ShapeMismatch(
-            f"the log decides in the unknown state {joined(label)!r}: in {table.name}, {hint}; "
-            f"expected rows that say what the policy does there"
-            f"{others(np.unique(missing).size, 'states')}"
+            f"{found_at(locate({'state': label}))}the log decides in the unknown state "
+            f"{joined(label)!r}: in {table.name}, {hint}; expected rows that say what the policy "
+            f"does there{others(missing.size, 'states')}"
         )
-    check_possible(table, counts, state[rows.state], action[rows.action])
+    check_possible(table, counts, state[rows.state], action[rows.action], locate)
 
 
 def check_possible(
-    table: BehaviorTable, counts: LabelledCounts, state: IntArray, action: IntArray
+    table: BehaviorTable,
+    counts: LabelledCounts,
+    state: IntArray,
+    action: IntArray,
+    locate: Locate,
 ) -> None:
     """Refuses a log that takes an action which the policy never takes."""
     rows = counts.transitions
@@ -158,9 +170,10 @@ def check_possible(
     same = (rows.state == rows.state[first]) & (rows.action == rows.action[first])
     times = int(rows.times[same].sum())
     taken = np.stack([rows.state[impossible], rows.action[impossible]])
+    there, what = counts.states[rows.state[first]], counts.actions[rows.action[first]]
     raise ShapeMismatch(
-        f"the log takes action {joined(counts.actions[rows.action[first]])!r} in state "
-        f"{joined(counts.states[rows.state[first]])!r} {times:,} time{'s' if times > 1 else ''}, "
+        f"{found_at(locate({'state': there, 'action': what}))}the log takes action "
+        f"{joined(what)!r} in state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
         f"but {table.name} {'gives it probability 0' if listed[first] else 'does not list it'} "
         f"there; expected a probability above 0{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
     )

@@ -9,7 +9,6 @@ of an episode.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep._files import read_path, write_together
+from surestep._files import read_path, temporary_folder, write_together
 from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
 from surestep.io.counts_rows import Layout, read_rows
 from surestep.io.labelled_counts import Label, LabelledCounts
@@ -35,10 +34,10 @@ def write_counts(counts: LabelledCounts, path: str | Path) -> None:
     target = read_path(path)
     # One thread, and rows in their one order: nothing about the bytes is left to chance.
     with (
-        tempfile.TemporaryDirectory(prefix="surestep-") as folder,
-        duckdb.connect(config={"threads": 1, "temp_directory": folder}) as database,
+        temporary_folder() as folder,
+        duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,
     ):
-        written = Path(folder) / "counts.parquet"
+        written = folder / "counts.parquet"
         metadata = quoted(json.dumps(manifest_of(counts), ensure_ascii=False))
         database.register("states", labels_table(counts.states, counts.starts, counts.decided))
         nothing = np.zeros(len(counts.actions), np.int64)
@@ -61,8 +60,8 @@ def read_counts(path: str | Path) -> LabelledCounts:
     if not source.is_file():
         raise FileFailure(f"{source} is no file")
     with (
-        tempfile.TemporaryDirectory(prefix="surestep-") as folder,
-        duckdb.connect(config={"threads": 1, "temp_directory": folder}) as database,
+        temporary_folder() as folder,
+        duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,
     ):
         try:
             return read_rows(database, source, read_manifest(database, source))

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from surestep._files import read_path, read_whole
 from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.binning import Binning
-from surestep.io.label_table import LabelTable, columns_of, others, read_label_table
+from surestep.io.label_table import (
+    LabelTable,
+    Locate,
+    columns_of,
+    found_at,
+    nowhere,
+    others,
+    read_label_table,
+)
 from surestep.io.labelled_counts import Label, joined
 from surestep.io.vocabulary import unknown_label
 
@@ -59,14 +67,19 @@ def read_lines(source: str | os.PathLike[str], role: str, columns: Label) -> Lab
 
 
 def check_listed(
-    role: str, columns: Sequence[str], listed: Sequence[Label], logged: Sequence[Label]
+    role: str,
+    columns: Sequence[str],
+    listed: Sequence[Label],
+    logged: Sequence[Label],
+    locate: Locate = nowhere,
 ) -> None:
-    """Refuses a log with a label that the list does not have."""
+    """Refuses a log with a label that the list does not have; `locate` finds the row at fault."""
     known = {label: index for index, label in enumerate(listed)}
     missing = [label for label in logged if label not in known]
     if missing:
         hint = unknown_label(role, columns, missing[0], known)
         raise ShapeMismatch(
-            f"the log has the {role} {joined(missing[0])!r}, which the list of {role}s does not "
-            f"have: {hint}{others(len(missing), f'{role}s')}"
+            f"{found_at(locate({role: missing[0]}))}the log has the {role} "
+            f"{joined(missing[0])!r}, which the list of {role}s does not have: {hint}"
+            f"{others(len(missing), f'{role}s')}"
         )

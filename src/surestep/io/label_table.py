@@ -14,6 +14,7 @@ from surestep.io.vocabulary import label_text
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
 Text = str | None  # None where a cell is empty
+Locate = Callable[[Mapping[str, Label]], str]  # where a log has these labels, by role
 
 
 class LabelTable(NamedTuple):
@@ -75,6 +76,16 @@ def columns_of(role: str, wanted: Sequence[str], columns: Sequence[str]) -> tupl
             f"{closest(missing[0], columns)}"
         )
     return found
+
+
+def nowhere(labels: Mapping[str, Label]) -> str:
+    """Where counts have labels: they do not tell."""
+    return ""
+
+
+def found_at(place: str) -> str:
+    """The place before a sentence, where it is known."""
+    return f"{place}: " if place else ""
 
 
 def others(count: int, nouns: str) -> str:

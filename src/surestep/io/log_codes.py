@@ -75,9 +75,9 @@ def label_codes(
         kinds = {here.type, there.type}
         if len(kinds) > 1 and not kinds <= {*WHOLE}:
             # Whole numbers become doubles where one of them is missing: 2 and 2.0 are one state.
-            code = number_text_code if kinds <= {*WHOLE, *FLOATING} else text_code
+            as_text = number_text_code if kinds <= {*WHOLE, *FLOATING} else text_code
             state[i], following[i] = (
-                code(each.column, types[each.column]) for each in (here, there)
+                as_text(each.column, types[each.column]) for each in (here, there)
             )
     return LabelCodes(
         tuple(state),

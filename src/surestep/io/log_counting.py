@@ -190,8 +190,7 @@ class CountQuery:
         if mapping.weight is not None:
             units = f"CAST({self.units.whole(f'({units})')} AS HUGEINT) * weight"
             times = "sum(weight)::BIGINT"
-        fine = f"coalesce(usable AND {self.whole}, false)"
-        sums = f"sum(CASE WHEN {fine} THEN {units} ELSE error('{REFUTED}') END)"
+        sums = f"sum(CASE WHEN usable AND {self.whole} THEN {units} ELSE error('{REFUTED}') END)"
         if mapping.weight is None:
             sums = self.units.whole(sums)
         found = ["count(*) AS rows", f"{times} AS times", f"{sums} AS units"]

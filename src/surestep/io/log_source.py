@@ -11,8 +11,8 @@ from typing import Any
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.binning import Binning
-from surestep.io.labelled_counts import LabelledCounts
-from surestep.io.log_checks import check_rows, first_where, no_row
+from surestep.io.labelled_counts import Label, LabelledCounts
+from surestep.io.log_checks import check_rows, first_where, no_row, places_where
 from surestep.io.log_columns import ColumnMapping, closest, resolve
 from surestep.io.log_counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.log_episodes import explain_episodes
@@ -21,7 +21,7 @@ from surestep.io.log_loading import load_steps
 from surestep.io.log_result import labelled
 from surestep.io.log_rewards import RewardSql, Units
 from surestep.io.log_roles import RoleSql
-from surestep.io.log_tables import Table, find_table, opened, watched
+from surestep.io.log_tables import Table, find_table, opened, quoted, watched
 from surestep.model import DecisionLog, Pairs
 
 
@@ -60,6 +60,25 @@ class LogSource:
             counted = labelled(database, roles, count_rows(self.table, database, roles))
             units = check_rows(self.table, database, roles, RewardSql.of(roles))
             return load_steps(database, CountQuery(roles, units), counted, pairs)
+
+    def place_of(self, labels: Mapping[str, Label]) -> str:
+        """Where the log first decides with these labels, by role: file, row and column.
+
+        Empty where it does not. The log is read again for it.
+        """
+        with opened(self.table, self.memory_limit) as database:
+            roles = self.roles(database)
+            conditions = [roles.decides]
+            for role, label in labels.items():
+                for code, text in zip(getattr(roles.codes, role), label, strict=True):
+                    value = f"CAST({code.sql} AS VARCHAR)"
+                    found = database.execute(f"SELECT DISTINCT {value} FROM log").fetchall()
+                    same = [each for (each,) in found if each is not None]
+                    same = [quoted(each) for each in same if code.label(each) == text]
+                    conditions.append(f"{value} IN ({', '.join(same) or 'NULL'})")
+            column = getattr(self.columns, list(labels)[-1])[0]
+            places = places_where(self.table, database, " AND ".join(conditions), column)
+            return next((place.where for place in places), "")
 
     def roles(self, database: Any) -> RoleSql:
         """What the columns mean; the bins of quantiles are found in the log itself."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import glob
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surestep._files import read_path
+from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 
 BETWEEN_LOOKS = 0.2  # seconds
@@ -133,9 +132,9 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     """A database with the view `log`; what goes wrong in it becomes an error with its source."""
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="surestep-") as spill:
+    with temporary_folder() as spill:
         try:
-            with duckdb.connect(config={"temp_directory": spill}) as database:
+            with duckdb.connect(config={"temp_directory": str(spill)}) as database:
                 if memory_limit is not None:
                     limit_memory(database, memory_limit)
                 if table.kind == "object":

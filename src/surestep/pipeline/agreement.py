@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from surestep.certificates import verify
 from surestep.errors import ResultMismatch
 from surestep.io.counts_digest import counts_digest
 from surestep.io.labelled_counts import joined
-from surestep.model import Policy
+from surestep.model import Certificate, Policy
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.improving import Made
+from surestep.pipeline.sensitivity import NO_CLAIM
 from surestep.results.record import Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -34,25 +36,52 @@ def check_same_counts(record: Record, evidence: Evidence) -> None:
 def check_agreement(saved: Result, made: Made) -> None:
     """Refuses a saved result whose policy, values or certificate come out differently."""
     ours, theirs = saved.table, made.result.table
-    before, now = saved.record.parameters, made.result.record.parameters
-    for name in sorted({*before, *now}):
-        if not same_parameter(before.get(name), now.get(name)):
-            raise ResultMismatch(
-                f"{name} is {before.get(name)!r} in run.json, but {now.get(name)!r} when the "
-                "result is made again"
-            )
+    again = made.result.record
+    check_same_numbers("parameters", saved.record.parameters, again.parameters)
     if ours.pairs != theirs.pairs or ours.vocabulary != theirs.vocabulary:
         raise ResultMismatch("the result has other states and actions than the log")
+    check_same_numbers("data", saved.record.data, again.data)
     for name in ("visits", "trusted"):
         if not np.array_equal(getattr(ours, name), getattr(theirs, name)):
             raise ResultMismatch(f"{name} of policy.csv is not what the log says")
     scale = AGREEMENT * float(np.abs(theirs.q).max())
+    for name, found in saved.record.estimates.items():
+        if not abs(found - again.estimates[name]) <= scale:
+            raise ResultMismatch(
+                f"{name} among the estimates is {found!r} in run.json, but "
+                f"{again.estimates[name]!r} when the result is made again"
+            )
     must_be_close("behavior_probability", ours, ours.behavior, theirs.behavior, SAME_PROBABILITY)
     check_same_policy(ours, theirs, scale)
     must_be_close("q", ours, ours.q, theirs.q, scale)
     must_be_close("advantage", ours, ours.advantage, theirs.advantage, 2 * scale)
+    check_same_claim(saved.certificate, made.result.certificate)
     pairs = made.problem.counts.pairs
     verify(saved.certificate, made.problem, Policy(pairs, ours.probability))
+
+
+def check_same_numbers(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> None:
+    """Refuses numbers of run.json that are not what the log says."""
+    for name in sorted({*before, *now}):
+        if not same_parameter(before.get(name), now.get(name)):
+            raise ResultMismatch(
+                f"{name} among the {what} is {before.get(name)!r} in run.json, but "
+                f"{now.get(name)!r} when the result is made again"
+            )
+
+
+def check_same_claim(before: Certificate, now: Certificate) -> None:
+    """Refuses a certificate of another kind, or with other parameters, than the algorithm's.
+
+    Whether what it says is right is another question. A refusal is told in words, which may end in
+    other digits.
+    """
+    same = before.kind == now.kind and before.delta == now.delta
+    if not same or (now.kind != NO_CLAIM and before.parameters != now.parameters):
+        raise ResultMismatch(
+            f"certificate.json claims {before.kind} with {dict(before.parameters)}, but the result "
+            f"made again has {now.kind} with {dict(now.parameters)}"
+        )
 
 
 def same_parameter(before: object, now: object) -> bool:
@@ -84,7 +113,7 @@ def must_be_close(
     what: str, table: PolicyTable, found: FloatArray, expected: FloatArray, slack: float
 ) -> None:
     """Refuses a column of policy.csv with a number that is too far from what it should be."""
-    off = np.abs(found - expected) > slack
+    off = ~(np.abs(found - expected) <= slack)
     if off.any():
         k = int(np.argmax(off))
         state = joined(table.vocabulary.states[int(table.pairs.state[k])])

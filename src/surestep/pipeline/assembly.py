@@ -17,6 +17,7 @@ from surestep._arrays import BoolArray, IntArray, freeze
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.behavior_table import BehaviorTable, check_log_fits
 from surestep.io.label_list import check_listed
+from surestep.io.label_table import Locate, nowhere
 from surestep.io.labelled_counts import Label, LabelledCounts, joined, places
 from surestep.io.propensities import policy_from_propensities
 from surestep.io.vocabulary import Vocabulary
@@ -41,10 +42,14 @@ def assemble(
     behavior: BehaviorTable | Literal["propensities", "estimate"],
     states: Sequence[Label] | None = None,
     actions: Sequence[Label] | None = None,
+    locate: Locate = nowhere,
 ) -> Assembly:
-    """Numbers for the labels, the counts over them, and the behavior policy."""
+    """Numbers for the labels, the counts over them, and the behavior policy.
+
+    `locate` finds the row of the log that a table or a list does not allow.
+    """
     if not isinstance(behavior, BehaviorTable):
-        vocabulary, pairs, quiet = observed_pairs(counts, states, actions)
+        vocabulary, pairs, quiet = observed_pairs(counts, states, actions, locate)
         found = counts.to_counts(pairs)
         policy, said = (
             (estimate_behavior(found), ())
@@ -57,7 +62,7 @@ def assemble(
             "the behavior table says which states and actions there are; expected no list of them "
             "beside it"
         )
-    check_log_fits(behavior, counts)
+    check_log_fits(behavior, counts, locate)
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
@@ -89,15 +94,18 @@ def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tup
 
 
 def observed_pairs(
-    counts: LabelledCounts, states: Sequence[Label] | None, actions: Sequence[Label] | None
+    counts: LabelledCounts,
+    states: Sequence[Label] | None,
+    actions: Sequence[Label] | None,
+    locate: Locate,
 ) -> tuple[Vocabulary, Pairs, BoolArray]:
     """Every action in every state, of the lists or of the log; ends of episodes come last."""
     ends = counts.end_states()
     if states is not None:
         deciding = [label for label in counts.states if label not in ends]
-        check_listed("state", counts.state_columns, states, deciding)
+        check_listed("state", counts.state_columns, states, deciding, locate)
     if actions is not None:
-        check_listed("action", counts.action_columns, actions, counts.actions)
+        check_listed("action", counts.action_columns, actions, counts.actions, locate)
     known = sorted(set(counts.states if states is None else states) - set(ends))
     taken = sorted(counts.actions if actions is None else actions)
     vocabulary = vocabulary_of(counts, (*known, *ends), taken)

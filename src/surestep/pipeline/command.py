@@ -18,7 +18,7 @@ def command_line(parameters: Mapping[str, Any], inputs: Sequence[InputFile]) -> 
     """`surestep improve …`, with the names of the files as they were, without their folders."""
     names = {role: [each.name for each in inputs if each.role == role] for role in FILE_ROLES}
     words = ["surestep", "improve", *(names["log"] or ["LOG"])]
-    for role in ROLE_OPTIONS:
+    for role in ROLE_OPTIONS if made_from_log(parameters) else ():
         for column in parameters["columns"].get(role, ()):
             words += [option(role), column]
     for rule in parameters["bins"]:
@@ -37,6 +37,11 @@ def command_line(parameters: Mapping[str, Any], inputs: Sequence[InputFile]) -> 
     words += ["--value-bounds", *map(repr, parameters["value_bounds"])]
     words += ["--unseen", parameters["unseen"], "-o", "OUT"]
     return shlex.join(words)
+
+
+def made_from_log(parameters: Mapping[str, Any]) -> bool:
+    """Whether a result was made from a log, whose rewards have a column, and not from counts."""
+    return "reward" in parameters["columns"]
 
 
 FILE_ROLES = ("log", "behavior", "states", "actions")

@@ -6,16 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from surestep._files import read_path
 from surestep.errors import InvalidParameter
 from surestep.io.behavior_table import BehaviorTable, read_behavior_table
 from surestep.io.counts_file import is_counts_file, read_counts
 from surestep.io.label_list import read_label_list
+from surestep.io.label_table import nowhere
 from surestep.io.labelled_counts import Label, LabelledCounts, merge_counts
 from surestep.io.log_columns import ROLES
 from surestep.io.log_source import LogSource, read_log
+from surestep.io.log_tables import matching
 from surestep.io.vocabulary import read_labels
 from surestep.pipeline.assembly import Assembly, BehaviorKind, assemble
 from surestep.results.record import InputFile
@@ -43,31 +45,51 @@ def gather(
     source: object, behavior: object = None, states: object = None, actions: object = None
 ) -> Evidence:
     """Reads and counts everything; see `improve` for what may be given."""
-    log = source if isinstance(source, LogSource | LabelledCounts) else read_log(source)
-    counts = log if isinstance(log, LabelledCounts) else log.counts()
+    log = CountsSource(source) if isinstance(source, LabelledCounts) else source
+    log = log if isinstance(log, LogSource | CountsSource) else read_log(log)
+    counts = log.counts()
     table = behavior_of(behavior, counts)
     lists_given = {"state": states, "action": actions}
     lists = {role: labels_of(given, role, counts) for role, given in lists_given.items()}
     kind: BehaviorKind = "table" if isinstance(table, BehaviorTable) else table
-    files = [InputFile.of("log", path) for path in log.files] if isinstance(log, LogSource) else []
+    files = [*(InputFile.of("log", path) for path in log.files)]
     for role, given in (("behavior", behavior), ("states", states), ("actions", actions)):
         if isinstance(given, str | os.PathLike) and not (role == "behavior" and kind != "table"):
-            files.append(InputFile.of(role, read_path(given)))
+            files += [InputFile.of(role, path) for path in matching(read_path(given))]
     known = {role: "observed" if each is None else "listed" for role, each in lists.items()}
     if kind == "table":
         known = dict.fromkeys(known, "behavior table")
     return Evidence(
         counts=counts,
-        assembly=assemble(counts, table, lists["state"], lists["action"]),
+        assembly=assemble(
+            counts,
+            table,
+            lists["state"],
+            lists["action"],
+            log.place_of if isinstance(log, LogSource) else nowhere,
+        ),
         behavior=kind,
         states=known["state"],
         actions=known["action"],
         columns=columns_of(log),
-        bins=log.bins if isinstance(log, LogSource) else (),
+        bins=log.bins,
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CountsSource:
+    """Counts in place of a log, and the files that they came from."""
+
+    labelled: LabelledCounts
+    files: tuple[Path, ...] = ()
+    bins: ClassVar[tuple[str, ...]] = ()  # they were binned when they were made
+
+    def counts(self) -> LabelledCounts:
+        """The counts, as a log gives them."""
+        return self.labelled
 
 
 def open_source(
@@ -76,14 +98,25 @@ def open_source(
     columns: Mapping[str, Sequence[str]],
     bins: Sequence[str],
     memory_limit: str | None,
-) -> LogSource | LabelledCounts:
+) -> LogSource | CountsSource:
     """A log in files, or the counts of one that `surestep count` wrote."""
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not all(map(is_counts_file, paths)):
+    files = tuple(map(read_path, paths))
+    found = [*map(is_counts_file, files)]
+    if not any(found):
         return read_log(paths, columns=columns, bins=bins, memory_limit=memory_limit)
-    if bins:
-        raise InvalidParameter("bins are given, but counts were binned when they were made")
-    return merge_counts([read_counts(path) for path in paths])
+    if not all(found):
+        raise InvalidParameter(
+            f"{files[found.index(True)]} holds counts, but {files[found.index(False)]} does not; "
+            "expected a log or counts, not both"
+        )
+    for given, value in (("bins are", bins), ("columns are", columns)):
+        if value:
+            raise InvalidParameter(
+                f"{given} given, but {files[0]} holds counts, which have theirs already; expected "
+                "none beside counts"
+            )
+    return CountsSource(merge_counts([read_counts(path) for path in files]), files)
 
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
@@ -92,9 +125,10 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
         return behavior
     if behavior is None:
         return "estimate" if counts.transitions.lowest is None else "propensities"
-    if behavior == "estimate":
+    word = behavior if isinstance(behavior, str) else ""
+    if word == "estimate":
         return "estimate"
-    if behavior == "propensities":
+    if word == "propensities":
         if counts.transitions.lowest is None:
             raise InvalidParameter(
                 "behavior is 'propensities', but no column of the log says with which probability "
@@ -117,10 +151,10 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     )
 
 
-def columns_of(log: LogSource | LabelledCounts) -> dict[str, tuple[str, ...]]:
+def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
     """The columns of each role that there are."""
-    if isinstance(log, LabelledCounts):
-        return {"state": log.state_columns, "action": log.action_columns}
+    if isinstance(log, CountsSource):
+        return {"state": log.labelled.state_columns, "action": log.labelled.action_columns}
     found = {role: getattr(log.columns, role) for role in ROLES}
     return {
         role: (names,) if isinstance(names, str) else tuple(names)

@@ -84,7 +84,7 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
 def in_words(explanation: Explanation) -> tuple[str, ...]:
     """What the policy does there and why, in sentences."""
     if not explanation.actions:
-        return ("Episodes end there: there is nothing to decide.",)
+        return ("Nothing is ever decided there: episodes end, or the log goes no further.",)
     sentences = [f"The log decides there {times(explanation.visits)}."]
     free = [each for each in explanation.actions if each.trusted is not False]
     kept = [each for each in explanation.actions if each.trusted is False]
@@ -101,9 +101,9 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
     if n_wedge is not None and len(free) > 1:
         best = max(free, key=lambda each: each.q)
         sentences.append(
-            f"Among {listed([name_of(each.action) for each in free])}, tried more often, the rest "
-            f"of the probability goes to {name_of(best.action)}, whose estimated value is highest "
-            f"({best.q:.6g})."
+            f"Among {listed([name_of(each.action) for each in free])}, tried more often, "
+            f"{'the rest of the' if kept else 'all'} probability goes to {name_of(best.action)}, "
+            f"whose estimated value is highest ({best.q:.6g})."
         )
     elif n_wedge is not None and len(free) == 1:
         sentences.append(

@@ -162,6 +162,7 @@ def record_of(
         "actions": evidence.actions,
         "columns": {role: list(names) for role, names in evidence.columns.items()},
         "bins": list(evidence.bins),
+        "seeds": {"algorithm": algorithm.seed} if hasattr(algorithm, "seed") else {},
     }
     return Record(
         current_versions(),

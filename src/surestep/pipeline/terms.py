@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from surestep._arrays import expect, is_number
-from surestep.algorithms import ALGORITHMS, SPIBB, Algorithm, make_algorithm
+from surestep.algorithms import (
+    ALGORITHMS,
+    SPIBB,
+    Algorithm,
+    make_algorithm,
+    settings_from_json,
+)
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
@@ -44,13 +51,34 @@ class Terms:
             raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
         if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
             make_algorithm(self.algorithm)  # which names the closest ones
+        if type(self.algorithm) not in (str, type(None), *ALGORITHMS.values()):
+            raise InvalidParameter(
+                f"algorithm is of type {type(self.algorithm).__name__}, expected a name or one of "
+                "surestep.algorithms with its settings"
+            )
+        expect("settings", self.settings, Mapping)
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        """Refuses what is said twice, once as a term and once as a setting of the algorithm."""
         if not isinstance(self.algorithm, str | None):
             for name in ("n_wedge", "zeta", "settings"):
-                if getattr(self, name):
+                if getattr(self, name) not in (None, {}):
                     raise InvalidParameter(
                         f"{name} is given beside an algorithm that has its settings already"
                     )
-        expect("settings", self.settings, Mapping)
+            return
+        wedge = n_wedge_setting(ALGORITHMS[self.name])
+        for name in ("n_wedge", "zeta"):
+            if getattr(self, name) is not None and wedge in self.settings:
+                raise InvalidParameter(
+                    f"both {name} and the setting {wedge} are given, expected one"
+                )
+        if self.delta is not None and self.settings.get("delta", self.delta) != self.delta:
+            raise InvalidParameter(
+                f"delta is {self.delta!r}, but the setting delta is {self.settings['delta']!r}; "
+                "expected one δ for the algorithm and the certificate"
+            )
 
     @property
     def level(self) -> float:
@@ -125,9 +153,10 @@ def terms_of(record: Record) -> Terms:
     """The terms under which a result was made: what nobody gave is left open again."""
     given, defaults = record.parameters, record.defaults
     settings = dict(given["algorithm"])
+    algorithm = settings_from_json(json.dumps(settings))
     name = settings.pop("algorithm")
     if "n_wedge" in defaults or given["zeta"] is not None:
-        settings.pop(str(n_wedge_setting(ALGORITHMS[name])))
+        settings.pop(str(n_wedge_setting(algorithm)), None)
     low, high = given["value_bounds"]
     return Terms(
         discount=given["discount"],

@@ -7,24 +7,27 @@ actions whose values tie, and values within 1e-9 of the largest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from surestep._files import read_path, read_whole
-from surestep.errors import ResultMismatch
+from surestep.errors import InvalidParameter, ResultMismatch
 from surestep.io.behavior_table import BehaviorTable
+from surestep.io.counts_file import is_counts_file
 from surestep.io.labelled_counts import LabelledCounts
 from surestep.io.log_source import LogSource, read_log
 from surestep.io.vocabulary import Vocabulary
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_same_counts
-from surestep.pipeline.evidence import Evidence, gather, open_source
+from surestep.pipeline.command import made_from_log
+from surestep.pipeline.evidence import CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improving import Progress, make_result
 from surestep.pipeline.terms import terms_of
+from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import InputFile, Record, current_machine, current_versions
-from surestep.results.result import Result, load
+from surestep.results.result import PARQUET, POLICY, Result, load
 
 GIVEN_AGAIN = ("behavior", "states", "actions")
 
@@ -55,13 +58,7 @@ def verify_result(
     """
     folder = read_path(directory)
     saved = load(folder)
-    parameters = saved.record.parameters
-    columns, bins = parameters["columns"], parameters["bins"]
-    options = {"columns": columns, "bins": bins, "memory_limit": memory_limit}
-    opener: Callable[..., LogSource | LabelledCounts] = (
-        open_source if isinstance(log, str | Path | list | tuple) else read_log
-    )
-    source = opener(log, **options)
+    source = open_again(saved.record, log, memory_limit)
     given = {"behavior": behavior, "states": states, "actions": actions}
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
@@ -69,9 +66,13 @@ def verify_result(
     evidence = gather(source, **known)
     check_same_counts(saved.record, evidence)
     other = difference(saved.record, evidence, taken)
-    made = make_result(replace(evidence, files=saved.record.inputs), terms_of(saved.record), tell)
+    told = tuple(name for name in saved.record.defaults if name == "behavior")
+    evidence = replace(evidence, files=saved.record.inputs, defaults=told)
+    made = make_result(evidence, terms_of(saved.record), tell)
     check_agreement(saved, made)
-    if not other:
+    if other:
+        check_parquet(saved, folder)
+    else:
         for name, content in made.result.files().items():
             if read_whole(folder / name) != content:
                 raise ResultMismatch(
@@ -79,6 +80,41 @@ def verify_result(
                     "although all values agree; expected the file as it was written"
                 )
     return Verification("same values" if other else "same bytes", other, taken)
+
+
+def open_again(record: Record, log: object, memory_limit: str | None) -> LogSource | CountsSource:
+    """The log, read as the record says; or counts, where the result was made from counts."""
+    if isinstance(log, LogSource | LabelledCounts):
+        raise InvalidParameter(
+            f"log is a {type(log).__name__}, expected files or a table, which are read with the "
+            "columns and bins of the result"
+        )
+    if not made_from_log(record.parameters):
+        source = (
+            open_source(log, columns={}, bins=(), memory_limit=memory_limit)
+            if isinstance(log, str | Path | list | tuple)
+            else None
+        )
+        if not isinstance(source, CountsSource):
+            raise ResultMismatch(
+                "the result was made from counts, and a log is given; expected the counts, which "
+                "`surestep count` makes of the log"
+            )
+        return source
+    columns, bins = record.parameters["columns"], record.parameters["bins"]
+    if isinstance(log, str | Path | list | tuple):
+        paths = [log] if isinstance(log, str | Path) else log
+        if any(map(is_counts_file, paths)):
+            raise ResultMismatch(
+                "the result was made from a log, and counts are given; expected the log"
+            )
+    return read_log(log, columns=columns, bins=bins, memory_limit=memory_limit)
+
+
+def check_parquet(saved: Result, folder: Path) -> None:
+    """Refuses a policy.parquet that says something else than policy.csv."""
+    if policy_parquet_rows(folder / PARQUET) != policy_rows(saved.table):
+        raise ResultMismatch(f"{folder / PARQUET} does not say the same as {folder / POLICY}")
 
 
 def completed(saved: Result, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -28,7 +28,7 @@ def answer_section(findings: Findings) -> Element:
 
 def headline(findings: Findings) -> str:
     """How much changes, in one sentence or two."""
-    changed, all_states = len(findings.changes), findings.table.pairs.num_states
+    changed, all_states = len(findings.changes), findings.table.num_deciding
     if not changed:
         return f"The new policy does the same as the current one in all {all_states:,} situations."
     share = math.fsum(change.occupancy for change in findings.changes)
@@ -50,7 +50,7 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
         "div",
         key(
             "Situations that change",
-            [f"{len(findings.changes):,} ", small(f"of {findings.table.pairs.num_states:,}")],
+            [f"{len(findings.changes):,} ", small(f"of {findings.table.num_deciding:,}")],
             "In all others the new policy does what the current one does.",
         ),
         key(

@@ -160,7 +160,7 @@ def table_section(findings: Findings) -> Element:
 
 def left_out(findings: Findings, shown: int) -> Element | None:
     """That the table is not all there is."""
-    all_states, changed = findings.table.pairs.num_states, len(findings.changes)
+    all_states, changed = findings.table.num_deciding, len(findings.changes)
     if shown == all_states:
         return None
     missing = max(changed - shown, 0)
@@ -183,7 +183,7 @@ def table_rows(findings: Findings) -> list[Row]:
     width = len(table.vocabulary.state_columns) + MOST_MOVES
     limit = max(min(MOST_ROWS, MOST_CELLS // width), MOST_MATTER)
     changed = [changed_row(findings, change) for change in findings.changes[:limit]]
-    kept = np.ones(table.pairs.num_states, np.bool_)
+    kept = ~table.quiet
     kept[[change.state for change in findings.changes]] = False
     others = np.flatnonzero(kept)
     order = np.argsort(-findings.behavior_occupancy[others], kind="stable")

@@ -42,7 +42,8 @@ def data_section(findings: Findings) -> Element:
 def coverage_words(findings: Findings) -> str:
     """How many pairs the log knows well, in one sentence or two."""
     table = findings.table
-    pairs, never = table.pairs.num_pairs, int((table.visits == 0).sum())
+    decided = table.decided
+    pairs, never = int(decided.sum()), int((table.visits[decided] == 0).sum())
     start = (
         f"There are {counted(pairs, 'pair')} of a situation and an action that is possible there. "
     )
@@ -79,12 +80,12 @@ def visits_figure(findings: Findings) -> Element:
         [Column("Visits"), Column("Pairs", "number")],
         [Row([Cell(bar.name), Cell(f"{int(bar.value):,}")]) for bar in bars],
     )
-    return figure(bar_chart(caption, bars, "times seen in the log, up to"), text, numbers=table)
+    return figure(bar_chart(caption, bars, "times seen in the log"), text, numbers=table)
 
 
 def visit_bars(findings: Findings) -> list[Bar]:
     """Bins between powers of ten, one of which ends at N∧."""
-    visits, n_wedge = findings.table.visits, findings.n_wedge
+    visits, n_wedge = findings.table.visits[findings.table.decided], findings.n_wedge
     largest = int(visits.max(initial=1))
     ends = [10**power for power in range(1, len(str(largest)) + 1)]
     if n_wedge is not None and 0 < n_wedge < ends[-1]:
@@ -109,7 +110,7 @@ def thin_table(findings: Findings) -> Node:
     decided = np.flatnonzero(visits > 0)
     scarcity = findings.occupancy[decided] / visits[decided]
     thinnest = decided[np.argsort(-scarcity, kind="stable")][:THINNEST]
-    silent = int((visits == 0).sum())
+    silent = int(((visits == 0) & ~table.quiet).sum())
     rows = [
         Row(
             [

@@ -62,9 +62,12 @@ def setting(record: Record, name: str) -> list[Node]:
 def setting_words(value: object) -> str:
     """A setting as text: lists and mappings in one line."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} = {setting_words(part)}" for name, part in value.items())
+        words = ", ".join(f"{name} = {setting_words(part)}" for name, part in value.items())
+        return words or "none"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(setting_words, value))
+        return ", ".join(map(setting_words, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:.12g}"
     return "not given" if value is None else str(value)
 
 

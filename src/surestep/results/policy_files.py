@@ -10,18 +10,19 @@ from __future__ import annotations
 import csv
 import io
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray, freeze
-from surestep.errors import InvalidResult
+from surestep._files import temporary_folder
+from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
 from surestep.io.binning import Binning
 from surestep.io.labelled_counts import Label
-from surestep.io.log_tables import named, quoted
+from surestep.io.log_tables import file_list, first_lines, named, quoted
 from surestep.io.vocabulary import Vocabulary
+from surestep.model import Pairs, Policy
 from surestep.results.table import PolicyTable
 
 NUMBERS = ("probability", "behavior_probability", "visits", "trusted", "q", "advantage")
@@ -106,15 +107,35 @@ def policy_parquet(table: PolicyTable) -> bytes:
         f"CAST({named(name)} AS {types.get(name, 'VARCHAR')}) AS {named(name)}" for name in columns
     )
     with (
-        tempfile.TemporaryDirectory(prefix="surestep-") as folder,
+        temporary_folder() as folder,
         duckdb.connect(config={"threads": 1}) as database,
     ):
         database.register("policy", columns)
-        written = Path(folder) / "policy.parquet"
-        database.execute(
-            f"COPY (SELECT {cast} FROM policy) TO {quoted(str(written))} (FORMAT parquet)"
-        )
+        written = folder / "policy.parquet"
+        try:
+            database.execute(
+                f"COPY (SELECT {cast} FROM policy) TO {quoted(str(written))} (FORMAT parquet)"
+            )
+        except duckdb.IOException as problem:
+            raise FileFailure(f"{written} cannot be written: {first_lines(problem)}") from None
         return written.read_bytes()
+
+
+def policy_rows(table: PolicyTable) -> list[tuple[object, ...]]:
+    """The rows of the files, as Python values."""
+    return [*zip(*(values.tolist() for values in columns_of(table).values()), strict=True)]
+
+
+def policy_parquet_rows(path: Path) -> list[tuple[object, ...]]:
+    """The rows of a file that `policy_parquet` wrote."""
+    import duckdb
+
+    with duckdb.connect(config={"threads": 1}) as database:
+        try:
+            scan = f"SELECT * FROM read_parquet({file_list([path])})"
+            return list(database.execute(scan).fetchall())
+        except duckdb.Error as problem:
+            raise InvalidResult(f"{path} cannot be read: {first_lines(problem)}") from None
 
 
 def read_policy_csv(
@@ -168,25 +189,41 @@ def with_numbers(
             given = [float(row[place]) for row in cells]
         except ValueError as problem:
             raise InvalidResult(f"policy.csv, column {NUMBERS[place]}: {problem}") from None
-        return freeze(np.array([*given, *[at_end] * ends], float))
+        found = freeze(np.array([*given, *[at_end] * ends], float))
+        if not np.isfinite(found).all():
+            raise InvalidResult(f"policy.csv, column {NUMBERS[place]} holds what is no number")
+        return found
 
     flags = [{"true": True, "false": False, "": None}.get(row[3], row[3]) for row in cells]
     known = set(flags)
     if known != {None} and not known <= {True, False}:
         raise InvalidResult(f"policy.csv, column trusted holds {sorted(map(str, known))}")
     trusted = None if known == {None} else freeze(np.array([*flags, *[False] * ends], np.bool_))
+    for place in (0, 1):
+        check_policy(NUMBERS[place], pairs, column(place, 1.0))
+    visits = column(2, 0.0)
+    if (visits < 0).any() or (visits % 1 != 0).any():
+        raise InvalidResult("policy.csv, column visits holds what is no number of visits")
     quiet = np.arange(pairs.num_states) >= pairs.num_states - ends
     return PolicyTable(
         vocabulary,
         pairs,
         column(0, 1.0),
         column(1, 1.0),
-        freeze(column(2, 0.0).astype(np.int64)),
+        freeze(visits.astype(np.int64)),
         trusted,
         column(4, 0.0),
         column(5, 0.0),
         freeze(quiet),
     )
+
+
+def check_policy(name: str, pairs: Pairs, probability: FloatArray) -> None:
+    """Refuses probabilities that are no policy."""
+    try:
+        Policy(pairs, probability)
+    except InvalidPolicy as problem:
+        raise InvalidResult(f"policy.csv, column {name}: {problem}") from None
 
 
 def raw_label(cell: str) -> str:

@@ -14,8 +14,23 @@ from typing import Any
 from surestep._version import __version__
 from surestep.errors import FileFailure, InvalidResult
 
+PARAMETERS: dict[str, Any] = {
+    "discount": float | int,
+    "algorithm": dict,
+    "n_wedge": int | None,
+    "zeta": float | int | None,
+    "delta": float | int,
+    "value_bounds": list,
+    "unseen": str,
+    "behavior": str,
+    "states": str,
+    "actions": str,
+    "columns": dict,
+    "bins": list,
+}
 FORMAT = "surestep run"
 VERSION = 1
+ESTIMATES = ["behavior", "policy"]
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 
@@ -59,6 +74,30 @@ class Record:
         content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
+    def check(self) -> None:
+        """Refuses what nobody could have recorded; what is said is judged where it is used."""
+        for name in ("versions", "machine", "parameters", "vocabulary", "data", "estimates"):
+            must_be(name, getattr(self, name), dict)
+        must_be("command", self.command, str)
+        for each in self.inputs:
+            must_be("size", each.size, int)
+            for text in (each.role, each.name, each.sha256):
+                must_be("an input", text, str)
+        if sorted(self.parameters) != sorted(PARAMETERS):
+            raise ValueError(f"its parameters are {', '.join(self.parameters)}")
+        for name, kind in PARAMETERS.items():
+            must_be(name, self.parameters[name], kind)
+        for texts in (self.defaults, self.parameters["bins"], *self.parameters["columns"].values()):
+            must_be("a list", texts, list | tuple)
+            for text in texts:
+                must_be("an item", text, str)
+        for bound in self.parameters["value_bounds"]:
+            must_be("a value bound", bound, float | int)
+        if len(self.parameters["value_bounds"]) != 2 or sorted(self.estimates) != ESTIMATES:
+            raise ValueError("expected two value bounds, and estimates of behavior and policy")
+        for number in self.estimates.values():
+            must_be("an estimate", number, float | int)
+
     @classmethod
     def from_json(cls, text: str) -> tuple[Record, Mapping[str, str]]:
         """The record that `to_json` wrote, and the digests."""
@@ -69,11 +108,19 @@ class Record:
             outputs = {str(name): str(digest) for name, digest in content.pop("outputs").items()}
             content["inputs"] = tuple(InputFile(**each) for each in content["inputs"])
             content["defaults"] = tuple(content["defaults"])
-            return cls(**content), outputs
+            record = cls(**content)
+            record.check()
+            return record, outputs
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
             raise InvalidResult(
                 f"run.json is not what `surestep improve` writes: {problem}"
             ) from None
+
+
+def must_be(name: str, value: object, kind: Any) -> None:
+    """Refuses what is of another type; true and false are no numbers."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}")
 
 
 def current_versions() -> dict[str, str]:

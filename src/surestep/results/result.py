@@ -56,7 +56,10 @@ class Result:
         table = self.table
         s = table.vocabulary.state_index(state)
         if table.quiet[s]:
-            raise InvalidParameter(f"state {state!r} ends the episode: there is nothing to decide")
+            raise InvalidParameter(
+                f"nothing is ever decided in state {state!r}: episodes end there, or the log goes "
+                "no further"
+            )
         run = slice(table.pairs.offsets[s], table.pairs.offsets[s + 1])
         chosen = rng.choice(table.pairs.action[run], p=table.probability[run])
         label = table.vocabulary.actions[int(chosen)]

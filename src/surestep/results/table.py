@@ -77,6 +77,11 @@ class PolicyTable:
         return decided
 
     @property
+    def num_deciding(self) -> int:
+        """How many states there are in which something is decided."""
+        return int(np.count_nonzero(~self.quiet))
+
+    @property
     def changed(self) -> BoolArray:
         """The states [S] in which π_I does something else than π_b."""
         moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
