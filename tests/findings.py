@@ -97,6 +97,7 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
         problem.counts.visits > n_wedge,
         q,
         advantage,
+        np.zeros(pairs.num_states, bool),
     )
     performance, usual_performance = (
         float(mdp.initial @ evaluate(mdp, each)) for each in (policy, behavior)
