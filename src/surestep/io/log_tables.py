@@ -6,11 +6,13 @@ import csv
 import glob
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
@@ -190,7 +192,10 @@ def register(database: Any, table: Table) -> None:
     import duckdb
 
     try:
-        database.register("frame", table.frame)
+        frame = table.frame
+        if isinstance(frame, Mapping):  # DuckDB wants arrays
+            frame = {str(name): np.asarray(values) for name, values in frame.items()}
+        database.register("frame", frame)
     except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
         raise InvalidParameter(
             f"a log of type {type(table.frame).__name__} cannot be read ({problem}), expected a "

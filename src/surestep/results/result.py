@@ -114,7 +114,7 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     try:
         states, actions = tuple(words["state_columns"]), tuple(words["action_columns"])
         binnings = {name: Binning.from_json(each) for name, each in words["binnings"].items()}
-        ends = [tuple(label) for label in words["end_states"]]
+        ends = [tuple(label) for label in words["states_without_decision"]]
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     return read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
