@@ -164,7 +164,7 @@ def test_any_bytes_are_counted_or_refused(content, kind, folder):
         assert "fuzz" in str(refusal)  # noqa: PT017
 
 
-@pytest.mark.parametrize("role", ALIASES)
+@pytest.mark.parametrize("role", [role for role in ALIASES if role != "weight"])
 def test_every_alias_is_found_and_the_canonical_name_goes_first(role):
     base = [name for name in ("episode", "step", "state", "action", "reward") if name != role]
     for alias in ALIASES[role]:

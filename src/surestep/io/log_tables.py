@@ -16,6 +16,7 @@ import numpy as np
 
 from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+from surestep.io.interruptible import interruptible
 
 BETWEEN_LOOKS = 0.2  # seconds
 SUFFIXES = {
@@ -136,7 +137,10 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
 
     with temporary_folder() as spill:
         try:
-            with duckdb.connect(config={"temp_directory": str(spill)}) as database:
+            with (
+                duckdb.connect(config={"temp_directory": str(spill)}) as connection,
+                interruptible(connection) as database,
+            ):
                 if memory_limit is not None:
                     limit_memory(database, memory_limit)
                 if table.kind == "object":
@@ -146,10 +150,6 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
                 yield database
         except duckdb.Error as problem:
             raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None
-        except RuntimeError as problem:
-            if "interrupted" in str(problem):  # what DuckDB makes of Ctrl-C
-                raise KeyboardInterrupt from None
-            raise
 
 
 @contextmanager

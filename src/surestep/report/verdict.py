@@ -56,8 +56,8 @@ def verdict(certificate: Certificate, *, changed: bool) -> Verdict:
             "Nothing is lost",
             "The new policy is the old one",
             (
-                "Nothing is gained and nothing lost. Either nothing better was found, or what looks "
-                "better was seen too seldom to be trusted.",
+                "Nothing is gained and nothing lost. Either nothing better was found, or what "
+                "looks better was seen too seldom to be trusted.",
             ),
         )
     if certificate.lower > 0:
