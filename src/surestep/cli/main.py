@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import io
+import sys
 from importlib import import_module
 
 import click
@@ -66,3 +68,6 @@ class Verbs(click.Group):
 @click.version_option(__version__, prog_name="surestep")
 def main() -> None:
     """Safe policy improvement: a better policy from a log of past decisions."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without our letters shows others
+            stream.reconfigure(errors="replace")
