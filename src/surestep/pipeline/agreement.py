@@ -62,7 +62,7 @@ def check_agreement(saved: Result, made: Made) -> None:
 
 def check_same_numbers(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> None:
     """Refuses numbers of run.json that are not what the log says."""
-    for name in sorted({*before, *now}):
+    for name in dict.fromkeys([*before, *now]):
         if not same_parameter(before.get(name), now.get(name)):
             raise ResultMismatch(
                 f"{name} among the {what} is {before.get(name)!r} in run.json, but "
