@@ -92,4 +92,10 @@ def world(seed, states=4, actions=3, episodes=25, horizon=5):
 WORLDS = st.builds(
     world, st.integers(0, 10**6), st.integers(3, 5), st.integers(1, 3), st.integers(1, 40)
 )
-ENDING = WORLDS.filter(lambda each: each.log.terminated.any())  # so that the end is known
+# Worlds of which the log shows the end, and whose table has all actions: nothing is unknown.
+ENDING = WORLDS.filter(
+    lambda each: (
+        each.log.terminated.any()
+        and np.unique(each.mdp.pairs.action).size == each.mdp.pairs.num_actions
+    )
+)

@@ -3,10 +3,10 @@
 import dataclasses
 import shlex
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -19,12 +19,13 @@ from surestep import (
     certify,
     evaluate,
     improve,
+    load,
     performance,
     read_log,
 )
 from surestep.algorithms import ALGORITHMS, SPIBB
 from surestep.certificates import APriori, NoClaim
-from surestep.cli.improve import read_value
+from surestep.cli.main import main
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io import read_counts, write_counts
 from surestep.io.vocabulary import Vocabulary
@@ -323,31 +324,36 @@ def test_a_last_step_that_leads_nowhere_is_left_out():
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_every_algorithm_makes_a_result_that_its_command_makes_again(name):
-    source = without_propensities(world(3, episodes=60).rows)
+def test_every_algorithm_makes_a_result_that_its_command_makes_again(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "log.csv", world(3, episodes=60).rows, NAMES)
     needed = {
         field.name: 1
         for field in dataclasses.fields(ALGORITHMS[name])
         if field.default is dataclasses.MISSING and "n_wedge" not in field.name
     }
+    source = read_log("log.csv", columns=COLUMNS)
     result = improve(source, name, settings=needed, discount=0.9)
-    words = shlex.split(result.record.command)
-    after = {flag: i + 1 for i, flag in enumerate(words)}
-    given = [word.partition("=") for flag, word in pairwise(words) if flag == "--setting"]
-    again = improve(
-        source,
-        words[after["--algorithm"]],
-        settings={key: read_value(value) for key, _, value in given},
-        discount=float(words[after["--discount"]]),
-        behavior=words[after["--behavior"]],
-        delta=float(words[after["--delta"]]),
-        value_bounds=tuple(map(float, words[after["--value-bounds"] :][:2])),
-        unseen=words[after["--unseen"]],
-    )
-    assert again.table == result.table
-    assert again.certificate.lower == result.certificate.lower
-    assert again.record.parameters == result.record.parameters
-    assert again.record.defaults == ()
+    outcome = CliRunner().invoke(main, shlex.split(result.record.command)[1:])
+    assert outcome.exit_code == 0, outcome.output
+    assert load("OUT").files() == result.files()
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"n_wedge": 7, "delta": 0.2, "value_bounds": (-30.0, 50.0), "unseen": "terminal"},
+        {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
+        {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
+    ],
+)
+def test_a_command_repeats_what_was_given_and_leaves_out_what_was_not(terms, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "log.csv", world(3, episodes=60).rows, NAMES)
+    result = improve(read_log("log.csv", columns=COLUMNS), discount=0.9, **terms)
+    outcome = CliRunner().invoke(main, shlex.split(result.record.command)[1:])
+    assert outcome.exit_code == 0, outcome.output
+    assert load("OUT").files() == result.files()
 
 
 # ---- what there is ----------------------------------------------------------------------------

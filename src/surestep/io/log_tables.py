@@ -149,7 +149,9 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
                 database.execute(create)
                 yield database
         except duckdb.Error as problem:
-            raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None
+            said = first_lines(problem)
+            remedy = "; save it as UTF-8" if "not utf-8" in said else ""
+            raise InvalidLog(f"{table.name} cannot be read: {said}{remedy}") from None
 
 
 @contextmanager
