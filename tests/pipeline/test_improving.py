@@ -3,6 +3,7 @@
 import dataclasses
 import shlex
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
