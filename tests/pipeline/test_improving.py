@@ -187,12 +187,19 @@ def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
     }
     pairs = counts.pairs
     behavior = np.array([known.get(k, np.nan) for k in zip(pairs.state, pairs.action, strict=True)])
+    lost = False  # probability of actions that are nowhere in the log
     for s in range(pairs.num_states):  # what is left goes to what was never seen, evenly
         run = slice(pairs.offsets[s], pairs.offsets[s + 1])
         unknown = np.isnan(behavior[run])
         rest = (1 - np.nansum(behavior[run])) / max(1, unknown.sum())
         behavior[run] = np.where(unknown, max(0.0, rest), behavior[run])
-    result = improve(source_of(each.rows), discount=0.9, n_wedge=n_wedge, value_bounds=BOUNDS)
+        lost |= rest > 1e-6 and not unknown.any()
+    terms = {"discount": 0.9, "n_wedge": n_wedge, "value_bounds": BOUNDS}
+    if lost:
+        with pytest.raises(InvalidLog, match="if there are more actions, list them"):
+            improve(source_of(each.rows), **terms)
+        return
+    result = improve(source_of(each.rows), **terms)
     problem = Problem(
         counts=counts,
         behavior=Policy(pairs, behavior),
