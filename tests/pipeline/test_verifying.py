@@ -262,7 +262,7 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
     opened = open_source(counts, columns={}, bins=(), memory_limit=None)
     result = surestep.improve(opened, discount=0.9)
     assert [each.name for each in result.record.inputs] == ["counts.parquet"]
-    assert result.record.command.startswith("surestep improve counts.parquet --behavior estimate")
+    assert result.record.command.startswith("surestep improve counts.parquet --discount")
     result.save(tmp_path / "out")
     assert verify_result(tmp_path / "out", counts).level == "same bytes"
     with pytest.raises(ResultMismatch, match="made from counts, and a log is given"):
