@@ -23,9 +23,11 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
-demo: | .cache/tmp ## run the worked example
+demo: | .cache/tmp ## improve the policy behind the example log, into the folder demo
 	@"$(PYTHON)" tools/environment.py demo
-	@.venv/bin/python examples/machine_maintenance.py
+	@rm -rf demo
+	.venv/bin/surestep improve examples/pumps.csv --state condition --state demand \
+		--action decision --behavior examples/pumps_policy.csv --discount 0.95 -o demo
 
 test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
@@ -63,7 +65,7 @@ lock: .cache/lock/bin/uv ## resolve the dependencies anew
 		--constraint requirements/test.txt --output-file requirements/cluster.txt
 
 clean: ## remove everything that make made
-	rm -rf .venv .cache
+	rm -rf .venv .cache demo
 	find . -path ./.git -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 .cache/tmp:

@@ -382,7 +382,7 @@ def test_the_assumptions_say_what_is_known_and_what_is_not():
     known = two_doors([9, 9])
     assert "The behavior policy is known." in assumed(known)
     assert "The rewards are known." in assumed(known)
-    assert "between -1.0 and 1.0, as given" in assumed(known)
+    assert "between -1.0 and 1.0." in assumed(known)
     assert "read off the data" in assumed(known)
     assert "read off the data" not in assumed(known, n_wedge=3)
     guessed = replace(known, behavior=estimate_behavior(known.counts))

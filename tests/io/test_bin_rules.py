@@ -1,7 +1,6 @@
 """Rules of binning: as users write them, and the quantiles of a column, counted by hand."""
 
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from surestep.errors import InvalidLog, InvalidParameter, SurestepError
 from surestep.io.bin_rules import Quantiles, quantile_edges, read_bin_option, resolve_binnings
 from surestep.io.binning import Binning
-from surestep.io.log_source import first_where
+from surestep.io.log_checks import first_where
 from surestep.io.log_tables import find_table, opened
 
 COLUMNS = st.lists(
@@ -22,7 +21,11 @@ COLUMNS = st.lists(
 def resolved(source, rules, following=None):
     table = find_table(source)
     with opened(table) as database:
-        found = partial(first_where, table, database)
+
+        def found(condition, column):
+            place = first_where(table, database, condition, column)
+            return f"{place.where}: found {place.value}"
+
         return resolve_binnings(database, rules, following or {}, found)
 
 

@@ -143,7 +143,7 @@ def test_a_state_of_several_columns_stays_several_columns(tmp_path):
     found = source.counts()
     assert found.states == (("a", "b, c"), ("a, b", "c"))
     labels = found.to_counts().pairs.state_labels
-    assert labels == ("a, b\\, c", "a\\, b, c", "(end)")
+    assert labels == ("a, b\\, c", "a\\, b, c", "(end), (end)")
 
 
 def test_many_files_are_one_log_by_pattern_folder_and_list(tmp_path):

@@ -285,12 +285,12 @@ def test_a_row_counts_as_often_as_its_weight_says(tmp_path):
     path = tmp_path / "log.csv"
     header = "episode,step,state,action,reward,terminated,weight\n"
     path.write_text(header + "e,0,s,x,1,0,5\ne,1,t,x,1,1,5\nf,0,s,y,1,1,2\n")
-    source = read_log(path)
+    source = read_log(path, columns={"weight": "weight"})
     facts = inspect_log(source)
     assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
     assert not facts.suspicions
     path.write_text(header + "e,0,s,x,1,0,5\ne,1,s,x,1,1,4\n")
-    source = read_log(path)
+    source = read_log(path, columns={"weight": "weight"})
     found = next(s for s in inspect_log(source).suspicions if s.kind == "changing weight")
     says = "weight 5, but the next step has 4"
     assert (found.times, found.examples) == (1, (Example(str(path), 1, "e", "0", says),))

@@ -155,7 +155,7 @@ class APriori:
             if problem.counts.rewards.known
             else "The mean rewards are those observed: their error is not counted.",
             "Episodes start as they did in the log.",
-            f"Every value lies between {low!r} and {high!r}, as given.",
+            f"Every value lies between {low!r} and {high!r}.",
             "The numbers of visits count as fixed beforehand, although chance decided them.",
         ]
         if self.n_wedge is None:

@@ -39,8 +39,8 @@ class NoClaim:
             lower=low - high,
             delta=self.delta,
             span=high - low,
-            assumptions=(f"Every value lies between {low!r} and {high!r}, as given.",),
-            notes=(f"No guarantee covers this policy: {self.refusal}.",),
+            assumptions=(f"Every value lies between {low!r} and {high!r}.",),
+            notes=(f"Why there is no guarantee: {self.refusal}.",),
             parameters={"refusal": self.refusal, "delta": self.delta},
             figures={},
         )

@@ -40,11 +40,13 @@ def command(
     surestep count log.csv -o counts.parquet
     surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
     """
-    from surestep.io import read_log, write_counts
+    from surestep.io import is_counts_file, read_log, write_counts
     from surestep.io.log_shards import count_on_ray
 
     if address is not None and engine != "ray":
         raise click.UsageError("--address is for --engine ray.")
+    if any(map(is_counts_file, logs)):
+        raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
     click.echo(source.columns)
     with progress_bar(f"counting {source.table.name}") as advance:

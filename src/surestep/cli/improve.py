@@ -135,7 +135,7 @@ def print_data(console: Console, result: Result) -> None:
     if data["episodes"] is not None:
         words.append(f"{data['episodes']:,} episodes")
     words += [
-        f"{table.pairs.num_states:,} states",
+        f"{table.num_deciding:,} states and {int(table.quiet.sum()):,} where nothing is decided",
         f"{len(table.vocabulary.actions):,} actions",
         f"{data['transitions']:,} different transitions",
     ]

@@ -59,9 +59,11 @@ def command(
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
     """
-    from surestep.io import read_log
+    from surestep.io import is_counts_file, read_log
     from surestep.pipeline.inspection import inspect
 
+    if any(map(is_counts_file, logs)):
+        raise click.UsageError("These are counts; inspect looks at the log that was counted.")
     source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
     inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds, behavior=behavior)
     following = next_command(logs, columns, bins, behavior)

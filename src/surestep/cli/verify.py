@@ -53,5 +53,6 @@ def command(
             bold=True,
         )
         click.echo(f"bytes were not compared: {found.why_not_bytes}")
+        click.echo("report.html was not compared: only its bytes could be")
     for name in found.taken_from_folder:
         click.echo(f"not checked: {name}, taken from {output} itself; give it with --{name}")

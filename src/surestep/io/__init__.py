@@ -1,6 +1,6 @@
 """Files and foreign objects to nouns, and back."""
 
-from surestep.io.counts_file import read_counts, write_counts
+from surestep.io.counts_file import is_counts_file, read_counts, write_counts
 from surestep.io.gymnasium import from_gymnasium
 from surestep.io.labelled_counts import merge_counts
 from surestep.io.log_source import LogSource, read_log
@@ -11,6 +11,7 @@ __all__ = [
     "LogSource",
     "from_gymnasium",
     "from_prism",
+    "is_counts_file",
     "merge_counts",
     "read_counts",
     "read_log",

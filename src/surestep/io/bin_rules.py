@@ -110,8 +110,9 @@ def resolve_binnings(
     rules: Mapping[str, BinRule],
     following: Mapping[str, str],
     first_where: FirstWhere,
+    times: str = "count(*)",
 ) -> dict[str, Binning]:
-    """The bins of each column that has a rule, over the view `log`.
+    """The bins of each column that has a rule, over the view `log`; `times` counts its rows.
 
     `following` names the column of the next state for a column of the state: it has the same bins,
     and is checked too, but quantiles are those of the state alone. A value that is no finite
@@ -128,7 +129,7 @@ def resolve_binnings(
     return {
         column: rule
         if isinstance(rule, Binning)
-        else Binning(edges=column_quantiles(database, column, types[column], rule))
+        else Binning(edges=column_quantiles(database, column, types[column], rule, times))
         for column, rule in rules.items()
     }
 
@@ -172,10 +173,12 @@ def check_numbers(
             )
 
 
-def column_quantiles(database: Any, column: str, kind: str, rule: Quantiles) -> tuple[float, ...]:
+def column_quantiles(
+    database: Any, column: str, kind: str, rule: Quantiles, times: str
+) -> tuple[float, ...]:
     """The edges of a column, from its distinct values."""
     found = database.execute(
-        f"SELECT {number_sql(column, kind)} + 0.0 AS value, count(*) AS times FROM log GROUP BY ALL"
+        f"SELECT {number_sql(column, kind)} + 0.0 AS value, {times} AS times FROM log GROUP BY ALL"
     ).fetchnumpy()
     if found["value"].size == 0:
         raise InvalidLog(f"the log has no row, so column {column!r} has no quantiles")

@@ -24,7 +24,7 @@ ALIASES = {
     "truncated": ("truncated", "truncations", "truncation", "timeouts", "timeout"),
     "is_last": ("is_last",),
     "behavior_prob": ("behavior_prob", "pscore", "propensity", "action_prob"),
-    "weight": ("weight", "weights"),
+    "weight": (),  # never by name: it may be that of a patient
 }
 ROLES = tuple(ALIASES)
 SEVERAL = ("state", "action", "next_state")  # roles that may have more than one column
@@ -154,7 +154,7 @@ def names(role: object, given: object) -> tuple[str, ...]:
 def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The column that goes by the role's name or one of its aliases, in any case of letters."""
     wanted = ALIASES[role]
-    if wanted[0] in columns:
+    if wanted and wanted[0] in columns:
         return (wanted[0],)
     found = [name for name in columns if name.lower() in wanted]
     if len(found) > 1:

@@ -90,7 +90,11 @@ class LogSource:
             return f"{place.where}: found {place.value}"
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
-        found = resolve_binnings(database, quantiles, following, refused_at)
+        times = "count(*)"
+        if self.columns.weight is not None:
+            plain = RoleSql.of(self.columns, self.types, {})
+            times = f"sum(greatest(coalesce({plain.whole(self.columns.weight)}, 1), 1))::BIGINT"
+        found = resolve_binnings(database, quantiles, following, refused_at, times)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
         binnings = {name: (found | edges)[name] for name in rules}
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))

@@ -6,14 +6,17 @@ import csv
 import glob
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+from surestep.io.interruptible import interruptible
 
 BETWEEN_LOOKS = 0.2  # seconds
 SUFFIXES = {
@@ -134,7 +137,10 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
 
     with temporary_folder() as spill:
         try:
-            with duckdb.connect(config={"temp_directory": str(spill)}) as database:
+            with (
+                duckdb.connect(config={"temp_directory": str(spill)}) as connection,
+                interruptible(connection) as database,
+            ):
                 if memory_limit is not None:
                     limit_memory(database, memory_limit)
                 if table.kind == "object":
@@ -143,11 +149,9 @@ def opened(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
                 database.execute(create)
                 yield database
         except duckdb.Error as problem:
-            raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None
-        except RuntimeError as problem:
-            if "interrupted" in str(problem):  # what DuckDB makes of Ctrl-C
-                raise KeyboardInterrupt from None
-            raise
+            said = first_lines(problem)
+            remedy = "; save it as UTF-8" if "not utf-8" in said else ""
+            raise InvalidLog(f"{table.name} cannot be read: {said}{remedy}") from None
 
 
 @contextmanager
@@ -190,7 +194,10 @@ def register(database: Any, table: Table) -> None:
     import duckdb
 
     try:
-        database.register("frame", table.frame)
+        frame = table.frame
+        if isinstance(frame, Mapping):  # DuckDB wants arrays
+            frame = {str(name): np.asarray(values) for name, values in frame.items()}
+        database.register("frame", frame)
     except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
         raise InvalidParameter(
             f"a log of type {type(table.frame).__name__} cannot be read ({problem}), expected a "

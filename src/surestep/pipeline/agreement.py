@@ -45,16 +45,16 @@ def check_agreement(saved: Result, made: Made) -> None:
         if not np.array_equal(getattr(ours, name), getattr(theirs, name)):
             raise ResultMismatch(f"{name} of policy.csv is not what the log says")
     scale = AGREEMENT * float(np.abs(theirs.q).max())
+    must_be_close("behavior_probability", ours, ours.behavior, theirs.behavior, SAME_PROBABILITY)
+    check_same_policy(ours, theirs, scale)
+    must_be_close("q", ours, ours.q, theirs.q, scale)
+    must_be_close("advantage", ours, ours.advantage, theirs.advantage, 2 * scale)
     for name, found in saved.record.estimates.items():
         if not abs(found - again.estimates[name]) <= scale:
             raise ResultMismatch(
                 f"{name} among the estimates is {found!r} in run.json, but "
                 f"{again.estimates[name]!r} when the result is made again"
             )
-    must_be_close("behavior_probability", ours, ours.behavior, theirs.behavior, SAME_PROBABILITY)
-    check_same_policy(ours, theirs, scale)
-    must_be_close("q", ours, ours.q, theirs.q, scale)
-    must_be_close("advantage", ours, ours.advantage, theirs.advantage, 2 * scale)
     check_same_claim(saved.certificate, made.result.certificate)
     pairs = made.problem.counts.pairs
     verify(saved.certificate, made.problem, Policy(pairs, ours.probability))
@@ -62,7 +62,7 @@ def check_agreement(saved: Result, made: Made) -> None:
 
 def check_same_numbers(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> None:
     """Refuses numbers of run.json that are not what the log says."""
-    for name in sorted({*before, *now}):
+    for name in dict.fromkeys([*before, *now]):
         if not same_parameter(before.get(name), now.get(name)):
             raise ResultMismatch(
                 f"{name} among the {what} is {before.get(name)!r} in run.json, but "

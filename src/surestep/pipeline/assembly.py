@@ -56,7 +56,8 @@ def assemble(
             if behavior == "estimate"
             else logged_policy(counts, found)
         )
-        return Assembly(vocabulary, found, policy, quiet, (*beyond(states, actions), *said))
+        premises = (*beyond(states, actions), *starts_of(counts), *said)
+        return Assembly(vocabulary, found, policy, quiet, premises)
     if states is not None or actions is not None:
         raise InvalidParameter(
             "the behavior table says which states and actions there are; expected no list of them "
@@ -66,7 +67,7 @@ def assemble(
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
-    return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, ())
+    return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, starts_of(counts))
 
 
 def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[str, ...]]:
@@ -85,8 +86,8 @@ def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tup
     said = []
     if found.states_completed:
         said.append(
-            f"In {found.states_completed:,} states the actions that were never taken share evenly "
-            "what the logged probabilities leave."
+            "Where logged probabilities leave something, the actions never taken share it evenly "
+            f"(states: {found.states_completed:,})."
         )
     if found.states_unseen > np.count_nonzero(numbered.terminal):
         said.append("In states that nobody decided in, the behavior policy takes any action.")
@@ -139,6 +140,13 @@ def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tupl
     alone = np.flatnonzero(quiet)
     listed = np.concatenate([enabled, np.stack([alone, np.zeros_like(alone)])], axis=1)
     return vocabulary.pairs_of(listed.T), freeze(quiet)
+
+
+def starts_of(counts: LabelledCounts) -> tuple[str, ...]:
+    """What is taken for granted about starts where the log does not say where episodes begin."""
+    if counts.episodes.recorded:
+        return ()
+    return ("Episodes start as often in a state as the log decides there: it names no starts.",)
 
 
 def beyond(states: Sequence[Label] | None, actions: Sequence[Label] | None) -> tuple[str, ...]:

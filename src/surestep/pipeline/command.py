@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from surestep.algorithms import ALGORITHMS
+from surestep.pipeline.sensitivity import n_wedge_setting
 from surestep.results.record import InputFile
 
 ROLE_OPTIONS = (
@@ -14,8 +16,13 @@ ROLE_OPTIONS = (
 )
 
 
-def command_line(parameters: Mapping[str, Any], inputs: Sequence[InputFile]) -> str:
-    """`surestep improve …`, with the names of the files as they were, without their folders."""
+def command_line(
+    parameters: Mapping[str, Any], defaults: Sequence[str], inputs: Sequence[InputFile]
+) -> str:
+    """`surestep improve …`, with the names of the files as they were, without their folders.
+
+    What nobody gave is left out: it is taken by default again, and counts as such again.
+    """
     names = {role: [each.name for each in inputs if each.role == role] for role in FILE_ROLES}
     words = ["surestep", "improve", *(names["log"] or ["LOG"])]
     for role in ROLE_OPTIONS if made_from_log(parameters) else ():
@@ -24,19 +31,38 @@ def command_line(parameters: Mapping[str, Any], inputs: Sequence[InputFile]) -> 
     for rule in parameters["bins"]:
         words += ["--bin", rule]
     kind = parameters["behavior"]
-    words += ["--behavior", *((names["behavior"] or ["POLICY"]) if kind == "table" else [kind])]
+    if "behavior" not in defaults:
+        words += ["--behavior", *((names["behavior"] or ["POLICY"]) if kind == "table" else [kind])]
     for role in ("states", "actions"):
         if parameters[role] == "listed":
             words += [option(role), *(names[role] or [role.upper()])]
-    words += ["--discount", repr(parameters["discount"])]
-    algorithm = dict(parameters["algorithm"])
-    words += ["--algorithm", algorithm.pop("algorithm")]
-    for name, value in algorithm.items():
-        words += ["--setting", f"{name}={value}"]
-    words += ["--delta", repr(parameters["delta"])]
-    words += ["--value-bounds", *map(repr, parameters["value_bounds"])]
-    words += ["--unseen", parameters["unseen"], "-o", "OUT"]
-    return shlex.join(words)
+    words += ["--discount", repr(parameters["discount"]), *algorithm_words(parameters, defaults)]
+    if "delta" not in defaults:
+        words += ["--delta", repr(parameters["delta"])]
+    if "value_bounds" not in defaults:
+        words += ["--value-bounds", *map(repr, parameters["value_bounds"])]
+    if "unseen" not in defaults:
+        words += ["--unseen", parameters["unseen"]]
+    return shlex.join([*words, "-o", "OUT"])
+
+
+def algorithm_words(parameters: Mapping[str, Any], defaults: Sequence[str]) -> list[str]:
+    """The algorithm and its settings; N∧ by way of ζ where that was given."""
+    settings = dict(parameters["algorithm"])
+    name = settings.pop("algorithm")
+    words = [] if "algorithm" in defaults else ["--algorithm", name]
+    wedge = n_wedge_setting(ALGORITHMS[name])
+    if parameters["zeta"] is not None:
+        words += ["--zeta", repr(parameters["zeta"])]
+    if parameters["zeta"] is not None or "n_wedge" in defaults:
+        settings.pop(str(wedge))
+    elif wedge is not None:
+        words += ["--n-wedge", str(settings.pop(wedge))]
+    if "delta" in settings and settings["delta"] == parameters["delta"]:
+        del settings["delta"]  # it is that of --delta
+    for setting, value in settings.items():
+        words += ["--setting", f"{setting}={value}"]
+    return words
 
 
 def made_from_log(parameters: Mapping[str, Any]) -> bool:

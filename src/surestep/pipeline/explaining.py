@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from surestep.algorithms import ALGORITHMS
 from surestep.io.labelled_counts import Label
 from surestep.results.result import Labels, Result
+
+KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
 
 
 class ActionReason(NamedTuple):
@@ -29,6 +32,7 @@ class Explanation:
     state: Label
     state_columns: tuple[str, ...]
     action_columns: tuple[str, ...]
+    algorithm: str
     n_wedge: int | None
     behavior_is_estimated: bool
     actions: tuple[ActionReason, ...]
@@ -58,6 +62,7 @@ def explain(result: Result, state: Labels) -> Explanation:
         words.states[s],
         words.state_columns,
         words.action_columns,
+        result.record.parameters["algorithm"]["algorithm"],
         n_wedge,
         result.record.parameters["behavior"] == "estimate",
         reasons,
@@ -86,10 +91,33 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
     if not explanation.actions:
         return ("Nothing is ever decided there: episodes end, or the log goes no further.",)
     sentences = [f"The log decides there {times(explanation.visits)}."]
-    free = [each for each in explanation.actions if each.trusted is not False]
-    kept = [each for each in explanation.actions if each.trusted is False]
     if not explanation.changed:
         sentences.append("The new policy does what was done before.")
+    sentences += (
+        spibb_words(explanation)
+        if explanation.algorithm in KEEPS_SCARCE
+        else other_words(explanation)
+    )
+    if explanation.behavior_is_estimated:
+        sentences.append("What was done before is only estimated from the log.")
+    return tuple(sentences)
+
+
+def other_words(explanation: Explanation) -> list[str]:
+    """What an algorithm that is no SPIBB minds, and where its best action stands."""
+    constraint = ALGORITHMS[explanation.algorithm].constraint
+    best = max(explanation.actions, key=lambda each: each.q)
+    return [
+        f"{explanation.algorithm} keeps to: {constraint or 'nothing but the estimate'}.",
+        f"The highest estimated value there has {name_of(best.action)} ({best.q:.6g}).",
+    ]
+
+
+def spibb_words(explanation: Explanation) -> list[str]:
+    """Which actions keep their probability for lack of data, and where the rest of it goes."""
+    sentences = list[str]()
+    free = [each for each in explanation.actions if each.trusted is not False]
+    kept = [each for each in explanation.actions if each.trusted is False]
     n_wedge = explanation.n_wedge
     if kept:
         names = listed([name_of(each.action) for each in kept])
@@ -118,9 +146,7 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
         f"visit{'s' if each.more_visits != 1 else ''} would free it."
         for each in better
     ]
-    if explanation.behavior_is_estimated:
-        sentences.append("What was done before is only estimated from the log.")
-    return tuple(sentences)
+    return sentences
 
 
 def name_of(label: Label) -> str:

@@ -164,22 +164,23 @@ def record_of(
         "bins": list(evidence.bins),
         "seeds": {"algorithm": algorithm.seed} if hasattr(algorithm, "seed") else {},
     }
+    defaults = (*evidence.defaults, *terms.defaults())
     return Record(
         current_versions(),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
         parameters,
-        (*evidence.defaults, *terms.defaults()),
+        defaults,
         {
             "state_columns": list(words.state_columns),
             "action_columns": list(words.action_columns),
             "binnings": {name: each.to_json() for name, each in words.binnings.items()},
-            "end_states": [list(label) for label in quiet],
+            "states_without_decision": [list(label) for label in quiet],
         },
         data_summary(evidence.counts)._asdict(),
         estimates,
-        command_line(parameters, evidence.files),
+        command_line(parameters, defaults, evidence.files),
     )
 
 

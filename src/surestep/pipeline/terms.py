@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from surestep._arrays import expect, is_number
@@ -138,8 +139,9 @@ class Terms:
                 "discount is 1, so that values have no bounds that rewards could tell; give "
                 "value_bounds (--value-bounds LOW HIGH)"
             )
-        low, high = reward_range(counts)
-        return low / (1 - self.discount), high / (1 - self.discount)
+        low, high = (Fraction(repr(each)) for each in reward_range(counts))
+        steps = 1 / (1 - Fraction(repr(float(self.discount))))  # 20 for 0.95, not 20 − 2·10⁻¹⁴
+        return float(low * steps), float(high * steps)
 
 
 def reward_range(counts: Counts) -> tuple[float, float]:

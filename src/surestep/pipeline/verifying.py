@@ -89,25 +89,18 @@ def open_again(record: Record, log: object, memory_limit: str | None) -> LogSour
             f"log is a {type(log).__name__}, expected files or a table, which are read with the "
             "columns and bins of the result"
         )
-    if not made_from_log(record.parameters):
-        source = (
-            open_source(log, columns={}, bins=(), memory_limit=memory_limit)
-            if isinstance(log, str | Path | list | tuple)
-            else None
+    files = isinstance(log, str | Path | list | tuple)
+    paths = [log] if isinstance(log, str | Path) else log
+    counts = files and all(map(is_counts_file, paths))  # type: ignore[call-overload]
+    if counts == made_from_log(record.parameters):
+        found, given = ("counts", "a log") if not counts else ("a log", "counts")
+        raise ResultMismatch(
+            f"the result was made from {found}, and {given} {'is' if not counts else 'are'} given; "
+            f"expected {found}"
         )
-        if not isinstance(source, CountsSource):
-            raise ResultMismatch(
-                "the result was made from counts, and a log is given; expected the counts, which "
-                "`surestep count` makes of the log"
-            )
-        return source
+    if counts:
+        return open_source(paths, columns={}, bins=(), memory_limit=memory_limit)  # type: ignore[arg-type]
     columns, bins = record.parameters["columns"], record.parameters["bins"]
-    if isinstance(log, str | Path | list | tuple):
-        paths = [log] if isinstance(log, str | Path) else log
-        if any(map(is_counts_file, paths)):
-            raise ResultMismatch(
-                "the result was made from a log, and counts are given; expected the log"
-            )
     return read_log(log, columns=columns, bins=bins, memory_limit=memory_limit)
 
 

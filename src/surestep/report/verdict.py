@@ -55,7 +55,10 @@ def verdict(certificate: Certificate, *, changed: bool) -> Verdict:
             "plain",
             "Nothing is lost",
             "The new policy is the old one",
-            ("The log gives no reason to change anything, so nothing is gained and nothing lost.",),
+            (
+                "Nothing is gained and nothing lost. Either nothing better was found, or what "
+                "looks better was seen too seldom to be trusted.",
+            ),
         )
     if certificate.lower > 0:
         return Verdict(

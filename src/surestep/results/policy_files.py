@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray, freeze
-from surestep._files import temporary_folder
+from surestep._files import read_whole, temporary_folder
 from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
 from surestep.io.binning import Binning
 from surestep.io.labelled_counts import Label
@@ -118,7 +118,7 @@ def policy_parquet(table: PolicyTable) -> bytes:
             )
         except duckdb.IOException as problem:
             raise FileFailure(f"{written} cannot be written: {first_lines(problem)}") from None
-        return written.read_bytes()
+        return read_whole(written)
 
 
 def policy_rows(table: PolicyTable) -> list[tuple[object, ...]]:

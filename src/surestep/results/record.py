@@ -27,6 +27,7 @@ PARAMETERS: dict[str, Any] = {
     "actions": str,
     "columns": dict,
     "bins": list,
+    "seeds": dict,
 }
 FORMAT = "surestep run"
 VERSION = 1

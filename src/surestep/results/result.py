@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from surestep._arrays import expect
 from surestep._files import read_path, read_whole, write_folder
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.binning import Binning
+from surestep.io.vocabulary import read_columns
 from surestep.model import Certificate, Policy
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
@@ -39,7 +40,7 @@ class Result:
     table: PolicyTable
     certificate: Certificate
     record: Record
-    report: str  # HTML
+    report: str = field(repr=False)  # HTML
 
     @property
     def policy(self) -> Policy:
@@ -112,9 +113,10 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     """The policy with the words of the record."""
     words = record.vocabulary
     try:
-        states, actions = tuple(words["state_columns"]), tuple(words["action_columns"])
+        states = read_columns("state", words["state_columns"])
+        actions = read_columns("action", words["action_columns"])
         binnings = {name: Binning.from_json(each) for name, each in words["binnings"].items()}
-        ends = [tuple(label) for label in words["end_states"]]
+        ends = [tuple(label) for label in words["states_without_decision"]]
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     return read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)

@@ -1,0 +1,420 @@
+"""`surestep improve`: what a user sees, and every mistake told in one line with nothing written."""
+
+import csv
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surestep
+from pump_commands import LINES, POLICY, PUMPS, run_surestep, write_lines
+
+SHORT = LINES[:151]
+FILES = ["certificate.json", "policy.csv", "policy.parquet", "report.html", "run.json"]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """A log and the policy that made it."""
+    folder = tmp_path_factory.mktemp("logs")
+    write_lines(folder / "log.csv", LINES[:1501])
+    write_lines(folder / "policy.csv", POLICY)
+    return folder
+
+
+def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path):
+    out = tmp_path / "a long way" / "down to the result of this improvement, further than 80" / "o"
+    result = run_surestep("improve", logs / "log.csv", *PUMPS, "-o", out)
+    assert result.exit_code == 0, result.output
+    for line in (
+        "state       condition, demand\n",
+        "read 1,500 rows, ",
+        "by default: behavior policy = estimate\n",
+        "by default: algorithm = spibb\n",
+        "by default: N∧ = 20\n",
+        "by default: δ = 0.1\n",
+        "by default: value bounds, from the rewards observed, = ",
+        "by default: worth of what nobody tried = pessimistic\n",
+        "The behavior policy is estimated: all claims are relative to the estimate.\n",
+        "N∧ = 20 is a hyper-parameter without a guarantee\n",
+        "THIS GUARANTEE SAYS NOTHING\n",
+        "standing of the certificate: as-published\n",
+        f"wrote {out / 'policy.csv'}\n",
+        f"Open the report: {out / 'report.html'}\n",
+    ):
+        assert line in result.stdout, line
+    assert sorted(file.name for file in out.iterdir()) == FILES
+    assert surestep.load(out).record.defaults == (
+        *("behavior", "algorithm", "n_wedge", "delta", "value_bounds", "unseen"),
+    )
+
+
+def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_path, monkeypatch):
+    given = ("--behavior", logs / "policy.csv", "--n-wedge", "3", "--delta", "0.05")
+    given += ("--algorithm", "spibb", "--value-bounds", "-9000", "9000", "--unseen", "terminal")
+    result = run_surestep("improve", logs / "log.csv", *PUMPS, *given, "-o", tmp_path / "one")
+    assert result.exit_code == 0, result.output
+    assert "by default" not in result.stdout
+    record = json.loads((tmp_path / "one" / "run.json").read_text())
+    assert record["defaults"] == []
+    assert [each["role"] for each in record["inputs"]] == ["log", "behavior"]
+    monkeypatch.chdir(logs)
+    words = shlex.split(record["command"])
+    assert words[-1] == "OUT"
+    assert run_surestep(*words[1:-1], tmp_path / "two").exit_code == 0
+    for name in FILES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["spibb-2s", "spibb-beta"])
+def test_both_n_wedge_are_printed(name, logs, tmp_path):
+    arguments = (*PUMPS, "--algorithm", name, "--n-wedge", "5000", "-o", tmp_path / "out")
+    result = run_surestep("improve", logs / "log.csv", *arguments)
+    assert result.exit_code == 0, result.output
+    used = surestep.load(tmp_path / "out").record.parameters["n_wedge"]
+    assert f"N∧ = {used:,}, which claims what 5,000 (N∧ of SPIBB) does\n" in result.stdout
+
+
+def test_counts_take_the_place_of_a_log(logs, tmp_path):
+    counts = tmp_path / "counts.parquet"
+    assert run_surestep("count", logs / "log.csv", *PUMPS[:6], "-o", counts).exit_code == 0
+    result = run_surestep("improve", counts, "--discount", "0.95", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert run_surestep("verify", tmp_path / "out", counts).exit_code == 0
+    direct = run_surestep("improve", logs / "log.csv", *PUMPS, "-o", tmp_path / "direct")
+    assert direct.exit_code == 0
+    assert surestep.load(tmp_path / "out").table == surestep.load(tmp_path / "direct").table
+
+
+def test_labels_are_data_wherever_they_go(tmp_path):
+    """Neither a spreadsheet nor a browser takes a label for something to run."""
+    evil = [
+        '=HYPERLINK("http://x","y")',
+        "<script>alert(1)</script>",
+        "@SUM(1)",
+        "-2+3",
+        "[red]x[/]",
+    ]
+    with (tmp_path / "log.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["state", "action", "reward", "next_state"])
+        writer.writerows([label, other, 1, label] for label in evil for other in evil)
+    out = tmp_path / "out"
+    result = run_surestep("improve", tmp_path / "log.csv", "--discount", "0.5", "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "<script>alert" not in (out / "report.html").read_text()
+    with (out / "policy.csv").open(newline="") as file:
+        cells = {cell for row in csv.reader(file) for cell in row}
+    assert not any(cell.startswith(("=", "@", "-2+")) for cell in cells)
+    assert {f"'{evil[0]}", evil[1]} <= cells
+    told = run_surestep("explain", out, "--state", evil[4])
+    assert told.exit_code == 0, told.output
+    assert "[red]x[/]" in told.stdout
+    names = duckdb.execute(f"SELECT DISTINCT state FROM '{out / 'policy.parquet'}'").fetchall()
+    assert sorted(name for (name,) in names) == sorted(evil)
+
+
+# ---- mistakes ---------------------------------------------------------------------------------
+
+
+def edited(row, column, value):
+    """The short log with another value in a cell; rows are counted from 1, below the header."""
+    cells = SHORT[row].split(",")
+    cells[SHORT[0].split(",").index(column)] = value
+    return [*SHORT[:row], ",".join(cells), *SHORT[row + 1 :]]
+
+
+def policy_edited(row, value):
+    cells = POLICY[row].split(",")
+    return [*POLICY[:row], ",".join([*cells[:-1], value]), *POLICY[row + 1 :]]
+
+
+def never(condition, demand, decision):
+    """The policy with one action that it never takes; another one takes over."""
+    given = next(line for line in POLICY if line.startswith(f"{condition},{demand},{decision},"))
+    share = float(given.rsplit(",", 1)[1])
+    found, moved = [], False
+    for line in POLICY:
+        name, _, number = line.rpartition(",")
+        if line == given:
+            found.append(f"{name},0")
+        elif line.startswith(f"{condition},{demand},") and not moved:
+            found.append(f"{name},{float(number) + share!r}")
+            moved = True
+        else:
+            found.append(line)
+    return found
+
+
+FIRST = SHORT[2].split(",")[2:5]  # what the log does in row 2
+FIRST_ROW = 1 + next(i for i, line in enumerate(SHORT[1:]) if line.split(",")[2:5] == FIRST)
+LAST_STEP = next(i for i in range(2, 150) if SHORT[i].split(",")[0] != SHORT[i + 1].split(",")[0])
+
+BAD_LOGS = {
+    "missing column": (
+        [line.replace("decision", "descision") if not i else line for i, line in enumerate(SHORT)],
+        ["no column 'decision', chosen for action", "did you mean 'descision'"],
+    ),
+    "no reward": (
+        [SHORT[0].replace("reward", "rewrad"), *SHORT[1:]],
+        ["no column says what the reward is", "did you mean 'rewrad'", "--reward"],
+    ),
+    "mixed types": (edited(7, "reward", "many"), ["row 7", "'reward'", "'many'", "finite number"]),
+    "NaN reward": (edited(9, "reward", "nan"), ["row 9", "'reward'", "'nan'", "finite number"]),
+    "infinite reward": (edited(9, "reward", "-inf"), ["row 9, column 'reward': found '-inf'"]),
+    "no state": (edited(5, "demand", ""), ["row 5, column 'demand': found nothing"]),
+    "duplicate steps": ([*SHORT, SHORT[3]], ["has step 2 2 times, expected once"]),
+    "missing steps": ([*SHORT[:3], *SHORT[4:]], ["step 1 of episode '1' is followed by step 3"]),
+    "steps after the end": (edited(2, "terminated", "1"), ["is terminated, but step 2 follows"]),
+    "no rows": (SHORT[:1], ["has no row"]),
+    "empty": ([], ["is empty, expected a first line"]),
+    "cut row": ([*SHORT[:40], "1,2"], ["cannot be read", "Line: 41"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LOGS)
+def test_a_bad_log_is_told_in_one_line(name, tmp_path):
+    lines, parts = BAD_LOGS[name]
+    write_lines(tmp_path / "log.csv", lines)
+    assert_refused(tmp_path, (tmp_path / "log.csv", *PUMPS), [str(tmp_path / "log.csv"), *parts])
+
+
+def assert_refused(folder, arguments, parts, out=None):
+    out = folder / "out" if out is None else out
+    before = sorted(folder.rglob("*"))
+    result = run_surestep("improve", *arguments, "-o", out)
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    for part in parts:
+        assert part in result.stderr, result.stderr
+    assert "Traceback" not in result.output
+    assert len(result.stderr.strip().splitlines()) <= 5
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "parts"),
+    [
+        ("log.parquet", b"PAR1 no more", ["log.parquet cannot be read"]),
+        ("log.parquet", b"", ["log.parquet cannot be read"]),
+        ("log.csv", "é,b\n1,2\n".encode("latin-1"), ["is not UTF-8", "save it as UTF-8"]),
+        ("log.csv", "\n".join(edited(4, "demand", "très")).encode("latin-1"), ["log.csv", "UTF-8"]),
+        ("log.csv", "\n".join(SHORT).encode("utf-16"), ["log.csv", "UTF-8"]),
+        ("log.xls", b"a", ["has no known ending, expected .csv"]),
+        ("log.jsonl", b"{not json", ["log.jsonl cannot be read"]),
+    ],
+)
+def test_a_broken_file_is_told_in_one_line(name, content, parts, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    assert_refused(tmp_path, (tmp_path / name, *PUMPS), parts)
+
+
+@pytest.mark.parametrize(
+    ("lines", "parts"),
+    [
+        (policy_edited(1, "0.5"), ["sum to", "expected 1"]),
+        (policy_edited(1, "1.5"), ["row 1, column 'probability': found '1.5'"]),
+        (policy_edited(1, "often"), ["found 'often', expected a number from 0 to 1"]),
+        ([POLICY[0], POLICY[1], *POLICY[1:]], ["row 2", "is there again, after row 1"]),
+        ([POLICY[0].replace("demand", "demnd"), *POLICY[1:]], ["no column 'demand'", "'demnd'"]),
+        (
+            [line for line in POLICY if not line.startswith(f"{FIRST[0]},{FIRST[1]},")],
+            ["log.csv, row", "column 'condition': the log decides in the unknown state"],
+        ),
+        (
+            never(*FIRST),
+            [
+                f"log.csv, row {FIRST_ROW}, column 'decision': the log takes",
+                "gives it probability 0 there; expected a probability above 0",
+            ],
+        ),
+    ],
+)
+def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
+    (tmp_path / "policy.csv").write_text("\n".join(lines))
+    given = ("--behavior", tmp_path / "policy.csv")
+    assert_refused(tmp_path, (logs / "log.csv", *PUMPS, *given), ["policy.csv", *parts])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("--discount", "1.5"), ["discount is 1.5"]),
+        (("--discount", "x"), ["'x' is not a valid float"]),
+        (("--n-wedge", "-1"), ["n_wedge is -1"]),
+        (("--n-wedge", "5", "--zeta", "3"), ["both n_wedge and zeta"]),
+        (("--n-wedge", "5", "--setting", "n-wedge=6"), ["both n_wedge and the setting n_wedge"]),
+        (("--setting", "epsilon"), ["expected NAME=VALUE"]),
+        (("--algorithm", "spib"), ["did you mean spibb"]),
+        (("--behavior", "nothing.csv"), ["nothing.csv is no file"]),
+        (("--behavior", "propensities"), ["name it with --behavior-prob"]),
+        (("--states", "nothing.csv"), ["nothing.csv is no file"]),
+        (("--bin", "condition:width=2"), ["column 'condition': found", "finite number"]),
+        (
+            ("--bin", "conditoin:width=2"),
+            ["no column 'conditoin' to bin; did you mean 'condition'"],
+        ),
+        (("--memory-limit", "some"), ["memory_limit is 'some'"]),
+        (("--value-bounds", "5", "-5"), ["value_bounds is"]),
+    ],
+)
+def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):
+    assert_refused(tmp_path, (logs / "log.csv", *PUMPS, *arguments), parts)
+
+
+def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
+    arguments = (logs / "log.csv", *PUMPS)
+    assert_refused(tmp_path, ("nothing.csv", *PUMPS), ["nothing.csv is no file"])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious").write_text("x")
+    assert_refused(tmp_path, arguments, ["is not empty; name a new folder"], tmp_path / "full")
+    assert_refused(tmp_path, arguments, ["is a file"], tmp_path / "full" / "precious")
+    below = tmp_path / "full" / "precious" / "out"
+    assert_refused(tmp_path, arguments, ["Not a directory"], below)
+    opened = Path.open
+
+    def full(self, mode="r", *rest, **options):
+        if mode == "xb" and self.name == "report.html":
+            raise OSError(28, "No space left on device")
+        return opened(self, mode, *rest, **options)
+
+    monkeypatch.setattr(Path, "open", full)
+    assert_refused(tmp_path, arguments, ["cannot be written: No space left on device"])
+    monkeypatch.undo()
+
+    def forbidden(self, *rest, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", forbidden)
+    assert_refused(tmp_path, arguments, ["out cannot be written: Permission denied"])
+    monkeypatch.undo()
+    monkeypatch.setattr("tempfile.mkdtemp", forbidden)
+    assert_refused(tmp_path, arguments, ["no temporary folder can be made: Permission denied"])
+
+
+SLOW = """
+import sys, time
+import surestep.pipeline.improving as improving
+real = improving.{step}
+def slow(*arguments, **options):
+    print("now", flush=True)
+    time.sleep(60)
+    return real(*arguments, **options)
+improving.{step} = slow
+from surestep.cli.main import main
+main(sys.argv[1:], prog_name="surestep")
+"""
+
+
+@pytest.mark.parametrize("step", ["gather", "result_page"])
+def test_ctrl_c_leaves_nothing_behind(step, logs, tmp_path):
+    arguments = ["improve", logs / "log.csv", *PUMPS, "-o", tmp_path / "deep" / "out"]
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW.format(step=step), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    ) as process:
+        while process.stdout.readline() != "now\n":
+            pass
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode not in (0, 2)
+    assert "Aborted!" in told
+    assert "Traceback" not in told
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_ctrl_c_during_a_long_scan(tmp_path):
+    """DuckDB itself is interrupted, in the middle of a log that takes longer than anyone waits."""
+    log = tmp_path / "log.parquet"
+    rows = (
+        "SELECT i AS state, i % 7 AS action, i / 3.0 AS reward, i + 1 AS next_state FROM range({})"
+    )
+    duckdb.execute(f"COPY ({rows.format(1_000_000)} AS t(i)) TO '{log}' (FORMAT parquet)")
+    (tmp_path / "scratch").mkdir()
+    arguments = ["improve", log, "--discount", "0.5", "-o", tmp_path / "out"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "surestep", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path / "scratch")},
+    ) as process:
+        while not process.stdout.readline().startswith("next_state"):
+            pass
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode not in (0, 2)
+    assert "Traceback" not in told
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["log.parquet", "scratch"]
+    assert [*(tmp_path / "scratch").iterdir()] == []
+
+
+def test_a_terminal_without_our_letters_is_no_reason_to_fail(logs, tmp_path):
+    """Where ∧ and δ cannot be printed, something else is."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "surestep",
+            "improve",
+            logs / "log.csv",
+            *PUMPS,
+            "-o",
+            tmp_path / "o",
+        ],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        check=False,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    assert b"by default: N? = 20" in done.stdout
+
+
+# ---- noise ------------------------------------------------------------------------------------
+
+SMALL = "\n".join(LINES[:30]).encode() + b"\n"
+
+
+@st.composite
+def damaged(draw):
+    """The example with a few bytes changed, put in, doubled or left out."""
+    content = bytearray(SMALL)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, max(0, len(content) - 1)))
+        length = draw(st.integers(0, 12))
+        new = draw(
+            st.one_of(
+                st.binary(max_size=6),
+                st.sampled_from([b"\n", b",", b'"', b"\0", b"\r", b"nan", b"1e999", b";", b"\xff"]),
+                st.just(bytes(content[at : at + 60])),
+            )
+        )
+        content[at : at + length] = new
+    return bytes(content)
+
+
+@settings(max_examples=60)
+@given(content=damaged())
+def test_any_bytes_are_improved_on_or_refused(content, logs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("noise")
+    (folder / "log.csv").write_bytes(content)
+    result = run_surestep("improve", folder / "log.csv", *PUMPS, "-o", folder / "out")
+    assert result.exit_code in (0, 2), result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    there = sorted(file.name for file in folder.iterdir())
+    assert there == (["log.csv", "out"] if result.exit_code == 0 else ["log.csv"])
+    if result.exit_code == 0:
+        assert surestep.load(folder / "out").files().keys() == {*FILES}

@@ -1,0 +1,479 @@
+"""From a table to a result: the same as counting and improving by hand."""
+
+import dataclasses
+import shlex
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from labelled_worlds import COLUMNS, DERIVED, ENDING, NAMES, NEXT, WORLDS, place_of, world
+from log_tables import frame_of, write_table
+from surestep import (
+    Counts,
+    Policy,
+    Problem,
+    certify,
+    evaluate,
+    improve,
+    load,
+    performance,
+    read_log,
+)
+from surestep.algorithms import ALGORITHMS, SPIBB
+from surestep.certificates import APriori, NoClaim
+from surestep.cli.main import main
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
+from surestep.io import read_counts, write_counts
+from surestep.io.vocabulary import Vocabulary
+from surestep.pipeline.evidence import gather
+from surestep.pipeline.findings import decision_visits, state_changes
+from surestep.pipeline.improving import make_result
+from surestep.pipeline.terms import Terms
+
+DISCOUNTS = st.sampled_from([0.3, 0.9])
+N_WEDGES = st.integers(1, 12)
+RULES = st.sampled_from(["terminal", "pessimistic"])
+BOUNDS = (-40.0, 40.0)
+
+
+def source_of(rows, columns=(*NAMES, "behavior_prob"), **options):
+    return read_log(frame_of(rows, columns), columns=COLUMNS, **options)
+
+
+def without_propensities(rows, **options):
+    return source_of(rows, NAMES, **options)
+
+
+def counted_by_hand(rows, end, states, actions, enabled):
+    """Dense counts of the rows over these states, of which the last is the `end`."""
+    place = {label: i for i, label in enumerate(states)}
+    times = np.zeros((len(states), len(actions), len(states)), int)
+    sums, starts = np.zeros(times.shape), np.zeros(len(states), int)
+    for row in rows:
+        here = place[row["place"], row["level"]]
+        cell = here, actions.index(row["move"]), place[row["next_place"], row["next_level"]]
+        times[cell] += 1
+        sums[cell] += row["reward"]
+        starts[here] += row["step"] == 0
+    return Counts.from_dense(
+        times,
+        reward_sums=sums,
+        starts=starts,
+        enabled=enabled,
+        terminal=np.arange(len(states)) == place[end],
+    )
+
+
+def observed_by_hand(each):
+    """Counts over all that the log shows: every action in every state, the end with one."""
+    end = place_of(each.mdp.num_states - 1)
+    seen = {(row["place"], row["level"]) for row in each.rows}
+    seen |= {tuple(row[name] for name in NEXT) for row in each.rows}
+    states = [*sorted(seen - {end}), end]
+    actions = sorted({row["move"] for row in each.rows})
+    enabled = np.ones((len(states), len(actions)), bool)
+    enabled[-1, 1:] = False
+    return counted_by_hand(each.rows, end, states, actions, enabled), states, actions
+
+
+def claim_by_hand(problem, policy, n_wedge):
+    try:
+        return certify(problem, policy, APriori(bound="spibb", delta=0.1, n_wedge=n_wedge))
+    except CertificateRefused as refusal:
+        return certify(problem, policy, NoClaim(refusal=str(refusal)))
+
+
+def assert_is_the_improvement_of(result, problem, n_wedge):
+    """The result is what SPIBB and the certifier make of the problem."""
+    expected = SPIBB(n_wedge=n_wedge).improve(problem)
+    table, mdp = result.table, problem.estimate()
+    np.testing.assert_array_equal(table.visits, problem.counts.visits)
+    np.testing.assert_array_equal(table.trusted, problem.counts.visits > n_wedge)
+    np.testing.assert_allclose(table.behavior, problem.behavior.probability, atol=1e-12)
+    np.testing.assert_allclose(table.probability, expected.policy.probability, atol=1e-9)
+    value = evaluate(mdp, expected.policy)
+    usual = np.bincount(table.pairs.state, table.behavior * table.q, table.pairs.num_states)
+    ours = np.bincount(table.pairs.state, table.probability * table.q, table.pairs.num_states)
+    np.testing.assert_allclose(ours, value, atol=1e-8)
+    np.testing.assert_allclose(table.advantage, table.q - usual[table.pairs.state], atol=1e-9)
+    claim = claim_by_hand(problem, expected.policy, n_wedge)
+    assert result.certificate.kind == claim.kind
+    np.testing.assert_allclose(result.certificate.lower, claim.lower, atol=1e-7)
+    assert result.certificate.assumptions[: len(claim.assumptions)] == claim.assumptions
+    estimates = result.record.estimates
+    assert estimates["behavior"] == pytest.approx(performance(mdp, problem.behavior), abs=1e-8)
+    assert estimates["policy"] == pytest.approx(performance(mdp, expected.policy), abs=1e-8)
+
+
+@settings(max_examples=6)
+@given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES, rng=st.randoms())
+def test_with_a_behavior_table_states_and_actions_are_its_rows(
+    each, discount, n_wedge, unseen, rng
+):
+    rows, table = each.rows, each.table
+    rng.shuffle(rows)
+    rng.shuffle(table)
+    result = improve(
+        source_of(rows),
+        discount=discount,
+        behavior=frame_of(table, tuple(table[0])),
+        n_wedge=n_wedge,
+        value_bounds=BOUNDS,
+        unseen=unseen,
+    )
+    problem = Problem(
+        counts=each.log.counts(),
+        behavior=each.behavior,
+        discount=discount,
+        value_bounds=BOUNDS,
+        unseen=unseen,
+    )
+    assert_is_the_improvement_of(result, problem, n_wedge)
+    assert result.record.parameters["states"] == "behavior table"
+    assert (
+        result.certificate.assumptions == claim_by_hand(problem, result.policy, n_wedge).assumptions
+    )  # nothing more is taken for granted
+    states = [place_of(s) for s in range(each.mdp.num_states)]
+    assert list(result.table.vocabulary.states) == states
+    assert result.table.quiet.tolist() == [s == len(states) - 1 for s in range(len(states))]
+
+
+@settings(max_examples=6)
+@given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES)
+def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, unseen):
+    counts, states, actions = observed_by_hand(each)
+    result = improve(
+        without_propensities(each.rows),
+        discount=discount,
+        n_wedge=n_wedge,
+        value_bounds=BOUNDS,
+        unseen=unseen,
+    )
+    pairs = counts.pairs
+    total = np.bincount(pairs.state, counts.visits, pairs.num_states)[pairs.state]
+    share = 1 / np.bincount(pairs.state, minlength=pairs.num_states)[pairs.state]
+    behavior = np.where(total > 0, counts.visits / np.maximum(total, 1), share)
+    problem = Problem(
+        counts=counts,
+        behavior=Policy(pairs, behavior, estimated=True),
+        discount=discount,
+        value_bounds=BOUNDS,
+        unseen=unseen,
+    )
+    assert_is_the_improvement_of(result, problem, n_wedge)
+    assert list(result.table.vocabulary.states) == states
+    assert list(result.table.vocabulary.actions) == [(action,) for action in actions]
+    assert "There are no states beyond those observed." in result.certificate.assumptions
+    assert "There are no actions beyond those observed." in result.certificate.assumptions
+    assert any("estimate" in said for said in result.certificate.assumptions)
+    assert result.record.defaults[0] == "behavior"
+    assert "estimated" in result.report
+
+
+@settings(max_examples=6)
+@given(each=ENDING, n_wedge=N_WEDGES)
+def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
+    counts, states, actions = observed_by_hand(each)
+    known = {
+        (states.index((row["place"], row["level"])), actions.index(row["move"])): row[
+            "behavior_prob"
+        ]
+        for row in each.rows
+    }
+    pairs = counts.pairs
+    behavior = np.array([known.get(k, np.nan) for k in zip(pairs.state, pairs.action, strict=True)])
+    lost = False  # probability of actions that are nowhere in the log
+    for s in range(pairs.num_states):  # what is left goes to what was never seen, evenly
+        run = slice(pairs.offsets[s], pairs.offsets[s + 1])
+        unknown = np.isnan(behavior[run])
+        rest = (1 - np.nansum(behavior[run])) / max(1, unknown.sum())
+        behavior[run] = np.where(unknown, max(0.0, rest), behavior[run])
+        lost |= rest > 1e-6 and not unknown.any()
+    terms = {"discount": 0.9, "n_wedge": n_wedge, "value_bounds": BOUNDS}
+    if lost:
+        with pytest.raises(InvalidLog, match="if there are more actions, list them"):
+            improve(source_of(each.rows), **terms)
+        return
+    result = improve(source_of(each.rows), **terms)
+    problem = Problem(
+        counts=counts,
+        behavior=Policy(pairs, behavior),
+        discount=0.9,
+        value_bounds=BOUNDS,
+        unseen="pessimistic",
+    )
+    assert_is_the_improvement_of(result, problem, n_wedge)
+    assert result.record.parameters["behavior"] == "propensities"
+
+
+@settings(max_examples=6)
+@given(each=WORLDS, n_wedge=N_WEDGES, discount=DISCOUNTS)
+def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
+    evidence = gather(without_propensities(each.rows))
+    made = make_result(evidence, Terms(discount=discount, n_wedge=n_wedge), lambda *told: None)
+    table, problem = made.result.table, made.problem
+    changes = state_changes(table, decision_visits(problem.estimate(), problem.behavior, table))
+    before, after = (made.result.record.estimates[name] for name in ("behavior", "policy"))
+    assert sum(each.contribution for each in changes) == pytest.approx(after - before, abs=1e-8)
+    assert [each.state for each in changes if not table.changed[each.state]] == []
+    sizes = [abs(each.contribution) for each in changes]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@settings(max_examples=4)
+@given(each=WORLDS, discount=DISCOUNTS)
+def test_value_bounds_are_those_of_the_rewards_observed(each, discount):
+    result = improve(without_propensities(each.rows), discount=discount)
+    keys = ("place", "level", "move", *NEXT)
+    total, times = Counter(), Counter()
+    for row in each.rows:
+        total[tuple(row[name] for name in keys)] += row["reward"]
+        times[tuple(row[name] for name in keys)] += 1
+    means = [total[key] / times[key] for key in times] + [0.0]
+    expected = np.array([min(means), max(means)]) / (1 - discount)
+    np.testing.assert_allclose(result.record.parameters["value_bounds"], expected, rtol=1e-9)
+    assert any("read off the data" in said for said in result.certificate.assumptions)
+    assert "value_bounds" in result.record.defaults
+    with pytest.raises(InvalidParameter, match=r"discount is 1.*--value-bounds LOW HIGH"):
+        improve(without_propensities(each.rows), discount=1)
+
+
+@settings(max_examples=4)
+@given(each=WORLDS, kind=st.sampled_from([".csv", ".parquet", ".jsonl"]))
+def test_counts_in_place_of_the_log_give_the_same(each, kind, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("counts")
+    source = read_log(write_table(folder / f"log{kind}", each.rows, NAMES), columns=COLUMNS)
+    write_counts(source.counts(), folder / "counts.parquet")
+    from_log = improve(source, discount=0.9, n_wedge=3)
+    from_counts = improve(read_counts(folder / "counts.parquet"), discount=0.9, n_wedge=3)
+    assert from_counts.table == from_log.table
+    assert from_counts.certificate == from_log.certificate
+    assert from_counts.record.counts_sha256 == from_log.record.counts_sha256
+
+
+@settings(max_examples=4)
+@given(each=WORLDS, data=st.data())
+def test_bins_are_what_numpy_would_make_of_the_numbers(each, data):
+    assume(len(each.rows) > 1)
+    edges = sorted(data.draw(st.sets(st.integers(-3, 3), min_size=1, max_size=3)))
+    rows = [
+        row | {"place": data.draw(st.floats(-5, 5)), "step": i} for i, row in enumerate(each.rows)
+    ]
+    rows = [row | {"episode": 0, "terminated": False, "truncated": False} for row in rows]
+    shown = [f"< {edges[0]}", *(f"{a} to < {b}" for a, b in pairwise(edges))]
+    shown.append(f">= {edges[-1]}")
+    binned = [row | {"place": shown[int(np.digitize(row["place"], edges))]} for row in rows]
+    rule = f"place:edges={','.join(map(str, edges))}"
+    raw = improve(source_of(rows, DERIVED, bins=[rule]), discount=0.9, n_wedge=1)
+    by_hand = improve(source_of(binned, DERIVED), discount=0.9, n_wedge=1)
+    assert raw.table.vocabulary.states == by_hand.table.vocabulary.states
+    for name in ("probability", "behavior", "visits", "q", "advantage", "quiet"):
+        np.testing.assert_array_equal(getattr(raw.table, name), getattr(by_hand.table, name))
+    assert raw.certificate.lower == by_hand.certificate.lower
+
+
+# ---- whole episodes ---------------------------------------------------------------------------
+
+
+@settings(max_examples=4)
+@given(each=ENDING, rng=st.randoms(), rlds=st.booleans())
+def test_loading_gives_the_log_that_was_written(each, rng, rlds):
+    rows, columns = each.rows, NAMES
+    if rlds:
+        rows, columns = as_rlds(rows), (*DERIVED[:-1], "is_last")
+    rng.shuffle(rows)
+    source = source_of(rows, columns)
+    pairs = labelled_pairs(each)
+    found, log = source.load(pairs), each.log
+    ended = log.terminated | log.truncated
+    for name in ("state", "action", "reward", "next_state", "terminated", "truncated"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(log, name), err_msg=name)
+    np.testing.assert_array_equal(found.episode_offsets, log.episode_offsets)
+    assert ended.sum() == log.num_episodes
+    counted, loaded = source.counts().to_counts(pairs), found.counts()
+    for name in ("offsets", "successor", "times", "starts", "terminal"):
+        np.testing.assert_array_equal(getattr(counted, name), getattr(loaded, name), err_msg=name)
+    np.testing.assert_allclose(counted.rewards.values, loaded.rewards.values, atol=1e-9)
+
+
+def labelled_pairs(each):
+    pairs = each.mdp.pairs
+    states = tuple(place_of(s) for s in range(pairs.num_states))
+    actions = tuple((f"m{a}",) for a in range(pairs.num_actions))
+    words = Vocabulary(("place", "level"), ("move",), states, actions)
+    return words.pairs_of(np.stack([pairs.state, pairs.action], axis=1))
+
+
+def as_rlds(rows):
+    """Every episode with one more row, that of its last observation."""
+    found = []
+    for row in rows:
+        found.append(row | {"is_last": False, "terminated": False})
+        if row["terminated"] or row["truncated"]:
+            last = row | {"step": row["step"] + 1, "is_last": True, "reward": 0.0}
+            found.append(last | {"place": row["next_place"], "level": row["next_level"]})
+    return found
+
+
+def test_a_last_step_that_leads_nowhere_is_left_out():
+    rows = world(1).rows
+    source = source_of(rows, DERIVED)
+    log, counts = source.load(), source.counts()
+    lost = sum(row["truncated"] and not row["terminated"] for row in rows)
+    assert lost > 0
+    assert log.state.size == len(rows) - lost == counts.transitions.times.sum()
+    last = log.episode_offsets[1:] - 1
+    assert (log.terminated[last] | log.truncated[last]).all()
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_every_algorithm_makes_a_result_that_its_command_makes_again(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "log.csv", world(3, episodes=60).rows, NAMES)
+    needed = {
+        field.name: 1
+        for field in dataclasses.fields(ALGORITHMS[name])
+        if field.default is dataclasses.MISSING and "n_wedge" not in field.name
+    }
+    source = read_log("log.csv", columns=COLUMNS)
+    result = improve(source, name, settings=needed, discount=0.9)
+    outcome = CliRunner().invoke(main, shlex.split(result.record.command)[1:])
+    assert outcome.exit_code == 0, outcome.output
+    assert load("OUT").files() == result.files()
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"n_wedge": 7, "delta": 0.2, "value_bounds": (-30.0, 50.0), "unseen": "terminal"},
+        {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
+        {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
+    ],
+)
+def test_a_command_repeats_what_was_given_and_leaves_out_what_was_not(terms, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "log.csv", world(3, episodes=60).rows, NAMES)
+    result = improve(read_log("log.csv", columns=COLUMNS), discount=0.9, **terms)
+    outcome = CliRunner().invoke(main, shlex.split(result.record.command)[1:])
+    assert outcome.exit_code == 0, outcome.output
+    assert load("OUT").files() == result.files()
+
+
+# ---- what there is ----------------------------------------------------------------------------
+
+
+def test_lists_say_what_there_is_beyond_the_log():
+    rows = world(1).rows
+    everywhere = sorted({(row["place"], row["level"]) for row in rows})
+    listed = {"states": [*everywhere, ("attic", "9")], "actions": [f"m{a}" for a in range(4)]}
+    plain = improve(without_propensities(rows), discount=0.9)
+    more = improve(without_propensities(rows), discount=0.9, **listed)
+    assert more.table.pairs.num_states == plain.table.pairs.num_states + 1
+    assert ("attic", "9") in more.table.vocabulary.states
+    assert more.certificate.figures["actions"] == 4
+    assert not any("beyond those observed" in said for said in more.certificate.assumptions)
+    assert more.record.parameters["states"] == more.record.parameters["actions"] == "listed"
+    assert more.act(("attic", "9"), np.random.default_rng(1)).startswith("m")
+    first = next(
+        i for i, row in enumerate(rows, 1) if (row["place"], row["level"]) == everywhere[0]
+    )
+    where = (
+        f"the dict, row {first}, column 'place': the log has the state '{', '.join(everywhere[0])}'"
+    )
+    with pytest.raises(ShapeMismatch, match=where):
+        improve(without_propensities(rows), discount=0.9, states=[("attic", "9")])
+    with pytest.raises(InvalidParameter, match="expected no list of them beside it"):
+        improve(without_propensities(rows), discount=0.9, behavior=table_frame(), **listed)
+
+
+def table_frame():
+    table = world(1).table
+    return frame_of(table, tuple(table[0]))
+
+
+def test_what_the_policy_never_does_is_refused_with_its_row():
+    rows = world(1).rows
+    table = world(1).table
+    first = next(i for i, row in enumerate(rows) if i > 3)
+    taken = {name: rows[first][name] for name in ("place", "level", "move")}
+    earliest = next(i for i, row in enumerate(rows) if taken.items() <= row.items()) + 1
+    gone = [row for row in table if not taken.items() <= row.items()]
+    for row in gone:  # the others of that state take over, so that it is a policy
+        same = [r for r in gone if (r["place"], r["level"]) == (row["place"], row["level"])]
+        if (row["place"], row["level"]) == (taken["place"], taken["level"]):
+            row["probability"] = 1 / len(same)
+    frame = frame_of(gone, tuple(gone[0]))
+    with pytest.raises(
+        ShapeMismatch, match=rf"row {earliest}, column 'move': the log takes action"
+    ):
+        improve(source_of(rows), discount=0.9, behavior=frame)
+
+
+def test_a_state_decided_only_at_the_end_of_a_recording_must_be_in_the_table():
+    rows = [
+        {"episode": 1, "step": 0, "state": "a", "action": "x", "reward": 1.0},
+        {"episode": 1, "step": 1, "state": "b", "action": "x", "reward": 1.0},
+    ]
+    policy = {"state": np.array(["a"], object), "action": np.array(["x"], object)}
+    policy["probability"] = np.array([1.0])
+    with pytest.raises(ShapeMismatch, match=r"row 2, column 'state': the log decides in the unkno"):
+        improve(read_log(frame_of(rows, tuple(rows[0]))), discount=0.9, behavior=policy)
+
+
+def test_tables_of_pandas_and_others_are_behavior_policies():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(world(1).table)
+    result = improve(source_of(world(1).rows), discount=0.9, behavior=frame)
+    assert result.record.parameters["behavior"] == "table"
+
+
+# ---- terms ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"discount": float("nan")}, "discount is nan"),
+        ({"discount": 1.5}, "discount is 1.5, expected 0 to 1"),
+        ({"delta": 0}, "delta is 0, expected"),
+        ({"n_wedge": 5, "zeta": 1.0}, "both n_wedge and zeta"),
+        ({"n_wedge": 5, "settings": {"n_wedge": 7}}, "both n_wedge and the setting n_wedge"),
+        ({"zeta": 1.0, "settings": {"n_wedge": 7}}, "both zeta and the setting n_wedge"),
+        ({"n_wedge": -1}, "n_wedge is -1"),
+        ({"n_wedge": 5, "algorithm": "basic-rl"}, "basic-rl has no N∧"),
+        ({"algorithm": "spib"}, "did you mean spibb or"),
+        ({"algorithm": 5}, "algorithm is of type int"),
+        ({"algorithm": SPIBB(n_wedge=3), "n_wedge": 0}, "n_wedge is given beside an algorithm"),
+        ({"algorithm": SPIBB(n_wedge=3), "settings": {"n_wedge": 3}}, "settings is given beside"),
+        ({"algorithm": "hcpi", "delta": 0.1, "settings": {"delta": 0.2}}, "expected one δ"),
+        ({"settings": {"wedge": 3}}, "has no setting 'wedge'"),
+        ({"value_bounds": (3.0, -3.0)}, "value_bounds is"),
+        ({"unseen": "hopeful"}, "unseen is 'hopeful'"),
+        ({"behavior": "propensities"}, "name it with --behavior-prob"),
+    ],
+)
+def test_bad_terms_are_refused(terms, message):
+    with pytest.raises(InvalidParameter, match=message):
+        improve(without_propensities(world(1).rows), **({"discount": 0.9} | terms))
+
+
+def test_episodes_are_asked_for_where_an_algorithm_needs_them():
+    counts = without_propensities(world(1).rows).counts()
+    with pytest.raises(InvalidParameter, match="hcpi looks at whole episodes"):
+        improve(counts, "hcpi", discount=0.9)
+    loose = source_of(world(1).rows, ("place", "level", "move", "reward", *NEXT, "terminated"))
+    with pytest.raises(InvalidLog, match="loose transitions, which are no episodes"):
+        improve(loose, "hcpi", discount=0.9)
+
+
+def test_two_successor_algorithms_say_both_n_wedge():
+    source = without_propensities(world(3, episodes=60).rows)
+    for name in ("spibb-2s", "spibb-beta"):
+        parameters = improve(source, name, discount=0.9, n_wedge=1000).record.parameters
+        assert parameters["algorithm"]["spibb_n_wedge"] == 1000
+        assert parameters["n_wedge"] not in (0, 1000)

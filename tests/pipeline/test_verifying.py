@@ -1,0 +1,282 @@
+"""A result is confirmed by its own log, and refused once anything was changed."""
+
+import csv
+import hashlib
+import io
+import json
+import shutil
+
+import duckdb
+import numpy as np
+import pytest
+
+import surestep
+from labelled_worlds import COLUMNS, NAMES, world
+from log_tables import frame_of, write_table
+from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
+from surestep.io import write_counts
+from surestep.pipeline import Verification, open_source, verify_result
+
+ROWS = world(5, states=5, episodes=60).rows
+TABLE = world(5, states=5, episodes=60).table
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A log as two kinds of file, its policy, and three results: of a table, of none, of lists."""
+    home = tmp_path_factory.mktemp("verified")
+    log = write_table(home / "log.csv", ROWS, NAMES)
+    write_table(home / "log.parquet", ROWS, NAMES)
+    write_table(home / "policy.csv", TABLE, tuple(TABLE[0]))
+    states = sorted({(row["place"], row["level"]) for row in ROWS})
+    listed = [{"place": place, "level": level} for place, level in [*states, ("attic", "1")]]
+    write_table(home / "states.csv", listed, ("place", "level"))
+    source = surestep.read_log(log, columns=COLUMNS)
+    terms = {"discount": 0.9, "n_wedge": 12}
+    surestep.improve(source, behavior=home / "policy.csv", **terms).save(home / "of table")
+    surestep.improve(source, **terms).save(home / "of log")
+    surestep.improve(source, states=home / "states.csv", **terms).save(home / "of list")
+    return home
+
+
+@pytest.fixture
+def of_log(home, tmp_path):
+    return shutil.copytree(home / "of log", tmp_path / "out")
+
+
+@pytest.fixture
+def of_table(home, tmp_path):
+    return shutil.copytree(home / "of table", tmp_path / "out")
+
+
+def test_the_same_log_gives_the_same_bytes(home, of_log, tmp_path):
+    assert verify_result(of_log, home / "log.csv") == Verification("same bytes", "", ())
+    renamed = shutil.copy(home / "log.csv", tmp_path / "renamed.csv")
+    assert verify_result(of_log, renamed).level == "same bytes"
+    assert verify_result(of_log, home / "log.csv", behavior="estimate").level == "same bytes"
+
+
+def test_the_same_rows_in_another_file_give_the_same_values(home, of_log):
+    found = verify_result(of_log, home / "log.parquet")
+    assert found.level == "same values"
+    assert "the files given are not those it was made from" in found.why_not_bytes
+    assert verify_result(of_log, frame_of(ROWS, NAMES)).level == "same values"
+
+
+def test_what_is_not_given_again_is_named(home):
+    log = home / "log.csv"
+    found = verify_result(home / "of table", log)
+    assert (found.level, found.taken_from_folder) == ("same bytes", ("behavior",))
+    found = verify_result(home / "of table", log, behavior=home / "policy.csv")
+    assert (found.level, found.taken_from_folder) == ("same bytes", ())
+    found = verify_result(home / "of list", log)
+    assert (found.level, found.taken_from_folder) == ("same bytes", ("states",))
+    found = verify_result(home / "of list", log, states=home / "states.csv")
+    assert (found.level, found.taken_from_folder) == ("same bytes", ())
+
+
+def changed_record(folder, change):
+    record = json.loads((folder / "run.json").read_text())
+    change(record)
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (folder / "run.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def forged(folder, name, content):
+    """Replaces a file and its digest, as a careful forger would."""
+    (folder / name).write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    changed_record(folder, lambda record: record["outputs"].update({name: digest}))
+
+
+def elsewhere(folder):
+    """Makes the result one of other versions, of which bytes are not demanded."""
+    changed_record(folder, lambda record: record["versions"].update(numpy="1.0"))
+
+
+def test_with_other_versions_values_are_compared(home, of_log):
+    elsewhere(of_log)
+    found = verify_result(of_log, home / "log.csv")
+    assert found.level == "same values"
+    assert "it was made with numpy 1.0, and this is" in found.why_not_bytes
+    changed_record(of_log, lambda record: record["versions"].update(numpy=np.__version__))
+    changed_record(of_log, lambda record: record["machine"].update(processor="abacus"))
+    found = verify_result(of_log, home / "log.csv")
+    assert found == Verification("same values", "it was made on another kind of machine", ())
+
+
+# ---- forgeries --------------------------------------------------------------------------------
+
+
+def cell_changed(row, column, value):
+    """A change of policy.csv in one cell; `value` is a text or a function of the number there."""
+
+    def change(folder):
+        rows = list(csv.reader(io.StringIO((folder / "policy.csv").read_text(), newline="")))
+        at = rows[0].index(column)
+        rows[row][at] = value if isinstance(value, str) else repr(value(float(rows[row][at])))
+        text = io.StringIO()
+        csv.writer(text).writerows(rows)
+        forged(folder, "policy.csv", text.getvalue().encode())
+
+    return change
+
+
+def probabilities_swapped(folder):
+    """In the first state that decides between two, the worst action gets what the best had."""
+    table = surestep.load(folder).table
+    for s in range(table.pairs.num_states):
+        run = range(table.pairs.offsets[s], table.pairs.offsets[s + 1])
+        ordered = sorted(run, key=lambda k: table.probability[k])
+        if table.probability[ordered[-1]] > table.probability[ordered[0]] + 0.1:
+            break
+    low, high = (float(table.probability[k]) for k in (ordered[0], ordered[-1]))
+    cell_changed(int(ordered[0]) + 1, "probability", repr(high))(folder)
+    cell_changed(int(ordered[-1]) + 1, "probability", repr(low))(folder)
+
+
+def certificate_changed(**changes):
+    def change(folder):
+        content = json.loads((folder / "certificate.json").read_text())
+        content.update(changes)
+        if "lower" in changes:
+            content["zeta"] = -content["lower"]
+            content["says_nothing"] = -content["lower"] >= content["span"]
+        forged(folder, "certificate.json", f"{json.dumps(content, indent=2)}\n".encode())
+
+    return change
+
+
+def other_claim(folder):
+    """A certificate that is right by itself, but not the one that the algorithm has."""
+    table = surestep.load(folder).table
+    content = json.loads((folder / "certificate.json").read_text())
+    assert content["parameters"]["n_wedge"] == 12
+    assert table.trusted is not None
+    content["parameters"]["n_wedge"] = 11
+    forged(folder, "certificate.json", f"{json.dumps(content, indent=2)}\n".encode())
+
+
+def parquet_changed(folder):
+    source, target = folder / "policy.parquet", folder.parent / "forged.parquet"
+    duckdb.execute(
+        f"COPY (SELECT * REPLACE (1 - probability AS probability) FROM '{source}') TO '{target}' "
+        "(FORMAT parquet)"
+    )
+    forged(folder, "policy.parquet", target.read_bytes())
+
+
+def record_changed(*path, value):
+    def change(folder):
+        def inside(record):
+            *steps, last = path
+            for step in steps:
+                record = record[step]
+            record[last] = value
+
+        changed_record(folder, inside)
+
+    return change
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            probabilities_swapped,
+            r"^probability of state '.*', action '.*' is .* in policy\.csv, but",
+        ),
+        (cell_changed(1, "visits", lambda n: int(n) + 1), r"visits of policy\.csv is not what the"),
+        (cell_changed(1, "trusted", "true"), r"trusted of policy\.csv is not what the log says"),
+        (
+            cell_changed(1, "q", lambda q: q + 1e-6),
+            "q of state .* when the result is made again; 1 r",
+        ),
+        (cell_changed(1, "advantage", lambda q: q + 1e-6), "advantage of state"),
+        (cell_changed(1, "q", "nan"), "column q holds what is no number"),
+        (certificate_changed(lower=5.0), "lower is 5.0 in the certificate, but"),
+        (certificate_changed(delta=0.2), "delta"),
+        (certificate_changed(assumptions=["None."]), "assumptions is .* in the certificate"),
+        (other_claim, r"certificate\.json claims a-priori with .*'n_wedge': 11"),
+        (parquet_changed, r"policy\.parquet (has other bytes|does not say the same)"),
+        (record_changed("parameters", "discount", value=0.8), "value_bounds|discount|q of|probab"),
+        (
+            record_changed("parameters", "n_wedge", value=11),
+            "n_wedge among the parameters is 11 in",
+        ),
+        (
+            record_changed("parameters", "value_bounds", value=[-1.0, 99.0]),
+            "value_bounds among the",
+        ),
+        (record_changed("estimates", "policy", value=99.0), "policy among the estimates is 99.0"),
+        (record_changed("data", "rows", value=10**6), "rows among the data is 1000000 in run.json"),
+        (record_changed("counts_sha256", value="0" * 64), "does not have the counts"),
+    ],
+)
+def test_a_forgery_is_refused(change, message, here, home, of_log):
+    change(of_log)
+    if not here:
+        elsewhere(of_log)
+    with pytest.raises(SurestepError, match=message):
+        verify_result(of_log, home / "log.csv")
+
+
+def test_a_changed_report_is_refused_where_bytes_are_compared(home, of_log):
+    text = (of_log / "report.html").read_text().replace("estimated", "guaranteed")
+    forged(of_log, "report.html", text.encode())
+    with pytest.raises(ResultMismatch, match=r"report\.html has other bytes"):
+        verify_result(of_log, home / "log.csv")
+
+
+def test_another_log_is_refused(home, of_log, tmp_path):
+    rows = [row | {"reward": row["reward"] + (i == 7) * 0.001} for i, row in enumerate(ROWS)]
+    with pytest.raises(ResultMismatch, match="does not have the counts that the result was made"):
+        verify_result(of_log, write_table(tmp_path / "other.csv", rows, NAMES))
+    with pytest.raises(ResultMismatch, match="does not have the counts"):
+        verify_result(of_log, write_table(tmp_path / "short.csv", ROWS[:-5], NAMES))
+    renamed = [row | {"site": row["place"]} for row in ROWS]
+    columns = ("episode", "step", "site", "level", "move", "reward")
+    with pytest.raises(SurestepError, match="no column 'place'"):
+        verify_result(of_log, write_table(tmp_path / "named.csv", renamed, columns))
+
+
+def test_another_behavior_is_refused(home, of_table, tmp_path):
+    other = [dict(row) for row in TABLE]
+    mixed = next(row for row in other if 0 < row["probability"] < 0.5)
+    same = [row for row in other if all(row[c] == mixed[c] for c in ("place", "level"))]
+    for row in same:
+        row["probability"] = 0.9 * row["probability"] + 0.1 * (row is mixed)
+    state = f"{mixed['place']}, {mixed['level']}"
+    path = write_table(tmp_path / "other.csv", other, tuple(other[0]))
+    with pytest.raises(ResultMismatch, match=f"behavior_probability of state '{state}'"):
+        verify_result(of_table, home / "log.csv", behavior=path)
+    with pytest.raises(ResultMismatch, match=r"is 'table' in run\.json, but 'estimate'"):
+        verify_result(of_table, home / "log.csv", behavior="estimate")
+
+
+def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
+    source = surestep.read_log(home / "log.csv", columns=COLUMNS)
+    counts = tmp_path / "counts.parquet"
+    write_counts(source.counts(), counts)
+    opened = open_source(counts, columns={}, bins=(), memory_limit=None)
+    result = surestep.improve(opened, discount=0.9)
+    assert [each.name for each in result.record.inputs] == ["counts.parquet"]
+    assert result.record.command.startswith("surestep improve counts.parquet --discount")
+    result.save(tmp_path / "out")
+    assert verify_result(tmp_path / "out", counts).level == "same bytes"
+    with pytest.raises(ResultMismatch, match="made from counts, and a log is given"):
+        verify_result(tmp_path / "out", home / "log.csv")
+    with pytest.raises(ResultMismatch, match="made from a log, and counts are given"):
+        verify_result(home / "of log", counts)
+    with pytest.raises(InvalidParameter, match="expected a log or counts, not both"):
+        open_source([counts, home / "log.csv"], columns={}, bins=(), memory_limit=None)
+    with pytest.raises(InvalidParameter, match="columns are given, but"):
+        open_source([counts], columns=COLUMNS, bins=(), memory_limit=None)
+
+
+def test_what_is_no_result_is_refused(home, tmp_path):
+    with pytest.raises(InvalidResult, match=r"holds no result: there is no run\.json"):
+        verify_result(tmp_path, home / "log.csv")
+    with pytest.raises(InvalidParameter, match="path is of type int"):
+        verify_result(7, home / "log.csv")

@@ -1,0 +1,286 @@
+"""A saved result comes back, is refused once touched, and acts as its policy says."""
+
+import csv
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+import surestep
+from labelled_worlds import COLUMNS, DERIVED, NAMES, world
+from log_tables import frame_of
+from surestep.errors import FileFailure, InvalidParameter, InvalidResult, SurestepError
+from surestep.pipeline import explain
+from surestep.pipeline.terms import terms_of
+
+FILES = ("certificate.json", "policy.csv", "policy.parquet", "report.html", "run.json")
+FALSE_ALARM = 1e-6
+
+
+def made(rows=None, columns=NAMES, bins=(), **terms):
+    rows = world(5, states=5, episodes=60).rows if rows is None else rows
+    source = surestep.read_log(frame_of(rows, columns), columns=COLUMNS, bins=bins)
+    return surestep.improve(source, **({"discount": 0.9, "n_wedge": 12} | terms))
+
+
+@pytest.fixture(scope="module")
+def result():
+    return made()
+
+
+@pytest.fixture
+def saved(result, tmp_path):
+    result.save(tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_it_comes_back_equal_by_value_and_bytes(result, saved):
+    found = surestep.load(saved)
+    assert found == result
+    assert found.policy == result.policy
+    assert found.files() == result.files() == {f.name: f.read_bytes() for f in saved.iterdir()}
+    assert sorted(found.files()) == sorted(FILES)
+
+
+def test_the_same_log_gives_the_same_bytes(result):
+    assert made().files() == result.files()
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("how", ["changed", "cut", "missing", "a folder"])
+def test_a_folder_that_was_touched_is_refused(name, how, saved):
+    file = saved / name
+    content = file.read_bytes()
+    if how == "changed":
+        file.write_bytes(content.replace(b"0", b"1", 1))
+    elif how == "cut":
+        file.write_bytes(content[:-30])
+    else:
+        file.unlink()
+        if how == "a folder":
+            file.mkdir()
+    if (name, how) == ("run.json", "changed"):
+        return  # what run.json says is judged by what it says, below
+    with pytest.raises((InvalidResult, FileFailure), match=name):
+        surestep.load(saved)
+
+
+NONSENSE = (*("null", "true", "-1", "0", "7", "1e300", '""', '"x"'), *("[]", '["x"]', "{}", "[1]"))
+
+
+def places_in(content, path=()):
+    """The path of every value inside an object of JSON."""
+    if not isinstance(content, dict | list):
+        return
+    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+        yield (*path, key)
+        yield from places_in(value, (*path, key))
+
+
+@pytest.fixture(scope="module")
+def altered(result, tmp_path_factory):
+    """A folder with a result to alter, and its record as it was."""
+    folder = tmp_path_factory.mktemp("altered")
+    result.save(folder / "out")
+    shutil.copy(folder / "out" / "run.json", folder)
+    return folder
+
+
+@settings(max_examples=200)
+@given(place=st.integers(0, 10**6), value=st.sampled_from([None, *NONSENSE]))
+def test_any_change_of_the_record_is_read_or_refused(place, value, altered):
+    """One value of run.json is gone, or nonsense: no error but our own ever comes of it."""
+    folder = altered / "out"
+    content = json.loads((altered / "run.json").read_text())
+    places = list(places_in(content))
+    *path, key = places[place % len(places)]
+    at = content
+    for step in path:
+        at = at[step]
+    if value is None:
+        del at[key]
+    else:
+        at[key] = json.loads(value)
+    (folder / "run.json").write_text(json.dumps(content))
+    try:
+        found = surestep.load(folder)
+        terms_of(found.record)
+        state = found.table.vocabulary.states[0]
+        explain(found, state)
+        found.act(state, np.random.default_rng(1))
+    except SurestepError:
+        return
+
+
+def rewritten(folder, name, change):
+    """Changes a file and its digest, as a careful forger would."""
+    content = change((folder / name).read_text())
+    (folder / name).write_text(content)
+    record = json.loads((folder / "run.json").read_text())
+    record["outputs"][name] = hashlib.sha256(content.encode()).hexdigest()
+    (folder / "run.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("probability", "2.0", "column probability: "),
+        ("probability", "nan", "column probability holds what is no number"),
+        ("behavior_probability", "-1.0", "column behavior_probability: "),
+        ("visits", "1.5", "no number of visits"),
+        ("visits", "-1", "no number of visits"),
+        ("q", "inf", "column q holds"),
+        ("advantage", "much", "column advantage: could not convert"),
+    ],
+)
+def test_a_forged_table_that_is_no_policy_is_refused(column, value, message, saved):
+    def change(text):
+        rows = list(csv.reader(text.splitlines()))
+        rows[1][rows[0].index(column)] = value
+        return "\n".join(",".join(row) for row in rows)
+
+    rewritten(saved, "policy.csv", change)
+    with pytest.raises(InvalidResult, match=message):
+        surestep.load(saved)
+
+
+def test_the_standard_library_alone_reads_the_policy(result, saved):
+    """What a user's own service needs: csv and json, and nothing installed."""
+    code = """
+import csv, json, sys
+folder = sys.argv[1]
+policy = {}
+with open(f"{folder}/policy.csv", newline="", encoding="utf-8") as file:
+    for row in csv.DictReader(file):
+        here = policy.setdefault((row["place"], row["level"]), {})
+        here[row["move"]] = float(row["probability"])
+with open(f"{folder}/certificate.json", encoding="utf-8") as file:
+    lower = json.load(file)["lower"]
+with open(f"{folder}/run.json", encoding="utf-8") as file:
+    json.load(file)["versions"]["surestep"]
+try:
+    import numpy
+except ImportError:
+    print(json.dumps([[list(state), actions] for state, actions in policy.items()] + [lower]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, str(saved)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *rows, lower = json.loads(done.stdout)
+    table, expected = result.table, {}
+    for k in np.flatnonzero(table.decided):
+        state = table.vocabulary.states[table.pairs.state[k]]
+        action = table.vocabulary.actions[table.pairs.action[k]][0]
+        expected.setdefault(state, {})[action] = table.probability[k]
+    assert {tuple(state): actions for state, actions in rows} == expected
+    assert lower == result.certificate.lower
+
+
+# ---- acting -----------------------------------------------------------------------------------
+
+
+def test_actions_are_drawn_as_often_as_the_policy_says(result):
+    """χ² over all states that leave something to chance; a false alarm has probability 1e-6."""
+    table, rng = result.table, np.random.default_rng(11)
+    tested = 0
+    for s in np.flatnonzero(~table.quiet):
+        run = slice(table.pairs.offsets[s], table.pairs.offsets[s + 1])
+        chance = table.probability[run]
+        names = [table.vocabulary.actions[a][0] for a in table.pairs.action[run]]
+        draws = [result.act(table.vocabulary.states[s], rng) for _ in range(2000)]
+        seen = np.array([draws.count(name) for name in names])
+        assert seen.sum() == 2000
+        assert not seen[chance == 0].any()
+        if (chance > 0).sum() > 1:
+            tested += 1
+            found = chisquare(seen[chance > 0], 2000 * chance[chance > 0] / chance.sum())
+            assert found.pvalue > FALSE_ALARM
+    assert tested  # the world was chosen so that something is left to chance
+
+
+def test_a_row_or_a_label_means_the_same_state(result, saved):
+    label = result.table.vocabulary.states[0]
+    row = {"place": label[0], "level": label[1], "reward": 5, "nobody": "asks"}
+    for one, other in [(label, row), (list(label), row), ((label[0], int(label[1])), label)]:
+        draws = [result.act(each, np.random.default_rng(3)) for each in (one, other)]
+        assert draws[0] == draws[1] == surestep.load(saved).act(one, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (("p0", "7"), r"no state has '7' in column 'level'; known are '0', '1'"),
+        (("pO", "1"), r"no state has 'pO' in column 'place'; did you mean 'p0'\?|known are"),
+        ("p0", "has 1 values, expected 2: place, level"),
+        ({"place": "p0", "levle": "1"}, "column 'level' is missing.*did you mean 'levle'"),
+        ({"place": None, "level": "1"}, "column 'place' is None"),
+        (("p2", "0"), "nothing is ever decided in state"),
+    ],
+)
+def test_states_that_nobody_knows_are_refused(state, message, result):
+    assert result.table.quiet[result.table.vocabulary.state_index(("p2", "0"))]
+    with pytest.raises(InvalidParameter, match=message):
+        result.act(state, np.random.default_rng(1))
+    with pytest.raises(InvalidParameter, match="rng is"):
+        result.act(("p0", "0"), 7)
+
+
+def test_raw_numbers_are_binned_before_acting(tmp_path):
+    rows = [
+        row | {"place": 10.0 * int(row["place"][1]) + 1.5, "next_place": 0}
+        for row in world(5, states=5, episodes=60).rows
+    ]
+    result = made(rows, DERIVED, bins=["place:width=10"])
+    result.save(tmp_path / "out")
+    again = surestep.load(tmp_path / "out")
+    assert again == result
+    for place in (0, 3.25, "9.99", np.float64(1)):
+        told = [
+            each.act({"place": place, "level": "0"}, np.random.default_rng(2))
+            for each in (result, again)
+        ]
+        assert told == [result.act(("0 to < 10", "0"), np.random.default_rng(2))] * 2
+    with pytest.raises(InvalidParameter, match="expected a finite number to bin"):
+        result.act({"place": float("inf"), "level": "0"}, np.random.default_rng(2))
+
+
+# ---- saving -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_overwritten_and_nothing_is_left_half(result, saved, tmp_path, monkeypatch):
+    with pytest.raises(FileFailure, match="is not empty; name a new folder"):
+        result.save(saved)
+    (tmp_path / "file").write_text("here")
+    with pytest.raises(FileFailure, match="expected the name of a new folder"):
+        result.save(tmp_path / "file")
+    with pytest.raises(FileFailure, match=r"cannot be (used|written): Not a directory"):
+        result.save(tmp_path / "file" / "out")
+    (tmp_path / "empty").mkdir()
+    result.save(tmp_path / "empty")
+    assert surestep.load(tmp_path / "empty") == result
+    result.save(tmp_path / "new" / "deep" / "out")
+    assert surestep.load(tmp_path / "new" / "deep" / "out") == result
+
+    def full(self, mode="r", *arguments, **options):
+        if "x" in mode:
+            raise OSError(28, "No space left on device")
+        return opened(self, mode, *arguments, **options)
+
+    opened = Path.open
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(FileFailure, match="cannot be written: No space left on device"):
+        result.save(tmp_path / "other" / "out")
+    monkeypatch.undo()
+    assert sorted(tmp_path.rglob("*")) == before
