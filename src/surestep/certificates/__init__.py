@@ -2,5 +2,6 @@
 
 from surestep.certificates.apriori import APriori
 from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
+from surestep.certificates.robust import Robust
 
-__all__ = ["CERTIFIERS", "APriori", "Certifier", "certify", "verify"]
+__all__ = ["CERTIFIERS", "APriori", "Certifier", "Robust", "certify", "verify"]

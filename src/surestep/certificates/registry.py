@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from surestep._arrays import expect, is_number
 from surestep.certificates.apriori import APriori
+from surestep.certificates.robust import Robust
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -22,6 +23,7 @@ from surestep.model.problem import Problem
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
+    "robust": Robust,
 }
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits

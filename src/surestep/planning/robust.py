@@ -1,31 +1,47 @@
-"""The worst and the best that a set of MDPs around an estimate allows.
+"""The worst and the best that a rectangular set of MDPs allows.
 
-The set is rectangular: each row may be any distribution within an L1 radius of the estimated one,
-whatever the others are. Its worst case under a policy is then the fixed point of
-T v = Σ_a π(a|s) min_p Σ p (R + Γ v), a contraction like the ordinary operator, so that
-|V − v| ≤ max |Tv − v| / (1 − γ).
+The worst case under a policy is the fixed point of T v = Σ_a π(a|s) min_p Σ p (R + Γ v), a monotone
+contraction like the ordinary operator, so that |V − v| ≤ max |Tv − v| / (1 − γ). Where it is known
+that no value is below a `floor`, max(Tv, floor) takes its place, and is a contraction too.
+
+Sweeps v ← Tv are slow for γ near 1. So the worst rows found for v are taken for fixed, and the
+chain that they make is solved: this is policy iteration of nature. Where a policy is sought at the
+same time, or a floor binds, that step need not bring v nearer; then it is taken back, and sweeps
+follow, which always do.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import FloatArray, freeze, refuse_where, restore_frozen
+from surestep._arrays import (
+    FloatArray,
+    freeze,
+    offsets_of,
+    refuse_where,
+    restore_frozen,
+    run_lengths,
+)
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import expected_values
+from surestep.kernels.chain import chain_rows, chain_sizes
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
-from surestep.kernels.robust import worst_pair_values
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
-from surestep.planning.chain import largest
-from surestep.planning.iteration import sweep_limit
-from surestep.planning.proof import TIE_TOLERANCE, Judge
+from surestep.planning.chain import Chain, largest
+from surestep.planning.evaluation import Method, choose_method, solve
+from surestep.planning.iteration import INEXACT, sweep_limit
+from surestep.planning.proof import TIE_TOLERANCE, Horizon, Judge, longest_horizon
+from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
+
+Choice = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
+
+ENOUGH = 0.5  # a step that leaves more of the residual than this is followed by sweeps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,76 +77,168 @@ class L1Ball:
 
     def worst(self, value: FloatArray) -> FloatArray:
         """min_p Σ p (R + Γ v) for every pair [K]."""
-        return self._worst(value, 1.0, self.lowest)
+        return self.rectangular().worst(value).q
 
     def best(self, value: FloatArray) -> FloatArray:
         """max_p Σ p (R + Γ v) for every pair [K]."""
-        return -self._worst(-value, -1.0, -self.highest)
+        return -self.rectangular().mirrored().worst(-value).q
 
-    def _worst(self, value: FloatArray, sign: float, ending: FloatArray) -> FloatArray:
-        mdp, q = self.center, np.empty(self.center.num_pairs)
-        worst_pair_values(
-            mdp.offsets,
-            mdp.successor,
-            mdp.probability,
-            sign * mdp.reward,
-            mdp.discount,
-            self.radius,
-            sign * self.outside_reward,
-            ending,
-            value,
-            np.argsort(value, kind="stable"),
-            q,
+    def rectangular(self) -> RectangularSet:
+        """The ball as a set of rows and rewards."""
+        mdp = self.center
+        ends = run_lengths(mdp.offsets) == 0
+        low, high = (
+            Earnings(mdp.reward, self.outside_reward, ending)
+            for ending in (self.lowest, self.highest)
         )
-        return q
+        rows = L1Rows(mdp.offsets, mdp.successor, mdp.probability, self.radius, ends)
+        return RectangularSet(mdp.pairs, mdp.discount, rows, low, high)
 
 
-def robust_optimal(ball: L1Ball) -> Plan:
+def robust_optimal(models: RectangularSet | L1Ball) -> Plan:
     """The policy with the best worst case, and that worst case as its value."""
+    models = rectangular(models)
 
-    def step(value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        q, policy = ball.worst(value), np.empty(ball.center.num_pairs)
-        greedy(ball.center.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
-        return q, policy
+    def choose(q: FloatArray) -> FloatArray:
+        policy = np.empty(q.size)
+        greedy(models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
+        return policy
 
-    return fixed_point(ball, step)
-
-
-def worst_value(ball: L1Ball, policy: Policy) -> Plan:
-    """The policy with its worst case over the ball."""
-    return fixed_point(ball, lambda value: (ball.worst(value), policy.probability))
+    return fixed_point(models, choose, None)
 
 
-def best_value(ball: L1Ball, policy: Policy) -> Plan:
-    """The policy with its best case over the ball."""
-    return fixed_point(ball, lambda value: (ball.best(value), policy.probability))
+def worst_value(
+    models: RectangularSet | L1Ball, policy: Policy, floor: FloatArray | None = None
+) -> Plan:
+    """The policy with its worst case over the set, where no value is known to be below `floor`."""
+    return fixed_point(rectangular(models), lambda _: policy.probability, floor)
 
 
-def fixed_point(ball: L1Ball, step: Callable[[FloatArray], tuple[FloatArray, FloatArray]]) -> Plan:
-    """Sweeps v ↦ Σ_a π q until v is proven near the fixed point; `step(v)` gives q and π [K]."""
-    mdp, judge = ball.center, judge_of(ball)
-    value: FloatArray = np.zeros(mdp.num_states)
-    limit = sweep_limit(judge, None)
-    for sweep in range(1, limit + 1):
-        q, policy = step(value)
-        after = np.empty(mdp.num_states)
-        expected_values(mdp.pairs.offsets, policy, q, after)
-        residuals = difference_range(after, value)
-        verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
+def best_value(
+    models: RectangularSet | L1Ball, policy: Policy, ceiling: FloatArray | None = None
+) -> Plan:
+    """The policy with its best case over the set, where no value is known to be above `ceiling`."""
+    mirrored = rectangular(models).mirrored()
+    found = worst_value(mirrored, policy, None if ceiling is None else -ceiling)
+    return Plan(policy, -found.value, found.iterations, found.residual, found.error_bound)
+
+
+def rectangular(models: RectangularSet | L1Ball) -> RectangularSet:
+    """The set itself, or the one that a ball is."""
+    return models.rectangular() if isinstance(models, L1Ball) else models
+
+
+def fixed_point(models: RectangularSet, choose: Choice, floor: FloatArray | None) -> Plan:
+    """Brings v near the fixed point of v ↦ max(Σ_a π q, floor), with a proven error."""
+    operator = Operator(models, choose, floor)
+    judge = judge_of(models, floor)
+    method: Method | None = None
+    limit, sweeps = sweep_limit(judge, None), 1
+    found = operator.at(np.zeros(models.pairs.num_states))
+    before: Backup | None = None  # where the last solving step came from
+    for used in range(1, limit + 1):
+        verdict = judge.verdict(found.residuals, float(np.abs(found.value).max()), TIE_TOLERANCE)
         if verdict.good:
-            chosen = Policy(mdp.pairs, policy)
-            return Plan(chosen, value, sweep, largest(residuals), verdict.error)
-        if largest(residuals) <= verdict.floor:
+            chosen = Policy(models.pairs, found.policy)
+            return Plan(chosen, found.value, used, found.residual, verdict.error)
+        if found.residual <= verdict.floor:
             judge.refuse(verdict)
-        value = after
-        if judge.horizon.uniform:  # all states are off by nearly the same number
-            value = value + (verdict.middle - sum(residuals) / 2)
-    raise NotConverged(f"robust evaluation stopped after {limit} sweeps, the limit")
+        if before is None or found.residual <= ENOUGH * before.residual:
+            chain = operator.chain(found)
+            method = method or choose_method(chain)
+            before, found = found, operator.at(solved(chain, method, found, judge))
+        else:
+            if before.residual < found.residual:
+                found = before
+            for _ in range(sweeps):
+                found = operator.at(found.after)
+            sweeps, before = 2 * sweeps, None
+    raise NotConverged(f"robust evaluation stopped after {limit} rounds, the limit")
 
 
-def judge_of(ball: L1Ball) -> Judge:
-    """The judge for residuals of worst-case backups, which add up each row twice."""
-    judge = Judge.of(ball.center, None)
-    ends = np.concatenate([ball.outside_reward, ball.lowest, ball.highest])
-    scale = max(judge.reward_scale, float(np.abs(ends).max()))
-    return dataclasses.replace(judge, reward_scale=scale, terms=2 * judge.terms)
+def solved(chain: Chain, method: Method, found: Backup, judge: Judge) -> FloatArray:
+    """The value of the chain: exactly where that is cheap, else to a tenth of the residual."""
+    target = INEXACT * found.residual
+
+    def good_enough(_: FloatArray, reached: float) -> bool:
+        return reached <= target
+
+    return solve(chain, method, found.after, target, judge.horizon, good_enough)[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Backup:
+    """One application of the operator: what it makes of v, and the rows and policy it chose."""
+
+    value: FloatArray  # [S] v
+    after: FloatArray  # [S] Tv
+    extreme: Extreme
+    policy: FloatArray  # [K]
+    residuals: tuple[float, float]
+
+    @property
+    def residual(self) -> float:
+        """max |Tv − v|."""
+        return largest(self.residuals)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """v ↦ max(Σ_a π q, floor), with q from the worst rows for v and π chosen for q."""
+
+    models: RectangularSet
+    choose: Choice
+    floor: FloatArray | None
+
+    def at(self, value: FloatArray) -> Backup:
+        """The operator applied to v."""
+        extreme = self.models.worst(value)
+        policy, after = self.choose(extreme.q), np.empty(value.size)
+        expected_values(self.models.pairs.offsets, policy, extreme.q, after)
+        if self.floor is not None:
+            np.maximum(after, self.floor, out=after)
+        return Backup(value, after, extreme, policy, difference_range(after, value))
+
+    def chain(self, found: Backup) -> Chain:
+        """The chain of the rows and the policy found; it ends where the floor binds."""
+        extreme, models = found.extreme, self.models
+        pair_offsets, size = models.pairs.offsets, found.value.size
+        lengths, reward = np.empty(size, np.int64), np.empty(size)
+        chain_sizes(
+            pair_offsets, extreme.offsets, models.discount, extreme.earned, found.policy, lengths,
+            reward,
+        )  # fmt: skip
+        offsets = offsets_of(lengths)
+        successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
+        chain_rows(
+            pair_offsets, extreme.offsets, extreme.successor, extreme.probability, models.discount,
+            found.policy, offsets, successor, weight,
+        )  # fmt: skip
+        if self.floor is not None:
+            held = found.after <= self.floor
+            reward = np.where(held, self.floor, reward)
+            weight[np.repeat(held, lengths)] = 0.0
+        return Chain(offsets, successor, weight, reward)
+
+
+def judge_of(models: RectangularSet, floor: FloatArray | None) -> Judge:
+    """The judge for residuals of worst-case backups.
+
+    Each row is written with as many roundings as it has places, added up once for its mass and once
+    for its worth.
+    """
+    room, discount = run_lengths(models.rows.room), models.discount
+    endless = floor is None and bool((room > 0).all())
+    bounds = [np.abs(part).max(initial=0.0) for part in (*models.low, *models.high)]
+    if floor is not None:
+        bounds.append(np.abs(floor).max())
+    return Judge(
+        Horizon(
+            low=1 / (1 - float(discount.min()) * (1 - 1e-11)) if endless else 1.0,
+            high=longest_horizon(float(discount.max())),
+            uniform=endless and bool(discount.min() == discount.max()),
+        ),
+        float(max(bounds)),
+        3 * int(room.max()) + int(run_lengths(models.pairs.offsets).max()) + 8,
+        None,
+    )

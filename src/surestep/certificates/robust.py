@@ -1,0 +1,274 @@
+"""The robust certificate: what holds for every MDP that the data leaves possible.
+
+Let Ξ be a rectangular set that contains the true MDP with probability 1 − δ (see `uncertainty`).
+On that event, and for any policy, however it was chosen:
+
+1. V_low^π ≤ V^π ≤ V_high^π, the fixed points of worst-case and best-case backups over Ξ. No value
+   lies outside the given value bounds, so V_low is not taken below them, nor V_high above.
+   Hence V^{π_I} − V^{π_b} ≥ f := V_low^{π_I} − V_high^{π_b} in every state.
+
+2. Write D = V^{π_I} − V^{π_b}. With V^{π_b} = Σ_a π_b Q^{π_b}, V^{π_I} = Σ_a π_I Q^{π_I} and
+   Q^{π_I} − Q^{π_b} = γ P D (rewards cancel, and so does what an episode's end is worth),
+
+       D(s) = Σ_a (π_I − π_b)(a|s) Q^{π_b}(s,a) + γ Σ_a π_I(a|s) Σ_s' P(s'|s,a) D(s').
+
+   The first sum is at least A(s) = Σ_a (π_I − π_b)⁺ Q_low^{π_b} − (π_I − π_b)⁻ Q_high^{π_b}, where
+   Q_low and Q_high are one more worst-case and best-case backup of V_low^{π_b} and V_high^{π_b}.
+   So D ≥ TD with (TD)(s) = A(s) + γ Σ_a π_I(a|s) min_p Σ p D, the worst case over Ξ; at the end of
+   an episode D = A. A pair that was never seen may lead anywhere: it goes on with γ min D.
+
+Both hold at once, so D ≥ max(TD, f). This operator is a monotone contraction, and applying it to D
+again and again gives ever smaller functions, down to its fixed point: D is at least that. Its value
+at the start, in the worst start distribution of the set, is L. It is at least as large as either
+bound alone, and it is 0 for π_I = π_b, where A = 0 and f ≤ 0.
+
+All fixed points are known up to a proven error only; each is moved by it to the safe side before it
+is used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, get_args
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums
+from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.certificate import Certificate, Scalar
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+from surestep.planning.rectangular import Earnings, RectangularSet
+from surestep.planning.robust import best_value, judge_of, worst_value
+
+ROUNDING = 2.0**-52
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robust:
+    """The claim that holds for every MDP that the data leaves possible, whatever the policy.
+
+    `set` says what is known of a row: an interval for each successor, an L1 ball, or intervals for
+    the splits of a balanced tree over all states ("two-successor"). `strict` sets hold for all
+    numbers of visits at once; the others take those numbers for fixed beforehand. `reward_low` and
+    `reward_high` bound all rewards, and are needed where rewards are not known. With `known_start`,
+    the start distribution is exactly that of the counts.
+    """
+
+    set: SetKind = "interval"
+    strict: bool = False
+    delta: float = 0.1
+    reward_low: float | None = None
+    reward_high: float | None = None
+    known_start: bool = False
+
+    name: ClassVar = "robust"
+    value_figures: ClassVar = frozenset(
+        {"lowest_performance", "highest_behavior", "difference", "evaluation_error"}
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        if not isinstance(self.set, str) or self.set not in get_args(SetKind):
+            raise InvalidParameter(
+                f"set is {self.set!r}, expected one of {', '.join(get_args(SetKind))}"
+            )
+        for name in ("strict", "known_start"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise InvalidParameter(f"{name} is {value!r}, expected True or False")
+        if not (is_number(self.delta) and 0 < self.delta < 1):
+            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        ends = (self.reward_low, self.reward_high)
+        if ends == (None, None):
+            return
+        low, high = (float(end) if is_number(end) else math.nan for end in ends)
+        if not (low <= high and math.isfinite(high - low)):
+            raise InvalidParameter(
+                f"reward_low is {ends[0]!r} and reward_high {ends[1]!r}, expected two finite "
+                "numbers, the lower one first, or neither"
+            )
+
+    def certify(self, problem: Problem, policy: Policy) -> Certificate:
+        """L, the value at the start of the fixed point of D ↦ max(TD, f), less its errors."""
+        check_discount(problem)
+        models = uncertainty_of(problem, self.terms())
+        low, high = problem.value_bounds
+        same = bool((policy.probability == problem.behavior.probability).all())
+        found = Comparison.of(problem, policy, models)
+        counts = problem.counts
+        figures: dict[str, Scalar] = {
+            "states": problem.num_states,
+            "pairs": counts.pairs.num_pairs,
+            "discount": problem.single_discount,
+            "value_low": low,
+            "value_high": high,
+            "visits": int(counts.visits.sum()),
+            "episodes": int(counts.starts.sum()),
+            "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
+            "changed_pairs": int(
+                np.count_nonzero(policy.probability != problem.behavior.probability)
+            ),
+            "parts": models.parts,
+            "lowest_performance": models.least_start(found.our_low),
+            "highest_behavior": -models.least_start(-found.their_high),
+            "difference": models.least_start(found.floor),
+            "evaluation_error": found.error,
+        }
+        note = "No pair is changed: the policy is the behavior policy, and loses nothing."
+        return Certificate(
+            kind=self.name,
+            standing="proved",
+            lower=0.0 if same else found.lower,
+            delta=self.delta,
+            span=high - low,
+            assumptions=self.assumptions(problem),
+            notes=(note,) if same else (),
+            parameters={
+                "set": self.set,
+                "strict": self.strict,
+                "delta": self.delta,
+                "reward_low": self.reward_low,
+                "reward_high": self.reward_high,
+                "known_start": self.known_start,
+            },
+            figures=figures,
+        )
+
+    def terms(self) -> Terms:
+        """The settings of the set."""
+        reward_range = None
+        if self.reward_low is not None and self.reward_high is not None:
+            reward_range = (float(self.reward_low), float(self.reward_high))
+        return Terms(
+            kind=self.set,
+            strict=self.strict,
+            delta=float(self.delta),
+            reward_range=reward_range,
+            known_start=self.known_start,
+        )
+
+    def assumptions(self, problem: Problem) -> tuple[str, ...]:
+        """What must hold for the claim."""
+        low, high = problem.value_bounds
+        sentences = [
+            "The log is Markov in the given states, and its dynamics never change.",
+            "There are no states and actions beyond those given.",
+            "The behavior policy is only estimated: the claim is relative to the estimate."
+            if problem.behavior_is_estimated
+            else "The behavior policy is known.",
+            "The rewards are known."
+            if problem.counts.rewards.known
+            else f"Every reward lies between {self.reward_low!r} and {self.reward_high!r}, as "
+            "given.",
+            "Episodes start exactly as they did in the log."
+            if self.known_start
+            else "Each episode starts afresh, with chances that never change.",
+            f"Every value lies between {low!r} and {high!r}, as given.",
+        ]
+        if problem.counts.terminal.any():
+            sentences.append("Episodes end where the counts say so.")
+        if not self.strict:
+            sentences.append(
+                "The numbers of visits count as fixed beforehand, although chance decided them."
+            )
+        return tuple(sentences)
+
+
+def check_discount(problem: Problem) -> None:
+    """Refuses terms under which worst cases need not be finite."""
+    discount, (low, high) = problem.discount, problem.value_bounds
+    if not isinstance(discount, float):
+        raise CertificateRefused(
+            "the problem has a discount for each pair, but robust certificates have one γ; "
+            "expected one number as discount"
+        )
+    if discount >= 1:
+        raise CertificateRefused(
+            f"discount is {discount}, but at worst episodes never end; expected less than 1"
+        )
+    if not math.isfinite(high - low):
+        raise CertificateRefused(
+            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """The two policies over the whole set: all figures are on the safe side of their errors."""
+
+    our_low: FloatArray  # [S] V_low of π_I
+    their_high: FloatArray  # [S] V_high of π_b
+    floor: FloatArray  # [S] f
+    lower: float  # L
+    error: float  # the proven errors, added up
+
+    @classmethod
+    def of(cls, problem: Problem, policy: Policy, models: Uncertainty) -> Comparison:
+        """Evaluates both policies, then their difference."""
+        worlds, behavior = models.models, problem.behavior
+        bounds = [np.full(problem.num_states, bound) for bound in problem.value_bounds]
+        ours = worst_value(worlds, policy, bounds[0])
+        theirs = worst_value(worlds, behavior, bounds[0])
+        best = best_value(worlds, behavior, bounds[1])
+        our_low, their_low = (
+            np.maximum(plan.value - plan.error_bound, bounds[0]) for plan in (ours, theirs)
+        )
+        their_high = np.minimum(best.value + best.error_bound, bounds[1])
+        check_value_bounds(problem, np.maximum(our_low, their_low), best.value + best.error_bound)
+        # A difference of two doubles is rounded once.
+        floor = our_low - their_high - ROUNDING * (np.abs(our_low) + np.abs(their_high))
+        change = policy.probability - behavior.probability
+        gain = advantage(worlds, change, their_low, their_high)
+        gap = worst_value(difference_models(worlds, gain), policy, floor)
+        surely = np.maximum(gap.value - gap.error_bound, floor)
+        terms = problem.num_states + 8
+        rounding = terms * ROUNDING * float(np.abs(surely).max())
+        return cls(
+            our_low,
+            their_high,
+            floor,
+            models.least_start(surely) - rounding,
+            ours.error_bound + theirs.error_bound + best.error_bound + gap.error_bound + rounding,
+        )
+
+
+def advantage(
+    models: RectangularSet, change: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """A(s) = Σ_a (π_I − π_b)⁺ Q_low − (π_I − π_b)⁻ Q_high [S], rounded down."""
+    judge = judge_of(models, None)
+    scale = judge.reward_scale + max(float(np.abs(low).max()), float(np.abs(high).max()))
+    slack = judge.terms * ROUNDING * scale
+    least = models.worst(low).q - slack
+    most = -models.mirrored().worst(-high).q + slack
+    by_pair = np.where(change > 0, change * least, change * most)
+    return run_sums(by_pair, models.pairs.offsets)
+
+
+def difference_models(models: RectangularSet, gain: FloatArray) -> RectangularSet:
+    """The same rows, with A(s) as the reward of every step from s, also of one that ends."""
+    earnings = Earnings.of_pairs(gain[models.pairs.state], models.rows.offsets)
+    return RectangularSet(models.pairs, models.discount, models.rows, earnings, earnings)
+
+
+def check_value_bounds(problem: Problem, least: FloatArray, most: FloatArray) -> None:
+    """Refuses value bounds that the data contradict: some value of π_I or π_b must lie outside."""
+    low, high = problem.value_bounds
+
+    def refuse(wrong: BoolArray, value: FloatArray, side: str) -> None:
+        refuse_where(
+            wrong,
+            lambda s: (
+                f"value_bounds is {problem.value_bounds}, but by the data a value of "
+                f"{problem.counts.pairs.state_name(s)} is {side} {value[s]:.6g}; expected bounds "
+                "on the values of all policies in all states"
+            ),
+            "state",
+            CertificateRefused,
+        )
+
+    refuse(least > high, least, "at least")
+    refuse(most < low, most, "at most")

@@ -1,0 +1,242 @@
+"""From counts to a set that contains the true MDP with probability 1 − δ.
+
+δ is shared evenly among what is not known: the row of every pair that does not end the episode, its
+mean reward unless rewards are known, and the start distribution unless it is known. A row's share
+is divided again among all its |S| states, or the |S| − 1 nodes of its tree. So all levels are fixed
+before the data; what the data happens to show decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    refuse_where,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
+from surestep.certificates.confidence import (
+    MOST_VISITS,
+    chance_interval,
+    mean_interval,
+    row_radius,
+)
+from surestep.errors import CertificateRefused
+from surestep.model.counts import Counts
+from surestep.model.problem import Problem
+from surestep.planning.rectangular import (
+    Earnings,
+    IntervalRows,
+    L1Rows,
+    RectangularSet,
+    Rows,
+    SupportTrees,
+    TreeRows,
+)
+
+SetKind = Literal["interval", "l1", "two-successor"]
+
+SMALLEST_LEVEL = 1e-290  # well within doubles
+REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How the set is to be built."""
+
+    kind: SetKind
+    strict: bool
+    delta: float
+    reward_range: tuple[float, float] | None
+    known_start: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uncertainty:
+    """The set: models around the counts, and start distributions; and how δ was shared."""
+
+    models: RectangularSet
+    starts: Rows | None  # one row; None where the start distribution is known
+    initial: FloatArray  # [S] how episodes started in the data
+    parts: int  # how many rows, rewards and start distributions share δ
+
+    def least_start(self, value: FloatArray) -> float:
+        """min over start distributions of Σ ι(s) v(s)."""
+        if self.starts is None:
+            return float(self.initial @ value)
+        one, none = np.ones(1), np.zeros(1)
+        stored = np.zeros(np.count_nonzero(self.initial))
+        return float(self.starts.worst(Earnings(stored, none, none), one, value).q[0])
+
+
+def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
+    """The set of all MDPs that the counts leave possible at 1 − δ."""
+    counts = sorted_counts(problem.counts)
+    ends = counts.terminal[counts.pairs.state]
+    refuse_unusable(counts, ends, terms)
+    open_pairs = int(np.count_nonzero(~ends))
+    parts = open_pairs * (1 if counts.rewards.known else 2) + (0 if terms.known_start else 1)
+    share = terms.delta / max(parts, 1)
+    if share / counts.pairs.num_states < SMALLEST_LEVEL:
+        raise CertificateRefused(
+            f"delta is {terms.delta}, and {parts} parts share it; expected a larger one"
+        )
+    size = counts.pairs.num_states
+    low, high = earnings(counts, ends, share, terms)
+    models = RectangularSet(
+        counts.pairs,
+        np.full(counts.pairs.num_pairs, problem.single_discount),
+        rows_of(counts.offsets, counts.successor, counts.times, ends, size, share, terms),
+        low,
+        high,
+    )
+    starts = None
+    if not terms.known_start:
+        begun = np.flatnonzero(counts.starts).astype(np.int32)
+        one_row, goes_on = np.array([0, begun.size]), np.zeros(1, np.bool_)
+        starts = rows_of(one_row, begun, counts.starts[begun], goes_on, size, share, terms)
+    return Uncertainty(models, starts, counts.starts / counts.starts.sum(), parts)
+
+
+def rows_of(
+    offsets: IntArray,
+    successor: IndexArray,
+    times: IntArray,
+    ends: BoolArray,
+    num_states: int,
+    share: float,
+    terms: Terms,
+) -> Rows:
+    """Sets of rows that each contain the true one with probability 1 − share."""
+    if terms.kind == "l1":
+        visits = np.maximum(run_sums(times, offsets), 1)
+        radius = row_radius(times, offsets, num_states, share, strict=terms.strict)
+        seen = run_sums(times, offsets) > 0
+        # Where nothing was seen the center is any row: the radius is 2.
+        center = np.where(
+            seen[run_owners(offsets)],
+            times / visits[run_owners(offsets)],
+            1.0 / np.maximum(run_lengths(offsets), 1)[run_owners(offsets)],
+        )
+        return L1Rows(offsets, successor, center, np.where(seen, radius, 2.0), ends)
+    if terms.kind == "two-successor":
+        trees = SupportTrees.of(offsets, successor, ends, num_states)
+        passed, left = trees.counts(times)
+        level = share / max(num_states - 1, 1)
+        return TreeRows(trees, *chance_interval(left, passed, level, strict=terms.strict))
+    visits = run_sums(times, offsets)
+    level = share / num_states
+    low, high = chance_interval(times, visits[run_owners(offsets)], level, strict=terms.strict)
+    _, elsewhere = chance_interval(np.zeros_like(visits), visits, level, strict=terms.strict)
+    return IntervalRows.of(offsets, successor, low, high, elsewhere, ends, num_states)
+
+
+def earnings(
+    counts: Counts, ends: BoolArray, share: float, terms: Terms
+) -> tuple[Earnings, Earnings]:
+    """The least and the most that each step may earn.
+
+    Sums of rewards say something about the mean reward of a pair, which then does not depend on the
+    successor. A known reward does; where none is stored, the range is all that is known.
+    """
+    rewards, owner = counts.rewards, run_owners(counts.offsets)
+    ending = counts.unseen_reward()
+    if rewards.known:
+        outside = (
+            (rewards.values, rewards.values)
+            if rewards.per == "pair"
+            else tuple(np.full(counts.visits.size, end) for end in terms.reward_range or (0.0, 0.0))
+        )
+        stored = counts.mean_reward()
+        return Earnings(stored, outside[0], ending), Earnings(stored, outside[1], ending)
+    low, high = terms.reward_range or (0.0, 0.0)
+    sums = rewards.values if rewards.per == "pair" else run_sums(rewards.values, counts.offsets)
+    width = high - low if high > low else 1.0
+    scaled = (sums - counts.visits * low) / width
+    least, most = mean_interval(scaled, counts.visits, share, strict=terms.strict)
+    slack = REWARD_SLACK * (abs(low) + abs(high))
+    means = (
+        np.maximum(low + (high - low) * least - slack, low),
+        np.minimum(low + (high - low) * most + slack, high),
+    )
+    below, above = (Earnings(mean[owner], mean, ending) for mean in means)
+    return below, above
+
+
+def refuse_unusable(counts: Counts, ends: BoolArray, terms: Terms) -> None:
+    """Refuses counts that the set cannot be built from: too many, or with rewards left open."""
+    if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
+        raise CertificateRefused(
+            f"the counts add up to more than {MOST_VISITS:.0e}, beyond which the intervals are not "
+            "accurate"
+        )
+    pairs, rewards = counts.pairs, counts.rewards
+    partial = ~ends & (run_lengths(counts.offsets) < pairs.num_states)
+    needed = "reward_low and reward_high, the range of all rewards"
+    if terms.reward_range is not None:
+        refuse_out_of_range(counts, terms.reward_range)
+    elif not rewards.known:
+        raise CertificateRefused(
+            f"the rewards are not known, only what was observed of them; expected {needed}"
+        )
+    elif rewards.per == "transition":
+        refuse_where(
+            partial,
+            lambda k: (
+                f"the known rewards of {pairs.pair_name(k)} are given for "
+                f"{run_lengths(counts.offsets)[k]} of {pairs.num_states} states only, and it may "
+                f"lead to any of them; expected known rewards for all, or {needed}"
+            ),
+            "pair",
+            CertificateRefused,
+        )
+
+
+def refuse_out_of_range(counts: Counts, reward_range: tuple[float, float]) -> None:
+    """Refuses rewards, known or on average, that lie outside the range that was given."""
+    low, high = reward_range
+    rewards = counts.rewards
+    seen = counts.times > 0 if rewards.per == "transition" else counts.visits > 0
+    mean = rewards.values
+    if not rewards.known:
+        mean = mean / np.maximum(counts.times if rewards.per == "transition" else counts.visits, 1)
+    slack = REWARD_SLACK * max(abs(low), abs(high))
+    owner = run_owners(counts.offsets)
+    refuse_where(
+        seen & ((mean < low - slack) | (mean > high + slack)),
+        lambda i: (
+            f"a reward of {mean[i]} was seen at "
+            f"{counts.pairs.pair_name(int(owner[i]) if rewards.per == 'transition' else i)}, but "
+            f"reward_low is {low} and reward_high {high}; expected a range of all rewards"
+        ),
+        "value",
+        CertificateRefused,
+    )
+
+
+def sorted_counts(counts: Counts) -> Counts:
+    """The counts with the successors of each pair in rising order, as trees need them."""
+    owner = run_owners(counts.offsets)
+    order = np.lexsort((counts.successor, owner))
+    if (order[1:] > order[:-1]).all():
+        return counts
+    rewards = counts.rewards
+    if rewards.per == "transition":
+        rewards = type(rewards)(rewards.values[order], rewards.per, rewards.known)
+    return Counts(
+        counts.pairs,
+        counts.offsets,
+        counts.successor[order],
+        counts.times[order],
+        rewards,
+        counts.starts,
+        counts.terminal,
+    )

@@ -1,0 +1,195 @@
+"""Binary trees over all states: the part of them that a pair's successors need, and worst rows.
+
+The tree is the same for every pair. Its node i covers the states `first` … `last − 1`; the root is
+node 1, and the children of node i, 2i and 2i + 1, cover the two halves. For one pair, subtrees
+without a stored successor are leaves, of which only the lowest value below them counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange, types
+
+from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep.kernels._compile import (
+    FLOATS_IN,
+    FLOATS_OUT,
+    I64,
+    INDICES_IN,
+    INDICES_OUT,
+    INTS_IN,
+    INTS_OUT,
+    SWEEP_THREADS,
+    helper,
+    kernel,
+)
+
+DEEPEST = 64  # halvings of 2³¹ states, with room to spare
+
+
+@kernel(INTS_OUT, INTS_OUT)
+def segments(first: IntArray, last: IntArray) -> None:
+    """The states that each node of the tree covers; root and size stand in entry 1 beforehand."""
+    for node in range(1, first.size // 2):
+        if last[node] - first[node] > 1:
+            middle = (first[node] + last[node]) // 2
+            first[2 * node], last[2 * node] = first[node], middle
+            first[2 * node + 1], last[2 * node + 1] = middle, last[node]
+
+
+@kernel(INTS_IN, INTS_IN, FLOATS_IN, INTS_OUT)
+def lowest_of_segments(
+    first: IntArray, last: IntArray, value: FloatArray, lowest: IntArray
+) -> None:
+    """The state of the lowest value below each node, the first among equals."""
+    for node in range(first.size - 1, 0, -1):
+        if last[node] - first[node] == 1:
+            lowest[node] = first[node]
+        elif last[node] > first[node]:
+            left, right = lowest[2 * node], lowest[2 * node + 1]
+            lowest[node] = left if value[left] <= value[right] else right
+
+
+@helper
+def below(stored: IndexArray, first: int, last: int, bound: int) -> int:
+    """The first of the places `first` … `last` at which the rising states are at least `bound`."""
+    while first < last:
+        middle = (first + last) // 2
+        if stored[middle] < bound:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel(INTS_IN, INDICES_IN, I64, INTS_OUT)
+def tree_sizes(offsets: IntArray, successor: IndexArray, num_states: int, sizes: IntArray) -> None:
+    """How many inner nodes the tree of each pair has: those with a stored successor below them."""
+    stack = np.empty((DEEPEST, 4), np.int64)
+    for k in range(sizes.size):
+        count, top = 0, 0
+        stack[0] = (0, num_states, offsets[k], offsets[k + 1])
+        while top >= 0:
+            first, last, start, end = stack[top]
+            top -= 1
+            if start < end and last - first > 1:
+                count += 1
+                middle = (first + last) // 2
+                cut = below(successor, start, end, middle)
+                stack[top + 1] = (first, middle, start, cut)
+                stack[top + 2] = (middle, last, cut, end)
+                top += 2
+        sizes[k] = count
+
+
+@kernel(
+    INTS_IN, INDICES_IN, I64, INTS_IN, INTS_IN, types.Array(types.int64, 2, "C"),
+    types.Array(types.int64, 2, "C"), INTS_OUT,
+)  # fmt: skip
+def tree_nodes(
+    offsets: IntArray,
+    successor: IndexArray,
+    num_states: int,
+    node_offsets: IntArray,
+    room: IntArray,
+    child: IntArray,
+    cuts: IntArray,
+    leaf: IntArray,
+) -> None:
+    """The trees of all pairs, parents before their children.
+
+    `child` [X, 2] is an inner node x ≥ 0, or ~i for the leaf at place i of the room. `cuts` [X, 3]
+    are the transitions below a node: left from the first to the second, right up to the third.
+    `leaf` [C] is the node of the common tree, or ~t for the transition t. Rows must be sorted.
+    """
+    stack = np.empty((DEEPEST, 7), np.int64)
+    for k in range(offsets.size - 1):
+        node, place, top = node_offsets[k], room[k], 0
+        stack[0] = (1, 0, num_states, offsets[k], offsets[k + 1], -1, 0)
+        if room[k] == room[k + 1]:
+            continue
+        while top >= 0:
+            segment, first, last, start, end, parent, side = stack[top]
+            top -= 1
+            if start < end and last - first > 1:
+                name = node
+                middle = (first + last) // 2
+                cut = below(successor, start, end, middle)
+                cuts[node] = (start, cut, end)
+                stack[top + 1] = (2 * segment + 1, middle, last, cut, end, node, 1)
+                stack[top + 2] = (2 * segment, first, middle, start, cut, node, 0)
+                top += 2
+                node += 1
+            else:
+                name = ~place
+                leaf[place] = ~start if start < end else segment
+                place += 1
+            if parent >= 0:
+                child[parent, side] = name
+
+
+@kernel(
+    INDICES_IN, INTS_IN, types.Array(types.int64, 2, "C", readonly=True), INTS_IN, FLOATS_IN,
+    FLOATS_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INTS_IN,
+    INDICES_OUT, FLOATS_OUT, FLOATS_OUT, FLOATS_OUT,
+    threads_from=SWEEP_THREADS,
+)  # fmt: skip
+def worst_tree_rows(
+    successor: IndexArray,
+    node_offsets: IntArray,
+    child: IntArray,
+    leaf: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    room: IntArray,
+    reward: FloatArray,
+    outside_reward: FloatArray,
+    ending: FloatArray,
+    discount: FloatArray,
+    value: FloatArray,
+    lowest: IntArray,
+    worst_successor: IndexArray,
+    probability: FloatArray,
+    earned: FloatArray,
+    q: FloatArray,
+) -> None:
+    """The worst row of all pairs when node x goes left with a chance between low and high [X].
+
+    Upwards, a node is worth the less of its two ends; downwards, the chances multiply.
+    """
+    for k in prange(q.size):
+        start, end, first, last = room[k], room[k + 1], node_offsets[k], node_offsets[k + 1]
+        if start == end:
+            earned[k] = q[k] = ending[k]
+        else:
+            gain, worth = np.empty(end - start), np.empty(end - start)
+            for i in range(start, end):
+                if leaf[i] < 0:
+                    worst_successor[i], gain[i - start] = successor[~leaf[i]], reward[~leaf[i]]
+                else:
+                    worst_successor[i], gain[i - start] = lowest[leaf[i]], outside_reward[k]
+                worth[i - start] = gain[i - start] + discount[k] * value[worst_successor[i]]
+            node_worth, chance = np.empty(last - first), np.empty(last - first)
+            for x in range(last - 1, first - 1, -1):
+                left, right = child[x, 0], child[x, 1]
+                at_left = node_worth[left - first] if left >= 0 else worth[~left - start]
+                at_right = node_worth[right - first] if right >= 0 else worth[~right - start]
+                chance[x - first] = high[x] if at_left < at_right else low[x]
+                node_worth[x - first] = (
+                    chance[x - first] * at_left + (1.0 - chance[x - first]) * at_right
+                )
+            q[k] = node_worth[0] if last > first else worth[0]
+            reach = np.ones(last - first)
+            probability[start] = 1.0
+            for x in range(first, last):
+                for side in range(2):
+                    share = chance[x - first] if side == 0 else 1.0 - chance[x - first]
+                    target = child[x, side]
+                    if target >= 0:
+                        reach[target - first] = reach[x - first] * share
+                    else:
+                        probability[~target] = reach[x - first] * share
+            total = 0.0
+            for i in range(start, end):
+                total += probability[i] * gain[i - start]
+            earned[k] = total

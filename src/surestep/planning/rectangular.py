@@ -1,0 +1,258 @@
+"""Sets of MDPs in which every row varies on its own, and the row that is worst in each.
+
+A row may be any distribution of its set, whatever the others are. Mass may go to any state; which
+ones are *stored* only says of which of them more is known. For given values of the states, the
+worst row solves a small linear program in closed form: the outcomes are taken by rising worth
+R + γ v until the mass is used up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    freeze,
+    offsets_of,
+    restore_frozen,
+    run_lengths,
+    run_sums,
+)
+from surestep.kernels.robust import worst_interval_rows, worst_l1_rows
+from surestep.kernels.robust_trees import (
+    lowest_of_segments,
+    segments,
+    tree_nodes,
+    tree_sizes,
+    worst_tree_rows,
+)
+from surestep.model.pairs import Pairs
+
+
+class Earnings(NamedTuple):
+    """What a step earns: at stored successors, at other states, and where episodes end."""
+
+    stored: FloatArray  # [T]
+    outside: FloatArray  # [K]
+    ending: FloatArray  # [K]
+
+    @classmethod
+    def of_pairs(cls, reward: FloatArray, offsets: IntArray) -> Earnings:
+        """The reward [K] of each pair, whatever comes of it."""
+        return cls(np.repeat(reward, run_lengths(offsets)), reward, reward)
+
+    def negated(self) -> Earnings:
+        """The same with all signs changed."""
+        return Earnings(-self.stored, -self.outside, -self.ending)
+
+
+class Extreme(NamedTuple):
+    """One row a pair, and what the pair is worth with it: q = earned + γ Σ p v."""
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [C]
+    probability: FloatArray  # [C]
+    earned: FloatArray  # [K]
+    q: FloatArray  # [K]
+
+
+class Rows(Protocol):
+    """For each pair a set of distributions over the states; none where the episode ends."""
+
+    @property
+    def offsets(self) -> IntArray:
+        """The stored successors of each pair [K+1]."""
+        ...
+
+    @property
+    def room(self) -> IntArray:
+        """Where the successors of extreme rows go [K+1]; no room where the episode ends."""
+        ...
+
+    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
+        """The row of the smallest Σ p (R + γ v) for every pair."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class L1Rows:
+    """Rows within `radius` of a center, in the L1 distance; any row where nothing is stored."""
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    center: FloatArray  # [T]
+    radius: FloatArray  # [K] 0 to 2
+    ends: BoolArray  # [K] pairs that end the episode
+
+    @property
+    def room(self) -> IntArray:
+        """Stored successors, and one state elsewhere."""
+        return offsets_of(np.where(self.ends, 0, run_lengths(self.offsets) + 1))
+
+    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
+        """The row of the smallest Σ p (R + γ v) for every pair."""
+        found = empty_rows(self.room)
+        worst_l1_rows(
+            self.offsets, self.successor, self.center, self.radius, found.offsets, *earnings,
+            discount, value, np.argsort(value, kind="stable"),
+            found.successor, found.probability, found.earned, found.q,
+        )  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntervalRows:
+    """Rows with low ≤ p ≤ high at stored successors, and p ≤ `elsewhere` at any other state."""
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    low: FloatArray  # [T]
+    high: FloatArray  # [T]
+    elsewhere: FloatArray  # [K] above 0
+    room: IntArray  # [K+1]
+
+    @classmethod
+    def of(
+        cls,
+        offsets: IntArray,
+        successor: IndexArray,
+        low: FloatArray,
+        high: FloatArray,
+        elsewhere: FloatArray,
+        ends: BoolArray,
+        num_states: int,
+    ) -> IntervalRows:
+        """The rows, with room for as many other states as the mass above the low ends can fill."""
+        left = np.maximum(1.0 - run_sums(low, offsets), 0.0)
+        stored = run_lengths(offsets)
+        others = np.minimum(np.ceil(left / elsewhere) + 1, num_states - stored)
+        return cls(
+            offsets,
+            successor,
+            low,
+            high,
+            elsewhere,
+            offsets_of(np.where(ends, 0, stored + others.astype(np.int64))),
+        )
+
+    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
+        """The row of the smallest Σ p (R + γ v) for every pair."""
+        found = empty_rows(self.room)
+        worst_interval_rows(
+            self.offsets, self.successor, self.low, self.high, self.elsewhere, found.offsets,
+            *earnings, discount, value, np.argsort(value, kind="stable"),
+            found.successor, found.probability, found.earned, found.q,
+        )  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SupportTrees:
+    """One balanced binary tree over all states, as far down as each pair's successors need it.
+
+    The left half of the states, in their order, hangs below the left child. Where no successor is
+    stored below a node it is a leaf: all that counts is the lowest value below it.
+    """
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    room: IntArray  # [K+1] the leaves of each pair
+    node_offsets: IntArray  # [K+1]
+    child: IntArray  # [X, 2] left and right: an inner node, or ~i for the leaf i
+    cuts: IntArray  # [X, 3] transitions below the left child, then below the right one
+    leaf: IntArray  # [C] a node of the common tree, or ~t for the transition t
+    first: IntArray  # [H] the states below a node of the common tree
+    last: IntArray  # [H]
+
+    @classmethod
+    def of(
+        cls, offsets: IntArray, successor: IndexArray, ends: BoolArray, num_states: int
+    ) -> SupportTrees:
+        """The trees of rows whose successors rise."""
+        sizes = np.empty(offsets.size - 1, np.int64)
+        tree_sizes(offsets, successor, num_states, sizes)
+        node_offsets = offsets_of(np.where(ends, 0, sizes))
+        room = offsets_of(np.where(ends, 0, sizes + 1))
+        child, cuts = (np.empty((node_offsets[-1], width), np.int64) for width in (2, 3))
+        leaf = np.empty(room[-1], np.int64)
+        tree_nodes(offsets, successor, num_states, node_offsets, room, child, cuts, leaf)
+        first, last = (np.zeros(2 ** ((num_states - 1).bit_length() + 1), np.int64) for _ in "fl")
+        last[1] = num_states
+        segments(first, last)
+        return cls(offsets, successor, room, node_offsets, child, cuts, leaf, first, last)
+
+    def counts(self, times: IntArray) -> tuple[IntArray, IntArray]:
+        """How often each inner node was passed, and how often to the left [X]."""
+        total = offsets_of(times)
+        start, middle, end = (total[self.cuts[:, i]] for i in range(3))
+        return end - start, middle - start
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeRows:
+    """Rows that are products along a tree: node x goes left with a chance in [low, high]."""
+
+    trees: SupportTrees
+    low: FloatArray  # [X]
+    high: FloatArray  # [X]
+
+    @property
+    def offsets(self) -> IntArray:
+        """The stored successors of each pair [K+1]."""
+        return self.trees.offsets
+
+    @property
+    def room(self) -> IntArray:
+        """The leaves of each pair's tree."""
+        return self.trees.room
+
+    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
+        """The row of the smallest Σ p (R + γ v) for every pair."""
+        trees, found = self.trees, empty_rows(self.room)
+        lowest = np.empty(trees.first.size, np.int64)
+        lowest_of_segments(trees.first, trees.last, value, lowest)
+        worst_tree_rows(
+            trees.successor, trees.node_offsets, trees.child, trees.leaf, self.low, self.high,
+            found.offsets, *earnings, discount, value, lowest,
+            found.successor, found.probability, found.earned, found.q,
+        )  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RectangularSet:
+    """Rows and rewards that vary independently, pair by pair; the discounts are known."""
+
+    pairs: Pairs
+    discount: FloatArray  # [K] below 1
+    rows: Rows
+    low: Earnings  # the least that a step may earn
+    high: Earnings  # the most
+
+    def __post_init__(self) -> None:
+        """Freezes the discounts."""
+        object.__setattr__(self, "discount", freeze(self.discount))
+
+    def worst(self, value: FloatArray) -> Extreme:
+        """The row of the smallest Σ p (R + γ v) for every pair."""
+        return self.rows.worst(self.low, self.discount, value)
+
+    def mirrored(self) -> RectangularSet:
+        """The set with rewards of the other sign: its worst values are minus the best ones here."""
+        return RectangularSet(
+            self.pairs, self.discount, self.rows, self.high.negated(), self.low.negated()
+        )
+
+    __setstate__ = restore_frozen
+
+
+def empty_rows(room: IntArray) -> Extreme:
+    """Rows to be written."""
+    size, pairs = int(room[-1]), room.size - 1
+    return Extreme(room, np.empty(size, np.int32), np.empty(size), np.empty(pairs), np.empty(pairs))
