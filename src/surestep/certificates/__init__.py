@@ -1,7 +1,17 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.posterior import Posterior, posterior_gains
 from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
 from surestep.certificates.robust import Robust
 
-__all__ = ["CERTIFIERS", "APriori", "Certifier", "Robust", "certify", "verify"]
+__all__ = [
+    "CERTIFIERS",
+    "APriori",
+    "Certifier",
+    "Posterior",
+    "Robust",
+    "certify",
+    "posterior_gains",
+    "verify",
+]

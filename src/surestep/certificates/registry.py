@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from surestep._arrays import expect, is_number
 from surestep.certificates.apriori import APriori
+from surestep.certificates.posterior import Posterior
 from surestep.certificates.robust import Robust
 from surestep.errors import (
     CertificateMismatch,
@@ -23,6 +24,7 @@ from surestep.model.problem import Problem
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
+    "posterior": Posterior,
     "robust": Robust,
 }
 

@@ -39,6 +39,8 @@ FLOATS_OUT = types.Array(types.float64, 1, "C")
 INTS_OUT = types.Array(types.int64, 1, "C")
 INDICES_OUT = types.Array(types.int32, 1, "C")
 TABLE_OUT = types.Array(types.float64, 2, "C")
+COUNT_TABLE_OUT = types.Array(types.int64, 2, "C")
+INDEX_TABLE_OUT = types.Array(types.int32, 2, "C")
 FLOAT_PAIR = types.Tuple((types.float64, types.float64))
 
 

@@ -1,0 +1,217 @@
+"""Policies compared in models drawn from a posterior: Δ_k, each with its errors taken off.
+
+Memory is bounded by drawing in chunks. A draw depends on the seed and its own number alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
+from surestep.errors import CertificateRefused, NotConverged
+from surestep.kernels.drawn import eliminate_drawn, iterate_drawn
+from surestep.kernels.posterior import REMAINDER, SINGLY, draw_models
+from surestep.model.counts import Counts
+from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
+
+SMALL = 128  # states up to which a dense elimination is the fastest
+ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
+
+
+class RewardDraws(NamedTuple):
+    """What rewards are drawn from; in the order in which the kernel takes the fields."""
+
+    per_pair: int  # one reward a pair [K], not one a transition [T]
+    noisy: int  # mean rewards are Beta distributed between their bounds
+    first: FloatArray  # the reward, NaN where it is unknown; or the first shape
+    second: FloatArray  # the second shape
+    low: float
+    span: float
+    atoms: FloatArray  # what unknown rewards are drawn from; none: uniform between the bounds
+    copies: IntArray
+
+    def range_of(self) -> tuple[float, float]:
+        """The least and the largest reward that a draw can have."""
+        ends = [self.low, self.low + self.span] if self.span > 0 or self.noisy else []
+        values = np.concatenate([ends, self.atoms, np.zeros(0) if self.noisy else self.first])
+        values = values[~np.isnan(values)]
+        return float(values.min(initial=0.0)), float(values.max(initial=0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelDraws:
+    """A posterior over models, given by its Dirichlet rows, rewards and starts."""
+
+    counts: Counts
+    discount: float
+    value_bounds: tuple[float, float]
+    alpha: float  # α of every state in every row
+    start_alpha: float  # α of every start; 0: starts are known
+    rewards: RewardDraws
+    seed: int
+
+    def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """(low, high) of what follows a transition into what is left over, and of the value there.
+
+        They hold in the drawn model, whose values the given bounds need not contain.
+        """
+        low, high = self.rewards.range_of()
+        ending = self.counts.unseen_reward()
+        least, most = min(low, float(ending.min())), max(high, float(ending.max()))
+        steps = 1 / (1 - self.discount)
+        worst = min(self.value_bounds[0], least * steps)
+        best = max(self.value_bounds[1], most * steps)
+        return (low + self.discount * worst, high + self.discount * best), (worst, best)
+
+
+class Gains(NamedTuple):
+    """Δ of each policy in each draw, at least; and what was taken off for evaluating it."""
+
+    lower: FloatArray  # [P, draws]
+    error: float  # the largest error of a Δ
+
+
+class Chunk(NamedTuple):
+    """Drawn models, in the order in which the kernels take the fields; see `draw_models`."""
+
+    ends: IntArray  # [B, K+1]
+    target: IndexArray  # [B, cells]
+    share: FloatArray  # [B, cells]
+    reward: FloatArray  # [B, K]
+    rest: FloatArray  # [B, K]
+    initial: FloatArray  # [B, S]
+    initial_rest: FloatArray  # [B]
+
+
+def drawn_gains(
+    models: ModelDraws, behavior: FloatArray, policies: FloatArray, draws: int, memory: int
+) -> Gains:
+    """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors."""
+    everyone = np.concatenate([behavior[np.newaxis], policies])
+    counts = models.counts
+    used = (everyone > 0).any(axis=0) & ~counts.terminal[counts.pairs.state]
+    start = np.zeros((len(everyone), counts.pairs.num_states))
+    gains, errors, done = [], [], 0
+    room = room_for(models, expected_cells(models, used), draws, memory)
+    while done < draws:
+        chunk = Chunk(*(array[: draws - done] for array in room))
+        draw_chunk(models, used, done, chunk)
+        if (chunk.ends[:, -1] < 0).any():
+            room = room_for(models, 2 * room.target.shape[1], draws, memory)
+            continue
+        if done == 0:  # iterations in every draw start from the values of the first
+            performances(models, Chunk(*(array[:1] for array in chunk)), everyone, start, keep=True)
+        found, error = performances(models, chunk, everyone, start, keep=False)
+        errors.append(error[:, :1] + error[:, 1:])
+        gains.append(found[:, 1:] - found[:, :1] - errors[-1])
+        done += len(chunk.ends)
+    lower = np.ascontiguousarray(np.concatenate(gains).T)
+    lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however it is evaluated
+    return Gains(lower, float(np.concatenate(errors).max()))
+
+
+def performances(
+    models: ModelDraws, chunk: Chunk, policies: FloatArray, start: FloatArray, *, keep: bool
+) -> tuple[FloatArray, FloatArray]:
+    """ρ [B, P] of π_b, which comes first, and others in drawn models, and its error [B, P].
+
+    What is left over is worth the most for π_b, and the least for the others.
+    """
+    (worth_low, worth_high), (value_low, value_high) = models.ends()
+    first = np.arange(len(policies)) == 0
+    shape = (len(chunk.ends), len(policies))
+    found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
+    arguments = (
+        models.counts.pairs.offsets,
+        models.discount,
+        *chunk,
+        policies,
+        np.where(first, worth_high, worth_low),
+        np.where(first, value_high, value_low),
+    )
+    if models.counts.pairs.num_states <= SMALL:
+        eliminate_drawn(*arguments, found, residual, scale)
+    else:
+        iterate_drawn(*arguments, ACCURACY, keep, start, found, residual, scale)
+    return found, proven_error(models, chunk, residual, scale)
+
+
+def expected_cells(models: ModelDraws, used: BoolArray) -> int:
+    """How many transitions a drawn model has, with some to spare."""
+    counts = models.counts
+    seen = np.diff(np.concatenate([[0], np.cumsum(counts.times > 0)])[counts.offsets])
+    unseen = counts.pairs.num_states - seen[used]
+    if models.alpha >= SINGLY:
+        more = float(unseen.sum())
+    else:
+        sticks = np.minimum(unseen, 1.0 + models.alpha * unseen * -math.log(REMAINDER))
+        more = float(sticks.sum()) + 8 * math.sqrt(float(sticks.sum())) + 16
+    return int(seen[used].sum() + more)
+
+
+def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
+    """Arrays for as many drawn models of so many transitions as fit into `memory` bytes."""
+    pairs = models.counts.pairs
+    each = 12 * cells + 24 * pairs.num_pairs + 8 * pairs.num_states
+    if each > memory:
+        raise CertificateRefused(
+            f"one drawn model takes {each / 2**20:.0f} MiB, expected at most {memory / 2**20:.0f}; "
+            "take a smaller prior weight, or more memory"
+        )
+    size = min(draws, memory // each)
+    shares = models.counts.starts / models.counts.starts.sum()
+    return Chunk(
+        np.zeros((size, pairs.num_pairs + 1), np.int64),
+        np.empty((size, cells), np.int32),
+        np.empty((size, cells)),
+        np.empty((size, pairs.num_pairs)),
+        np.empty((size, pairs.num_pairs)),
+        np.tile(shares, (size, 1)),  # known starts stay as they are
+        np.zeros(size),
+    )
+
+
+def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
+    """The draws `first_draw` … into the chunk."""
+    counts, pairs = models.counts, models.counts.pairs
+    started = np.flatnonzero(counts.starts)
+    draw_models(
+        models.seed,
+        first_draw,
+        models.alpha,
+        used,
+        np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
+        counts.offsets,
+        counts.successor,
+        counts.times,
+        *models.rewards,
+        models.start_alpha,
+        started.astype(np.int32),
+        counts.starts[started],
+        startable(counts),
+        *chunk,
+    )
+
+
+def startable(counts: Counts) -> BoolArray:
+    """The states [S] in which an episode may start: not where it is over, unless one did."""
+    allowed: BoolArray = ~counts.terminal | (counts.starts > 0)
+    return allowed
+
+
+def proven_error(
+    models: ModelDraws, chunk: Chunk, residual: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """(residual + rounding) / (1 − γ), with room for the sum over the starts."""
+    pairs = models.counts.pairs
+    longest = int(run_lengths(pairs.offsets).max()) * int(np.diff(chunk.ends, axis=1).max())
+    terms = longest + pairs.num_states + 8
+    rounding = terms * 2.0**-52 * (scale + SMALLEST_NORMAL)
+    errors: FloatArray = (residual + rounding) * longest_horizon(models.discount)
+    if not np.isfinite(errors).all():
+        raise NotConverged("values of a drawn model are too large for doubles; scale them down")
+    return errors

@@ -1,0 +1,271 @@
+"""The posterior certificate: a quantile of the gain over models drawn from a Bayesian posterior.
+
+Every row of transition probabilities has a Dirichlet prior over *all* known states; given the
+counts, it is Dirichlet again. In models M_1 … M_n drawn from there, both policies are evaluated,
+Δ_k = ρ(π_I, M_k) − ρ(π_b, M_k), and L is the r-th smallest Δ_k, r = ⌊δ(n + 1)⌋. Given the data, the
+true Δ is one more draw, and exchangeable with the others. So P(Δ < L) ≤ r/(n + 1) ≤ δ exactly, for
+any n of at least 1/δ − 1, whatever the policy and however it was chosen from the data.
+
+Both policies meet the same model, so much of what is unknown about it cancels. What was never seen
+is not taken to be harmless: unseen successors have the weight that the prior gives them, and a pair
+never visited is a draw from the prior itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from scipy.special import gammaln
+
+from surestep._arrays import FloatArray, expect, expect_count, is_number
+from surestep.certificates.drawn import Gains, ModelDraws, drawn_gains, startable
+from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.certificate import Certificate, Scalar
+from surestep.model.counts import Counts
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+
+PriorName = Literal["weight", "uniform", "jeffreys", "empirical-bayes"]
+Starts = Literal["posterior", "known"]
+DEFAULT_WEIGHT = 5.0  # honest on all cells of our prototype, and certifies most of the gain there
+FIXED_ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
+WEIGHTS = 2.0 ** (np.arange(-40, 81) / 4)  # among which empirical Bayes chooses: 2⁻¹⁰ … 2²⁰
+LARGEST_SEED = 2**63 - 1
+MEMORY = 2**29  # bytes of drawn models held at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posterior:
+    """The claim of a Bayesian who drew `draws` models from the posterior.
+
+    Priors of a row, for S known states: "weight" has the total weight `prior_weight`, the same for
+    each state; "uniform" has weight 1 a state, "jeffreys" ½; "empirical-bayes" is "weight" with the
+    weight that makes the data likeliest, which leaves no exact posterior. `starts` are "known" to
+    be distributed as in the log, or have the same kind of prior.
+
+    Rewards that are not known: "deterministic" ones are the same each time, so that what was
+    observed is exact. Those never observed are uniform between `reward_low` and `reward_high`, or
+    where these are not given, like the observed ones (Bayesian bootstrap: no exact posterior).
+    "bounded" rewards are noise between the two bounds, each mean with a Beta(½, ½) prior.
+    """
+
+    delta: float = 0.1
+    prior: PriorName = "weight"
+    prior_weight: float = DEFAULT_WEIGHT
+    draws: int = 1000
+    seed: int = 0
+    starts: Starts = "posterior"
+    rewards: RewardModel = "deterministic"
+    reward_low: float | None = None
+    reward_high: float | None = None
+
+    name: ClassVar = "posterior"
+    value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        if not (is_number(self.delta) and 0 < self.delta < 1):
+            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        for name, kind in (("prior", PriorName), ("starts", Starts), ("rewards", RewardModel)):
+            value, choices = getattr(self, name), get_args(kind)
+            if not isinstance(value, str) or value not in choices:
+                raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
+        weight = self.prior_weight
+        if not (is_number(weight) and 1e-3 <= weight <= 1e9):
+            raise InvalidParameter(f"prior_weight is {weight!r}, expected 0.001 to 1e9")
+        if self.prior != "weight" and weight != DEFAULT_WEIGHT:
+            raise InvalidParameter(
+                f"prior_weight is {weight!r}, but the prior {self.prior} has a weight of its own; "
+                "expected none"
+            )
+        expect_count("draws", self.draws)
+        if self.rank < 1:
+            raise InvalidParameter(
+                f"draws is {self.draws}, expected at least 1/delta − 1 = "
+                f"{math.ceil(1 / self.delta - 1 - 1e-9)}: fewer do not show what happens so rarely"
+            )
+        whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
+        if not whole or not 0 <= self.seed <= LARGEST_SEED:
+            raise InvalidParameter(f"seed is {self.seed!r}, expected 0 to {LARGEST_SEED}")
+        self._check_reward_bounds()
+
+    def _check_reward_bounds(self) -> None:
+        """Both bounds or none; the bounded rewards need them."""
+        low, high = self.reward_low, self.reward_high
+        if low is None and high is None:
+            if self.rewards == "bounded":
+                raise InvalidParameter(
+                    "rewards is 'bounded' without bounds; expected reward_low and reward_high"
+                )
+            return
+        within = is_number(low) and is_number(high) and -math.inf < low < high < math.inf
+        if not within or not math.isfinite(high - low):  # type: ignore[operator]
+            raise InvalidParameter(
+                f"reward_low is {low!r} and reward_high {high!r}, expected two finite numbers, the "
+                "lower one first, or neither"
+            )
+
+    @property
+    def rank(self) -> int:
+        """r = ⌊δ(n + 1)⌋: L is the r-th smallest of n draws."""
+        return math.floor(self.delta * (self.draws + 1) + 1e-9)
+
+    def certify(self, problem: Problem, policy: Policy) -> Certificate:
+        """L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
+        models = model_draws(problem, self)
+        found = gains_of(problem, [policy], self, models, MEMORY)
+        gains = np.sort(found.lower[0])
+        low, high = problem.value_bounds
+        changed = policy.probability != problem.behavior.probability
+        counts = problem.counts
+        figures: dict[str, Scalar] = {
+            "rank": self.rank,
+            "mean_gain": float(gains.mean()),
+            "median_gain": float(np.median(gains)),
+            "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
+            "evaluation_error": found.error,
+            "alpha": models.alpha,
+            "total_prior_weight": models.alpha * problem.num_states,
+            "states": problem.num_states,
+            "discount": models.discount,
+            "value_low": low,
+            "value_high": high,
+            "visits": int(counts.visits.sum()),
+            "episodes": int(counts.starts.sum()),
+            "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
+            "changed_pairs": int(np.count_nonzero(changed)),
+        }
+        notes: tuple[str, ...] = ()
+        if not changed.any():
+            notes = ("No pair is changed: the policy is the behavior policy, and loses nothing.",)
+        return Certificate(
+            kind=self.name,
+            standing="posterior",
+            lower=float(gains[self.rank - 1]),
+            delta=self.delta,
+            span=high - low,
+            assumptions=self.assumptions(problem, models),
+            notes=notes,
+            parameters={field.name: getattr(self, field.name) for field in fields(self)},
+            figures=figures,
+        )
+
+    def assumptions(self, problem: Problem, models: ModelDraws) -> tuple[str, ...]:
+        """What must hold for the claim, the prior first of all."""
+        low, high = problem.value_bounds
+        sentences = [
+            "The chances of each row of transitions are a draw from a Dirichlet prior over all "
+            f"{problem.num_states} states, with weight {models.alpha:.6g} each, independent of all "
+            "other rows: the confidence is meant under this prior.",
+        ]
+        if self.prior == "empirical-bayes":
+            sentences.append(
+                "The weight of the prior was read off the same data, so this is no exact posterior."
+            )
+        sentences += [
+            "The log is Markov in the given states, and its dynamics never change.",
+            "There are no states and actions beyond those given.",
+            "The behavior policy is only estimated: the claim is relative to the estimate."
+            if problem.behavior_is_estimated
+            else "The behavior policy is known.",
+            *reward_sentences(problem, self.rewards, self.reward_low, self.reward_high),
+            "Episodes start as they did in the log."
+            if self.starts == "known"
+            else "The chances of the starts are a draw from a Dirichlet prior over "
+            f"{int(startable(problem.counts).sum())} states, with weight "
+            f"{models.start_alpha:.6g} each.",
+            f"Every value lies between {low!r} and {high!r}, as given.",
+            "The policy was not chosen by means of these very draws.",
+        ]
+        return tuple(sentences)
+
+
+def posterior_gains(
+    problem: Problem,
+    policies: Policy | Sequence[Policy],
+    settings: Posterior,
+    *,
+    memory: int = MEMORY,
+) -> FloatArray:
+    """Δ_k of one policy [draws], or of several in the same draws [P, draws], in the order of k.
+
+    Each is less by what evaluating it may be off. `memory` is the most bytes that drawn models
+    take at a time; it changes nothing else.
+    """
+    expect("problem", problem, Problem)
+    expect("settings", settings, Posterior)
+    expect_count("memory", memory)
+    single = isinstance(policies, Policy)
+    if not single and not (isinstance(policies, Sequence) and len(policies) > 0):
+        raise InvalidParameter(f"policies is {policies!r}, expected a Policy or several")
+    several = [policies] if isinstance(policies, Policy) else list(policies)
+    for policy in several:
+        expect("policy", policy, Policy)
+        check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
+    models = model_draws(problem, settings)
+    lower = gains_of(problem, several, settings, models, memory).lower
+    return lower[0] if single else lower
+
+
+def gains_of(
+    problem: Problem, policies: list[Policy], settings: Posterior, models: ModelDraws, memory: int
+) -> Gains:
+    """The gains of the policies over π_b in the draws."""
+    rows = np.stack([policy.probability for policy in policies])
+    return drawn_gains(models, problem.behavior.probability, rows, settings.draws, memory)
+
+
+def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
+    """The posterior over models, once problem and settings are known to suit each other."""
+    discount = problem.discount
+    if not isinstance(discount, float) or not discount < 1:
+        found = f"{discount}" if isinstance(discount, float) else "one number for each pair"
+        raise CertificateRefused(
+            f"discount is {found}, but values of drawn models need one below 1; expected 0 to less "
+            "than 1"
+        )
+    low, high = problem.value_bounds
+    if not math.isfinite(high - low):
+        raise CertificateRefused(
+            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference"
+        )
+    counts = problem.counts
+    rewards = reward_draws(problem, settings.rewards, settings.reward_low, settings.reward_high)
+    weight = float(settings.prior_weight)
+    if settings.prior == "empirical-bayes":
+        weight = likeliest_weight(counts)
+    fixed = FIXED_ALPHA.get(settings.prior)
+    alpha = weight / problem.num_states if fixed is None else fixed
+    start_alpha = weight / int(startable(counts).sum()) if fixed is None else fixed
+    return ModelDraws(
+        counts=counts,
+        discount=discount,
+        value_bounds=problem.value_bounds,
+        alpha=alpha,
+        start_alpha=0.0 if settings.starts == "known" else start_alpha,
+        rewards=rewards,
+        seed=int(settings.seed),
+    )
+
+
+def likeliest_weight(counts: Counts) -> float:
+    """The total weight c of `WEIGHTS` under which the data is likeliest, the rows drawn anew.
+
+    ln P(data | c) = Σ_(s,a) lnΓ(c) − lnΓ(c + n(s,a)) + Σ_s' lnΓ(c/S + n(s,a,s')) − lnΓ(c/S).
+    """
+    size = counts.pairs.num_states
+    visits, rows = np.unique(counts.visits[counts.visits > 0], return_counts=True)
+    times, cells = np.unique(counts.times[counts.times > 0], return_counts=True)
+
+    def log_likelihood(weight: float) -> float:
+        of_rows = gammaln(weight) - gammaln(weight + visits)
+        of_cells = gammaln(weight / size + times) - gammaln(weight / size)
+        return float(rows @ of_rows + cells @ of_cells)
+
+    return float(max(WEIGHTS, key=log_likelihood))

@@ -1,0 +1,222 @@
+"""Models drawn from a Dirichlet posterior, sparsely and exactly.
+
+The row of a pair is Dirichlet over all S states: α + times for a successor that was seen, α for the
+m others. Few of those get any weight worth mentioning when α is small. Together they get
+Gamma(αm), against Gamma(α + times) for each that was seen; and in an order drawn with chances
+proportional to their weights, the i-th takes a share W_i ~ Beta(1 + α, (m − i)α) of what the ones
+before it left, while *which* states stand in that order is uniformly random (a finite form of
+stick-breaking). So the states that matter come first, and what is left can be made as small as one
+likes: it is returned, not dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray
+from surestep.kernels._compile import (
+    BOOLS_IN,
+    COUNT_TABLE_OUT,
+    F64,
+    FLOATS_IN,
+    FLOATS_OUT,
+    I64,
+    INDEX_TABLE_OUT,
+    INDICES_IN,
+    INTS_IN,
+    TABLE_OUT,
+    helper,
+    kernel,
+)
+from surestep.kernels.random_words import beta, broken_off, gamma, start_stream, uniform
+
+REMAINDER = 1e-6  # of a row: the weight that is not given to any state
+SINGLY = 0.08  # α from which on nearly all unseen states would be drawn: then all of them are
+UNSEEN_SHAPE = 0.5  # of the Beta prior of a mean reward between its bounds
+
+
+@helper
+def draw_row(
+    words: AnyArray,
+    row: int,
+    first: int,
+    last: int,
+    successor: IndexArray,
+    times: IntArray,
+    alpha: float,
+    size: int,
+    taken: IntArray,
+    target: IndexArray,
+    share: FloatArray,
+    begin: int,
+) -> tuple[int, float]:
+    """One row, into `target` and `share` from `begin` on; where it ends, and the weight left over.
+
+    The row is about `size` states, those s with `taken`[s] ≠ `row`; −1 where it does not fit.
+    """
+    end, total, unseen, left = begin, 0.0, size, 0.0
+    for t in range(first, last):
+        if times[t] > 0:
+            if end == target.size:
+                return -1, 0.0
+            taken[successor[t]] = row
+            target[end] = successor[t]
+            share[end] = gamma(words, alpha + times[t])
+            total += share[end]
+            end += 1
+            unseen -= 1
+    if alpha >= SINGLY:
+        if target.size - end < unseen:
+            return -1, 0.0
+        for s in range(taken.size):
+            if taken[s] != row:
+                target[end] = s
+                share[end] = gamma(words, alpha)
+                total += share[end]
+                end += 1
+    elif unseen > 0:
+        left = gamma(words, alpha * unseen) if total > 0.0 else 1.0
+        total += left
+        while unseen > 0 and left > REMAINDER * total:
+            if end == target.size:
+                return -1, 0.0
+            unseen -= 1
+            broken = broken_off(words, alpha, alpha * unseen) if unseen > 0 else 1.0
+            s = int(uniform(words) * taken.size)
+            while taken[s] == row:
+                s = int(uniform(words) * taken.size)
+            taken[s] = row
+            target[end] = s
+            share[end] = left * broken
+            left *= 1.0 - broken
+            end += 1
+    for i in range(begin, end):
+        share[i] /= total
+    return end, left / total
+
+
+@helper
+def draw_reward(
+    words: AnyArray,
+    noisy: int,
+    first: float,
+    second: float,
+    low: float,
+    span: float,
+    atoms: FloatArray,
+    weights: FloatArray,
+) -> float:
+    """A reward: `first` itself, unless it is unknown (NaN), or `noisy`, that is, Beta distributed.
+
+    An unknown one is one of the `atoms`, with chances given by running sums, or without atoms
+    uniform between its bounds.
+    """
+    if noisy:
+        return low + span * beta(words, first, second)
+    if not np.isnan(first):
+        return first
+    if atoms.size == 0:
+        return low + span * uniform(words)
+    level = uniform(words) * weights[-1]
+    return atoms[min(np.searchsorted(weights, level, side="right"), atoms.size - 1)]
+
+
+@kernel(
+    I64, I64, F64, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, I64, I64, FLOATS_IN,
+    FLOATS_IN, F64, F64, FLOATS_IN, INTS_IN, F64, INDICES_IN, INTS_IN, BOOLS_IN, COUNT_TABLE_OUT,
+    INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, FLOATS_OUT,
+    threads_from=1_000,
+)  # fmt: skip
+def draw_models(
+    seed: int,
+    first_draw: int,
+    alpha: float,
+    used: BoolArray,
+    ending: FloatArray,
+    offsets: IntArray,
+    successor: IndexArray,
+    times: IntArray,
+    per_pair: int,
+    noisy: int,
+    reward_first: FloatArray,
+    reward_second: FloatArray,
+    low: float,
+    span: float,
+    atoms: FloatArray,
+    copies: IntArray,
+    start_alpha: float,
+    start_state: IndexArray,
+    start_times: IntArray,
+    startable: BoolArray,
+    ends: IntArray,
+    target: IndexArray,
+    share: FloatArray,
+    reward: FloatArray,
+    rest: FloatArray,
+    initial: FloatArray,
+    initial_rest: FloatArray,
+) -> None:
+    """The draws `first_draw` … of a chunk [B]: rows of the `used` pairs, rewards and starts.
+
+    Row k of draw b is `target`, `share`[b, ends[b, k]:ends[b, k+1]], with `rest`[b, k] left over,
+    and earns `reward`[b, k] on average over what is not left over. Pairs that are not used have
+    no row and their `ending` reward. `ends`[b, K] = −1 where the draw does not fit. Starts are
+    drawn unless `start_alpha` is 0.
+    """
+    num_pairs, num_states = used.size, startable.size
+    for b in prange(ends.shape[0]):
+        words = np.empty(4, np.uint64)
+        taken, place = np.full(num_states, -1), np.full(num_states, -1)
+        draw = first_draw + b
+        weights = np.empty(atoms.size)
+        start_stream(words, seed, draw, num_pairs + 1)
+        for i in range(atoms.size):
+            weights[i] = gamma(words, float(copies[i])) + (weights[i - 1] if i > 0 else 0.0)
+        end = 0
+        for k in range(num_pairs):
+            ends[b, k] = end
+            reward[b, k], rest[b, k] = ending[k], 0.0
+            if not used[k] or end < 0:
+                continue
+            begin, first, last = end, offsets[k], offsets[k + 1]
+            start_stream(words, seed, draw, k)
+            end, rest[b, k] = draw_row(
+                words, k, first, last, successor, times, alpha, num_states, taken,
+                target[b], share[b], begin,
+            )  # fmt: skip
+            if end < 0:
+                continue
+            if per_pair:
+                earned = draw_reward(
+                    words, noisy, reward_first[k], reward_second[k], low, span, atoms, weights
+                )
+                reward[b, k] = earned * (1.0 - rest[b, k])
+                continue
+            for t in range(first, last):
+                place[successor[t]] = t
+            earned = 0.0
+            for i in range(begin, end):
+                t = place[target[b, i]]
+                stored = first <= t < last
+                one = reward_first[t] if stored else (UNSEEN_SHAPE if noisy else np.nan)
+                two = reward_second[t] if stored else UNSEEN_SHAPE
+                earned += share[b, i] * draw_reward(
+                    words, noisy, one, two, low, span, atoms, weights
+                )
+            reward[b, k] = earned
+        ends[b, num_pairs] = end
+        if start_alpha > 0.0:
+            size = 0
+            for s in range(num_states):
+                initial[b, s] = 0.0
+                taken[s] = -1 if startable[s] else num_pairs
+                size += startable[s]
+            where, weight = np.empty(num_states, np.int32), np.empty(num_states)
+            start_stream(words, seed, draw, num_pairs)
+            end, initial_rest[b] = draw_row(
+                words, num_pairs, 0, start_state.size, start_state, start_times, start_alpha,
+                size, taken, where, weight, 0,
+            )  # fmt: skip
+            for i in range(end):
+                initial[b, where[i]] = weight[i]
