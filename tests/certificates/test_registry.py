@@ -16,7 +16,7 @@ from strategies import problems
 from surestep import Certificate, Counts, Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS
-from surestep.certificates import CERTIFIERS, APriori, verify
+from surestep.certificates import CERTIFIERS, APriori, Robust, verify
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -31,6 +31,14 @@ SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ =
         *(APriori(bound=name) for name, bound in BOUNDS.items() if bound.bootstraps),
         APriori(delta=0.01, n_wedge=2),
         APriori(delta=np.float64(0.2), n_wedge=np.int64(2)),
+    ],
+    "robust": [
+        *(
+            Robust(set=kind, strict=strict, reward_low=-3.0, reward_high=3)
+            for kind in ("interval", "l1", "two-successor")
+            for strict in (False, True)
+        ),
+        Robust(delta=np.float64(0.2), known_start=True, reward_low=-4.0, reward_high=4.0),
     ],
 }
 CASES = [certifier for name in CERTIFIERS for certifier in SETTINGS.get(name, ())]
@@ -146,7 +154,7 @@ def test_a_changed_number_or_word_is_found(certifier, data):
         changed = replace(found, **{part: facts | {name: spoiled(facts[name])}})
     elif part == "words":
         name = data.draw(st.sampled_from(["assumptions", "notes", "standing"]))
-        words = "proved" if name == "standing" else (*getattr(found, name), "And so on.")
+        words = "asymptotic" if name == "standing" else (*getattr(found, name), "And so on.")
         changed = replace(found, **{name: words})
     else:
         changed = replace(
