@@ -108,7 +108,9 @@ def groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
     for name in names:
         if pooled and name == "environment":
             continue
-        column = np.ma.filled(columns[name], np.nan) if name == "n_wedge" else columns[name]
+        column = columns[name]
+        if name == "n_wedge":
+            column = np.ma.filled(np.ma.asarray(column, np.float64), np.nan)
         _, code = np.unique(np.asarray(column).astype(str), return_inverse=True)
         _, codes = np.unique(codes * (code.max() + 1) + code, return_inverse=True)
     order = np.argsort(codes, kind="stable")
