@@ -39,6 +39,11 @@ class Certifier(Protocol):
     name: ClassVar[str]  # the kind of its certificates
     value_figures: ClassVar[frozenset[str]]  # figures in the unit of values: 0 is as good as 1e-12
 
+    @property
+    def delta(self) -> float:
+        """δ."""
+        ...
+
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """The claim about the policy; CertificateRefused where there is none."""
         ...

@@ -1,23 +1,27 @@
 """A block of an experiment with certifiers: what each claims of what each algorithm found.
 
 The true gain Δ = ρ(π_I) − ρ(π_b) is known here, and the claim L ≤ Δ can be held against it. Data
-are drawn as in `cell`; they depend neither on the algorithm nor on the certifier.
+are drawn as in `cell`; they depend neither on the algorithm nor on the certifier. Certifiers that
+judge by whole episodes are given logs, the others counts: two draws of one law, not paired.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_owners, run_sums
+from surestep._arrays import AnyArray, FloatArray
 from surestep.algorithms import improve_batch
-from surestep.certificates import Certifier, certify
+from surestep.certificates import CERTIFIERS, Certifier, Trajectory, certify, training_part
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.experiments.cell import (
@@ -28,17 +32,19 @@ from surestep.experiments.cell import (
     made,
     none_as_nan,
 )
+from surestep.experiments.certifiable import known_to_certifiers
 from surestep.experiments.plan import (
     AlgorithmSpec,
     CertifierSpec,
     EnvironmentSpec,
     Experiment,
 )
-from surestep.model import Counts, LoggedRewards, MDPBatch, Policy, Problem, ProblemBatch
+from surestep.model import MDPBatch, Policy, Problem
 from surestep.planning import evaluate_batch
 
 BLOCK_REPETITIONS = 25
 LARGEST_SEED = 2**63 - 1
+Meeting = tuple[AlgorithmSpec, CertifierSpec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +70,6 @@ class ClaimBlock:
         every = [spec.episodes or self.episodes for spec in self.certifiers]
         return sorted({size for sizes in every for size in sizes})
 
-    def repetitions(self, algorithm: AlgorithmSpec, certifier: CertifierSpec) -> range:
-        """The repetitions of the block in which the two meet."""
-        limits = (algorithm.repetitions, certifier.repetitions)
-        last = min([self.last, *(limit for limit in limits if limit is not None)])
-        return range(self.first, max(last, self.first))
-
     def certifier(self, spec: CertifierSpec, episodes: int, repetition: int) -> Certifier:
         """The certifier, with random numbers of its own in each repetition."""
         if not spec.takes_seed:
@@ -80,21 +80,14 @@ class ClaimBlock:
         return spec.make(seed=int(rng.integers(LARGEST_SEED)))
 
 
-class Claim(NamedTuple):
-    """What a certifier said; of a refusal, the reason."""
+class Claims(NamedTuple):
+    """What was found and claimed in some repetitions; of a refusal, the reason."""
 
-    lower: float  # L; NaN where refused
-    standing: str
-    refusal: str
-
-
-class Found(NamedTuple):
-    """What the algorithms found in the repetitions of a block at one data size."""
-
-    policy: FloatArray  # [A, B, K]
-    gain: FloatArray  # [A, B] Δ
-    behavior_performance: float  # ρ(π_b)
-    n_wedge: list[int | None]  # that was used
+    policy: list[FloatArray]  # [K] each
+    n_wedge: int | None  # that was used
+    lower: list[float]  # L; NaN where refused
+    standing: list[str]
+    refusal: list[str]
 
 
 def claim_blocks(experiment: Experiment) -> list[ClaimBlock]:
@@ -124,90 +117,138 @@ def run_claims(block: ClaimBlock) -> Rows:
             "be held against; expected an environment that is its own model"
         )
     parts: list[dict[str, AnyArray]] = []
-    sampling = improving = evaluating = certifying = 0.0
+    spent: dict[str, float] = defaultdict(float)
     for episodes in block.sizes():
-        clock = [time.perf_counter()]
-        cell = Block(
-            block.seed, block.environment, episodes, block.first, block.last, block.algorithms
-        )
-        problems = counted_problems(cell, benchmark, range(block.first, block.last))
-        clock.append(time.perf_counter())
-        batches = [improve_batch(spec.make(), problems) for spec in block.algorithms]
-        clock.append(time.perf_counter())
-        policies = np.stack([batch.policy for batch in batches])
-        gain, behavior = true_gains(benchmark, policies)
-        found = Found(policies, gain, behavior, [batch.n_wedge for batch in batches])
-        clock.append(time.perf_counter())
-        given = [known_to_certifiers(benchmark, problems, i) for i in range(policies.shape[1])]
-        parts += claims_at(block, episodes, given, found)
-        clock.append(time.perf_counter())
-        spent = np.diff(clock)
-        sampling, improving = sampling + spent[0], improving + spent[1]
-        evaluating, certifying = evaluating + spent[2], certifying + spent[3]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Rows(columns, sampling, improving, evaluating, certifying)
-
-
-def claims_at(
-    block: ClaimBlock, episodes: int, problems: list[Problem], found: Found
-) -> Iterator[dict[str, AnyArray]]:
-    """The rows of every algorithm and certifier at one data size, column by column."""
-    pairs = problems[0].counts.pairs
-    for a, algorithm in enumerate(block.algorithms):
-        policies = [Policy(pairs, row) for row in found.policy[a]]
-        for spec in block.certifiers:
-            if episodes not in (spec.episodes or block.episodes):
-                continue
-            repetitions = block.repetitions(algorithm, spec)
-            claims = [
-                claim_of(problem, policy, block.certifier(spec, episodes, repetition))
-                for repetition, problem, policy in zip(
-                    repetitions, problems, policies, strict=False
-                )
+        asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
+        kinds = [spec for spec in asked if not needs_episodes(spec)]
+        claims = dict(claims_on_counts(block, benchmark, episodes, kinds, spent))
+        kinds = [spec for spec in asked if needs_episodes(spec)]
+        claims |= dict(claims_on_logs(block, benchmark, episodes, kinds, spent))
+        with timed(spent, "evaluating"):
+            parts += [
+                rows_of(block, benchmark, episodes, algorithm, certifier, found)
+                for (algorithm, certifier), found in claims.items()
             ]
-            yield rows_of(block, episodes, algorithm, spec, repetitions, claims, found, a)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return Rows(columns, **{name: spent[name] for name in Rows._fields[1:]})
+
+
+def needs_episodes(spec: CertifierSpec) -> bool:
+    """Whether it judges by whole episodes that did not choose the policy."""
+    return CERTIFIERS[spec.name] is Trajectory
+
+
+def claims_on_counts(
+    block: ClaimBlock,
+    benchmark: Benchmark,
+    episodes: int,
+    certifiers: list[CertifierSpec],
+    spent: dict[str, float],
+) -> Iterator[tuple[Meeting, Claims]]:
+    """Claims about policies that the same counts chose."""
+    if not certifiers:
+        return
+    repetitions = range(block.first, block.last)
+    with timed(spent, "sampling"):
+        cell = Block(block.seed, block.environment, episodes, block.first, block.last, ())
+        problems = counted_problems(cell, benchmark, repetitions)
+        given = [known_to_certifiers(benchmark, problems, i) for i in range(len(repetitions))]
+    for algorithm in block.algorithms:
+        with timed(spent, "improving"):
+            improved = improve_batch(algorithm.make(), problems)
+        policies = [Policy(benchmark.mdp.pairs, row) for row in improved.policy]
+        for spec in certifiers:
+            found = Claims([], improved.n_wedge, [], [], [])
+            with timed(spent, "certifying"):
+                for repetition, problem, policy in zip(repetitions, given, policies, strict=True):
+                    add_claim(found, problem, policy, block.certifier(spec, episodes, repetition))
+            yield (algorithm, spec), found
+
+
+def claims_on_logs(
+    block: ClaimBlock,
+    benchmark: Benchmark,
+    episodes: int,
+    certifiers: list[CertifierSpec],
+    spent: dict[str, float],
+) -> Iterator[tuple[Meeting, Claims]]:
+    """Claims about policies that other episodes of the same log chose.
+
+    Logs are kept one at a time, for they are long.
+    """
+    found: dict[Meeting, Claims] = {}
+    for repetition in range(block.first, block.last) if certifiers else ():
+        with timed(spent, "sampling"):
+            rng = np.random.default_rng(
+                data_seed(block.seed, block.environment, episodes, repetition)
+            )
+            problem = benchmark.problem(benchmark.sample(episodes, rng))
+        for algorithm, spec in itertools.product(block.algorithms, certifiers):
+            certifier = block.certifier(spec, episodes, repetition)
+            assert isinstance(certifier, Trajectory)
+            with timed(spent, "improving"):
+                training = training_part(problem, certifier.train_share, certifier.seed)
+                improved = algorithm.make().improve(training)
+            claims = found.setdefault((algorithm, spec), Claims([], improved.n_wedge, [], [], []))
+            with timed(spent, "certifying"):
+                add_claim(claims, problem, improved.policy, certifier)
+    yield from found.items()
+
+
+def add_claim(claims: Claims, problem: Problem, policy: Policy, certifier: Certifier) -> None:
+    """What the certifier says; a refusal is an answer too."""
+    lower, standing, reason = float("nan"), "", ""
+    try:
+        certificate = certify(problem, policy, certifier)
+        lower, standing = certificate.lower, certificate.standing
+    except CertificateRefused as refusal:
+        reason = reason_of(refusal)
+    claims.policy.append(policy.probability)
+    claims.lower.append(lower)
+    claims.standing.append(standing)
+    claims.refusal.append(reason)
+
+
+@contextmanager
+def timed(spent: dict[str, float], what: str) -> Iterator[None]:
+    """Adds the seconds that pass inside to what is spent on it."""
+    begun = time.perf_counter()
+    yield
+    spent[what] += time.perf_counter() - begun
 
 
 def rows_of(
     block: ClaimBlock,
+    benchmark: Benchmark,
     episodes: int,
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,
-    repetitions: range,
-    claims: list[Claim],
-    found: Found,
-    place: int,
+    found: Claims,
 ) -> dict[str, AnyArray]:
     """The columns of what one certifier claimed of one algorithm."""
-    size = len(repetitions)
-    delta = float(certifier.make().delta)  # type: ignore[attr-defined]
+    gain, behavior = true_gains(benchmark, np.stack(found.policy))
+
+    def words(text: str) -> AnyArray:
+        return np.full(gain.size, text, object)
+
     return {
-        "family": np.full(size, block.environment.family, object),
-        "environment": np.full(size, block.environment.label, object),
-        "episodes": np.full(size, episodes, np.int64),
-        "algorithm": np.full(size, algorithm.name, object),
-        "setting": np.full(size, algorithm.label, object),
-        "n_wedge": np.full(size, none_as_nan(algorithm.n_wedge)),
-        "n_wedge_used": np.full(size, none_as_nan(found.n_wedge[place])),
-        "certifier": np.full(size, certifier.name, object),
-        "certifier_setting": np.full(size, certifier.label, object),
-        "delta": np.full(size, delta),
-        "repetition": np.array(repetitions, np.int64),
-        "behavior_performance": np.full(size, found.behavior_performance),
-        "gain": found.gain[place, :size],
-        "lower": np.array([claim.lower for claim in claims], np.float64),
-        "standing": np.array([claim.standing for claim in claims], object),
-        "refusal": np.array([claim.refusal for claim in claims], object),
+        "family": words(block.environment.family),
+        "environment": words(block.environment.label),
+        "episodes": np.full(gain.size, episodes, np.int64),
+        "algorithm": words(algorithm.name),
+        "setting": words(algorithm.label),
+        "n_wedge": np.full(gain.size, none_as_nan(algorithm.n_wedge)),
+        "n_wedge_used": np.full(gain.size, none_as_nan(found.n_wedge)),
+        "certifier": words(certifier.name),
+        "certifier_setting": words(certifier.label),
+        "delta": np.full(gain.size, float(certifier.make().delta)),
+        "repetition": np.arange(block.first, block.last),
+        "behavior_performance": np.full(gain.size, behavior),
+        "gain": gain,
+        "lower": np.array(found.lower, np.float64),
+        "standing": np.array(found.standing, object),
+        "refusal": np.array(found.refusal, object),
     }
-
-
-def claim_of(problem: Problem, policy: Policy, certifier: Certifier) -> Claim:
-    """What the certifier says; a refusal is an answer too."""
-    try:
-        found = certify(problem, policy, certifier)
-    except CertificateRefused as refusal:
-        return Claim(float("nan"), "", reason_of(refusal))
-    return Claim(found.lower, found.standing, "")
 
 
 def reason_of(refusal: CertificateRefused) -> str:
@@ -217,70 +258,8 @@ def reason_of(refusal: CertificateRefused) -> str:
 
 
 def true_gains(benchmark: Benchmark, policies: FloatArray) -> tuple[FloatArray, float]:
-    """Δ = ρ(π_I) − ρ(π_b) of policies [A, B, K] in the true MDP, and ρ(π_b), evaluated alike."""
+    """Δ = ρ(π_I) − ρ(π_b) of policies [B, K] in the true MDP, and ρ(π_b), evaluated alike."""
     mdp = benchmark.mdp
-    flat = policies.reshape(-1, policies.shape[-1])
-    everyone = np.concatenate([benchmark.behavior.probability[np.newaxis], flat])
+    everyone = np.concatenate([benchmark.behavior.probability[np.newaxis], policies])
     worth = evaluate_batch(MDPBatch.from_models([mdp]), everyone).value @ mdp.initial
-    return (worth[1:] - worth[0]).reshape(policies.shape[:-1]), float(worth[0])
-
-
-def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
-    """The problem of one data set with what a user would know, and no more.
-
-    Rewards are known, also of what was never seen: as a table of pairs where the experiment has
-    one, else as what entering a state pays. Which successors are possible is not known: only those
-    that were seen are stored, or all states.
-    """
-    counts, mdp = problems.counts, benchmark.mdp
-    times, starts = counts.times[index], counts.starts[index]
-    prize = prizes(benchmark)
-    if benchmark.known_rewards is not None or prize is None:
-        seen = times > 0
-        rewards = counts.rewards
-        if rewards.per == "transition":
-            rewards = LoggedRewards(rewards.values[seen], "transition", True)
-        offsets = offsets_of(run_sums(seen.astype(np.int64), mdp.offsets))
-        given = Counts(
-            mdp.pairs, offsets, mdp.successor[seen], times[seen], rewards, starts, counts.terminal
-        )
-    else:
-        given = with_all_successors(benchmark, times, starts, prize, counts.terminal)
-    return Problem(
-        counts=given,
-        behavior=benchmark.behavior,
-        discount=benchmark.discount,
-        value_bounds=benchmark.value_bounds,
-    )
-
-
-def prizes(benchmark: Benchmark) -> FloatArray | None:
-    """What entering each state pays [S], where that is all that rewards depend on, or None.
-
-    A state that nothing leads to pays nothing.
-    """
-    mdp = benchmark.mdp
-    prize = np.zeros(mdp.num_states)
-    prize[mdp.successor] = mdp.reward
-    return prize if (prize[mdp.successor] == mdp.reward).all() else None
-
-
-def with_all_successors(
-    benchmark: Benchmark, times: IntArray, starts: IntArray, prize: FloatArray, over: AnyArray
-) -> Counts:
-    """Counts in which every pair has all states as successors, each with its known reward."""
-    mdp = benchmark.mdp
-    pairs, states = mdp.pairs, mdp.num_states
-    goes_on = ~over[pairs.state]
-    table = np.zeros((pairs.num_pairs, states), np.int64)
-    table[run_owners(mdp.offsets), mdp.successor] = times
-    successor = np.tile(np.arange(states, dtype=np.int32), int(goes_on.sum()))
-    return Counts(
-        pairs,
-        offsets_of(np.where(goes_on, states, 0)),
-        successor,
-        table[goes_on].ravel(),
-        LoggedRewards(prize[successor], "transition", True),
-        starts,
-        over,
-    )
+    return worth[1:] - worth[0], float(worth[0])

@@ -61,7 +61,6 @@ class AlgorithmSpec:
 
     name: str
     settings: Settings = ()
-    repetitions: int | None = None  # its own, where they are fewer than the experiment's
 
     def make(self) -> Algorithm:
         """The algorithm."""
@@ -86,11 +85,10 @@ class AlgorithmSpec:
 
 @dataclass(frozen=True, slots=True)
 class CertifierSpec:
-    """A certifier by name and settings; data sizes and repetitions may be its own."""
+    """A certifier by name and settings; data sizes may be its own."""
 
     name: str
     settings: Settings = ()
-    repetitions: int | None = None
     episodes: tuple[int, ...] | None = None  # None: those of the experiment
 
     def make(self, **more: Any) -> Certifier:
@@ -147,10 +145,6 @@ class Experiment:
             content["certifiers"] = [
                 [spec.name, spec.settings, spec.episodes] for spec in self.certifiers
             ]
-            # Which rows a block holds depends on repetitions of one's own.
-            content["own_repetitions"] = [
-                spec.repetitions for spec in (*self.algorithms, *self.certifiers)
-            ]
         return json.dumps(content, sort_keys=True)
 
 
@@ -197,14 +191,18 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
         raise InvalidParameter(f"there is no key {sorted(unknown)[0]!r} in an experiment")
     certified = "certifiers" in table
     algorithms = tuple(
-        AlgorithmSpec(kind, *own_repetitions(settings, certified))
-        for kind, settings in grid(table, "algorithms")
+        AlgorithmSpec(kind, settings) for kind, settings in grid(table, "algorithms")
     )
     certifiers = tuple(certifiers_of(table)) if certified else ()
-    for spec in (*algorithms, *certifiers):
-        spec.make()
+    for algorithm in algorithms:
+        algorithm.make()
+    for certifier in certifiers:
+        certifier.make()
     for key in ("seed", "repetitions"):
-        read_positive(key, table.get(key))
+        if not is_positive(table.get(key)):
+            raise InvalidParameter(
+                f"{key} is {table.get(key)!r}, expected a whole number of at least 1"
+            )
     environments = tuple(
         EnvironmentSpec(kind, given) for kind, given in grid(table, "environments")
     )
@@ -226,22 +224,13 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
 
 
 def certifiers_of(table: Mapping[str, Any]) -> Iterator[CertifierSpec]:
-    """The certifiers of a table; `episodes` and `repetitions` are no settings of theirs."""
+    """The certifiers of a table; `episodes` is no setting of theirs."""
     for entry in entries_of(table, "certifiers"):
         own = entry.get("episodes")
         sizes = None if own is None else read_sizes(own)
         given = {key: value for key, value in entry.items() if key != "episodes"}
         for kind, settings in combinations(given):
-            yield CertifierSpec(kind, *own_repetitions(settings, True), sizes)
-
-
-def own_repetitions(settings: Settings, allowed: bool) -> tuple[Settings, int | None]:
-    """The settings proper, and the repetitions among them, where these are allowed."""
-    own = dict(settings).get("repetitions") if allowed else None
-    if own is None:
-        return settings, None
-    rest = tuple((key, value) for key, value in settings if key != "repetitions")
-    return rest, read_positive("repetitions", own)
+            yield CertifierSpec(kind, settings, sizes)
 
 
 def read_sizes(value: object) -> tuple[int, ...]:
@@ -249,13 +238,6 @@ def read_sizes(value: object) -> tuple[int, ...]:
     if not (isinstance(value, list) and value and all(map(is_positive, value))):
         raise InvalidParameter(f"episodes is {value!r}, expected whole numbers of at least 1")
     return tuple(value)
-
-
-def read_positive(key: str, value: Any) -> int:
-    """A whole number of at least 1."""
-    if not is_positive(value):
-        raise InvalidParameter(f"{key} is {value!r}, expected a whole number of at least 1")
-    return int(value)
 
 
 def grid(table: Mapping[str, Any], key: str) -> Iterator[tuple[str, Settings]]:

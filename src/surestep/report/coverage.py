@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -35,8 +35,9 @@ from surestep.report.drawing import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Dashes = Literal["-", "--", ":"]
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, GREY)
-DASHES = ("-", "--", ":")
+DASHES: tuple[Dashes, ...] = ("-", "--", ":")
 WORDS = {  # what a setting is called in a legend, where its value alone would not be understood
     "prior_weight": "c",
     "n_wedge": "N∧",
@@ -68,8 +69,8 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
                     key=lambda each: each.cell.episodes,
                 )
                 if series:
-                    draw_series(grid[:, column], series, place, len(certifiers))
-            label_panels(grid[:, column], algorithm, mine)
+                    draw_series(list(grid[:, column]), series, place, len(certifiers))
+            label_panels(list(grid[:, column]), algorithm, mine)
         for axes, label in zip(grid[:, 0], ("P(Δ < L)", "P(L > 0)", "tightness"), strict=True):
             axes.set_ylabel(label)
         handles = legend_of(certifiers)
@@ -128,7 +129,7 @@ def legend_of(certifiers: list[str]) -> list[object]:
     return lines
 
 
-def look(place: int) -> tuple[str, str]:
+def look(place: int) -> tuple[str, Dashes]:
     """The colour and the dashes of the certifier at that place of the legend."""
     return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
 

@@ -44,7 +44,7 @@ def write_coverage_page(page: Path, runs: Sequence[Path], figures: Path) -> list
     families = [family_summaries(table) for table in tables]
     figures.mkdir(parents=True, exist_ok=True)
     parts = ["\n".join(verdicts([each for found in cells for each in found]))]
-    written = []
+    written: list[Path] = []
     for run, mine, pooled in zip(runs, cells, families, strict=True):
         title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
@@ -122,7 +122,10 @@ def details(families: list[CellSummary]) -> Iterator[str]:
         "L > 0, Δ < 0 | Δ < L if L > 0 | mean Δ | mean L | tightness |"
     )
     yield "| --- | --- |" + " ---: |" * 10
-    for each in families:
+    for each in sorted(
+        families,
+        key=lambda each: (algorithm_name(each), certifier_name(each), each.cell.episodes),
+    ):
         yield row(
             algorithm_name(each),
             certifier_name(each),
