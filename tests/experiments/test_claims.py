@@ -1,6 +1,6 @@
 """Claims held against the truth: the rows, and whether claims that are proved hold."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -285,3 +285,16 @@ def test_claims_without_a_margin_are_found_out(tmp_path, monkeypatch):
     cells = claims_of(tmp_path, 40, 'name = "hopeful"')
     wrong = refuted(cells, "proved")
     assert {each.cell.family for each in wrong} == {"gridworld", "wet-chicken", "random-mdp"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["coverage/gridworld", "coverage/wet-chicken"])
+def test_proved_claims_of_the_catalog_are_not_refuted(tmp_path, name):
+    (experiment,) = read_experiments(name)
+    robust = tuple(spec for spec in experiment.certifiers if spec.name == "robust")
+    only = replace(experiment, certifiers=robust, repetitions=200)
+    run_experiment(only, tmp_path / "run")
+    cells = cell_summaries(Store(tmp_path / "run").read_table())
+    assert len(cells) == 10
+    assert {(each.standing, each.repetitions) for each in cells} == {("proved", 200)}
+    assert refuted(cells, "proved") == []

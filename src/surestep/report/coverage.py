@@ -44,25 +44,25 @@ WORDS = {  # what a setting is called in a legend, where its value alone would n
     "delta": "δ",
 }
 LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
-SPREAD = 0.06  # how far apart intervals at one data size stand, in powers of ten
+SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 
 
 def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
     """Draws the run in `directory` to `path`, its table beside it; says where both are.
 
-    A column for each algorithm, the MDPs of a family pooled; the table has every MDP.
+    A column for each family and algorithm, MDPs of a family pooled; the table has every MDP.
     """
     kind = picture_format(path)
     store = Store(directory)
     title, columns = str(store.read_manifest().get("title", "")), store.read_table()
     found = family_summaries(columns)
-    algorithms = list(dict.fromkeys(algorithm_name(each) for each in found))
+    tasks = list(dict.fromkeys(task_name(each) for each in found))
     certifiers = list(dict.fromkeys(certifier_name(each) for each in found))
     beside = path.with_suffix(".csv")
-    with drawing(5.2 * len(algorithms) + 1.0, 8.6) as figure:
-        grid = figure.subplots(3, len(algorithms), sharex=True, sharey="row", squeeze=False)
-        for column, algorithm in enumerate(algorithms):
-            mine = [each for each in found if algorithm_name(each) == algorithm]
+    with drawing(4.4 * len(tasks) + 1.8, 8.6) as figure:
+        grid = figure.subplots(3, len(tasks), sharex=True, sharey="row", squeeze=False)
+        for column, task in enumerate(tasks):
+            mine = [each for each in found if task_name(each) == task]
             for place, certifier in enumerate(certifiers):
                 series = sorted(
                     (each for each in mine if certifier_name(each) == certifier),
@@ -70,11 +70,11 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
                 )
                 if series:
                     draw_series(list(grid[:, column]), series, place, len(certifiers))
-            label_panels(list(grid[:, column]), algorithm, mine)
+            label_panels(list(grid[:, column]), task, mine)
         for axes, label in zip(grid[:, 0], ("P(Δ < L)", "P(L > 0)", "tightness"), strict=True):
             axes.set_ylabel(label)
         handles = legend_of(certifiers)
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4))
+        figure.legend(handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize=8)  # type: ignore[arg-type]
         counted = sorted({each.repetitions for each in found})
         often = f"{counted[0]:,}" if len(counted) == 1 else f"{counted[0]:,} to {counted[-1]:,}"
         figure.suptitle(f"{title} ({often} repetitions a point)", fontsize=11)
@@ -85,7 +85,7 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
 
 
 def draw_series(panels: Sequence[Axes], series: list[CellSummary], place: int, of: int) -> None:
-    """One certifier in the three panels of an algorithm."""
+    """One certifier in the three panels of a column."""
     colour, dashes = look(place)
     sizes = np.array([each.cell.episodes for each in series], np.float64)
     aside = sizes * 10 ** (SPREAD * (place - (of - 1) / 2))  # so that intervals can be told apart
@@ -103,7 +103,7 @@ def draw_series(panels: Sequence[Axes], series: list[CellSummary], place: int, o
     panels[2].plot(sizes, tightness, f"o{dashes}", color=colour, markersize=3, linewidth=1.2)
 
 
-def label_panels(panels: Sequence[Axes], algorithm: str, found: list[CellSummary]) -> None:
+def label_panels(panels: Sequence[Axes], task: str, found: list[CellSummary]) -> None:
     """δ, the scales, and what the column is about."""
     for delta in sorted({each.delta for each in found}):
         panels[0].axhline(delta, color="black", linewidth=1)
@@ -111,7 +111,7 @@ def label_panels(panels: Sequence[Axes], algorithm: str, found: list[CellSummary
             f"δ = {delta:g}", (1, delta), xycoords=("axes fraction", "data"), ha="right",
             va="bottom", fontsize=8,
         )  # fmt: skip
-    panels[0].set_title(algorithm)
+    panels[0].set_title(task, fontsize=10)
     panels[0].set_xscale("log")
     for axes in panels:
         axes.set_ylim(-0.03, None if axes is panels[0] else 1.03)
@@ -132,6 +132,11 @@ def legend_of(certifiers: list[str]) -> list[object]:
 def look(place: int) -> tuple[str, Dashes]:
     """The colour and the dashes of the certifier at that place of the legend."""
     return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
+
+
+def task_name(summary: CellSummary) -> str:
+    """'gridworld: spibb, N∧ = 27': where which algorithm was run."""
+    return f"{summary.cell.family}: {algorithm_name(summary)}"
 
 
 def algorithm_name(summary: CellSummary) -> str:

@@ -20,7 +20,7 @@ from surestep.experiments import (
     without_size,
 )
 from surestep.experiments.coverage import FAMILY_WISE
-from surestep.report.coverage import algorithm_name, certifier_name, draw_coverage
+from surestep.report.coverage import algorithm_name, certifier_name, draw_coverage, task_name
 
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 STANDINGS = ("proved", "posterior", "asymptotic", "as-published")
@@ -87,13 +87,13 @@ def verdicts(cells: list[CellSummary]) -> Iterator[str]:
 
 
 def overview(cells: list[CellSummary]) -> Iterator[str]:
-    """One line for each algorithm and certifier: worst cell, and the first certified data size."""
-    yield "| algorithm | certifier | standing | cells | worst cell | gain certified from |"
+    """One line for each task and certifier: worst cell, and the first certified data size."""
+    yield "| task | certifier | standing | cells | worst cell | gain certified from |"
     yield "| --- | --- | --- | ---: | --- | --- |"
     first = first_certified(cells)
-    names = list(dict.fromkeys((algorithm_name(each), certifier_name(each)) for each in cells))
+    names = list(dict.fromkeys((task_name(each), certifier_name(each)) for each in cells))
     for name in names:
-        mine = [each for each in cells if (algorithm_name(each), certifier_name(each)) == name]
+        mine = [each for each in cells if (task_name(each), certifier_name(each)) == name]
         worst = max(mine, key=lambda each: each.violation.low)
         sizes = [first[key] for key in dict.fromkeys(without_size(each.cell) for each in mine)]
         standing = next((each.standing for each in mine if each.standing), "always refused")
@@ -116,18 +116,18 @@ def from_size(sizes: list[int | None]) -> str:
 
 
 def details(families: list[CellSummary]) -> Iterator[str]:
-    """One line for each algorithm, certifier and data size, the MDPs of a family pooled."""
+    """One line for each task, certifier and data size, the MDPs of a family pooled."""
     yield (
-        "| algorithm | certifier | trajectories | repetitions | refused | Δ < L (95 %) | L > 0 | "
+        "| task | certifier | trajectories | repetitions | refused | Δ < L (95 %) | L > 0 | "
         "L > 0, Δ < 0 | Δ < L if L > 0 | mean Δ | mean L | tightness |"
     )
     yield "| --- | --- |" + " ---: |" * 10
     for each in sorted(
         families,
-        key=lambda each: (algorithm_name(each), certifier_name(each), each.cell.episodes),
+        key=lambda each: (task_name(each), certifier_name(each), each.cell.episodes),
     ):
         yield row(
-            algorithm_name(each),
+            task_name(each),
             certifier_name(each),
             f"{each.cell.episodes:,}",
             f"{each.repetitions:,}",
