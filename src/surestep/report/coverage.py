@@ -74,7 +74,7 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
         for axes, label in zip(grid[:, 0], ("P(Δ < L)", "P(L > 0)", "tightness"), strict=True):
             axes.set_ylabel(label)
         handles = legend_of(certifiers)
-        figure.legend(handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize=8)  # type: ignore[arg-type]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize=8)
         counted = sorted({each.repetitions for each in found})
         often = f"{counted[0]:,}" if len(counted) == 1 else f"{counted[0]:,} to {counted[-1]:,}"
         figure.suptitle(f"{title} ({often} repetitions a point)", fontsize=11)
