@@ -73,7 +73,8 @@ def test_the_page_keeps_what_stands_outside_of_the_marks(small_run, tmp_path):
     assert text.endswith(f"{END}\n\nBelow\n")
     assert "old" not in text
     assert "## a small one\n\n![a small one](pictures/small.svg)" in text
-    assert "| posterior | 4 | 12 |" in text
+    assert "| posterior | each MDP | 4 | 3 |" in text
+    assert "| posterior | families pooled | 4 | 3 |" in text
     assert "| wet-chicken: basic-rl | a-priori, beta | always refused | 2 |" in text
     again = page.read_bytes()
     write_coverage_page(page, [small_run], tmp_path / "pictures")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from surestep.experiments.coverage import FAMILY_WISE
 from surestep.report.coverage import algorithm_name, certifier_name, draw_coverage, task_name
 
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
+NAMED = 6  # cells that are called by name
 STANDINGS = ("proved", "posterior", "asymptotic", "as-published")
 
 
@@ -43,7 +45,9 @@ def write_coverage_page(page: Path, runs: Sequence[Path], figures: Path) -> list
     cells = [cell_summaries(table) for table in tables]
     families = [family_summaries(table) for table in tables]
     figures.mkdir(parents=True, exist_ok=True)
-    parts = ["\n".join(verdicts([each for found in cells for each in found]))]
+    parts = [
+        "\n".join(verdicts(list(itertools.chain(*cells)), list(itertools.chain(*families)))),
+    ]
     written: list[Path] = []
     for run, mine, pooled in zip(runs, cells, families, strict=True):
         title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
@@ -61,29 +65,40 @@ def write_coverage_page(page: Path, runs: Sequence[Path], figures: Path) -> list
     return [page, *written]
 
 
-def verdicts(cells: list[CellSummary]) -> Iterator[str]:
-    """For each standing, how many cells there are, and which claim too much beyond chance."""
-    yield "| standing | cells | repetitions | largest rate | refuted cells |"
-    yield "| --- | ---: | ---: | ---: | --- |"
+def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[str]:
+    """For each standing, how many cells there are, and which claim too much beyond chance.
+
+    Once for MDPs, once for families: a cell of few repetitions can hardly be refuted alone.
+    """
+    yield "| standing | counted | cells | repetitions a cell | largest rate | refuted |"
+    yield "| --- | --- | ---: | ---: | ---: | --- |"
     for standing in STANDINGS:
-        mine = [each for each in cells if standing in each.standing.split(" or ")]
-        if not mine:
-            continue
-        wrong = refuted(cells, standing)
-        named = "; ".join(f"{name_of(each)}: {rate(each.violation.value)}" for each in wrong[:6])
-        more = f"; and {len(wrong) - 6} others" if len(wrong) > 6 else ""
-        yield row(
-            standing,
-            f"{len(mine):,}",
-            f"{sum(each.repetitions for each in mine):,}",
-            rate(max(each.violation.value for each in mine)),
-            f"{len(wrong)}: {named}{more}" if wrong else "none",
-        )
+        for counted, every in (("each MDP", cells), ("families pooled", pooled)):
+            mine = [each for each in every if standing in each.standing.split(" or ")]
+            if mine:
+                often = sorted({each.repetitions for each in mine})
+                yield row(
+                    standing,
+                    counted,
+                    f"{len(mine):,}",
+                    f"{often[0]:,}" if len(often) == 1 else f"{often[0]:,} – {often[-1]:,}",
+                    rate(max(each.violation.value for each in mine)),
+                    named(refuted(every, standing)),
+                )
     yield ""
     yield (
         "*Refuted*: the one-sided Clopper–Pearson lower limit of the violation rate, at the level "
-        f"{FAMILY_WISE} / (cells of that standing), exceeds δ."
+        f"{FAMILY_WISE} / (number of cells in the line), exceeds δ."
     )
+
+
+def named(cells: list[CellSummary]) -> str:
+    """How many cells, and the first of them by name."""
+    if not cells:
+        return "none"
+    first = "; ".join(f"{name_of(each)}: {rate(each.violation.value)}" for each in cells[:NAMED])
+    more = f"; and {len(cells) - NAMED} others" if len(cells) > NAMED else ""
+    return f"{len(cells)}: {first}{more}"
 
 
 def overview(cells: list[CellSummary]) -> Iterator[str]:
