@@ -26,7 +26,8 @@ def proved(row):
 
 
 def default_posterior(row):
-    return row["certifier_setting"].startswith("prior_weight=5,")
+    """The default prior, on policies that change only what was seen more than N∧ times."""
+    return row["algorithm"] == "spibb" and row["certifier_setting"].startswith("prior_weight=5,")
 
 
 def counted(rows, names):
