@@ -114,7 +114,7 @@ def label_panels(panels: Sequence[Axes], task: str, found: list[CellSummary]) ->
     panels[0].set_title(task, fontsize=10)
     panels[0].set_xscale("log")
     for axes in panels:
-        axes.set_ylim(-0.03, None if axes is panels[0] else 1.03)
+        axes.set_ylim(-0.03, 1.03 if axes is panels[1] else None)
     panels[2].set_xlabel("trajectories in the data set")
 
 
