@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-browser test-all format lock clean
+.PHONY: help demo test test-browser test-all coverage format lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,11 @@ test-all: test ## make test, then the slow tests and a search for new counterexa
 	@"$(PYTHON)" tools/environment.py cluster
 	.venv/bin/pytest -n 2 -m slow
 	.venv/bin/pytest -n 2 -m "not slow" --hypothesis-profile explore tests
+
+coverage: | .cache/tmp ## hold all certificates against the truth, and write docs/coverage.md (hours)
+	@"$(PYTHON)" tools/environment.py test
+	.venv/bin/surestep run coverage
+	.venv/bin/python tools/coverage_page.py
 
 format: | .cache/tmp ## put the code into the house format
 	@"$(PYTHON)" tools/environment.py test

@@ -29,6 +29,7 @@ def command(name: str, directory: Path | None, output: Path) -> None:
     n-wedge                 visits that a loss of 0.1 takes, over the number of states (Figure 3)
     paper/gridworld         what `surestep run paper/gridworld` reached (Figure 4)
     comparison/wet-chicken  heat maps of all algorithms, setting × data size
+    coverage/gridworld      how often certificates are wrong, and how much they certify
     and so on for every experiment that has been run
     """
     from surestep.report.figures import draw

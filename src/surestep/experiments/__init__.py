@@ -1,5 +1,14 @@
 """Experiments: blocks of cells that become one table, resumable, and what is reported of it."""
 
+from surestep.experiments.coverage import (
+    Cell,
+    CellSummary,
+    cell_summaries,
+    family_summaries,
+    first_certified,
+    refuted,
+    without_size,
+)
 from surestep.experiments.metrics import (
     Interval,
     Summary,
@@ -14,16 +23,23 @@ from surestep.experiments.run import run_experiment
 from surestep.experiments.store import Store
 
 __all__ = [
+    "Cell",
+    "CellSummary",
     "Experiment",
     "Interval",
     "Store",
     "Summary",
     "catalog",
+    "cell_summaries",
     "cvar",
+    "family_summaries",
     "first_better",
+    "first_certified",
     "method_of",
     "normalised",
     "read_experiments",
+    "refuted",
     "run_experiment",
     "summaries",
+    "without_size",
 ]

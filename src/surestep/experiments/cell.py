@@ -49,8 +49,16 @@ class Block:
 
     def rng(self, repetition: int) -> np.random.Generator:
         """The source of the data of one repetition."""
-        environment = zlib.crc32(self.environment.label.encode())
-        return np.random.default_rng([self.seed, environment, self.episodes, repetition])
+        return np.random.default_rng(
+            data_seed(self.seed, self.environment, self.episodes, repetition)
+        )
+
+
+def data_seed(
+    seed: int, environment: EnvironmentSpec, episodes: int, repetition: int
+) -> tuple[int, int, int, int]:
+    """All that the data of a repetition depend on."""
+    return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
 class Rows(NamedTuple):
@@ -60,6 +68,7 @@ class Rows(NamedTuple):
     sampling: float  # seconds
     improving: float
     evaluating: float
+    certifying: float = 0.0
 
 
 def run_block(block: Block) -> Rows:

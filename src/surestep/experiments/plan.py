@@ -1,11 +1,13 @@
 """An experiment as data: environments × algorithms with settings × data sizes × repetitions.
 
 It is read from a TOML file. A setting given as a list stands for one algorithm (or environment) for
-each of its values; several lists, for all combinations.
+each of its values; several lists, for all combinations. {first = 1, last = 200} stands for the list
+of all whole numbers between. With certifiers, what the algorithms find is also certified.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import tomllib
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from surestep.algorithms import Algorithm, make_algorithm
+from surestep.certificates import CERTIFIERS, Certifier
 from surestep.errors import InvalidParameter, SurestepError
 
 CATALOG = files("surestep.experiments") / "catalog"
@@ -34,6 +37,12 @@ class EnvironmentSpec:
     def label(self) -> str:
         """'random-mdp, ratio=0.5': how tables call it."""
         return ", ".join([self.name, *(f"{key}={value}" for key, value in self.parameters)])
+
+    @property
+    def family(self) -> str:
+        """The label without the seed: environments that differ only in it are of one family."""
+        others = tuple((key, value) for key, value in self.parameters if key != "seed")
+        return EnvironmentSpec(self.name, others).label
 
     @property
     def changes(self) -> bool:
@@ -75,6 +84,42 @@ class AlgorithmSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class CertifierSpec:
+    """A certifier by name and settings; data sizes may be its own."""
+
+    name: str
+    settings: Settings = ()
+    episodes: tuple[int, ...] | None = None  # None: those of the experiment
+
+    def make(self, **more: Any) -> Certifier:
+        """The certifier, with settings that are not given in the experiment."""
+        if self.name not in CERTIFIERS:
+            raise InvalidParameter(
+                f"there is no certifier {self.name!r}; expected one of {', '.join(CERTIFIERS)}"
+            )
+        kind = CERTIFIERS[self.name]
+        known = [field.name for field in dataclasses.fields(kind)]
+        for given, _ in self.settings:
+            if given not in known:
+                raise InvalidParameter(
+                    f"{self.name} has no setting {given!r}; expected {', '.join(known)}"
+                )
+        certifier: Certifier = kind(**dict(self.settings), **more)
+        return certifier
+
+    @property
+    def takes_seed(self) -> bool:
+        """Whether its claims depend on random numbers that the experiment leaves open."""
+        fields = [field.name for field in dataclasses.fields(CERTIFIERS[self.name])]
+        return "seed" in fields and "seed" not in dict(self.settings)
+
+    @property
+    def label(self) -> str:
+        """'bound=beta, delta=0.1': the settings."""
+        return ", ".join(f"{key}={value}" for key, value in self.settings)
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """What is run, on what, how often; equal experiments give equal tables."""
 
@@ -85,19 +130,22 @@ class Experiment:
     environments: tuple[EnvironmentSpec, ...]
     episodes: tuple[int, ...]
     algorithms: tuple[AlgorithmSpec, ...]
+    certifiers: tuple[CertifierSpec, ...] = ()
 
     def identity(self) -> str:
         """All that the rows depend on, as text; the number of repetitions is not part of it."""
-        return json.dumps(
-            {
-                "name": self.name,
-                "seed": self.seed,
-                "environments": [[spec.name, spec.parameters] for spec in self.environments],
-                "episodes": self.episodes,
-                "algorithms": [[spec.name, spec.settings] for spec in self.algorithms],
-            },
-            sort_keys=True,
-        )
+        content: dict[str, object] = {
+            "name": self.name,
+            "seed": self.seed,
+            "environments": [[spec.name, spec.parameters] for spec in self.environments],
+            "episodes": self.episodes,
+            "algorithms": [[spec.name, spec.settings] for spec in self.algorithms],
+        }
+        if self.certifiers:
+            content["certifiers"] = [
+                [spec.name, spec.settings, spec.episodes] for spec in self.certifiers
+            ]
+        return json.dumps(content, sort_keys=True)
 
 
 def catalog() -> list[str]:
@@ -137,46 +185,98 @@ def read_experiment(path: Path, name: str) -> Experiment:
 def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
     """The experiment of a table, every part checked."""
     unknown = set(table) - {
-        "title", "seed", "repetitions", "environments", "episodes", "algorithms",
+        "title", "seed", "repetitions", "environments", "episodes", "algorithms", "certifiers",
     }  # fmt: skip
     if unknown:
         raise InvalidParameter(f"there is no key {sorted(unknown)[0]!r} in an experiment")
+    certified = "certifiers" in table
     algorithms = tuple(
         AlgorithmSpec(kind, settings) for kind, settings in grid(table, "algorithms")
     )
-    for spec in algorithms:
-        spec.make()
-    episodes = table.get("episodes")
-    if not (isinstance(episodes, list) and episodes and all(map(is_positive, episodes))):
-        raise InvalidParameter(f"episodes is {episodes!r}, expected whole numbers of at least 1")
+    certifiers = tuple(certifiers_of(table)) if certified else ()
+    for algorithm in algorithms:
+        algorithm.make()
+    for certifier in certifiers:
+        certifier.make()
     for key in ("seed", "repetitions"):
         if not is_positive(table.get(key)):
             raise InvalidParameter(
                 f"{key} is {table.get(key)!r}, expected a whole number of at least 1"
             )
+    environments = tuple(
+        EnvironmentSpec(kind, given) for kind, given in grid(table, "environments")
+    )
+    if certified and any(spec.changes for spec in environments):
+        raise InvalidParameter(
+            "an environment has the seed 'repetition', but claims are counted for each MDP; "
+            "expected seeds such as {first = 1, last = 200}"
+        )
     return Experiment(
         name,
         str(table.get("title", name)),
         table["seed"],
         table["repetitions"],
-        tuple(EnvironmentSpec(kind, given) for kind, given in grid(table, "environments")),
-        tuple(episodes),
+        environments,
+        read_sizes(table.get("episodes")),
         algorithms,
+        certifiers,
     )
+
+
+def certifiers_of(table: Mapping[str, Any]) -> Iterator[CertifierSpec]:
+    """The certifiers of a table; `episodes` is no setting of theirs."""
+    for entry in entries_of(table, "certifiers"):
+        own = entry.get("episodes")
+        sizes = None if own is None else read_sizes(own)
+        given = {key: value for key, value in entry.items() if key != "episodes"}
+        for kind, settings in combinations(given):
+            yield CertifierSpec(kind, settings, sizes)
+
+
+def read_sizes(value: object) -> tuple[int, ...]:
+    """Data sizes, at least one."""
+    if not (isinstance(value, list) and value and all(map(is_positive, value))):
+        raise InvalidParameter(f"episodes is {value!r}, expected whole numbers of at least 1")
+    return tuple(value)
 
 
 def grid(table: Mapping[str, Any], key: str) -> Iterator[tuple[str, Settings]]:
     """Every entry of a list of tables, once for each combination of its listed values."""
+    for entry in entries_of(table, key):
+        yield from combinations(entry)
+
+
+def entries_of(table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """A list of tables with names."""
     entries = table.get(key)
     if not (isinstance(entries, list) and entries):
         raise InvalidParameter(f"{key} is {entries!r}, expected at least one [[{key}]]")
     for entry in entries:
         if not (isinstance(entry, dict) and isinstance(entry.get("name"), str)):
             raise InvalidParameter(f"an entry of {key} has no name")
-        settings = {name: value for name, value in entry.items() if name != "name"}
-        choices = [value if isinstance(value, list) else [value] for value in settings.values()]
-        for chosen in itertools.product(*choices):
-            yield entry["name"], tuple(zip(settings, chosen, strict=True))
+    return entries
+
+
+def combinations(entry: Mapping[str, Any]) -> Iterator[tuple[str, Settings]]:
+    """The name with each combination of the listed values."""
+    settings = {name: value for name, value in entry.items() if name != "name"}
+    choices = [choices_of(name, value) for name, value in settings.items()]
+    for chosen in itertools.product(*choices):
+        yield entry["name"], tuple(zip(settings, chosen, strict=True))
+
+
+def choices_of(name: str, value: object) -> list[Any]:
+    """The values that a setting stands for."""
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict):
+        return [value]
+    first, last = value.get("first"), value.get("last")
+    if set(value) != {"first", "last"} or not (is_positive(first) and is_positive(last)):
+        raise InvalidParameter(
+            f"{name} is {value!r}, expected {{first = …, last = …}}, whole numbers of at least 1"
+        )
+    return list(range(first, last + 1))  # type: ignore[arg-type, operator]
 
 
 def is_positive(value: object) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from surestep.experiments.cell import Block, run_block
+from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
 from surestep.experiments.plan import Experiment
 from surestep.experiments.store import Store
 from surestep.parallel import map_in_order, map_on_ray
@@ -21,10 +22,13 @@ class Spent(NamedTuple):
     sampling: float
     improving: float
     evaluating: float
+    certifying: float
 
 
-def blocks_of(experiment: Experiment) -> list[Block]:
+def blocks_of(experiment: Experiment) -> Sequence[Block | ClaimBlock]:
     """The blocks of an experiment, the largest data sets first, since they take longest."""
+    if experiment.certifiers:
+        return claim_blocks(experiment)
     size = experiment.repetitions
     return [
         Block(
@@ -80,11 +84,11 @@ def run_experiment(
     return store.table
 
 
-def run_into(store: Store, block: Block) -> Spent:
+def run_into(store: Store, block: Block | ClaimBlock) -> Spent:
     """Runs a block and keeps its rows."""
-    rows = run_block(block)
+    rows = run_block(block) if isinstance(block, Block) else run_claims(block)
     store.write_block(block.key, rows.columns)
-    return Spent(rows.sampling, rows.improving, rows.evaluating)
+    return Spent(rows.sampling, rows.improving, rows.evaluating, rows.certifying)
 
 
 def totals(spent: Sequence[Spent], before: Mapping[str, float]) -> dict[str, float]:

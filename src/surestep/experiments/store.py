@@ -25,7 +25,10 @@ FORMAT = 1
 PACKAGES = ("numpy", "scipy", "numba", "duckdb")
 # NaN stands for "none" in columns of whole numbers, which NumPy has no other word for.
 WHOLE = "REPLACE (n_wedge::BIGINT AS n_wedge, n_wedge_used::BIGINT AS n_wedge_used)"
-ORDER = "environment, episodes, algorithm, setting, n_wedge, repetition"
+ORDER = (
+    "environment", "episodes", "algorithm", "setting", "n_wedge", "certifier", "certifier_setting",
+    "repetition",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ class Store:
         with connection() as database:
             whole = database.read_parquet(paths)
             database.register("rows", whole)
-            write_query(database, f"SELECT * FROM rows ORDER BY {ORDER}", self.table)
+            order = ", ".join(name for name in ORDER if name in whole.columns)
+            write_query(database, f"SELECT * FROM rows ORDER BY {order}", self.table)
 
     def read_table(self) -> dict[str, AnyArray]:
         """All rows, column by column."""

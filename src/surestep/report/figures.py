@@ -7,6 +7,7 @@ from pathlib import Path
 
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, catalog
+from surestep.report.coverage import draw_coverage
 from surestep.report.evaluation import draw_evaluation
 from surestep.report.heat_maps import draw_heat_maps
 from surestep.report.n_wedge import draw_n_wedge
@@ -36,8 +37,11 @@ def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
         raise InvalidParameter(
             f"{source} holds no run; make one with: surestep run {name} -o {source}"
         )
-    found = Store(source).read_manifest().get("name")
+    manifest = Store(source).read_manifest()
+    found = manifest.get("name")
     if name in known and found != name:
         raise InvalidParameter(f"{source} holds the run {found!r}, expected {name!r}")
+    if '"certifiers"' in str(manifest.get("identity")):
+        return draw_coverage(source, output)
     kind = draw_heat_maps if str(found).startswith("comparison/") else draw_evaluation
     return kind(source, output)

@@ -1,0 +1,265 @@
+"""A block of an experiment with certifiers: what each claims of what each algorithm found.
+
+The true gain Δ = ρ(π_I) − ρ(π_b) is known here, and the claim L ≤ Δ can be held against it. Data
+are drawn as in `cell`; they depend neither on the algorithm nor on the certifier. Certifiers that
+judge by whole episodes are given logs, the others counts: two draws of one law, not paired.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import AnyArray, FloatArray
+from surestep.algorithms import improve_batch
+from surestep.certificates import CERTIFIERS, Certifier, Trajectory, certify, training_part
+from surestep.environments import Benchmark
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.experiments.cell import (
+    Block,
+    Rows,
+    counted_problems,
+    data_seed,
+    made,
+    none_as_nan,
+)
+from surestep.experiments.certifiable import known_to_certifiers
+from surestep.experiments.plan import (
+    AlgorithmSpec,
+    CertifierSpec,
+    EnvironmentSpec,
+    Experiment,
+)
+from surestep.model import MDPBatch, Policy, Problem
+from surestep.planning import evaluate_batch
+
+BLOCK_REPETITIONS = 25
+LARGEST_SEED = 2**63 - 1
+Meeting = tuple[AlgorithmSpec, CertifierSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimBlock:
+    """Repetitions `first` … `last − 1` of one environment, at all data sizes."""
+
+    seed: int
+    environment: EnvironmentSpec
+    episodes: tuple[int, ...]
+    first: int
+    last: int
+    algorithms: tuple[AlgorithmSpec, ...]
+    certifiers: tuple[CertifierSpec, ...]
+
+    @property
+    def key(self) -> str:
+        """A name for the block's file: the environment by a hash, the rest in words."""
+        environment = zlib.crc32(self.environment.label.encode())
+        return f"{environment:08x}-claims-{self.first}-{self.last}"
+
+    def sizes(self) -> list[int]:
+        """All data sizes that any certifier is asked at."""
+        every = [spec.episodes or self.episodes for spec in self.certifiers]
+        return sorted({size for sizes in every for size in sizes})
+
+    def certifier(self, spec: CertifierSpec, episodes: int, repetition: int) -> Certifier:
+        """The certifier, with random numbers of its own in each repetition."""
+        if not spec.takes_seed:
+            return spec.make()
+        rng = np.random.default_rng(
+            (*data_seed(self.seed, self.environment, episodes, repetition), 1)
+        )
+        return spec.make(seed=int(rng.integers(LARGEST_SEED)))
+
+
+class Claims(NamedTuple):
+    """What was found and claimed in some repetitions; of a refusal, the reason."""
+
+    policy: list[FloatArray]  # [K] each
+    n_wedge: int | None  # that was used
+    lower: list[float]  # L; NaN where refused
+    standing: list[str]
+    refusal: list[str]
+
+
+def claim_blocks(experiment: Experiment) -> list[ClaimBlock]:
+    """The blocks of an experiment; the first repetitions of all environments come first."""
+    size = experiment.repetitions
+    return [
+        ClaimBlock(
+            experiment.seed,
+            environment,
+            experiment.episodes,
+            first,
+            min(first + BLOCK_REPETITIONS, size),
+            experiment.algorithms,
+            experiment.certifiers,
+        )
+        for first in range(0, size, BLOCK_REPETITIONS)
+        for environment in experiment.environments
+    ]
+
+
+def run_claims(block: ClaimBlock) -> Rows:
+    """Draws data, improves, certifies, and evaluates, at every data size of the block."""
+    benchmark = made(block.environment, block.first)
+    if benchmark.simulator is not None:
+        raise InvalidParameter(
+            f"{block.environment.label} is simulated, so no true gain is known that a claim could "
+            "be held against; expected an environment that is its own model"
+        )
+    parts: list[dict[str, AnyArray]] = []
+    spent: dict[str, float] = defaultdict(float)
+    for episodes in block.sizes():
+        asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
+        kinds = [spec for spec in asked if not needs_episodes(spec)]
+        claims = dict(claims_on_counts(block, benchmark, episodes, kinds, spent))
+        kinds = [spec for spec in asked if needs_episodes(spec)]
+        claims |= dict(claims_on_logs(block, benchmark, episodes, kinds, spent))
+        with timed(spent, "evaluating"):
+            parts += [
+                rows_of(block, benchmark, episodes, algorithm, certifier, found)
+                for (algorithm, certifier), found in claims.items()
+            ]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return Rows(columns, **{name: spent[name] for name in Rows._fields[1:]})
+
+
+def needs_episodes(spec: CertifierSpec) -> bool:
+    """Whether it judges by whole episodes that did not choose the policy."""
+    return CERTIFIERS[spec.name] is Trajectory
+
+
+def claims_on_counts(
+    block: ClaimBlock,
+    benchmark: Benchmark,
+    episodes: int,
+    certifiers: list[CertifierSpec],
+    spent: dict[str, float],
+) -> Iterator[tuple[Meeting, Claims]]:
+    """Claims about policies that the same counts chose."""
+    if not certifiers:
+        return
+    repetitions = range(block.first, block.last)
+    with timed(spent, "sampling"):
+        cell = Block(block.seed, block.environment, episodes, block.first, block.last, ())
+        problems = counted_problems(cell, benchmark, repetitions)
+        given = [known_to_certifiers(benchmark, problems, i) for i in range(len(repetitions))]
+    for algorithm in block.algorithms:
+        with timed(spent, "improving"):
+            improved = improve_batch(algorithm.make(), problems)
+        policies = [Policy(benchmark.mdp.pairs, row) for row in improved.policy]
+        for spec in certifiers:
+            found = Claims([], improved.n_wedge, [], [], [])
+            with timed(spent, "certifying"):
+                for repetition, problem, policy in zip(repetitions, given, policies, strict=True):
+                    add_claim(found, problem, policy, block.certifier(spec, episodes, repetition))
+            yield (algorithm, spec), found
+
+
+def claims_on_logs(
+    block: ClaimBlock,
+    benchmark: Benchmark,
+    episodes: int,
+    certifiers: list[CertifierSpec],
+    spent: dict[str, float],
+) -> Iterator[tuple[Meeting, Claims]]:
+    """Claims about policies that other episodes of the same log chose.
+
+    Logs are kept one at a time, for they are long.
+    """
+    found: dict[Meeting, Claims] = {}
+    for repetition in range(block.first, block.last) if certifiers else ():
+        with timed(spent, "sampling"):
+            rng = np.random.default_rng(
+                data_seed(block.seed, block.environment, episodes, repetition)
+            )
+            problem = benchmark.problem(benchmark.sample(episodes, rng))
+        for algorithm, spec in itertools.product(block.algorithms, certifiers):
+            certifier = block.certifier(spec, episodes, repetition)
+            assert isinstance(certifier, Trajectory)
+            with timed(spent, "improving"):
+                training = training_part(problem, certifier.train_share, certifier.seed)
+                improved = algorithm.make().improve(training)
+            claims = found.setdefault((algorithm, spec), Claims([], improved.n_wedge, [], [], []))
+            with timed(spent, "certifying"):
+                add_claim(claims, problem, improved.policy, certifier)
+    yield from found.items()
+
+
+def add_claim(claims: Claims, problem: Problem, policy: Policy, certifier: Certifier) -> None:
+    """What the certifier says; a refusal is an answer too."""
+    lower, standing, reason = float("nan"), "", ""
+    try:
+        certificate = certify(problem, policy, certifier)
+        lower, standing = certificate.lower, certificate.standing
+    except CertificateRefused as refusal:
+        reason = reason_of(refusal)
+    claims.policy.append(policy.probability)
+    claims.lower.append(lower)
+    claims.standing.append(standing)
+    claims.refusal.append(reason)
+
+
+@contextmanager
+def timed(spent: dict[str, float], what: str) -> Iterator[None]:
+    """Adds the seconds that pass inside to what is spent on it."""
+    begun = time.perf_counter()
+    yield
+    spent[what] += time.perf_counter() - begun
+
+
+def rows_of(
+    block: ClaimBlock,
+    benchmark: Benchmark,
+    episodes: int,
+    algorithm: AlgorithmSpec,
+    certifier: CertifierSpec,
+    found: Claims,
+) -> dict[str, AnyArray]:
+    """The columns of what one certifier claimed of one algorithm."""
+    gain, behavior = true_gains(benchmark, np.stack(found.policy))
+
+    def words(text: str) -> AnyArray:
+        return np.full(gain.size, text, object)
+
+    return {
+        "family": words(block.environment.family),
+        "environment": words(block.environment.label),
+        "episodes": np.full(gain.size, episodes, np.int64),
+        "algorithm": words(algorithm.name),
+        "setting": words(algorithm.label),
+        "n_wedge": np.full(gain.size, none_as_nan(algorithm.n_wedge)),
+        "n_wedge_used": np.full(gain.size, none_as_nan(found.n_wedge)),
+        "certifier": words(certifier.name),
+        "certifier_setting": words(certifier.label),
+        "delta": np.full(gain.size, float(certifier.make().delta)),
+        "repetition": np.arange(block.first, block.last),
+        "behavior_performance": np.full(gain.size, behavior),
+        "gain": gain,
+        "lower": np.array(found.lower, np.float64),
+        "standing": np.array(found.standing, object),
+        "refusal": np.array(found.refusal, object),
+    }
+
+
+def reason_of(refusal: CertificateRefused) -> str:
+    """The refusal without the names and numbers of this very case: reasons can be counted."""
+    text = re.split(r"; |, but |, expected ", str(refusal))[0]
+    return re.sub(r"'[^']*'|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "…", text)
+
+
+def true_gains(benchmark: Benchmark, policies: FloatArray) -> tuple[FloatArray, float]:
+    """Δ = ρ(π_I) − ρ(π_b) of policies [B, K] in the true MDP, and ρ(π_b), evaluated alike."""
+    mdp = benchmark.mdp
+    everyone = np.concatenate([benchmark.behavior.probability[np.newaxis], policies])
+    worth = evaluate_batch(MDPBatch.from_models([mdp]), everyone).value @ mdp.initial
+    return worth[1:] - worth[0], float(worth[0])

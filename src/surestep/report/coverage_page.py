@@ -1,0 +1,186 @@
+"""The page about coverage: tables of what certifiers claimed, between two marks of a text."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from surestep._files import write_together
+from surestep.errors import InvalidParameter
+from surestep.experiments import (
+    CellSummary,
+    Store,
+    cell_summaries,
+    family_summaries,
+    first_certified,
+    refuted,
+    without_size,
+)
+from surestep.experiments.coverage import FAMILY_WISE
+from surestep.report.coverage import algorithm_name, certifier_name, draw_coverage, task_name
+
+BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
+NAMED = 6  # cells that are called by name
+STANDINGS = ("proved", "posterior", "asymptotic", "as-published")
+
+
+def write_coverage_page(page: Path, runs: Sequence[Path], figures: Path) -> list[Path]:
+    """Writes tables of the runs between the marks of the page, and draws each run.
+
+    What stands outside of the marks is kept. Says which files were written.
+    """
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidParameter(f"cannot read {page}: {problem}") from None
+    before, mark, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (mark and end):
+        raise InvalidParameter(f"{page} lacks the marks {BEGIN} and {END}, in this order")
+    tables = [Store(run).read_table() for run in runs]
+    cells = [cell_summaries(table) for table in tables]
+    families = [family_summaries(table) for table in tables]
+    figures.mkdir(parents=True, exist_ok=True)
+    parts = [
+        "\n".join(verdicts(list(itertools.chain(*cells)), list(itertools.chain(*families)))),
+    ]
+    written: list[Path] = []
+    for run, mine, pooled in zip(runs, cells, families, strict=True):
+        title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
+        picture = figures / f"{run.name}.svg"
+        written += draw_coverage(run, picture)
+        link = picture.relative_to(page.parent).as_posix()
+        parts += [
+            f"## {title}",
+            f"![{title}]({link})",
+            "\n".join(overview(mine)),
+            "\n".join(details(pooled)),
+        ]
+    content = "\n\n".join(parts)
+    write_together({page: [f"{before}{BEGIN}\n\n{content}\n\n{END}{after}".encode()]})
+    return [page, *written]
+
+
+def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[str]:
+    """For each standing, how many cells there are, and which claim too much beyond chance.
+
+    Once for MDPs, once for families: a cell of few repetitions can hardly be refuted alone.
+    """
+    yield "| standing | counted | cells | repetitions a cell | largest rate | refuted |"
+    yield "| --- | --- | ---: | ---: | ---: | --- |"
+    for standing in STANDINGS:
+        for counted, every in (("each MDP", cells), ("families pooled", pooled)):
+            mine = [each for each in every if standing in each.standing.split(" or ")]
+            if mine:
+                often = sorted({each.repetitions for each in mine})
+                yield row(
+                    standing,
+                    counted,
+                    f"{len(mine):,}",
+                    f"{often[0]:,}" if len(often) == 1 else f"{often[0]:,} – {often[-1]:,}",
+                    rate(max(each.violation.value for each in mine)),
+                    named(refuted(every, standing)),
+                )
+    yield ""
+    yield (
+        "*Refuted*: the one-sided Clopper–Pearson lower limit of the violation rate, at the level "
+        f"{FAMILY_WISE} / (number of cells in the line), exceeds δ."
+    )
+
+
+def named(cells: list[CellSummary]) -> str:
+    """How many cells, and the first of them by name."""
+    if not cells:
+        return "none"
+    first = "; ".join(f"{name_of(each)}: {rate(each.violation.value)}" for each in cells[:NAMED])
+    more = f"; and {len(cells) - NAMED} others" if len(cells) > NAMED else ""
+    return f"{len(cells)}: {first}{more}"
+
+
+def overview(cells: list[CellSummary]) -> Iterator[str]:
+    """One line for each task and certifier: worst cell, and the first certified data size."""
+    yield "| task | certifier | standing | cells | worst cell | gain certified from |"
+    yield "| --- | --- | --- | ---: | --- | --- |"
+    first = first_certified(cells)
+    names = list(dict.fromkeys((task_name(each), certifier_name(each)) for each in cells))
+    for name in names:
+        mine = [each for each in cells if (task_name(each), certifier_name(each)) == name]
+        worst = max(mine, key=lambda each: each.violation.low)
+        sizes = [first[key] for key in dict.fromkeys(without_size(each.cell) for each in mine)]
+        standing = next((each.standing for each in mine if each.standing), "always refused")
+        yield row(
+            *name, standing, f"{len(mine):,}", f"{share_of(worst)} at {worst.cell.episodes:,}",
+            from_size(sizes),
+        )  # fmt: skip
+
+
+def from_size(sizes: list[int | None]) -> str:
+    """The first certified size; of several MDPs, how many have one, and the median of all."""
+    reached = sorted(size for size in sizes if size is not None)
+    if len(sizes) == 1:
+        return f"{reached[0]:,}" if reached else "none of these"
+    if not reached:
+        return f"none of these, in {len(sizes)} MDPs"
+    middle = np.sort([math.inf if size is None else size for size in sizes])[len(sizes) // 2]
+    median = "none of these" if math.isinf(middle) else f"{int(middle):,}"
+    return f"median {median}; {len(reached)} of {len(sizes)} MDPs at all"
+
+
+def details(families: list[CellSummary]) -> Iterator[str]:
+    """One line for each task, certifier and data size, the MDPs of a family pooled."""
+    yield (
+        "| task | certifier | trajectories | repetitions | refused | Δ < L (95 %) | L > 0 | "
+        "L > 0, Δ < 0 | Δ < L if L > 0 | mean Δ | mean L | tightness |"
+    )
+    yield "| --- | --- |" + " ---: |" * 10
+    for each in sorted(
+        families,
+        key=lambda each: (task_name(each), certifier_name(each), each.cell.episodes),
+    ):
+        yield row(
+            task_name(each),
+            certifier_name(each),
+            f"{each.cell.episodes:,}",
+            f"{each.repetitions:,}",
+            rate(each.refused),
+            share_of(each),
+            rate(each.positive.value),
+            rate(each.positive_but_worse),
+            rate(each.violated_if_positive),
+            value(each.mean_gain),
+            value(each.mean_lower),
+            rate(each.tightness),
+        )
+
+
+def row(*cells: str) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def name_of(summary: CellSummary) -> str:
+    """A cell in words."""
+    where = summary.cell.environment or summary.cell.family
+    return (
+        f"{where}, {algorithm_name(summary)}, {certifier_name(summary)}, {summary.cell.episodes:,}"
+    )
+
+
+def share_of(summary: CellSummary) -> str:
+    """A violation rate with its interval."""
+    found = summary.violation
+    return f"{rate(found.value)} ({rate(found.low)} – {rate(found.high)})"
+
+
+def rate(share: float) -> str:
+    """A share in per cent; a dash where there is none."""
+    return "–" if math.isnan(share) else f"{100 * share:.3g} %"
+
+
+def value(number: float) -> str:
+    """A value with three digits; a dash where there is none."""
+    return "–" if math.isnan(number) else f"{number:.3g}".replace("-", "−")

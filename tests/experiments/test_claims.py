@@ -1,0 +1,300 @@
+"""Claims held against the truth: the rows, and whether claims that are proved hold."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from surestep import Policy, performance
+from surestep._arrays import run_owners
+from surestep.certificates import CERTIFIERS, training_part
+from surestep.environments import make
+from surestep.errors import SurestepError
+from surestep.experiments import (
+    Store,
+    cell_summaries,
+    read_experiments,
+    refuted,
+    run_experiment,
+)
+from surestep.experiments.cell import Block, counted_problems, data_seed
+from surestep.experiments.certifiable import known_to_certifiers, prizes
+from surestep.experiments.claims import claim_blocks, reason_of
+from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec
+from surestep.model.certificate import Certificate
+
+RANDOM = """
+[[environments]]
+name = "random-mdp"
+seed = {first = 3, last = 4}
+"""
+PLAN = f"""
+seed = 5
+repetitions = 4
+episodes = [20, 200]
+
+[[environments]]
+name = "gridworld"
+{RANDOM}
+[[algorithms]]
+name = "spibb"
+n_wedge = 5
+
+[[algorithms]]
+name = "basic-rl"
+
+[[certifiers]]
+name = "a-priori"
+bound = ["spibb", "beta"]
+
+[[certifiers]]
+name = "robust"
+known_start = true
+episodes = [200, 3000]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """The path of a small experiment."""
+    path = tmp_path / "claims.toml"
+    path.write_text(PLAN)
+    return path
+
+
+def run(plan, directory, **settings):
+    """The table of a run, and its bytes."""
+    (experiment,) = read_experiments(str(plan))
+    written = run_experiment(experiment, directory, **settings)
+    return Store(directory).read_table(), written.read_bytes()
+
+
+def test_a_plan_may_give_certifiers_sizes_and_repetitions_of_their_own(plan):
+    (experiment,) = read_experiments(str(plan))
+    assert [spec.label for spec in experiment.environments] == [
+        "gridworld", "random-mdp, seed=3", "random-mdp, seed=4",
+    ]  # fmt: skip
+    assert experiment.environments[1].family == "random-mdp"
+    assert experiment.algorithms[1] == AlgorithmSpec("basic-rl")
+    assert experiment.certifiers[1].label == "bound=beta"
+    assert experiment.certifiers[2] == CertifierSpec(
+        "robust", (("known_start", True),), (200, 3000)
+    )
+
+
+def test_rows_are_all_there_and_the_same_each_time(plan, tmp_path):
+    plan.write_text(PLAN.replace(RANDOM, ""))
+    columns, first = run(plan, tmp_path / "first")
+    assert run(plan, tmp_path / "again")[1] == first
+    cells = {
+        (each.cell.algorithm, each.cell.certifier, each.cell.episodes): each
+        for each in cell_summaries(columns)
+    }
+    assert len(cell_summaries(columns)) == 2 * (2 * 2 + 2)
+    assert {each.repetitions for each in cells.values()} == {4}
+    assert {size for _, name, size in cells if name == "robust"} == {200, 3000}
+    assert cells["basic-rl", "a-priori", 20].refused == 1.0
+    assert {each.standing for each in cells.values() if each.cell.certifier == "robust"} == {
+        "proved"
+    }
+    # Certifiers and algorithms see the same data: gains do not depend on the certifier.
+    first = {}
+    names = ("environment", "episodes", "algorithm", "repetition")
+    keys = zip(*(columns[name] for name in names), strict=True)
+    for key, gain in zip(keys, columns["gain"], strict=True):
+        assert first.setdefault(key, gain) == gain
+
+
+def test_the_gain_is_that_of_the_policy_in_the_true_mdp(plan, tmp_path):
+    plan.write_text(PLAN.replace(RANDOM, ""))
+    columns, _ = run(plan, tmp_path / "run")
+    spec = EnvironmentSpec("gridworld")
+    benchmark = make("gridworld")
+    block = Block(5, spec, 200, 3, 4, ())
+    problem = counted_problems(block, benchmark, range(3, 4)).problem(0)
+    policy = AlgorithmSpec("basic-rl").make().improve(problem).policy
+    expected = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
+    mine = (
+        (columns["environment"] == "gridworld")
+        & (columns["episodes"] == 200)
+        & (columns["algorithm"] == "basic-rl")
+        & (columns["repetition"] == 3)
+    )
+    assert mine.sum() == 3
+    np.testing.assert_allclose(columns["gain"][mine], expected, atol=1e-9)
+
+
+def table_of(counts):
+    """How often each pair led to each state [K, S]."""
+    table = np.zeros((counts.pairs.num_pairs, counts.pairs.num_states), int)
+    np.add.at(table, (run_owners(counts.offsets), counts.successor), counts.times)
+    return table
+
+
+@pytest.mark.parametrize("name", ["gridworld", "wet-chicken"])
+def test_certifiers_do_not_learn_which_successors_are_possible(name):
+    benchmark = make(name)
+    problems = counted_problems(Block(1, EnvironmentSpec(name), 4, 0, 1, ()), benchmark, range(1))
+    given, drawn = known_to_certifiers(benchmark, problems, 0).counts, problems.problem(0).counts
+    np.testing.assert_array_equal(given.visits, drawn.visits)
+    np.testing.assert_array_equal(table_of(given), table_of(drawn))
+    lengths = np.diff(given.offsets)
+    if benchmark.known_rewards is None:  # all states, so that all their rewards are known
+        goes_on = ~given.terminal[given.pairs.state]
+        np.testing.assert_array_equal(lengths, np.where(goes_on, benchmark.num_states, 0))
+        np.testing.assert_array_equal(given.rewards.values, prizes(benchmark)[given.successor])
+    else:
+        assert (given.times > 0).all()
+        np.testing.assert_array_equal(given.rewards.values, benchmark.known_rewards)
+
+
+def test_random_numbers_of_a_certifier_change_with_the_repetition(plan):
+    (experiment,) = read_experiments(str(plan))
+    block = claim_blocks(experiment)[0]
+    spec = CertifierSpec("posterior", (("draws", 99),))
+    seeds = {block.certifier(spec, size, r).seed for size in (20, 200) for r in range(5)}
+    assert len(seeds) == 10
+    assert block.certifier(spec, 20, 3) == block.certifier(spec, 20, 3)
+    fixed = CertifierSpec("posterior", (("seed", 7),))
+    assert {block.certifier(fixed, 20, r).seed for r in range(3)} == {7}
+
+
+def test_reasons_have_no_names_and_numbers_of_one_case():
+    one = "the policy changes state 'a', action 3, which the data visits 8 times; the bound needs"
+    other = "the policy changes state 17, action 'b c', which the data visits 1.5e-3 times; more"
+    assert reason_of(one) == reason_of(other)
+    assert reason_of(one) == "the policy changes state …, action …, which the data visits … times"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"a-priori"', '"apriori"', "there is no certifier 'apriori'"),
+        ("known_start", "known_starts", "robust has no setting 'known_starts'"),
+        ("{first = 3, last = 4}", '"repetition"', "claims are counted for each MDP"),
+        ("{first = 3, last = 4}", "{first = 3}", r"expected \{first = …, last = …\}"),
+        ("episodes = [200, 3000]", "episodes = 200", "episodes is 200"),
+    ],
+)
+def test_mistakes_are_named(plan, old, new, message):
+    assert old in PLAN
+    plan.write_text(PLAN.replace(old, new))
+    with pytest.raises(SurestepError, match=message):
+        read_experiments(str(plan))
+
+
+def test_simulated_environments_have_no_truth_to_hold_claims_against(plan, tmp_path):
+    plan.write_text(PLAN.replace('"gridworld"', '"wet-chicken/continuous"'))
+    with pytest.raises(SurestepError, match="is simulated, so no true gain is known"):
+        run(plan, tmp_path / "run")
+
+
+def test_judges_by_episodes_see_policies_that_other_episodes_chose(plan, tmp_path):
+    certifier = """
+[[certifiers]]
+name = "trajectory"
+interval = "betting"
+horizon = 50
+reward_low = 0
+reward_high = 1
+"""
+    plan.write_text(PLAN.replace(RANDOM, "").partition("[[certifiers]]")[0] + certifier)
+    columns, _ = run(plan, tmp_path / "run")
+    assert set(columns["standing"]) == {"proved"}
+    seed = (
+        claim_blocks(read_experiments(str(plan))[0])[0]
+        .certifier(read_experiments(str(plan))[0].certifiers[0], 200, 2)
+        .seed
+    )
+    benchmark = make("gridworld")
+    rng = np.random.default_rng(data_seed(5, EnvironmentSpec("gridworld"), 200, 2))
+    problem = benchmark.problem(benchmark.sample(200, rng))
+    policy = AlgorithmSpec("basic-rl").make().improve(training_part(problem, 0.2, seed)).policy
+    expected = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
+    mine = (columns["episodes"] == 200) & (columns["algorithm"] == "basic-rl")
+    assert columns["gain"][mine][2] == pytest.approx(expected, abs=1e-9)
+
+
+# ---- do the claims hold? ----------------------------------------------------------------------
+
+PROVED = """
+seed = 11
+repetitions = REPETITIONS
+episodes = [30, 30000]
+
+[[environments]]
+name = "gridworld"
+
+[[environments]]
+name = "wet-chicken"
+
+[[environments]]
+name = "random-mdp"
+seed = {first = 1, last = 2}
+
+[[algorithms]]
+name = "spibb"
+n_wedge = 5
+
+[[algorithms]]
+name = "basic-rl"
+
+[[certifiers]]
+"""
+
+
+@dataclass(frozen=True)
+class Hopeful:
+    """Claims the gain in the estimate, with no margin at all, as if that were proved."""
+
+    delta: float = 0.1
+    name: ClassVar = "hopeful"
+    value_figures: ClassVar = frozenset()
+
+    def certify(self, problem, policy: Policy):
+        model = problem.estimate()
+        gain = performance(model, policy) - performance(model, problem.behavior)
+        return Certificate(
+            kind="hopeful", standing="proved", lower=gain, delta=self.delta, span=1.0,
+            assumptions=("Hope.",), parameters={}, figures={},
+        )  # fmt: skip
+
+
+def claims_of(tmp_path, repetitions, certifiers):
+    """The cells of the plan above with these certifiers."""
+    path = tmp_path / "proved.toml"
+    path.write_text(PROVED.replace("REPETITIONS", str(repetitions)) + certifiers)
+    return cell_summaries(run(path, tmp_path / "run")[0])
+
+
+def test_proved_claims_are_not_refuted(tmp_path):
+    cells = claims_of(
+        tmp_path,
+        3,
+        'name = "robust"\nset = ["interval", "l1", "two-successor"]\nknown_start = true\n'
+        "strict = [false, true]",
+    )
+    assert len(cells) == 4 * 2 * 2 * 6
+    assert {each.standing for each in cells} == {"proved"}
+    assert refuted(cells, "proved") == []
+
+
+def test_claims_without_a_margin_are_found_out(tmp_path, monkeypatch):
+    monkeypatch.setitem(CERTIFIERS, "hopeful", Hopeful)
+    cells = claims_of(tmp_path, 40, 'name = "hopeful"')
+    wrong = refuted(cells, "proved")
+    assert {each.cell.family for each in wrong} == {"gridworld", "wet-chicken", "random-mdp"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["coverage/gridworld", "coverage/wet-chicken"])
+def test_proved_claims_of_the_catalog_are_not_refuted(tmp_path, name):
+    (experiment,) = read_experiments(name)
+    robust = tuple(spec for spec in experiment.certifiers if spec.name == "robust")
+    only = replace(experiment, certifiers=robust, repetitions=200)
+    run_experiment(only, tmp_path / "run")
+    cells = cell_summaries(Store(tmp_path / "run").read_table())
+    assert len(cells) == 10
+    assert {(each.standing, each.repetitions) for each in cells} == {("proved", 200)}
+    assert refuted(cells, "proved") == []
