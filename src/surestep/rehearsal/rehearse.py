@@ -133,9 +133,7 @@ def calibrated(plan: Plan, outcomes: list[Outcomes], tolerance: float) -> Calibr
     return calibration_of(list(below), tuple(kind.name for kind in plan.kinds), plan.certifier)
 
 
-def claims_of_rank(
-    calibration: Calibration | None, outcomes: list[Outcomes]
-) -> FloatArray | None:
+def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) -> FloatArray | None:
     """What is claimed by the calibrated rank [W, Z]; None where there is none."""
     if calibration is None or calibration.rank == 0:
         return None
