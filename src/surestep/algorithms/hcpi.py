@@ -35,6 +35,7 @@ from surestep.offpolicy import (
     MeanEstimate,
     bca_bootstrap,
     importance_weights,
+    split_episodes,
     student_t,
 )
 from surestep.offpolicy.estimators import returns
@@ -87,12 +88,9 @@ class HCPI:
             )
         chosen = problem.behavior
         if problem.log is not None:
-            episodes = problem.log.num_episodes
-            cut = round(self.train_share * episodes)
-            if min(cut, episodes - cut) >= 2:  # a spread needs two
-                train = problem.log.episodes(slice(0, cut))
-                test = problem.log.episodes(slice(cut, episodes))
-                chosen = self._tested(problem, train, test)
+            train, test = split_episodes(problem.log, self.train_share)
+            if train and test and min(train.num_episodes, test.num_episodes) >= 2:
+                chosen = self._tested(problem, train, test)  # a spread needs two
         return judged(problem, chosen, iterations=1)
 
     def _tested(self, problem: Problem, train: DecisionLog, test: DecisionLog) -> Policy:

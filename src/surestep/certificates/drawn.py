@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,11 @@ class Chunk(NamedTuple):
     initial: FloatArray  # [B, S]
     initial_rest: FloatArray  # [B]
 
+    def first(self, size: int) -> Chunk:
+        """The first models only, in the same memory."""
+        arrays: tuple[Any, ...] = tuple(array[:size] for array in self)
+        return Chunk(*arrays)
+
 
 def drawn_gains(
     models: ModelDraws, behavior: FloatArray, policies: FloatArray, draws: int, memory: int
@@ -98,13 +103,13 @@ def drawn_gains(
     gains, errors, done = [], [], 0
     room = room_for(models, expected_cells(models, used), draws, memory)
     while done < draws:
-        chunk = Chunk(*(array[: draws - done] for array in room))
+        chunk = room.first(draws - done)
         draw_chunk(models, used, done, chunk)
         if (chunk.ends[:, -1] < 0).any():
             room = room_for(models, 2 * room.target.shape[1], draws, memory)
             continue
         if done == 0:  # iterations in every draw start from the values of the first
-            performances(models, Chunk(*(array[:1] for array in chunk)), everyone, start, keep=True)
+            performances(models, chunk.first(1), everyone, start, keep=True)
         found, error = performances(models, chunk, everyone, start, keep=False)
         errors.append(error[:, :1] + error[:, 1:])
         gains.append(found[:, 1:] - found[:, :1] - errors[-1])
@@ -137,7 +142,7 @@ def performances(
         eliminate_drawn(*arguments, found, residual, scale)
     else:
         iterate_drawn(*arguments, ACCURACY, keep, start, found, residual, scale)
-    return found, proven_error(models, chunk, residual, scale)
+    return found, proven_error(models, residual, scale)
 
 
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
@@ -203,13 +208,10 @@ def startable(counts: Counts) -> BoolArray:
     return allowed
 
 
-def proven_error(
-    models: ModelDraws, chunk: Chunk, residual: FloatArray, scale: FloatArray
-) -> FloatArray:
+def proven_error(models: ModelDraws, residual: FloatArray, scale: FloatArray) -> FloatArray:
     """(residual + rounding) / (1 − γ), with room for the sum over the starts."""
     pairs = models.counts.pairs
-    longest = int(run_lengths(pairs.offsets).max()) * int(np.diff(chunk.ends, axis=1).max())
-    terms = longest + pairs.num_states + 8
+    terms = (int(run_lengths(pairs.offsets).max()) + 1) * pairs.num_states + 8
     rounding = terms * 2.0**-52 * (scale + SMALLEST_NORMAL)
     errors: FloatArray = (residual + rounding) * longest_horizon(models.discount)
     if not np.isfinite(errors).all():

@@ -11,6 +11,7 @@ from surestep._arrays import expect, is_number
 from surestep.certificates.apriori import APriori
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.robust import Robust
+from surestep.certificates.trajectory import Trajectory
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -26,6 +27,7 @@ CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
     "posterior": Posterior,
     "robust": Robust,
+    "trajectory": Trajectory,
 }
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits

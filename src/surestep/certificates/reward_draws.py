@@ -88,24 +88,25 @@ def reward_sentences(
     if all_known(counts):
         return ("The rewards are known.",)
     what = counts.rewards.per
+    ends = "" if low is None or high is None else f"{float(low)!r} and {float(high)!r}"
     if counts.rewards.known:
         sentences = ["The rewards that are given are known."]
     elif model == "bounded":
         return (
-            f"Every reward is {low!r} or {high!r} (for rewards in between, this is too cautious), "
-            f"and the mean of each {what} is a draw from a Beta(½, ½) prior between them.",
+            f"Every reward is one of {ends} (for rewards in between, this is too cautious), and "
+            f"the mean of each {what} is a draw from a Beta(½, ½) prior between them.",
         )
     else:
         sentences = [f"The reward of a {what} is always the same, so what was observed is exact."]
-    if low is None:
+    if not ends:
         sentences.append(
             f"The rewards of a {what} never observed are like those that were (Bayesian "
             "bootstrap), so this is no exact posterior."
         )
     else:
         sentences.append(
-            f"The reward of a {what} never observed is a draw from between {low!r} and {high!r}, "
-            "where all are equally likely."
+            f"The reward of a {what} never observed is a draw from between {ends}, where all are "
+            "equally likely."
         )
     return tuple(sentences)
 
@@ -143,9 +144,8 @@ def check_values(problem: Problem, value: FloatArray, seen: BoolArray) -> None:
     pairs, discount = counts.pairs, problem.single_discount
     least, most = low - discount * high, high - discount * low
     slack = SAME * max(abs(low), abs(high), SAME)
-    owner = np.arange(pairs.num_pairs)
-    if counts.rewards.per == "transition":
-        owner = run_owners(counts.offsets)
+    per_pair = counts.rewards.per == "pair"
+    owner = np.arange(pairs.num_pairs) if per_pair else run_owners(counts.offsets)
     smallest, largest = np.full(pairs.num_pairs, np.inf), np.full(pairs.num_pairs, -np.inf)
     np.minimum.at(smallest, owner[seen], value[seen])
     np.maximum.at(largest, owner[seen], value[seen])

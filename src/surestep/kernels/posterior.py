@@ -119,7 +119,7 @@ def draw_reward(
     if atoms.size == 0:
         return low + span * uniform(words)
     level = uniform(words) * weights[-1]
-    return atoms[min(np.searchsorted(weights, level, side="right"), atoms.size - 1)]
+    return float(atoms[min(np.searchsorted(weights, level, side="right"), atoms.size - 1)])
 
 
 @kernel(

@@ -23,6 +23,7 @@ from surestep.offpolicy.estimators import (
     WeightedPerDecision,
 )
 from surestep.offpolicy.paired import paired_returns, paired_rewards
+from surestep.offpolicy.split import first_steps, split_episodes
 from surestep.offpolicy.weights import ImportanceWeights, importance_weights, unsupported_pairs
 
 __all__ = [
@@ -41,10 +42,12 @@ __all__ = [
     "betting",
     "choose_threshold",
     "empirical_bernstein",
+    "first_steps",
     "hoeffding",
     "importance_weights",
     "paired_returns",
     "paired_rewards",
+    "split_episodes",
     "student_t",
     "truncated_bernstein",
     "unsupported_pairs",

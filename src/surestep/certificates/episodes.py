@@ -1,0 +1,116 @@
+"""Whole episodes as evidence: which of them may choose a policy, and how far they are recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import BoolArray, IntArray, expect, refuse_where, run_lengths, run_owners
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.log import DecisionLog, ends_of
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
+
+
+def training_part(problem: Problem, train_share: float, seed: int) -> Problem:
+    """The problem that a policy may be chosen from, if the other episodes are to judge it.
+
+    What only the others show is left out: counts, sums, and where episodes are over.
+    """
+    expect("problem", problem, Problem)
+    if problem.log is None:
+        raise InvalidParameter(
+            "training_part needs whole episodes, but the problem has no log; give it as "
+            "Problem(log=…)"
+        )
+    train, _ = split_episodes(problem.log, train_share, seed)
+    if train is None:
+        raise InvalidParameter(
+            f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
+            "episodes for training; expected more"
+        )
+    beyond_the_log = problem.counts.terminal & ~ends_of(problem.log)
+    return Problem(
+        counts=counts_like(problem.counts, train, beyond_the_log | ends_of(train)),
+        behavior=problem.behavior,
+        discount=problem.discount,
+        value_bounds=problem.value_bounds,
+        unseen=problem.unseen,
+        log=train,
+    )
+
+
+def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts:
+    """The counts of a part of the log, with rewards of the kind that the whole ones have."""
+    shown, rewards = part.counts(), whole.rewards
+    shape = (shown.offsets, shown.successor, shown.times)
+    if not rewards.known and rewards.per == "pair":
+        sums = np.bincount(part.pair, part.reward, whole.pairs.num_pairs)
+        rewards = LoggedRewards(sums.astype(np.float64), "pair", False)
+    elif not rewards.known:
+        rewards = shown.rewards
+    elif rewards.per == "transition":  # known for transitions never seen, too
+        shape = (whole.offsets, whole.successor, times_of(part, whole))
+    return Counts(whole.pairs, *shape, rewards, shown.starts, terminal)
+
+
+def times_of(log: DecisionLog, counts: Counts) -> IntArray:
+    """How often the log takes each of the transitions [T] that the counts store."""
+    size = np.int64(counts.pairs.num_states)
+    keys = run_owners(counts.offsets) * size + counts.successor
+    order = np.argsort(keys)
+    place = order[np.searchsorted(keys, log.pair * size + log.next_state, sorter=order)]
+    return np.bincount(place, minlength=keys.size)
+
+
+def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
+    """The log up to the horizon; refused where recording stopped before, and no episode was over.
+
+    Without a horizon, every episode must be over.
+    """
+    if problem.log is None:
+        raise CertificateRefused(
+            "the problem has no log, but the claim is about whole episodes; give it as "
+            "Problem(log=…)"
+        )
+    log = problem.log if horizon is None else first_steps(problem.log, horizon)
+    lengths, early = run_lengths(log.episode_offsets), ~over_at_last(log)
+    if horizon is not None:
+        early &= lengths < horizon
+    shortest = lengths[early].min() if early.any() else 0
+    refuse_where(
+        early,
+        lambda e: (
+            f"episode {e} is truncated after {lengths[e]} steps, and nobody knows what would have "
+            f"followed; expected a horizon of at most {shortest}, fixed without looking at returns"
+        ),
+        "episode",
+        CertificateRefused,
+    )
+    return log
+
+
+def over_at_last(log: DecisionLog) -> BoolArray:
+    """The episodes [E] that are over at their last step."""
+    return log.terminated[log.episode_offsets[1:] - 1]
+
+
+def check_known_support(problem: Problem, policy: Policy) -> None:
+    """Refuses an estimated π_b, and actions that π takes and π_b never does."""
+    pairs = problem.counts.pairs
+    if problem.behavior_is_estimated:
+        raise CertificateRefused(
+            "the behavior policy is only estimated, and weights relative to an estimate prove "
+            "nothing; expected the policy that made the log"
+        )
+    refuse_where(
+        unsupported_pairs(policy, problem.behavior) & ~problem.counts.terminal[pairs.state],
+        lambda k: (
+            f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
+            "but the behavior policy never does; expected a policy that does only what the "
+            "behavior policy may do"
+        ),
+        "pair",
+        CertificateRefused,
+    )

@@ -1,0 +1,353 @@
+"""The trajectory certificate: what episodes that did not choose the policy say about it.
+
+Each episode of π_b is weighted by how much likelier π_I is to act as it did. Its weighted return
+less its own return has mean Δ, so a lower bound on a mean is a claim (Thomas, Theocharous and
+Ghavamzadeh 2015). No model is made and no state needs to be Markov; the price is paid in episodes.
+
+Two things are easy to get wrong. (1) The episodes must not have chosen the policy: a part of them,
+named by `train_share` and `seed`, is for that, and `episodes.training_part` makes the problem that
+a policy may be chosen from. (2) Recording may stop before the process does. With Δ_H the difference
+over the first H steps and V the values after them,
+
+    Δ = Δ_H + γ^H (E_π[V^π(s_H); not over] − E_b[V^b(s_H); not over]) ≥ Δ_H − γ^H (V_max − V_min),
+
+where V_min and V_max are stretched to contain 0 if episodes can be over by then.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from surestep._arrays import FloatArray, is_number, refuse_where
+from surestep.certificates.episodes import (
+    check_known_support,
+    over_at_last,
+    recorded_log,
+    training_part,
+)
+from surestep.errors import CertificateRefused, InvalidParameter, UnsupportedPolicy
+from surestep.model.certificate import Certificate, Scalar, Standing
+from surestep.model.log import DecisionLog, row_name
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+from surestep.offpolicy import (
+    ESTIMATORS,
+    DoublyRobust,
+    ImportanceWeights,
+    MeanEstimate,
+    bca_bootstrap,
+    betting,
+    choose_threshold,
+    hoeffding,
+    importance_weights,
+    paired_returns,
+    paired_rewards,
+    split_episodes,
+    student_t,
+    truncated_bernstein,
+)
+from surestep.offpolicy.bounded import LARGEST
+from surestep.offpolicy.estimators import returns
+from surestep.planning.evaluation import evaluate
+from surestep.planning.pruning import Backup
+
+EstimatorName = Literal["is", "pdis", "wis", "wpdis", "dr"]
+Interval = Literal["hoeffding", "bernstein", "betting", "student-t", "bca"]
+Claim = Literal["performance", "horizon"]
+PROVED = ("hoeffding", "bernstein", "betting")
+PROVABLE = ("is", "pdis")  # unbiased, and the paired difference is bounded below
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """A lower bound on the mean of the paired difference over the episodes not used for training.
+
+    "hoeffding", "bernstein" (Maurer and Pontil's, of differences cut off at a threshold that the
+    training part chooses) and "betting" are proved, for the estimators "is" and "pdis" and rewards
+    between `reward_low` and `reward_high`. "student-t" and "bca" are asymptotic, for every
+    estimator; "dr" takes its model from the training part.
+
+    `train_share` of the episodes, in the order that `seed` shuffles them into, may have chosen the
+    policy; 0 says that none did. `horizon` is the number of steps after which recording stops at
+    the latest (longer episodes are cut there); None says that every episode is recorded until it
+    is over. The claim is about the performance ρ, or about that of the first `horizon` steps.
+    """
+
+    estimator: EstimatorName = "pdis"
+    interval: Interval = "betting"
+    delta: float = 0.1
+    train_share: float = 0.2
+    seed: int = 0
+    horizon: int | None = None
+    claim: Claim = "performance"
+    reward_low: float | None = None
+    reward_high: float | None = None
+
+    name: ClassVar = "trajectory"
+    value_figures: ClassVar = frozenset({"estimate", "lower_of_steps", "after_steps", "least"})
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        for name, kind in (
+            ("estimator", EstimatorName),
+            ("interval", Interval),
+            ("claim", Claim),
+        ):
+            value, choices = getattr(self, name), get_args(kind)
+            if not isinstance(value, str) or value not in choices:
+                raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
+        if not (is_number(self.delta) and 0 < self.delta < 1):
+            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        if not (is_number(self.train_share) and 0 <= self.train_share < 1):
+            raise InvalidParameter(
+                f"train_share is {self.train_share!r}, expected at least 0 and less than 1"
+            )
+        for name, lowest in (("seed", 0), ("horizon", 1)):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not (whole and lowest <= value <= LARGEST_SEED) and not (
+                name == "horizon" and value is None
+            ):
+                raise InvalidParameter(
+                    f"{name} is {value!r}, expected a whole number of {lowest} or more"
+                )
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        """Refuses settings that do not go together."""
+        if self.interval in PROVED:
+            if self.estimator not in PROVABLE:
+                raise InvalidParameter(
+                    f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
+                    f"nothing bounds; expected {' or '.join(PROVABLE)}, or student-t or bca"
+                )
+            low, high = self.reward_low, self.reward_high
+            if not (is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST):
+                raise InvalidParameter(
+                    f"reward_low is {low!r} and reward_high {high!r}, but {self.interval} needs to "
+                    "know what rewards are possible; expected two numbers, the lower one first"
+                )
+        elif self.reward_low is not None or self.reward_high is not None:
+            raise InvalidParameter(
+                f"reward_low or reward_high is given, but {self.interval} asks for no bounds"
+            )
+        if self.train_share == 0 and (self.interval == "bernstein" or self.estimator == "dr"):
+            needs = "a threshold" if self.interval == "bernstein" else "a model"
+            raise InvalidParameter(f"train_share is 0, but {needs} comes from the training part")
+        if self.horizon is None and (self.claim == "horizon" or self.interval == "hoeffding"):
+            why = "the claim" if self.claim == "horizon" else "the largest weight of hoeffding"
+            raise InvalidParameter(f"horizon is None, but {why} needs a number of steps")
+
+    @property
+    def standing(self) -> Standing:
+        """In which sense the confidence is meant."""
+        return "proved" if self.interval in PROVED else "asymptotic"
+
+    def certify(self, problem: Problem, policy: Policy) -> Certificate:
+        """L = the lower bound on the mean difference, less what may follow after the horizon."""
+        check_discount(problem, self)
+        check_known_support(problem, policy)
+        log = recorded_log(problem, self.horizon)
+        if self.interval in PROVED:
+            check_rewards(log, float(self.reward_low or 0.0), float(self.reward_high or 0.0))
+        train, test = parts_of(log, self)
+        try:
+            weights = importance_weights(test, policy, problem.behavior)
+            values = self._differences(problem, policy, weights)
+            lower = self._bound(problem, policy, values, train)
+        except UnsupportedPolicy as reason:
+            raise CertificateRefused(str(reason)) from None
+        after = self._after_steps(problem)
+        low, high = problem.value_bounds
+        total = weights.total
+        figures: dict[str, Scalar] = {
+            "episodes": test.num_episodes,
+            "training_episodes": 0 if train is None else train.num_episodes,
+            "truncated_episodes": int(np.count_nonzero(~over_at_last(log))),
+            "estimate": float(values.mean()),
+            "lower_of_steps": lower,
+            "after_steps": after,
+            "least": self._least(problem.single_discount) if self.interval in PROVED else None,
+            "largest_weight": float(total.max()),
+            "effective_episodes": effective_number(total),
+            "discount": problem.single_discount,
+            "value_low": low,
+            "value_high": high,
+        }
+        return Certificate(
+            kind=self.name,
+            standing=self.standing,
+            lower=lower - after,
+            delta=self.delta,
+            span=high - low,
+            assumptions=self.assumptions(problem),
+            notes=self.notes(),
+            parameters={field.name: getattr(self, field.name) for field in fields(self)},
+            figures=figures,
+        )
+
+    def _differences(
+        self, problem: Problem, policy: Policy, weights: ImportanceWeights
+    ) -> FloatArray:
+        """One value an episode of the weights' log [E], the mean of which is Δ_H."""
+        discount = problem.single_discount
+        if self.interval in PROVED:
+            low = self._reward_range()[0]
+            steps = math.inf if self.horizon is None else float(self.horizon)
+            if self.estimator == "is":
+                worst = low * discounted_steps(discount, self.horizon)
+                return paired_returns(weights, discount, worst).values
+            return paired_rewards(weights, discount, low, steps).values
+        if self.estimator == "dr":
+            part = training_part(problem, self.train_share, self.seed)
+            mdp = part.estimate()
+            estimator = DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
+            found = estimator.estimate(weights, discount).values
+        else:
+            found = ESTIMATORS[self.estimator]().estimate(weights, discount).values
+        return found - returns(weights, discount)
+
+    def _bound(
+        self, problem: Problem, policy: Policy, values: FloatArray, train: DecisionLog | None
+    ) -> float:
+        """The lower bound on the mean of the values."""
+        if self.interval == "student-t":
+            return student_t(values, self.delta)
+        if self.interval == "bca":
+            rng = np.random.default_rng(self.seed)
+            resamples = max(2000, math.ceil(20 / self.delta))
+            return bca_bootstrap(MeanEstimate(values), self.delta, rng, resamples)
+        least = self._least(problem.single_discount)
+        if self.interval == "betting":
+            return betting(values, least, self.delta)
+        if train is None or self.interval == "hoeffding":
+            return hoeffding(values, least, self._most(problem, policy, least), self.delta)
+        weights = importance_weights(train, policy, problem.behavior)
+        training = self._differences(problem, policy, weights)
+        threshold = choose_threshold(training, least, values.size, self.delta)
+        return truncated_bernstein(values, least, threshold, self.delta)
+
+    def _reward_range(self) -> tuple[float, float]:
+        """The bounds of rewards, with 0, which an episode earns after its end."""
+        return min(float(self.reward_low or 0.0), 0.0), max(float(self.reward_high or 0.0), 0.0)
+
+    def _least(self, discount: float) -> float:
+        """The least value that the paired difference of an episode can have."""
+        low, high = self._reward_range()
+        return -(high - low) * discounted_steps(discount, self.horizon)
+
+    def _most(self, problem: Problem, policy: Policy, least: float) -> float:
+        """The largest: with all weight that the policies allow in as many steps."""
+        behavior, steps = problem.behavior.probability, self.horizon or 1
+        going_on = ~problem.counts.terminal[problem.counts.pairs.state]
+        taken = (behavior > 0) & going_on
+        ratio = float((policy.probability[taken] / behavior[taken]).max(initial=1.0))
+        logarithm = steps * math.log(ratio)
+        if logarithm > math.log(LARGEST / max(-least, 1.0)):
+            raise CertificateRefused(
+                f"weights of {steps} steps can be as large as {ratio:.6g}^{steps}, too large for "
+                "hoeffding; expected a policy nearer to the behavior policy, or another interval"
+            )
+        return math.expm1(logarithm) * -least
+
+    def _after_steps(self, problem: Problem) -> float:
+        """γ^H (V_max − V_min): what may be lost after the horizon, unless the claim ends there."""
+        if self.horizon is None or self.claim == "horizon":
+            return 0.0
+        low, high = problem.value_bounds
+        if problem.counts.terminal.any():
+            low, high = min(low, 0.0), max(high, 0.0)
+        return float(problem.single_discount**self.horizon * (high - low))
+
+    def assumptions(self, problem: Problem) -> tuple[str, ...]:
+        """What must hold for the claim."""
+        sentences = [
+            "The behavior policy is known, and made every episode independently of the others.",
+            "The policy was chosen without this log."
+            if self.train_share == 0
+            else f"The policy was chosen from the training part only, {self.train_share:.10g} of "
+            f"the episodes as shuffled with seed {self.seed}; the others had no part in it.",
+            "Every episode is recorded until it is over."
+            if self.horizon is None
+            else f"Recording stops after {self.horizon} steps at the latest, a number that was "
+            "fixed beforehand, and never earlier but where the episode is over.",
+        ]
+        if self.interval in PROVED:
+            low, high = float(self.reward_low or 0.0), float(self.reward_high or 0.0)
+            sentences.append(f"Every reward lies between {low!r} and {high!r}, as given.")
+        else:
+            sentences.append(
+                "The episodes are so many that their mean is normal: nothing is promised for this "
+                "log."
+            )
+        if self._after_steps(problem) > 0:
+            low, high = problem.value_bounds
+            sentences.append(f"Every value lies between {low!r} and {high!r}, as given.")
+        return tuple(sentences)
+
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on the claim."""
+        notes = ["The states need not be Markov."] if self.estimator != "dr" else []
+        if self.claim == "horizon":
+            notes.append(
+                f"The claim is about the first {self.horizon} steps of an episode only, not about "
+                "ρ: it must not stand beside claims about ρ."
+            )
+        return tuple(notes)
+
+
+def check_discount(problem: Problem, settings: Trajectory) -> None:
+    """Refuses discounts without a performance."""
+    discount = problem.discount
+    if not isinstance(discount, float):
+        raise CertificateRefused("the problem has a discount for each pair; expected one number")
+    if discount == 1 and (settings.claim == "performance" or settings.estimator == "dr"):
+        raise CertificateRefused(
+            "discount is 1; expected less, or a claim about a horizon by another estimator than dr"
+        )
+
+
+def check_rewards(log: DecisionLog, low: float, high: float) -> None:
+    """Refuses a log with a reward outside of its bounds."""
+    refuse_where(
+        (log.reward < low) | (log.reward > high),
+        lambda i: (
+            f"the reward of {row_name(log.episode_offsets, i)} is {log.reward[i]}, expected "
+            f"reward_low = {low} to reward_high = {high}"
+        ),
+        "step",
+        CertificateRefused,
+    )
+
+
+def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:
+    """The training part, where there is one, and the test part; refused where they are small."""
+    train, test = split_episodes(log, settings.train_share, settings.seed)
+    sizes = [0 if part is None else part.num_episodes for part in (train, test)]
+    if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
+        raise CertificateRefused(
+            f"the log has {log.num_episodes} episodes, {sizes[0]} for training and {sizes[1]} for "
+            "the test; expected at least 2 each: take more episodes, or another train_share"
+        )
+    return train, test
+
+
+def discounted_steps(discount: float, horizon: int | None) -> float:
+    """Σ_{t<H} γ^t."""
+    if discount == 1 and horizon is not None:
+        return float(horizon)
+    return (1.0 if horizon is None else 1.0 - discount**horizon) / (1.0 - discount)
+
+
+def effective_number(weights: FloatArray) -> float:
+    """(Σ w)² / Σ w²: how many equally weighted episodes would say as much."""
+    largest = float(weights.max())
+    if largest == 0:
+        return 0.0
+    scaled = weights / largest
+    return float(scaled.sum() ** 2 / (scaled**2).sum())

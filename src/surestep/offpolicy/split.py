@@ -1,0 +1,49 @@
+"""A log in two parts: one to choose a policy from, the other to judge it by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import expect, is_number, run_lengths
+from surestep.errors import InvalidParameter
+from surestep.model.log import DecisionLog
+
+
+def split_episodes(
+    log: DecisionLog, train_share: float, seed: int | None = None
+) -> tuple[DecisionLog | None, DecisionLog | None]:
+    """The first round(train_share · E) episodes, and the others; None where there is none.
+
+    With a seed, the episodes are shuffled first, so that the order of the log means nothing.
+    """
+    expect("log", log, DecisionLog)
+    if not (is_number(train_share) and 0 <= train_share <= 1):
+        raise InvalidParameter(f"train_share is {train_share!r}, expected 0 to 1")
+    order = np.arange(log.num_episodes)
+    if seed is not None:
+        order = np.random.default_rng(seed).permutation(order)
+    cut = round(float(train_share) * log.num_episodes)
+    train, test = order[:cut], order[cut:]
+    return (
+        log.episodes(train) if train.size else None,
+        log.episodes(test) if test.size else None,
+    )
+
+
+def first_steps(log: DecisionLog, horizon: int) -> DecisionLog:
+    """The log as if recording had stopped after `horizon` steps of each episode."""
+    lengths = run_lengths(log.episode_offsets)
+    if lengths.max() <= horizon:
+        return log
+    kept = log.step < horizon
+    cut = kept & (log.step == horizon - 1) & ~log.terminated
+    return DecisionLog(
+        log.pairs,
+        log.state[kept],
+        log.action[kept],
+        log.reward[kept],
+        log.next_state[kept],
+        log.terminated[kept],
+        (log.truncated | cut)[kept],
+        np.concatenate([[0], np.cumsum(np.minimum(lengths, horizon))]),
+    )

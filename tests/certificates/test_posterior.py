@@ -1,0 +1,575 @@
+"""The posterior certificate: its draws against a plain oracle, and the promise that it makes.
+
+Draws are compared with NumPy's own Dirichlet numbers, and with truths drawn from the prior itself:
+there the truth is one more draw, so its rank among the draws is uniform. Seeds are fixed, and a
+comparison of equal laws would fail once in 10⁶ tests.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import problems
+from surestep import (
+    Counts,
+    FiniteMDP,
+    MDPBatch,
+    Pairs,
+    Policy,
+    Problem,
+    certify,
+    estimate_behavior,
+    evaluate_batch,
+    performance,
+    sample_log,
+)
+from surestep.algorithms import SPIBB
+from surestep.certificates import Posterior, drawn, posterior_gains
+from surestep.certificates.posterior import WEIGHTS, likeliest_weight, model_draws
+from surestep.environments import make
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.kernels.posterior import REMAINDER, SINGLY
+from surestep.model.counts import LoggedRewards
+
+RARE = 1e-6
+
+
+def allowed_failures(number, delta):
+    """What a bound that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
+    return int(scipy.stats.binom.ppf(1 - RARE, number, delta))
+
+
+def example(**changes):
+    """Three states and an end; one pair never visited, one seen once."""
+    table = np.zeros((4, 2, 4), int)
+    table[0] = [[3, 9, 0, 1], [0, 0, 7, 0]]
+    table[1] = [[0, 0, 1, 0], [4, 0, 0, 12]]
+    table[2] = [[0, 20, 2, 5], [0, 0, 0, 0]]
+    rewards = np.array([[0.0, 1.0], [0.5, -1.0], [2.0, 0.0], [0.0, 0.0]])
+    counts = Counts.from_dense(
+        table, rewards=rewards, starts=[6, 3, 0, 0], terminal=[False, False, False, True]
+    )
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.8, value_bounds=(-5.0, 10.0)
+    )
+    policy = Policy.from_dense(counts, [[0.2, 0.8], [1, 0], [0.7, 0.3], [0.5, 0.5]])
+    return replace(problem, **changes), policy
+
+
+def with_sums(problem, per):
+    """The example with rewards that were observed only: the same each time, or in two sizes."""
+    counts = problem.counts
+    times = dense_times(counts)
+    observed = times.sum(axis=2) if per == "pair" else times
+    sizes = np.random.default_rng(4).random(observed.shape)
+    seen = Counts.from_dense(
+        times, reward_sums=sizes * observed, starts=counts.starts, terminal=counts.terminal
+    )
+    return replace(problem, counts=seen)
+
+
+def dense_times(counts):
+    """#_D(s,a,s') as a table [S, A, S]."""
+    pairs = counts.pairs
+    table = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states), int)
+    pair = np.repeat(np.arange(pairs.num_pairs), np.diff(counts.offsets))
+    table[pairs.state[pair], pairs.action[pair], counts.successor] = counts.times
+    return table
+
+
+# ---- rows -------------------------------------------------------------------------------------
+
+
+def drawn_rows(counts, alpha, draws):
+    """Drawn rows of the first pair [draws, S], and what was left over [draws]."""
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
+    )
+    models = replace(model_draws(problem, Posterior()), alpha=alpha)
+    used = np.arange(counts.pairs.num_pairs) == 0
+    chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, draws, 2**30)
+    assert len(chunk.ends) == draws
+    drawn.draw_chunk(models, used, 0, chunk)
+    rows = np.zeros((draws, counts.pairs.num_states))
+    for row, target, share, end in zip(
+        rows, chunk.target, chunk.share, chunk.ends[:, -1], strict=True
+    ):
+        assert end >= 0
+        assert np.unique(target[:end]).size == end  # nobody is drawn twice
+        row[target[:end]] = share[:end]
+    return rows, chunk.rest[:, 0]
+
+
+def one_row(times):
+    """Counts of which the first pair has these."""
+    table = np.zeros((len(times), 1, len(times)), int)
+    table[0, 0] = times
+    return Counts.from_dense(table, rewards=np.zeros((len(times), 1)))
+
+
+ROWS = {
+    "sparse": ([4, 0, 1] + [0] * 27, 0.05),
+    "very sparse": ([1, 0, 2] + [0] * 57, 0.004),
+    "never visited": ([0] * 25, 0.04),
+    "all drawn": ([3, 0, 0, 1, 0, 0], 0.3),
+    "never visited, all drawn": ([0] * 6, 0.5),
+    "all seen": ([3, 1, 2], 0.01),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_have_the_moments_of_a_dirichlet(name):
+    times, alpha = ROWS[name]
+    draws = 40_000
+    rows, rest = drawn_rows(one_row(times), alpha, draws)
+    np.testing.assert_allclose(rows.sum(axis=1) + rest, 1.0, atol=1e-12)
+    assert rest.max() <= REMAINDER
+    assert (alpha < SINGLY) == ("all drawn" not in name)
+    shape = np.array(times) + alpha
+    mean, total = shape / shape.sum(), shape.sum()
+    covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
+    centred = rows - mean
+    products = np.einsum("ni,nj->nij", centred, centred)
+    checks = [(centred.mean(axis=0), centred.std(axis=0))]
+    checks.append((products.mean(axis=0) - covariance, products.std(axis=0)))
+    number = sum(np.size(gap) for gap, _ in checks)
+    limit = scipy.stats.norm.isf(RARE / 2 / number)
+    for gap, spread in checks:
+        # What is left over may be missing anywhere.
+        assert (np.abs(gap) <= limit * spread / np.sqrt(draws) + 3 * REMAINDER).all()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_sums_over_rows_have_the_law_of_a_dirichlet(name):
+    times, alpha = ROWS[name]
+    rng = np.random.default_rng(8)
+    rows, _ = drawn_rows(one_row(times), alpha, 20_000)
+    dense = rng.dirichlet(np.array(times) + alpha, 20_000)
+    weight = rng.normal(size=len(times))
+    for here, there in (
+        (rows @ weight, dense @ weight),
+        (rows.max(axis=1), dense.max(axis=1)),
+        ((rows**2).sum(axis=1), (dense**2).sum(axis=1)),
+    ):
+        # The largest of a row may be 1 but for rounding, in many draws.
+        assert scipy.stats.ks_2samp(here.round(9), there.round(9)).pvalue > RARE
+
+
+# ---- gains ------------------------------------------------------------------------------------
+
+
+def oracle_gains(problem, policy, settings, draws, rng):
+    """Δ in models drawn with NumPy, state by state in full, and solved by LAPACK."""
+    counts, pairs = problem.counts, problem.counts.pairs
+    size, times = pairs.num_states, dense_times(problem.counts)
+    alpha = {"weight": settings.prior_weight / size, "uniform": 1.0, "jeffreys": 0.5}[
+        settings.prior
+    ]
+    allowed = np.flatnonzero(~counts.terminal)
+    start_alpha = settings.prior_weight / allowed.size if settings.prior == "weight" else alpha
+    gains = []
+    for _ in range(draws):
+        initial = np.zeros(size)
+        initial[allowed] = rng.dirichlet(counts.starts[allowed] + start_alpha)
+        if settings.starts == "known":
+            initial = counts.starts / counts.starts.sum()
+        values = []
+        P = np.stack([[rng.dirichlet(row + alpha) for row in state] for state in times])
+        R = oracle_rewards(counts, times, settings, rng)
+        P[counts.terminal], R[counts.terminal] = 0.0, 0.0
+        for each in (problem.behavior, policy):
+            chances = each.dense()
+            matrix = np.eye(size) - problem.discount * np.einsum("sa,sat->st", chances, P)
+            earned = np.einsum("sa,sat,sat->s", chances, P, R)
+            values.append(initial @ np.linalg.solve(matrix, earned))
+        gains.append(values[1] - values[0])
+    return np.array(gains)
+
+
+def oracle_rewards(counts, times, settings, rng):
+    """Rewards [S, A, S] of one drawn model."""
+    logged, pairs = counts.rewards, counts.pairs
+    if logged.per == "pair":
+        values, observed = logged.values.reshape(pairs.num_states, -1), times.sum(axis=2)
+    else:
+        values, observed = np.zeros(times.shape), times
+        pair = np.repeat(np.arange(pairs.num_pairs), np.diff(counts.offsets))
+        values[pairs.state[pair], pairs.action[pair], counts.successor] = logged.values
+    if not logged.known:
+        values = values / np.maximum(observed, 1)
+        low, high = settings.reward_low, settings.reward_high
+        if settings.rewards == "bounded":
+            x = (values - low) / (high - low) * (observed > 0)
+            values = low + (high - low) * rng.beta(0.5 + observed * x, 0.5 + observed * (1 - x))
+        elif low is not None:
+            values = np.where(observed > 0, values, rng.uniform(low, high, values.shape))
+        else:
+            atoms = values[observed > 0]
+            weight = rng.dirichlet(np.ones(atoms.size))
+            unseen = rng.choice(atoms, values.shape, p=weight)
+            values = np.where(observed > 0, values, unseen)
+    return np.broadcast_to(values if values.ndim == 3 else values[:, :, None], times.shape).copy()
+
+
+BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
+SETTINGS = {
+    "known": (None, Posterior()),
+    "known, few weights": (None, Posterior(prior_weight=0.2)),
+    "uniform": (None, Posterior(prior="uniform")),
+    "jeffreys, known starts": (None, Posterior(prior="jeffreys", starts="known")),
+    "like the others": ("transition", Posterior()),
+    "like the others, by pair": ("pair", Posterior()),
+    "between bounds": ("transition", Posterior(**BOUNDS)),
+    "noise": ("transition", Posterior(rewards="bounded", **BOUNDS)),
+    "noise, by pair": ("pair", Posterior(rewards="bounded", prior_weight=0.2, **BOUNDS)),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("solver", ["elimination", "iteration"])
+def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
+    per, settings = SETTINGS[name]
+    if solver == "iteration":
+        monkeypatch.setattr(drawn, "SMALL", 0)
+    problem, policy = example()
+    if per is not None:
+        problem = with_sums(problem, per)
+    found = posterior_gains(problem, policy, replace(settings, draws=4000, seed=1))
+    expected = oracle_gains(problem, policy, settings, 1000, np.random.default_rng(2))
+    assert scipy.stats.ks_2samp(found, expected).pvalue > RARE
+    assert found.std() == pytest.approx(expected.std(), rel=0.15)
+
+
+def test_both_ways_to_solve_agree(monkeypatch):
+    problem, policy = example()
+    exact = posterior_gains(problem, policy, Posterior())
+    monkeypatch.setattr(drawn, "SMALL", 0)
+    near = posterior_gains(problem, policy, Posterior())
+    assert (near <= exact + 1e-9).all()  # an error is taken off
+    np.testing.assert_allclose(near, exact, atol=1e-4)
+
+
+def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
+    problem, policy = example()
+    other = Policy.deterministic(problem.counts, [0, 0, 0, 0])
+    settings = Posterior(prior_weight=0.2)
+    whole = posterior_gains(problem, policy, settings)
+    assert whole.shape == (1000,)
+    for memory in (4000, 20_001):
+        np.testing.assert_array_equal(
+            posterior_gains(problem, policy, settings, memory=memory), whole
+        )
+    some = posterior_gains(problem, policy, replace(settings, draws=77))
+    np.testing.assert_array_equal(some, whole[:77])
+    both = posterior_gains(problem, [other, policy], settings)
+    np.testing.assert_array_equal(both[1], whole)
+    np.testing.assert_array_equal(both[0], posterior_gains(problem, other, settings))
+    monkeypatch.setattr(drawn, "expected_cells", lambda *_: 3)  # too few: made again with more
+    np.testing.assert_array_equal(posterior_gains(problem, policy, settings), whole)
+    assert (posterior_gains(problem, policy, replace(settings, seed=1)) != whole).all()
+
+
+def test_the_claim_is_the_quantile_of_the_draws():
+    problem, policy = example()
+    for delta, draws, rank in ((0.1, 1000, 100), (0.1, 9, 1), (0.05, 99, 5), (0.29, 99, 29)):
+        settings = Posterior(delta=delta, draws=draws)
+        gains = posterior_gains(problem, policy, settings)
+        found = certify(problem, policy, settings)
+        assert found.lower == np.sort(gains)[rank - 1]
+        assert found.figures["rank"] == rank
+        assert found.figures["draws_with_a_loss"] == (gains < 0).sum()
+    assert (found.standing, found.kind, found.span) == ("posterior", "posterior", 15.0)
+
+
+def test_the_behavior_policy_loses_nothing():
+    problem, _ = example()
+    found = certify(problem, problem.behavior, Posterior())
+    assert found.lower == 0.0
+    assert "loses nothing" in found.notes[0]
+
+
+def test_many_states_are_no_problem():
+    rng = np.random.default_rng(0)
+    size = 100_000
+    table = [(s, 0, (s * 7 + 1) % size, 3) for s in range(0, size, 50)]
+    state, _, successor, times = (np.array(column) for column in zip(*table, strict=True))
+    pairs = Pairs.full(size, 2)
+    offsets = np.zeros(pairs.num_pairs + 1, int)
+    offsets[2 * state + 1] = 1
+    starts = np.zeros(size, int)
+    starts[0] = 5
+    counts = Counts(
+        pairs,
+        np.cumsum(offsets),
+        successor,
+        times,
+        LoggedRewards(rng.random(pairs.num_pairs), "pair", True),
+        starts,
+    )
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 2.0)
+    )
+    best = counts.rewards.values.reshape(-1, 2).argmax(axis=1)
+    policy = Policy.deterministic(counts, best)
+    found = certify(problem, policy, Posterior(draws=9, prior_weight=1.0))
+    # Half of the better of two uniform rewards is 1/3, of their mean 1/4, twice from anywhere.
+    assert 0.1 < found.lower < found.figures["mean_gain"] < 0.5
+    assert found.figures["evaluation_error"] < 1e-4
+
+
+# ---- the promise ------------------------------------------------------------------------------
+
+
+def drawn_world(settings, rng):
+    """A model from the prior, of 4 states and an end, with its rewards and starts."""
+    size = 5
+    alpha = settings.prior_weight / size
+    P = rng.dirichlet(np.full(size, alpha), (size, 2))
+    P[-1] = 0.0
+    R = rng.beta(0.5, 0.5, P.shape) if settings.rewards == "bounded" else rng.random(P.shape)
+    start = np.append(rng.dirichlet(np.full(size - 1, settings.prior_weight / (size - 1))), 0.0)
+    return FiniteMDP.from_dense(P, settings.reward_low + 2 * R, 0.8, start)
+
+
+PRIORS = {
+    "deterministic": Posterior(prior_weight=2.0, reward_low=-1.0, reward_high=1.0, draws=19),
+    "bounded": Posterior(
+        prior_weight=0.3, rewards="bounded", reward_low=-1.0, reward_high=1.0, draws=19
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_under_the_prior_the_truth_is_one_more_draw(name):
+    settings, worlds = PRIORS[name], 500
+    rng = np.random.default_rng(11)
+    ranks, failures = [], 0
+    for world in range(worlds):
+        mdp = drawn_world(settings, rng)
+        behavior = Policy.uniform(mdp)
+        log = sample_log(mdp, behavior, 6, 5, rng)
+        if settings.rewards == "bounded":
+            log = replace(
+                log, reward=np.where(rng.random(log.num_steps) < (log.reward + 1) / 2, 1.0, -1.0)
+            )
+        ends = np.arange(5) == 4
+        problem = Problem(
+            counts=replace(log.counts(), terminal=ends),
+            behavior=behavior,
+            discount=0.8,
+            value_bounds=(-9.0, 9.0),
+        )
+        policy = SPIBB(n_wedge=1).improve(problem).policy
+        mine = replace(settings, seed=world)
+        truth = performance(mdp, policy) - performance(mdp, behavior)
+        if np.array_equal(policy.probability, behavior.probability):
+            continue
+        gains = posterior_gains(problem, policy, mine)
+        ranks.append(int((gains < truth).sum()))
+        failures += truth < np.sort(gains)[mine.rank - 1]
+    assert len(ranks) > 0.8 * worlds
+    assert scipy.stats.chisquare(np.bincount(ranks, minlength=20)).pvalue > RARE
+    assert failures <= allowed_failures(len(ranks), 0.1)
+
+
+def naive_lower(problem, policy, rng, draws=199):
+    """The prototype that broke: Dirichlet over observed successors, what is unseen ends with 0."""
+    counts = problem.counts
+    estimate = problem.estimate()
+    weights = rng.gamma(
+        np.maximum(counts.times[counts.times > 0], 1), size=(draws, estimate.num_transitions)
+    )
+    filled = np.diff(estimate.offsets) > 0
+    sums = np.add.reduceat(weights, estimate.offsets[:-1][filled], axis=1)
+    probability = weights / np.repeat(sums, np.diff(estimate.offsets)[filled], axis=1)
+    earned = np.where(counts.visits > 0, estimate.expected_reward, 0.0)
+    batch = MDPBatch(
+        estimate.pairs,
+        estimate.offsets,
+        estimate.successor,
+        probability,
+        np.tile(earned, (draws, 1)),
+        estimate.discount,
+        estimate.initial,
+    )
+    ours, theirs = (
+        evaluate_batch(batch, each).value @ estimate.initial for each in (policy, problem.behavior)
+    )
+    return np.sort(ours - theirs)[draws // 10 - 1]
+
+
+def test_what_was_never_seen_is_not_harmless():
+    # Wet Chicken with 50 trajectories: pairs never seen, and valued 0, look like a gain to leave.
+    benchmark, rng = make("wet-chicken"), np.random.default_rng(5)
+    truths, ours, naive = [], [], []
+    for seed in range(40):
+        problem = benchmark.problem(benchmark.sample(50, rng))
+        policy = SPIBB(n_wedge=10).improve(problem).policy
+        truths.append(
+            performance(benchmark.mdp, policy) - performance(benchmark.mdp, benchmark.behavior)
+        )
+        settings = Posterior(draws=199, seed=seed, starts="known")
+        ours.append(certify(problem, policy, settings).lower)
+        naive.append(naive_lower(problem, policy, rng))
+    assert np.mean(np.array(naive) > truths) > 0.5
+    assert (np.array(ours) > truths).sum() <= allowed_failures(40, 0.1)
+    assert 0.4 < np.mean(ours) < np.mean(truths)
+
+
+# ---- empirical Bayes --------------------------------------------------------------------------
+
+
+def test_the_likeliest_weight_is_that_of_an_urn():
+    counts = example()[0].counts
+
+    def log_likelihood(weight):
+        """Every outcome by its chance given those before it, in an urn that gets a ball a time."""
+        total = 0.0
+        for row in dense_times(counts).reshape(-1, 4):
+            urn = np.full(4, weight / 4)
+            for state in np.repeat(np.arange(4), row):
+                total += np.log(urn[state] / urn.sum())
+                urn[state] += 1
+        return total
+
+    best = max(WEIGHTS, key=log_likelihood)
+    assert WEIGHTS[0] < best < WEIGHTS[-1]
+    assert likeliest_weight(counts) == best
+
+
+@pytest.mark.parametrize("weight", [0.5, 8.0])
+def test_the_likeliest_weight_finds_the_one_that_made_the_data(weight):
+    rng = np.random.default_rng(3)
+    rows = rng.dirichlet(np.full(10, weight / 10), (10, 200))
+    table = np.stack([[rng.multinomial(30, row) for row in state] for state in rows])
+    counts = Counts.from_dense(table, rewards=np.zeros((10, 200)))
+    assert 0.8 < likeliest_weight(counts) / weight < 1.25
+
+
+# ---- terms and words --------------------------------------------------------------------------
+
+
+@given(problem=problems(max_states=3).filter(lambda p: p.discount < 1), seed=st.integers(0, 9))
+def test_any_problem_gets_a_claim_or_a_reason(problem, seed):
+    policy = SPIBB(n_wedge=2).improve(problem).policy
+    try:
+        found = certify(problem, policy, Posterior(draws=19, seed=seed))
+    except CertificateRefused as refusal:
+        assert "no reward was ever observed" in str(refusal)  # noqa: PT017
+        assert not problem.counts.visits.any()
+        return
+    assert found.figures["evaluation_error"] < 1e-6 * (1 + problem.value_bound)
+
+
+@pytest.mark.parametrize("discount", [1.0, np.full(8, 0.5)], ids=["1", "per pair"])
+def test_discounts_without_values_are_refused(discount):
+    problem, policy = example(discount=discount)
+    with pytest.raises(CertificateRefused, match=r"discount is .*expected 0 to less than 1"):
+        certify(problem, policy, Posterior())
+
+
+def test_value_bounds_that_the_data_contradicts_are_refused():
+    problem, policy = example(value_bounds=(-0.5, 1.0))
+    with pytest.raises(CertificateRefused, match=r"state 2, action 0 earns 2 to 2, but values"):
+        certify(problem, policy, Posterior())
+    ends = Counts.from_dense([[[0, 3]], [[0, 0]]], rewards=[[0.0], [4.0]], terminal=[False, True])
+    problem = Problem(
+        counts=ends, behavior=Policy.uniform(ends), discount=0.5, value_bounds=(0.0, 3.0)
+    )
+    with pytest.raises(CertificateRefused, match=r"state 1, action 0 ends the episode with 4"):
+        certify(problem, problem.behavior, Posterior())
+
+
+def test_rewards_that_differ_are_not_deterministic():
+    mdp = FiniteMDP.from_dense([[[1.0]]], [[1.0]], 0.5)
+    log = sample_log(mdp, Policy.uniform(mdp), 2, 3, np.random.default_rng(0))
+    noisy = replace(log, reward=np.array([1.0, 1.0, 1.0, 1.0, 0.5, 1.0]))
+    for each, per in ((log, True), (noisy, False)):
+        problem = Problem(
+            counts=each.counts(),
+            behavior=Policy.uniform(mdp),
+            discount=0.5,
+            value_bounds=(0.0, 2.0),
+            log=each,
+        )
+        if per:
+            certify(problem, problem.behavior, Posterior())
+        else:
+            text = r"state 0, action 0 → state 0 earned 0\.5 and 1\.0 .*rewards='bounded'"
+            with pytest.raises(CertificateRefused, match=text):
+                certify(problem, problem.behavior, Posterior())
+            bounded = Posterior(rewards="bounded", reward_low=0.0, reward_high=1.0)
+            certify(problem, problem.behavior, bounded)
+            with pytest.raises(CertificateRefused, match=r"mean reward of .* expected reward_low"):
+                certify(problem, problem.behavior, replace(bounded, reward_high=0.5))
+
+
+def test_a_model_that_does_not_fit_is_refused():
+    problem, policy = example()
+    with pytest.raises(CertificateRefused, match="one drawn model takes 0 MiB, expected at most"):
+        posterior_gains(problem, policy, Posterior(), memory=100)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"delta": 0.0}, "delta is 0.0"),
+        ({"delta": "0.1"}, "delta is '0.1'"),
+        ({"prior": "flat"}, "prior is 'flat', expected one of weight, uniform"),
+        ({"prior": ["weight"]}, "prior is"),
+        ({"prior_weight": 0}, "prior_weight is 0"),
+        ({"prior_weight": np.nan}, "prior_weight is nan"),
+        ({"prior": "uniform", "prior_weight": 2.0}, "has a weight of its own"),
+        ({"draws": 8}, "draws is 8, expected at least 1/delta − 1 = 9"),
+        ({"draws": 10.0}, r"draws is 10\.0"),
+        ({"draws": 100, "delta": 0.001}, "expected at least 1/delta − 1 = 999"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**63}, "seed is 9223372036854775808"),
+        ({"seed": True}, "seed is True"),
+        ({"starts": "anywhere"}, "starts is 'anywhere'"),
+        ({"rewards": "normal"}, "rewards is 'normal'"),
+        ({"rewards": "bounded"}, "'bounded' without bounds"),
+        ({"reward_low": 0.0}, "reward_low is 0.0 and reward_high None"),
+        ({"reward_low": 1.0, "reward_high": 1.0}, "the lower one first"),
+        ({"reward_low": -1e308, "reward_high": 1e308}, "expected two finite numbers"),
+    ],
+    ids=range(19),
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(InvalidParameter, match=message):
+        Posterior(**settings)
+
+
+def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
+    problem, policy = example()
+
+    def assumed(problem, **settings):
+        return " ".join(certify(problem, policy, Posterior(draws=9, **settings)).assumptions)
+
+    text = assumed(problem)
+    assert "Dirichlet prior over all 4 states, with weight 1.25 each" in text
+    assert "The rewards are known." in text
+    assert "Dirichlet prior over 3 states, with weight 1.66667 each" in text
+    assert "The behavior policy is known." in text
+    assert "no exact posterior" not in text
+    assert "start as they did in the log" in assumed(problem, starts="known")
+    assert "no exact posterior" in assumed(problem, prior="empirical-bayes")
+    guessed = replace(problem, behavior=estimate_behavior(problem.counts))
+    assert "relative to the estimate" in assumed(guessed)
+    observed = with_sums(problem, "transition")
+    assert "no exact posterior" in assumed(observed)
+    ranged = assumed(observed, **BOUNDS)
+    assert "no exact posterior" not in ranged
+    assert "always the same" in ranged
+    assert "Beta(½, ½) prior" in assumed(observed, rewards="bounded", **BOUNDS)
+
+
+@pytest.mark.parametrize("policies", [None, [], "policy", [None]])
+def test_what_are_no_policies_is_refused(policies):
+    problem, _ = example()
+    with pytest.raises(InvalidParameter, match=r"polic"):
+        posterior_gains(problem, policies, Posterior())

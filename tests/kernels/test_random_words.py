@@ -1,0 +1,65 @@
+"""Random streams of the kernels: against their definition in whole numbers, and their laws."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from surestep.kernels.random_words import gammas, uniforms
+
+WORD = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mixed(word):
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & WORD
+    return word ^ (word >> 31)
+
+
+def turned(word, bits):
+    return ((word << bits) | (word >> (64 - bits))) & WORD
+
+
+def stream(seed, draw, row):
+    """The stream by its definition: SplitMix64 starts xoshiro256++."""
+    state = 0
+    for number in (seed, draw, row):
+        state = mixed(((state ^ number) + GOLDEN) & WORD)
+    a, b, c, d = (mixed((state + GOLDEN * i) & WORD) for i in range(1, 5))
+    while True:
+        result = (turned((a + d) & WORD, 23) + a) & WORD
+        shifted = (b << 17) & WORD
+        c ^= a
+        d ^= b
+        b ^= c
+        a ^= d
+        c ^= shifted
+        d = turned(d, 45)
+        yield ((result >> 12) + 0.5) * 2.0**-52
+
+
+@pytest.mark.parametrize("numbers", [(0, 0, 0), (1, 2, 3), (2**63 - 1, 10**6, 2**31)], ids=str)
+def test_a_stream_is_xoshiro_started_by_splitmix(numbers):
+    found = np.empty(20)
+    uniforms(*numbers, found)
+    exact = stream(*numbers)
+    assert found.tolist() == [next(exact) for _ in range(20)]
+
+
+def test_neighbouring_streams_have_nothing_to_do_with_each_other():
+    firsts = np.empty((60, 60))
+    one = np.empty(1)
+    for draw in range(60):
+        for row in range(60):
+            uniforms(0, draw, row, one)
+            firsts[draw, row] = one[0]
+    assert scipy.stats.kstest(firsts.ravel(), "uniform").pvalue > 1e-6
+    for first, second in ((firsts[:-1], firsts[1:]), (firsts[:, :-1], firsts[:, 1:])):
+        assert scipy.stats.pearsonr(first.ravel(), second.ravel()).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.2, 0.5, 0.99, 1.0, 1.2, 7.0, 1e4])
+def test_gamma_numbers_have_their_law(shape):
+    found = np.empty(200_000)
+    gammas(3, shape, found)
+    assert scipy.stats.kstest(found, scipy.stats.gamma(shape).cdf).pvalue > 1e-6
