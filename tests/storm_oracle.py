@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 import stormpy
 from numpy.typing import ArrayLike, NDArray
+from stormpy import Interval
 from stormpy.datastructures import SparseMatrixBuilder
 from stormpy.models import (
     SparseDtmc,
@@ -62,6 +63,50 @@ def storm_total_optimum(model: Any) -> FloatArray:
 def storm_total_value(model: Any, policy_probability: ArrayLike) -> FloatArray:
     """Undiscounted total reward of a policy, given and limited as in the functions above."""
     return _total(_build(*_induced(model, policy_probability)), "")
+
+
+def storm_interval_optimum(
+    low: FloatArray, high: FloatArray, starts: IntArray, reward: FloatArray, discount: float
+) -> FloatArray:
+    """The best discounted value against the worst rows between ``low`` and ``high`` [K, S].
+
+    State s owns the rows from ``starts[s]`` on. Rewards ``[K]`` lie between 0 and 1: with 1 − γ a
+    step stops, at a goal with the chance of its reward, so that the goal is reached with the
+    probability (1 − γ) V. Storm asks for lower ends above 0.
+    """
+    rows, states = low.shape
+    stops = (1 - discount) * np.stack([reward, 1 - reward], axis=1)
+    ends = [
+        np.block([[discount * bound, stops], [np.zeros((2, states)), np.eye(2)]])
+        for bound in (low, high)
+    ]
+    builder = SparseMatrixBuilder[Interval](
+        rows=rows + 2, columns=states + 2, has_custom_row_grouping=True, row_groups=states + 2
+    )
+    first = {*starts.tolist(), rows, rows + 1}
+    for row in range(rows + 2):
+        if row in first:
+            builder.new_row_group(row)
+        for column in np.flatnonzero(ends[1][row]).tolist():
+            interval = Interval(ends[0][row, column], ends[1][row, column])
+            builder.add_next_value(row, column, interval)
+    labeling = StateLabeling(states + 2)
+    for label, state in (("init", 0), ("goal", states)):
+        labeling.add_label(label)
+        labeling.add_label_to_state(label, state)
+    components = SparseModelComponents[Interval](
+        transition_matrix=builder.build(), state_labeling=labeling
+    )
+    environment = stormpy.Environment()
+    environment.solver().min_max().precision = stormpy.Rational(1e-12)
+    environment.solver().min_max().relative_termination_criterion = False
+    result = stormpy.model_checking(
+        SparseMdp[Interval](components),
+        stormpy.parse_property('Pmax=? [ F "goal" ]'),
+        environment=environment,
+        uncertainty_resolution_mode=stormpy.UncertaintyResolutionMode.MINIMIZE,
+    )
+    return np.array(result.get_value_vector()[:states]) / (1 - discount)
 
 
 def discounted_precision(reward: FloatArray, discount: float) -> float:

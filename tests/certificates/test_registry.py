@@ -16,7 +16,7 @@ from strategies import problems
 from surestep import Certificate, Counts, Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS
-from surestep.certificates import CERTIFIERS, APriori, Posterior, Trajectory, verify
+from surestep.certificates import CERTIFIERS, APriori, Posterior, Robust, Trajectory, verify
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -47,6 +47,14 @@ SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ =
         Posterior(draws=9, prior="empirical-bayes", reward_low=-4.0, reward_high=4.0),
     ],
     "trajectory": [Trajectory(reward_low=0.0, reward_high=1.0)],
+    "robust": [
+        *(
+            Robust(set=kind, strict=strict, reward_low=-3.0, reward_high=3)
+            for kind in ("interval", "l1", "two-successor")
+            for strict in (False, True)
+        ),
+        Robust(delta=np.float64(0.2), known_start=True, reward_low=-4.0, reward_high=4.0),
+    ],
 }
 LOGGED = ("trajectory",)  # needs whole episodes: its own tests are in test_trajectory.py
 CASES = [
@@ -164,7 +172,7 @@ def test_a_changed_number_or_word_is_found(certifier, data):
         changed = replace(found, **{part: facts | {name: spoiled(facts[name])}})
     elif part == "words":
         name = data.draw(st.sampled_from(["assumptions", "notes", "standing"]))
-        words = "proved" if name == "standing" else (*getattr(found, name), "And so on.")
+        words = "asymptotic" if name == "standing" else (*getattr(found, name), "And so on.")
         changed = replace(found, **{name: words})
     else:
         changed = replace(

@@ -48,7 +48,7 @@ class Row:
         # Every place is another state, so that rewards of the row are those of its states.
         assert found.q[0] == pytest.approx(self.worth @ dense, abs=1e-11 * scale)
         earned = found.q[0] - self.discount * (dense @ self.value)
-        assert found.earned[0] == pytest.approx(earned, abs=1e-11 * scale)
+        assert found.expected_reward[0] == pytest.approx(earned, abs=1e-11 * scale)
         return dense
 
 
@@ -154,7 +154,7 @@ def test_pairs_that_end_the_episode_are_worth_their_end():
     ):
         earnings = Earnings(nothing, np.full(2, 9.0), np.array([7.0, -3.0]))
         found = rows.worst(earnings, np.full(2, 0.5), np.array([1.0, 2.0]))
-        assert found.q.tolist() == found.earned.tolist() == [7.0, -3.0]
+        assert found.q.tolist() == found.expected_reward.tolist() == [7.0, -3.0]
         assert rows.room.tolist() == [0, 0, 0]
 
 

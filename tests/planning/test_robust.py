@@ -1,5 +1,6 @@
-"""Worst and best cases over balls of MDPs, against linear programs over all states."""
+"""Worst and best cases over sets of MDPs, against linear programs, vertices and Storm."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import exact_value, largest_gap, worst_row
-from strategies import REWARDS, mdps, policies
+from storm_oracle import storm_interval_optimum
+from strategies import REWARDS, all_pairs, mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, optimal
 from surestep.errors import InvalidParameter
+from surestep.planning.rectangular import Earnings, IntervalRows, RectangularSet
 from surestep.planning.robust import L1Ball, best_value, robust_optimal, worst_value
 
 
@@ -124,3 +127,149 @@ def test_without_discounting_there_is_no_worst_case():
     center = FiniteMDP(Pairs.full(2, 1), [0, 1, 1], [1], [1.0], [1.0], [1.0, 0.5], [1.0, 0.0])
     with pytest.raises(InvalidParameter, match="discount of state 0, action 0 is 1, expected less"):
         L1Ball(center, np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2))
+
+
+# ---- intervals --------------------------------------------------------------------------------
+
+
+@st.composite
+def interval_sets(draw, max_states=3, least=0.0):
+    """Sets of intervals in which some states are not stored, and their ends as tables [K, S]."""
+    pairs = draw(all_pairs(max_states, 2, min_states=2))
+    states, size = pairs.num_states, pairs.num_pairs
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    center = rng.dirichlet(np.ones(states), size)
+    stored = (rng.random(center.shape) < 0.7) if least == 0 else np.ones(center.shape, bool)
+    width = draw(st.sampled_from([0.05, 0.3, 1.0]))
+    low, high = np.maximum(center - width, least), np.minimum(center + width, 1.0)
+    elsewhere = np.maximum(np.where(stored, 0.0, high).max(axis=1), 0.01)
+    low, high = np.where(stored, low, 0.0), np.where(stored, high, elsewhere[:, np.newaxis])
+    pair, successor = np.nonzero(stored)
+    rows = IntervalRows.of(
+        np.concatenate([[0], np.cumsum(stored.sum(axis=1))]),
+        successor.astype(np.int32),
+        low[pair, successor],
+        high[pair, successor],
+        elsewhere,
+        np.zeros(size, bool),
+        states,
+    )
+    earnings = Earnings.of_pairs(rng.random(size), rows.offsets)
+    discount = draw(st.sampled_from([0.0, 0.5, 0.9, 0.99]))
+    models = RectangularSet(pairs, np.full(size, discount), rows, earnings, earnings)
+    return models, low, high
+
+
+def vertices(low, high):
+    """The vertices of {p: low ≤ p ≤ high, Σ p = 1}: all entries but one are at an end."""
+    found = []
+    for free in range(low.size):
+        others = [i for i in range(low.size) if i != free]
+        for ends in itertools.product((0, 1), repeat=low.size - 1):
+            row = np.empty(low.size)
+            row[others] = [(low, high)[end][i] for end, i in zip(ends, others, strict=True)]
+            row[free] = 1 - row[others].sum()
+            if low[free] - 1e-12 <= row[free] <= high[free] + 1e-12:
+                found.append(row)
+    return np.unique(np.round(found, 14), axis=0)
+
+
+def lowest_of_all(models, corners, policy):
+    """min over all choices of a vertex for each row of V^π, in every state."""
+    pairs, reward, discount = models.pairs, models.low.outside, models.discount
+    chooses = np.zeros((pairs.num_states, pairs.num_pairs))
+    chooses[pairs.state, np.arange(pairs.num_pairs)] = policy
+    used = [c if share > 0 else c[:1] for c, share in zip(corners, policy, strict=True)]
+    rows = np.array([np.stack(choice) for choice in itertools.product(*used)])
+    systems = np.eye(pairs.num_states) - chooses @ (discount[:, np.newaxis] * rows)
+    right = np.broadcast_to((chooses @ reward)[:, np.newaxis], (*systems.shape[:2], 1))
+    return np.linalg.solve(systems, right)[..., 0].min(axis=0)
+
+
+@settings(max_examples=15)
+@given(case=interval_sets(), data=st.data())
+def test_the_worst_case_is_the_worst_of_all_vertices(case, data):
+    models, low, high = case
+    corners = [vertices(*ends) for ends in zip(low, high, strict=True)]
+    policy = data.draw(policies(models.pairs))
+    plan = worst_value(models, policy)
+    expected = lowest_of_all(models, corners, policy.probability)
+    assert plan.value == pytest.approx(expected, abs=1e-8)
+    assert np.abs(plan.value - expected).max() <= plan.error_bound + 1e-10
+    mirrored = RectangularSet(
+        models.pairs, models.discount, models.rows, models.low.negated(), models.low.negated()
+    )
+    best = best_value(models, policy).value
+    assert best == pytest.approx(-lowest_of_all(mirrored, corners, policy.probability), abs=1e-8)
+
+
+@settings(max_examples=25)
+@given(case=interval_sets())
+def test_the_robust_policy_is_the_best_of_all_against_all_vertices(case):
+    models, low, high = case
+    corners = [vertices(*ends) for ends in zip(low, high, strict=True)]
+    runs = itertools.pairwise(models.pairs.offsets.tolist())
+    values = []
+    for choice in itertools.product(*(range(a, b) for a, b in runs)):
+        policy = np.zeros(models.pairs.num_pairs)
+        policy[list(choice)] = 1.0
+        values.append(lowest_of_all(models, corners, policy))
+    assert robust_optimal(models).value == pytest.approx(np.max(values, axis=0), abs=1e-8)
+
+
+@settings(max_examples=40)
+@given(case=interval_sets(), data=st.data())
+def test_no_value_is_below_the_floor_nor_above_the_ceiling(case, data):
+    models, low, high = case
+    policy = data.draw(policies(models.pairs))
+    plain = worst_value(models, policy).value, best_value(models, policy).value
+    shift = np.array(data.draw(st.lists(REWARDS, min_size=plain[0].size, max_size=plain[0].size)))
+    for plan, bound, sign, reached in (
+        (worst_value(models, policy, plain[0] + shift), plain[0] + shift, 1, plain[0]),
+        (best_value(models, policy, plain[1] + shift), plain[1] + shift, -1, plain[1]),
+    ):
+        corners = [vertices(*ends) for ends in zip(low, high, strict=True)]
+        q = models.low.outside + models.discount * np.array(
+            [sign * (sign * (rows @ plan.value)).min() for rows in corners]
+        )
+        after = np.add.reduceat(policy.probability * q, models.pairs.offsets[:-1])
+        after = sign * np.maximum(sign * after, sign * bound)
+        scale = max(1.0, np.abs(bound).max())
+        assert np.abs(after - plan.value).max() <= 2 * plan.error_bound + 1e-9 * scale
+        assert (sign * (plan.value - np.where(sign * shift > 0, bound, reached)) >= -1e-6).all()
+
+
+@settings(max_examples=20)
+@given(case=interval_sets(max_states=5, least=1e-3))
+def test_robust_values_of_intervals_are_storms(case):
+    models, low, high = case
+    discount = float(models.discount[0])
+    expected = storm_interval_optimum(
+        low, high, models.pairs.offsets[:-1], models.low.outside, discount
+    )
+    assert robust_optimal(models).value == pytest.approx(expected, abs=1e-8 / (1 - discount))
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.9999])
+def test_few_rounds_are_enough_for_discounts_near_1(discount):
+    states, actions, width = 500, 3, 4
+    rng = np.random.default_rng(7)
+    size = states * actions
+    center = rng.dirichlet(np.ones(width), size)
+    successor = (np.repeat(np.arange(states), actions)[:, np.newaxis] + np.arange(4)) % states
+    rows = IntervalRows.of(
+        np.arange(size + 1) * width,
+        successor.ravel().astype(np.int32),
+        np.maximum(center - 0.1, 0).ravel(),
+        np.minimum(center + 0.1, 1).ravel(),
+        np.full(size, 0.01),
+        np.zeros(size, bool),
+        states,
+    )
+    earnings = Earnings.of_pairs(rng.random(size), rows.offsets)
+    models = RectangularSet(
+        Pairs.full(states, actions), np.full(size, discount), rows, earnings, earnings
+    )
+    for plan in (robust_optimal(models), best_value(models, Policy.uniform(models.pairs))):
+        assert plan.iterations <= 25
+        assert plan.error_bound <= 1e-4 * np.abs(plan.value).max()

@@ -1,6 +1,7 @@
-"""N visits to a radius to a loss: the paper's bounds, as published, and their inversions."""
+"""N visits to a radius to a loss: the paper's bounds, as published, β mended, and inversions."""
 
 from surestep.bounds.comparison import BoundAnswer, compare_bounds, value_span
+from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior
 from surestep.bounds.loss import (
     BOUNDS,
     BestBound,
@@ -26,6 +27,8 @@ __all__ = [
     "BOUNDS",
     "BestBound",
     "BetaBound",
+    "BetaCorrected",
+    "BetaCorrectedPosterior",
     "Bound",
     "BoundAnswer",
     "Coverage",

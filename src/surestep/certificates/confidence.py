@@ -32,6 +32,7 @@ from surestep._arrays import FloatArray, IntArray, run_owners, run_sums
 MOST_VISITS = 1e15  # up to here the inverse beta function is accurate
 WIDENED = 1e-12  # of each end: more than the inverse beta function is off
 HALVINGS = 60
+SMALLEST_SUM = 1e-200  # below it, sums of rewards count as 0, which widens the interval
 LN2 = math.log(2.0)
 
 
@@ -96,7 +97,7 @@ def deviance_low(k: FloatArray, n: FloatArray, allowed: FloatArray) -> FloatArra
     is at least (n−k) ln(1−p̂).
     """
     low = np.zeros(k.shape)
-    some = k > 0
+    some = k > SMALLEST_SUM
     k, n, allowed = k[some], n[some], allowed[some]
     rest = n - k
     wrong = -(allowed - xlogy(rest, rest / n)) / k
@@ -105,8 +106,7 @@ def deviance_low(k: FloatArray, n: FloatArray, allowed: FloatArray) -> FloatArra
         middle = (wrong + right) / 2
         # With p = p̂ e^x, ln((1−p̂)/(1−p)) = −ln(1 + (p̂ − p)/(1 − p̂)).
         back = -np.expm1(middle) * k
-        deviance = -k * middle - rest * np.log1p(back / np.maximum(rest, 1e-300))
-        deviance = np.where(rest > 0, deviance, -k * middle)
+        deviance = -k * middle - rest * np.log1p(back / np.where(rest > 0, rest, 1.0))
         far = deviance > allowed
         wrong, right = np.where(far, middle, wrong), np.where(far, right, middle)
     low[some] = np.exp(wrong) * (k / n) * (1 - WIDENED)

@@ -105,6 +105,8 @@ class Robust:
             "discount": problem.single_discount,
             "value_low": low,
             "value_high": high,
+            "reward_low": self.reward_low,
+            "reward_high": self.reward_high,
             "visits": int(counts.visits.sum()),
             "episodes": int(counts.starts.sum()),
             "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
@@ -166,10 +168,15 @@ class Robust:
             "Episodes start exactly as they did in the log."
             if self.known_start
             else "Each episode starts afresh, with chances that never change.",
+            "Episodes end in the states that the counts mark as terminal, and nowhere else.",
             f"Every value lies between {low!r} and {high!r}, as given.",
         ]
-        if problem.counts.terminal.any():
-            sentences.append("Episodes end where the counts say so.")
+        rewards = problem.counts.rewards
+        if rewards.known and rewards.per == "transition" and self.reward_low is not None:
+            sentences.append(
+                f"Rewards of transitions that are not given lie between {self.reward_low!r} and "
+                f"{self.reward_high!r}."
+            )
         if not self.strict:
             sentences.append(
                 "The numbers of visits count as fixed beforehand, although chance decided them."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, identity
@@ -13,7 +14,7 @@ from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of, run_o
 from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step
-from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
 from surestep.planning.proof import Horizon
 
 FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
@@ -54,10 +55,44 @@ class Chain:
         )
 
 
-def policy_chain(mdp: FiniteMDP, policy: FloatArray) -> Chain:
+class RowModel(Protocol):
+    """What a chain is made of: a FiniteMDP, or anything else with these arrays."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """S states and K pairs."""
+        ...
+
+    @property
+    def offsets(self) -> IntArray:
+        """The rows of the pairs [K+1]."""
+        ...
+
+    @property
+    def successor(self) -> IndexArray:
+        """Where a transition leads [T]."""
+        ...
+
+    @property
+    def probability(self) -> FloatArray:
+        """How likely it is [T]."""
+        ...
+
+    @property
+    def discount(self) -> FloatArray:
+        """Γ [K]."""
+        ...
+
+    @property
+    def expected_reward(self) -> FloatArray:
+        """Σ_s' P(s'|s,a) R(s,a,s') [K]."""
+        ...
+
+
+def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """The chain of a policy given by its probabilities [K]; linear in the transitions taken."""
-    pair_offsets = mdp.pairs.offsets
-    lengths, reward = np.empty(mdp.num_states, np.int64), np.empty(mdp.num_states)
+    pair_offsets, num_states = mdp.pairs.offsets, mdp.pairs.num_states
+    lengths, reward = np.empty(num_states, np.int64), np.empty(num_states)
     chain_sizes(
         pair_offsets, mdp.offsets, mdp.discount, mdp.expected_reward, policy, lengths, reward
     )

@@ -53,12 +53,12 @@ class Earnings(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """One row a pair, and what the pair is worth with it: q = earned + γ Σ p v."""
+    """One row a pair, and what the pair is worth with it: q = expected_reward + γ Σ p v."""
 
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [C]
     probability: FloatArray  # [C]
-    earned: FloatArray  # [K]
+    expected_reward: FloatArray  # [K]
     q: FloatArray  # [K]
 
 
@@ -101,7 +101,7 @@ class L1Rows:
         worst_l1_rows(
             self.offsets, self.successor, self.center, self.radius, found.offsets, *earnings,
             discount, value, np.argsort(value, kind="stable"),
-            found.successor, found.probability, found.earned, found.q,
+            found.successor, found.probability, found.expected_reward, found.q,
         )  # fmt: skip
         return found
 
@@ -147,7 +147,7 @@ class IntervalRows:
         worst_interval_rows(
             self.offsets, self.successor, self.low, self.high, self.elsewhere, found.offsets,
             *earnings, discount, value, np.argsort(value, kind="stable"),
-            found.successor, found.probability, found.earned, found.q,
+            found.successor, found.probability, found.expected_reward, found.q,
         )  # fmt: skip
         return found
 
@@ -220,7 +220,7 @@ class TreeRows:
         worst_tree_rows(
             trees.successor, trees.node_offsets, trees.child, trees.leaf, self.low, self.high,
             found.offsets, *earnings, discount, value, lowest,
-            found.successor, found.probability, found.earned, found.q,
+            found.successor, found.probability, found.expected_reward, found.q,
         )  # fmt: skip
         return found
 

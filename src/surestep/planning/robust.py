@@ -12,31 +12,34 @@ follow, which always do.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import (
     FloatArray,
+    IndexArray,
+    IntArray,
     freeze,
-    offsets_of,
     refuse_where,
     restore_frozen,
     run_lengths,
 )
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import expected_values
-from surestep.kernels.chain import chain_rows, chain_sizes
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
-from surestep.planning.chain import Chain, largest
+from surestep.planning.chain import Chain, largest, policy_chain
 from surestep.planning.evaluation import Method, choose_method, solve
 from surestep.planning.iteration import INEXACT, sweep_limit
-from surestep.planning.proof import TIE_TOLERANCE, Horizon, Judge, longest_horizon
+from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, Judge, longest_horizon
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
 
 Choice = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
@@ -201,24 +204,29 @@ class Operator:
 
     def chain(self, found: Backup) -> Chain:
         """The chain of the rows and the policy found; it ends where the floor binds."""
-        extreme, models = found.extreme, self.models
-        pair_offsets, size = models.pairs.offsets, found.value.size
-        lengths, reward = np.empty(size, np.int64), np.empty(size)
-        chain_sizes(
-            pair_offsets, extreme.offsets, models.discount, extreme.earned, found.policy, lengths,
-            reward,
-        )  # fmt: skip
-        offsets = offsets_of(lengths)
-        successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
-        chain_rows(
-            pair_offsets, extreme.offsets, extreme.successor, extreme.probability, models.discount,
-            found.policy, offsets, successor, weight,
-        )  # fmt: skip
-        if self.floor is not None:
-            held = found.after <= self.floor
-            reward = np.where(held, self.floor, reward)
-            weight[np.repeat(held, lengths)] = 0.0
-        return Chain(offsets, successor, weight, reward)
+        chain = policy_chain(FixedRows.of(self.models, found.extreme), found.policy)
+        if self.floor is None:
+            return chain
+        held = found.after <= self.floor
+        chain.weight[np.repeat(held, run_lengths(chain.offsets))] = 0.0
+        return dataclasses.replace(chain, reward=np.where(held, self.floor, chain.reward))
+
+
+class FixedRows(NamedTuple):
+    """One model of the set: the pairs and discounts of all, and one row a pair."""
+
+    pairs: Pairs
+    discount: FloatArray  # [K]
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [C]
+    probability: FloatArray  # [C]
+    expected_reward: FloatArray  # [K]
+
+    @classmethod
+    def of(cls, models: RectangularSet, extreme: Extreme) -> FixedRows:
+        """The model of the rows found."""
+        offsets, successor, probability, expected_reward, _ = extreme
+        return cls(models.pairs, models.discount, offsets, successor, probability, expected_reward)
 
 
 def judge_of(models: RectangularSet, floor: FloatArray | None) -> Judge:
@@ -234,7 +242,7 @@ def judge_of(models: RectangularSet, floor: FloatArray | None) -> Judge:
         bounds.append(np.abs(floor).max())
     return Judge(
         Horizon(
-            low=1 / (1 - float(discount.min()) * (1 - 1e-11)) if endless else 1.0,
+            low=1 / (1 - float(discount.min()) * (1 - ROW_EXCESS)) if endless else 1.0,
             high=longest_horizon(float(discount.max())),
             uniform=endless and bool(discount.min() == discount.max()),
         ),

@@ -1,0 +1,501 @@
+"""The robust certificate: sound for every member of its set, and a set that holds the truth."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.special import betaincinv
+
+from strategies import policies, problems
+from surestep import (
+    Counts,
+    FiniteMDP,
+    Pairs,
+    Policy,
+    Problem,
+    certify,
+    estimate_behavior,
+    performance,
+    sample_counts,
+)
+from surestep.algorithms import SPIBB
+from surestep.certificates import Robust
+from surestep.certificates.uncertainty import uncertainty_of
+from surestep.environments import make
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.counts import LoggedRewards
+from surestep.planning.rectangular import Earnings
+
+SETS = ("interval", "l1", "two-successor")
+RANGE = {"reward_low": -3.0, "reward_high": 3.0}
+EVERY = pytest.mark.parametrize("kind", SETS)
+STRICT = pytest.mark.parametrize("strict", [False, True], ids=["fixed", "strict"])
+
+
+def set_of(problem, certifier):
+    """The set that the certifier looks at."""
+    return uncertainty_of(problem, certifier.terms())
+
+
+# ---- soundness --------------------------------------------------------------------------------
+
+
+def true_difference(problem, P, R, ends, initial, policy):
+    """ρ(π_I) − ρ(π_b) by solving linear systems over dense tables [K, S]."""
+    pairs, counts = problem.counts.pairs, problem.counts
+    reward = np.where(ends, counts.unseen_reward(), (P * R).sum(axis=1))
+    rows = np.where(ends[:, np.newaxis], 0.0, P)
+    values = []
+    for each in (policy, problem.behavior):
+        chooses = np.zeros((pairs.num_states, pairs.num_pairs))
+        chooses[pairs.state, np.arange(pairs.num_pairs)] = each.probability
+        system = np.eye(pairs.num_states) - problem.discount * (chooses @ rows)
+        values.append(np.linalg.solve(system, chooses @ reward))
+    return initial @ (values[0] - values[1]), values
+
+
+def some_start(models, rng):
+    """A start distribution of the set."""
+    if models.starts is None:
+        return models.initial
+    size, one = models.initial.size, np.ones(1)
+    stored = np.zeros(np.count_nonzero(models.initial))
+    earnings = Earnings(stored, 0 * one, 0 * one)
+    found = models.starts.worst(earnings, one, rng.normal(size=size))
+    return np.bincount(found.successor, found.probability, minlength=size)
+
+
+def rewards_at(problem, models, rng):
+    """Rewards [K, S] of the set: between the ends of each pair or transition."""
+    low, high, rows = models.models.low, models.models.high, models.models.rows
+    counts = problem.counts
+    weight = rng.random(counts.visits.size)
+    table = np.repeat(
+        (low.outside + weight * (high.outside - low.outside))[:, np.newaxis],
+        models.initial.size,
+        axis=1,
+    )
+    owner = np.repeat(np.arange(weight.size), np.diff(rows.offsets))
+    between = low.stored + weight[owner] * (high.stored - low.stored)
+    # Counts of dense tables are sorted, so that their transitions are those of the rows.
+    table[owner, counts.successor] = between
+    return table
+
+
+def rows_at(models, rng):
+    """Rows [K, S] of the set, each the worst one for some values; and which pairs end."""
+    worlds = models.models
+    size = worlds.pairs.num_states
+    chosen = [worlds.rows.worst(worlds.low, worlds.discount, rng.normal(size=size)) for _ in "abc"]
+    room = chosen[0].offsets
+    P = np.zeros((worlds.pairs.num_pairs, size))
+    for k in range(P.shape[0]):
+        found, run = chosen[rng.integers(3)], slice(*room[k : k + 2])
+        P[k] = np.bincount(found.successor[run], found.probability[run], minlength=size)
+    return P, np.diff(room) == 0
+
+
+@EVERY
+@STRICT
+@settings(max_examples=20)
+@given(problem=problems(), data=st.data())
+def test_the_claim_holds_for_members_of_the_set(kind, strict, problem, data):
+    policy = data.draw(policies(problem.counts.pairs))
+    delta = data.draw(st.sampled_from([0.01, 0.5]))
+    known_start = data.draw(st.booleans())
+    certifier = Robust(set=kind, strict=strict, delta=delta, known_start=known_start, **RANGE)
+    models = set_of(problem, certifier)
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    found = certify(problem, policy, certifier)
+    for _ in range(5):
+        P, ends = rows_at(models, rng)
+        R, initial = rewards_at(problem, models, rng), some_start(models, rng)
+        truth, values = true_difference(problem, P, R, ends, initial, policy)
+        low, high = problem.value_bounds
+        if min(map(np.min, values)) >= low and max(map(np.max, values)) <= high:
+            assert found.lower <= truth + 1e-9 * found.span
+            assert found.figures["lowest_performance"] <= initial @ values[0] + 1e-9 * found.span
+            assert found.figures["highest_behavior"] >= initial @ values[1] - 1e-9 * found.span
+
+
+def plain_iteration(step, size, discount):
+    """The fixed point of a contraction, by as many sweeps as doubles have use for."""
+    value = np.zeros(size)
+    for _ in range(1 if discount == 0 else int(40 / (1 - discount))):
+        value = step(value)
+    return step(value)
+
+
+@EVERY
+@settings(max_examples=12)
+@given(problem=problems(max_states=3), data=st.data())
+def test_the_claim_is_at_least_either_bound_and_their_common_fixed_point(kind, problem, data):
+    assume(problem.discount <= 0.95)
+    policy = data.draw(policies(problem.counts.pairs))
+    certifier = Robust(set=kind, **RANGE)
+    models = set_of(problem, certifier)
+    worlds, (low, high) = models.models, problem.value_bounds
+    opposite = worlds.mirrored()
+    pairs = problem.counts.pairs
+
+    def expected(policy, q):
+        return np.add.reduceat(policy.probability * q, pairs.offsets[:-1])
+
+    def fixed(step):
+        return plain_iteration(step, pairs.num_states, problem.discount)
+
+    behavior = problem.behavior
+    ours = fixed(lambda v: np.maximum(expected(policy, worlds.worst(v).q), low))
+    theirs = fixed(lambda v: np.maximum(expected(behavior, worlds.worst(v).q), low))
+    best = -fixed(lambda v: np.maximum(expected(behavior, opposite.worst(v).q), -high))
+    least, most = worlds.worst(theirs).q, -opposite.worst(-best).q
+    change = policy.probability - behavior.probability
+    gain = np.add.reduceat(np.where(change > 0, change * least, change * most), pairs.offsets[:-1])
+    earnings = Earnings.of_pairs(gain[pairs.state], worlds.rows.offsets)
+    step = replace(worlds, low=earnings, high=earnings)
+    first = models.least_start(ours) + models.least_start(-best)
+    second = models.least_start(fixed(lambda v: expected(policy, step.worst(v).q)))
+    both = fixed(lambda v: np.maximum(expected(policy, step.worst(v).q), ours - best))
+    found = certify(problem, policy, certifier)
+    slack = 1e-8 * max(found.span, 1.0)
+    assert found.lower >= max(first, second) - slack
+    assert found.lower == pytest.approx(models.least_start(both), abs=slack)
+    assert found.figures["difference"] == pytest.approx(models.least_start(ours - best), abs=slack)
+    assert found.lower <= models.least_start(both)  # errors are taken off
+
+
+@EVERY
+@STRICT
+@settings(max_examples=8)
+@given(problem=problems())
+def test_the_behavior_policy_itself_loses_nothing(kind, strict, problem):
+    found = certify(problem, problem.behavior, Robust(set=kind, strict=strict, **RANGE))
+    assert found.lower == 0
+    assert found.figures["difference"] <= 0
+    assert found.notes == (
+        "No pair is changed: the policy is the behavior policy, and loses nothing.",
+    )
+
+
+# ---- the set ----------------------------------------------------------------------------------
+
+
+def small_counts(scale=1, **rewards):
+    """Two states with two actions each, one pair of which was never tried, and an end."""
+    table = np.zeros((3, 2, 3), int)
+    table[0, 0], table[0, 1], table[1, 0] = (6, 3, 1), (0, 5, 5), (2, 0, 8)
+    given = rewards or {"rewards": [[0.5, 1.0], [0.0, 2.0], [0.0, 0.0]]}
+    return Counts.from_dense(
+        scale * table, **given, starts=scale * np.array([8, 2, 0]), terminal=[False, False, True]
+    )
+
+
+def small_problem(scale=1, **changes):
+    """A problem around those counts."""
+    counts = changes.pop("counts", None) or small_counts(scale)
+    terms = {"behavior": Policy.uniform(counts), "discount": 0.9, "value_bounds": (0.0, 20.0)}
+    return Problem(counts=counts, **(terms | changes))
+
+
+def test_levels_are_shared_among_all_pairs_and_states_and_fixed_before_the_data():
+    models = set_of(small_problem(), Robust(delta=0.1))
+    # Four pairs do not end the episode, and the start distribution is not known.
+    assert models.parts == 5
+    level = 0.1 / 5 / 3
+    rows = models.models.rows
+    seen = {(0, 0): (6, 10), (0, 2): (1, 10), (1, 1): (5, 10), (2, 0): (2, 10)}
+    for (pair, state), (k, n) in seen.items():
+        run = range(*rows.offsets[pair : pair + 2])
+        t = next(t for t in run if rows.successor[t] == state)
+        assert rows.low[t] == pytest.approx(betaincinv(k, n - k + 1, level / 2))
+        assert rows.high[t] == pytest.approx(betaincinv(k + 1, n - k, 1 - level / 2))
+    # Where a state was not seen: P(no visit of ten) = (1 − u)^10 = level/2.
+    assert rows.elsewhere[:4] == pytest.approx([1 - (level / 2) ** 0.1] * 3 + [1.0])
+    assert np.diff(rows.room).tolist()[4:] == [0, 0]  # nothing is unknown about ends
+    known = set_of(small_problem(), Robust(known_start=True))
+    assert (known.parts, known.starts) == (4, None)
+    table = small_counts(reward_sums=[[5.0, 9.0], [1.0, 0.0], [0.0, 0.0]])
+    observed = set_of(small_problem(counts=table), Robust(reward_low=0.0, reward_high=2.0))
+    assert observed.parts == 9
+
+
+def test_a_tree_has_a_node_for_every_state_but_one_with_a_count_of_its_own():
+    rows = set_of(small_problem(), Robust(set="two-successor", delta=0.1)).models.rows
+    level = 0.1 / 5 / 2
+    # States 0 | 1 2, then 1 | 2: pair 0 went left 6 of 10 times, then 3 of 4 times.
+    for node, (k, n) in enumerate([(6, 10), (3, 4), (0, 10), (5, 10)]):
+        low = betaincinv(k, n - k + 1, level / 2) if k else 0.0
+        assert rows.low[node] == pytest.approx(low)
+        assert rows.high[node] == pytest.approx(betaincinv(k + 1, n - k, 1 - level / 2))
+
+
+def in_set(models, P):
+    """Whether all rows [K, S] lie in the set."""
+    rows, size = models.models.rows, models.initial.size
+    owner = np.repeat(np.arange(P.shape[0]), np.diff(rows.offsets))
+    if hasattr(rows, "radius"):
+        center = np.zeros(P.shape)
+        center[owner, rows.successor] = rows.center
+        return bool((np.abs(center - P).sum(axis=1) <= rows.radius).all())
+    if hasattr(rows, "elsewhere"):
+        low, high = np.zeros(P.shape), np.repeat(rows.elsewhere[:, np.newaxis], size, axis=1)
+        low[owner, rows.successor], high[owner, rows.successor] = rows.low, rows.high
+        return bool(((low <= P) & (high >= P)).all())
+    inside, trees = True, rows.trees
+    for k in range(P.shape[0]):
+        node, stack = trees.node_offsets[k], [(0, size)]
+        while stack and node < trees.node_offsets[k + 1]:
+            first, last = stack.pop()
+            stored = trees.successor[slice(*trees.offsets[k : k + 2])]
+            if last - first < 2 or not ((stored >= first) & (stored < last)).any():
+                continue
+            middle = (first + last) // 2
+            mass = P[k, first:last].sum()
+            share = P[k, first:middle].sum() / mass if mass > 0 else rows.low[node]
+            inside &= bool(rows.low[node] - 1e-12 <= share <= rows.high[node] + 1e-12)
+            stack += [(middle, last), (first, middle)]
+            node += 1
+    return inside
+
+
+def too_often(failures, trials, delta, alarm=1e-6):
+    """Whether so many failures are impossible at a rate of δ, but for a false alarm of 1e-6."""
+    return failures > 0 and betaincinv(failures, trials - failures + 1, alarm) > delta
+
+
+@EVERY
+@STRICT
+@pytest.mark.parametrize("trials", [60, pytest.param(1500, marks=pytest.mark.slow)])
+def test_set_and_claim_fail_at_most_as_often_as_they_may(kind, strict, trials):
+    delta = 0.4
+    rng = np.random.default_rng(11)
+    missed = wrong = 0
+    for trial in range(trials):
+        size = 2 + trial % 3
+        P = rng.dirichlet(np.full(size, 0.7), (size, 2))
+        mdp = FiniteMDP.from_dense(P, rng.random((size, 2)), 0.8)
+        behavior = Policy.uniform(mdp)
+        counts = sample_counts(mdp, behavior, 1, 40, rng)
+        counts = replace(counts, rewards=LoggedRewards(mdp.expected_reward, "pair", True))
+        problem = Problem(counts=counts, behavior=behavior, discount=0.8, value_bounds=(0.0, 5.0))
+        certifier = Robust(set=kind, strict=strict, delta=delta, known_start=True)
+        missed += not in_set(set_of(problem, certifier), P.reshape(-1, size))
+        policy = SPIBB(n_wedge=2).improve(problem).policy
+        truth = performance(mdp, policy) - performance(mdp, behavior)
+        wrong += certify(problem, policy, certifier).lower > truth
+    assert not too_often(missed, trials, delta)
+    assert not too_often(wrong, trials, delta)
+    assert wrong <= missed  # a claim can be wrong only where the set is
+
+
+@pytest.mark.parametrize("kind", ["interval", "two-successor"])
+def test_the_event_is_not_empty_talk(kind):
+    # With two states there is hardly any slack: a set of half the confidence fails in a good part
+    # of the trials, so that the test above could fail.
+    rng, missed = np.random.default_rng(3), 0
+    for _ in range(200):
+        P = np.array([[[0.3, 0.7]], [[0.5, 0.5]]])
+        table = np.array([[rng.multinomial(50, P[s, 0])] for s in range(2)])
+        counts = Counts.from_dense(table, rewards=np.zeros((2, 1)))
+        problem = Problem(
+            counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
+        )
+        models = set_of(problem, Robust(set=kind, delta=0.9, known_start=True))
+        missed += not in_set(models, P[:, 0])
+    assert missed > 30
+
+
+# ---- data and claims --------------------------------------------------------------------------
+
+
+@EVERY
+@STRICT
+def test_more_data_of_the_same_kind_claims_more(kind, strict):
+    counts = small_counts()
+    policy = Policy.from_dense(counts, [[0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
+    claims = [
+        certify(small_problem(scale), policy, Robust(set=kind, strict=strict)).lower
+        for scale in (1, 10, 100, 1000, 10**6)
+    ]
+    assert (np.diff(claims) > 0).all()
+
+
+@EVERY
+def test_strict_claims_are_weaker_and_knowing_the_start_helps(kind):
+    problem = small_problem(100)
+    policy = Policy.from_dense(problem.counts, [[0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
+    fixed = certify(problem, policy, Robust(set=kind))
+    assert certify(problem, policy, Robust(set=kind, strict=True)).lower < fixed.lower
+    assert certify(problem, policy, Robust(set=kind, known_start=True)).lower > fixed.lower
+    assert certify(problem, policy, Robust(set=kind, delta=0.01)).lower < fixed.lower
+
+
+def test_a_small_change_can_cost_little_only():
+    # By values alone, all that is unknown about either policy counts, changed or not.
+    problem = small_problem(100)
+    changed = Policy.from_dense(problem.counts, [[0.499, 0.501], [0.5, 0.5], [0.5, 0.5]])
+    found = certify(problem, changed, Robust())
+    assert found.figures["difference"] < -0.5
+    assert -0.05 < found.lower < 0
+
+
+@pytest.mark.parametrize(("kind", "least"), [("interval", 14), ("two-successor", 14), ("l1", 9)])
+def test_wet_chicken_is_certified_from_the_data_of_many_trajectories(kind, least):
+    benchmark = make("wet-chicken")
+    claims = []
+    for episodes in (10**3, 10**5):
+        counts = sample_counts(
+            benchmark.mdp, benchmark.collector, episodes, 10, np.random.default_rng(episodes)
+        )
+        known = LoggedRewards(benchmark.mdp.expected_reward, "pair", True)
+        problem = Problem(
+            counts=replace(counts, rewards=known),
+            behavior=benchmark.behavior,
+            discount=benchmark.discount,
+            value_bounds=benchmark.value_bounds,
+        )
+        policy = SPIBB(n_wedge=10).improve(problem).policy
+        found = certify(problem, policy, Robust(set=kind))
+        truth = performance(benchmark.mdp, policy) - performance(benchmark.mdp, benchmark.behavior)
+        assert found.lower < truth
+        claims.append(found.lower)
+    assert claims[0] < 0 < least < claims[1]
+
+
+def test_observed_rewards_claim_less_than_known_ones():
+    known = small_problem(100)
+    policy = Policy.from_dense(known.counts, [[0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
+    visits = known.counts.pairs.dense(known.counts.visits)
+    sums = visits * np.array([[0.5, 1.0], [0.0, 2.0], [0.0, 0.0]])
+    observed = small_problem(counts=small_counts(100, reward_sums=sums))
+    wide = certify(observed, policy, Robust(reward_low=0.0, reward_high=2.0))
+    assert wide.lower < certify(known, policy, Robust()).lower
+    wider = certify(observed, policy, Robust(reward_low=-1.0, reward_high=2.0))
+    assert wider.lower < wide.lower
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_the_order_in_which_successors_are_stored_does_not_matter(kind):
+    counts = small_counts()
+    runs = itertools.pairwise(counts.offsets.tolist())
+    order = np.concatenate([np.arange(*ends)[::-1] for ends in runs])
+    turned = Counts(
+        counts.pairs, counts.offsets, counts.successor[order], counts.times[order],
+        counts.rewards, counts.starts, counts.terminal,
+    )  # fmt: skip
+    policy = Policy.from_dense(counts, [[0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
+    first, second = (
+        certify(small_problem(counts=each), policy, Robust(set=kind)).lower
+        for each in (counts, turned)
+    )
+    assert first == pytest.approx(second, abs=1e-12)
+
+
+# ---- refusals and words -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discount", [1.0, np.full(6, 0.5)], ids=["1", "per pair"])
+def test_discounts_without_a_worst_case_are_refused(discount):
+    problem = small_problem(discount=discount)
+    with pytest.raises(CertificateRefused, match=r"discount .*expected"):
+        certify(problem, problem.behavior, Robust())
+
+
+def test_rewards_that_are_not_known_need_a_range_that_holds_them():
+    sums = [[5.0, 9.0], [1.0, 0.0], [0.0, 0.0]]
+    problem = small_problem(counts=small_counts(reward_sums=sums))
+    with pytest.raises(CertificateRefused, match=r"rewards are not known.*expected reward_low"):
+        certify(problem, problem.behavior, Robust())
+    with pytest.raises(CertificateRefused, match=r"0\.9 was seen at state 0, action 1, but"):
+        certify(problem, problem.behavior, Robust(reward_low=0.0, reward_high=0.8))
+    certify(problem, problem.behavior, Robust(reward_low=0.0, reward_high=0.9))
+
+
+def test_known_rewards_of_some_transitions_only_need_a_range_too():
+    pairs = Pairs.full(2, 1)
+    counts = Counts(
+        pairs, [0, 1, 3], [1, 0, 1], [9, 5, 5], LoggedRewards(np.ones(3), "transition", True),
+        [1, 0],
+    )  # fmt: skip
+    problem = small_problem(counts=counts)
+    text = "known rewards of state 0, action 0 are given for 1 of 2 states only"
+    with pytest.raises(CertificateRefused, match=text):
+        certify(problem, problem.behavior, Robust())
+    low, high = (
+        set_of(problem, Robust(reward_low=-1.0, reward_high=2.0)).models.low,
+        set_of(problem, Robust(reward_low=-1.0, reward_high=2.0)).models.high,
+    )
+    assert (low.outside.tolist(), high.outside.tolist()) == ([-1.0] * 2, [2.0] * 2)
+    assert low.stored.tolist() == high.stored.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [((0.0, 0.1), "is at least"), ((5.0, 20.0), r"state 0 is at most 2\.1")],
+)
+def test_value_bounds_that_the_data_contradicts_are_refused(bounds, text):
+    problem = small_problem(10**4, value_bounds=bounds)
+    with pytest.raises(CertificateRefused, match=text):
+        certify(problem, problem.behavior, Robust())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"value_bounds": (-1e308, 1e308)}, "value_bounds is"),
+        ({"counts": small_counts(10**15)}, "add up to more than 1e\\+15"),
+    ],
+    ids=["bounds", "counts"],
+)
+def test_what_doubles_cannot_hold_is_refused(change, text):
+    problem = small_problem(**change)
+    with pytest.raises(CertificateRefused, match=text):
+        certify(problem, problem.behavior, Robust())
+    with pytest.raises(CertificateRefused, match="delta is 1e-290, and 5 parts share it"):
+        certify(small_problem(), problem.behavior, Robust(delta=1e-290))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"set": "ball"}, "set is 'ball', expected one of interval, l1, two-successor"),
+        ({"set": None}, "set is None"),
+        ({"strict": 1}, "strict is 1, expected True or False"),
+        ({"known_start": "yes"}, "known_start is 'yes'"),
+        ({"delta": 0.0}, "delta is 0.0"),
+        ({"delta": "0.1"}, "delta is '0.1'"),
+        ({"reward_low": 1.0}, "reward_low is 1.0 and reward_high None"),
+        ({"reward_low": 1.0, "reward_high": 0.0}, "the lower one first"),
+        ({"reward_low": -1e308, "reward_high": 1e308}, "expected two finite numbers"),
+        ({"reward_low": float("nan"), "reward_high": 1.0}, "expected two finite numbers"),
+    ],
+    ids=range(10),
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(InvalidParameter, match=message):
+        Robust(**settings)
+
+
+def test_the_assumptions_say_what_is_known_and_what_is_not():
+    problem = small_problem()
+
+    def assumed(problem=problem, **settings):
+        return " ".join(certify(problem, problem.behavior, Robust(**settings)).assumptions)
+
+    assert "The behavior policy is known." in assumed()
+    assert "The rewards are known." in assumed()
+    assert "starts afresh" in assumed()
+    assert "and nowhere else" in assumed()
+    assert "exactly as they did in the log" in assumed(known_start=True)
+    assert "count as fixed beforehand" in assumed()
+    assert "count as fixed beforehand" not in assumed(strict=True)
+    assert "between 0.0 and 20.0, as given" in assumed()
+    guessed = replace(problem, behavior=estimate_behavior(problem.counts))
+    assert "relative to the estimate" in assumed(guessed)
+    sums = small_counts(reward_sums=[[5.0, 9.0], [1.0, 0.0], [0.0, 0.0]])
+    text = assumed(small_problem(counts=sums), reward_low=0.0, reward_high=2.0)
+    assert "Every reward lies between 0.0 and 2.0, as given." in text
+    assert certify(problem, problem.behavior, Robust()).standing == "proved"
