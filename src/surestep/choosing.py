@@ -11,7 +11,7 @@ than any of them. Who may choose, and who must then certify, depends on the cert
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -19,7 +19,15 @@ import numpy as np
 from surestep._arrays import expect
 from surestep.algorithms import make_algorithm
 from surestep.algorithms.registry import kind_of
-from surestep.certificates import Certifier, Posterior, Robust, certify, posterior_gains
+from surestep.certificates import (
+    Certifier,
+    Posterior,
+    Robust,
+    Trajectory,
+    certify,
+    posterior_gains,
+    training_part,
+)
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.policy import Policy
@@ -46,12 +54,13 @@ class ChosenNWedge:
 def choose_n_wedge(
     problem: Problem, algorithm: str, certifier: Certifier, grid: Sequence[int]
 ) -> ChosenNWedge:
-    """The N∧ of the grid with the largest lower bound, and a certificate that the choice left fresh.
+    """The N∧ of the grid with the largest lower bound, and a certificate left fresh by the choice.
 
     `algorithm` is the name of one with the setting n_wedge. Of equal bounds, the largest N∧ wins.
     """
     expect("problem", problem, Problem)
     candidates = read_grid(algorithm, grid)
+    lower: Sequence[float | CertificateRefused]
     if isinstance(certifier, Robust):
         policies = improved(problem, algorithm, candidates)
         lower = lower_bounds(problem, policies, certifier)
@@ -60,10 +69,15 @@ def choose_n_wedge(
         other_draws = replace(certifier, seed=(certifier.seed + 1) % SEEDS)
         gains = np.sort(posterior_gains(problem, policies, other_draws), axis=1)
         lower = [float(each) for each in gains[:, certifier.rank - 1]]
+    elif isinstance(certifier, Trajectory):
+        training = training_part(problem, certifier.train_share, certifier.seed)
+        inner = training_part(training, certifier.train_share, certifier.seed)
+        lower = lower_bounds(training, improved(inner, algorithm, candidates), certifier)
+        policies = improved(training, algorithm, candidates)
     else:
         raise InvalidParameter(
-            f"certifier is of type {type(certifier).__name__}, expected Robust or Posterior: the "
-            "claims of others hold for an N∧ that was fixed beforehand"
+            f"certifier is of type {type(certifier).__name__}, expected Robust, Posterior or "
+            "Trajectory: the claims of others hold for an N∧ that was fixed beforehand"
         )
     best = best_of(candidates, lower)
     return ChosenNWedge(

@@ -4,11 +4,11 @@ from surestep.rehearsal.calibration import Calibration, calibrated_rank
 from surestep.rehearsal.completion import completed
 from surestep.rehearsal.rehearse import rehearse
 from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary
+from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import (
     Completed,
     DrawnFromPosterior,
     EpisodeBootstrap,
-    World,
     WorldKind,
     default_family,
 )

@@ -6,12 +6,13 @@ never on the block or the worker.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, run_owners
+from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners
 from surestep.algorithms import (
     SPIBB,
     Algorithm,
@@ -20,7 +21,14 @@ from surestep.algorithms import (
     TwoSuccessorSPIBB,
     improve_batch,
 )
-from surestep.certificates import Certifier, Posterior, certify, posterior_gains
+from surestep.certificates import (
+    Certifier,
+    Posterior,
+    Trajectory,
+    certify,
+    posterior_gains,
+    training_part,
+)
 from surestep.errors import CertificateRefused
 from surestep.model.batch import MDPBatch
 from surestep.model.counts import LoggedRewards
@@ -30,7 +38,8 @@ from surestep.model.problem import Problem
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
 from surestep.planning.batch import evaluate_batch
 from surestep.rehearsal.collecting import DataSize, problem_of
-from surestep.rehearsal.worlds import Data, World, WorldKind
+from surestep.rehearsal.sources import Data, World
+from surestep.rehearsal.worlds import WorldKind
 
 COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # see `improve_batch`
 
@@ -119,17 +128,20 @@ def proposed(
     data: list[Data],
     problems: list[Problem],
 ) -> FloatArray:
-    """π_I [B, K] of each data set."""
+    """π_I [B, K] of each data set, or of its training part where the rest is for the test."""
     algorithm, problem = block.algorithm, block.problem
-    if not isinstance(algorithm, COMPILED):
+    if isinstance(block.certifier, Trajectory):
+        share, seed = block.certifier.train_share, block.certifier.seed
+        problems = [training_part(each, share, seed) for each in problems]
+    if isinstance(block.certifier, Trajectory) or not isinstance(algorithm, COMPILED):
         return np.stack([algorithm.improve(each).policy.probability for each in problems])
     truths = [world.truth for world in worlds]
-    times = spread(models, truths, [each.times for each in data])
+    times = spread(models, truths, [each.times for each in data], np.int64)
     logged = problem.counts.rewards
     if logged.known and logged.per == "pair":
         rewards = logged
     else:
-        earned = spread(models, truths, [each.earned for each in data])
+        earned = spread(models, truths, [each.earned for each in data], np.float64)
         rewards = LoggedRewards(earned, "transition", False)
     batch = ProblemBatch(
         counts=CountsBatch(
@@ -185,11 +197,11 @@ def true_gains(
 
 
 def spread(
-    models: MDPBatch, truths: list[FiniteMDP], values: list[IntArray] | list[FloatArray]
-) -> FloatArray | IntArray:
+    models: MDPBatch, truths: list[FiniteMDP], values: Sequence[AnyArray], kind: type
+) -> AnyArray:
     """Values over the transitions of each truth, over those of the batch [B, T]."""
     union = keys_of(models)
-    result = np.zeros((len(values), union.size), values[0].dtype)
+    result: AnyArray = np.zeros((len(values), union.size), kind)
     place: dict[int, IntArray] = {}
     for row, truth, each in zip(result, truths, values, strict=True):
         if id(truth) not in place:

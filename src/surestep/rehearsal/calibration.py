@@ -1,8 +1,8 @@
 """How many of its own draws a certificate may claim to exceed, judged by worlds of other kinds.
 
 A certificate from K draws claims the r-th smallest, with r = ⌊δ(K+1)⌋ by its own prior. In a world
-w in which the truth is known, let u_w be the number of draws that do not exceed the truth: the claim
-of rank r is wrong exactly where u_w < r. So among W worlds the claim of rank
+w whose truth is known, let u_w be the number of draws that do not exceed the truth: the claim of
+rank r is wrong exactly where u_w < r. So among W worlds the claim of rank
 
     r = min(⌊δ(K+1)⌋, the ⌊δ(W+1)⌋-th smallest u_w)
 
@@ -71,7 +71,8 @@ def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
 def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArray:
     """u_w: how many of the draws [W, K] do not exceed the truth [W]; all, where none were made."""
     exceeding = draws > (gain + tolerance)[:, np.newaxis]  # a refusal (NaN) exceeds nothing
-    return draws.shape[1] - np.count_nonzero(exceeding, axis=1)
+    below: IntArray = draws.shape[1] - np.count_nonzero(exceeding, axis=1)
+    return below
 
 
 def calibration_of(

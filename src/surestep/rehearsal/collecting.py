@@ -20,13 +20,12 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
-from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.rehearsal.completion import completed
-from surestep.rehearsal.worlds import Data
+from surestep.rehearsal.sources import Data
 
 NEARLY_ALL = 0.99  # of the observed steps: the last ones may take any time to come
 MOST_TIMES = 100  # the longest episode, in observed mean lengths
@@ -49,8 +48,6 @@ def size_of(problem: Problem) -> DataSize:
     """The size of the problem's own data."""
     counts = problem.counts
     episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
-    if steps == 0:
-        raise InvalidParameter("the data has no visits, expected some to make worlds from")
     if problem.log is not None:
         return DataSize(episodes, int(np.diff(problem.log.episode_offsets).max()))
     truth = completed(problem, "self-loop")
@@ -72,7 +69,7 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
     while expected < NEARLY_ALL * mean_length and horizon < limit:
         alive: FloatArray = here * going_on
         expected, horizon = expected + float(alive.sum()), horizon + 1
-        here = np.bincount(mdp.successor, alive[source] * weight, mdp.num_states)
+        here = np.bincount(mdp.successor, alive[source] * weight, mdp.num_states).astype(float)
     return max(1, horizon)
 
 

@@ -74,6 +74,8 @@ def mdp_of_rows(problem: Problem, rows: Rows) -> FiniteMDP:
     model then know that reward too.
     """
     counts = problem.counts
+    if not counts.visits.any():
+        raise InvalidParameter("the data has no visits, expected some to make worlds from")
     pairs = counts.pairs
     size = np.int64(pairs.num_states)
     key = rows.pair * size + rows.successor

@@ -12,7 +12,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, expect, expect_count, is_number
 from surestep.algorithms import Algorithm, needs_log
-from surestep.certificates import CERTIFIERS, Certifier, Posterior
+from surestep.certificates import CERTIFIERS, Certifier, Posterior, Trajectory
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
 from surestep.parallel import map_in_order
@@ -104,7 +104,7 @@ class Plan(NamedTuple):
     def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[Block]:
         """The worlds of a stage, in blocks that do not depend on the number of workers."""
         together = TOGETHER if self.problem.num_states <= SMALL else 1
-        whole_episodes = needs_log(self.algorithm)
+        whole_episodes = needs_log(self.algorithm) or isinstance(self.certifier, Trajectory)
         return [
             Block(
                 problem=self.problem,

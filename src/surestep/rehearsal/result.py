@@ -31,7 +31,7 @@ ESTIMATED = "The behavior policy was estimated, but counts as known in every wor
 class Rate(NamedTuple):
     """How often something happened, with the 95 % Clopper–Pearson interval of its chance."""
 
-    count: int
+    happened: int
     total: int
     low: float
     high: float
@@ -39,7 +39,7 @@ class Rate(NamedTuple):
     @property
     def share(self) -> float:
         """The observed share."""
-        return self.count / self.total
+        return self.happened / self.total
 
     @classmethod
     def of(cls, happened: BoolArray) -> Rate:
@@ -150,7 +150,8 @@ class Rehearsal:
         By the calibrated claims where there are any.
         """
         claim = self.claim if self.calibrated_claim is None else self.calibrated_claim
-        return np.mean(claim > 0, axis=0)
+        share: FloatArray = np.mean(claim > 0, axis=0)
+        return share
 
     def more_episodes(self, chance: float = 0.5) -> int | None:
         """How many more episodes certify a gain in this share of the worlds; None: more than tried.

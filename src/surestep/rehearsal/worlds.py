@@ -6,12 +6,12 @@ truth, and draws the data that π_b would have collected there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, get_args
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, is_number, run_owners
+from surestep._arrays import is_number, run_owners
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.drawn import (
     ModelDraws,
@@ -21,39 +21,14 @@ from surestep.certificates.drawn import (
     room_for,
 )
 from surestep.errors import InvalidParameter
-from surestep.model.log import DecisionLog
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.rehearsal.completion import MOST_CELLS, Fill, Rows, completed, mdp_of_rows
-from surestep.sampling import CountSampler, sample_log
+from surestep.rehearsal.sources import Resampled, Simulated, World
 
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
 ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
+WEIGHTS = (1.0, 5.0)  # of the priors in the default family
 MEMORY = 2**30  # bytes of one drawn world
-
-
-class Data(NamedTuple):
-    """What was collected in a world, over the transitions of its truth."""
-
-    times: IntArray  # [T]
-    earned: FloatArray  # [T] the sum of the rewards
-    starts: IntArray  # [S]
-    log: DecisionLog | None = None
-
-
-class World(Protocol):
-    """A model that counts as true, and a source of data."""
-
-    truth: FiniteMDP
-
-    def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The counts of that many episodes of π_b."""
-        ...
-
-    def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The same with the log, for what looks at whole episodes."""
-        ...
 
 
 class WorldKind(Protocol):
@@ -133,6 +108,12 @@ class DrawnFromPosterior:
         """Every world has other chances."""
         return False
 
+    def is_of(self, certifier: Certifier) -> bool:
+        """Whether a certifier has this very prior: its own worlds prove it right on average."""
+        if not isinstance(certifier, Posterior) or certifier.prior != self.prior:
+            return False
+        return self.weight is None or self.weight == certifier.prior_weight
+
     def alpha(self, num_states: int) -> float:
         """The weight of a state in a row."""
         return ALPHA[self.prior] if self.weight is None else self.weight / num_states
@@ -195,77 +176,7 @@ class EpisodeBootstrap:
                 "the problem has no log, and an episode bootstrap draws whole episodes; give it as "
                 "Problem(log=…), or leave this kind of world out"
             )
-        truth = completed(problem, self.fill)
-        size = np.int64(problem.num_states)
-        key = run_owners(truth.offsets) * size + truth.successor
-        taken = np.searchsorted(key, problem.log.pair * size + problem.log.next_state)
-        return Resampled(truth, problem.log, taken)
-
-
-@dataclass(frozen=True, slots=True)
-class Simulated:
-    """A model in which π_b acts anew."""
-
-    truth: FiniteMDP
-    sampler: CountSampler
-
-    @classmethod
-    def of(cls, truth: FiniteMDP, behavior: Policy) -> Simulated:
-        """The world of that truth."""
-        # A log does not show what ends are worth, so the sampler must not either.
-        silent = replace(truth, ending_reward=np.zeros(truth.num_pairs))
-        return cls(truth, CountSampler.of(silent, behavior))
-
-    def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Counts of episodes that end where the model says so, or after `horizon` steps."""
-        times, starts = self.sampler.draw(episodes, horizon, rng)
-        return Data(times, times * self.truth.reward, starts)
-
-    def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The log of such episodes."""
-        log = sample_log(self.sampler.mdp, self.sampler.policy, episodes, horizon, rng)
-        size = np.int64(self.truth.num_states)
-        key = run_owners(self.truth.offsets) * size + self.truth.successor
-        times = np.bincount(
-            np.searchsorted(key, log.pair * size + log.next_state), minlength=key.size
-        )
-        return Data(times, times * self.truth.reward, starts_of(log), log)
-
-
-@dataclass(frozen=True, slots=True)
-class Resampled:
-    """A model that was estimated from a log, and the episodes of that log."""
-
-    truth: FiniteMDP
-    log: DecisionLog
-    taken: IntArray  # [N] the transition of each step
-
-    def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Counts of episodes drawn with replacement, each as long as it was."""
-        total = self.log.num_episodes
-        return self.data_of(rng.multinomial(episodes, np.full(total, 1 / total)))
-
-    def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The log of episodes drawn with replacement."""
-        chosen = rng.integers(0, self.log.num_episodes, episodes)
-        data = self.data_of(np.bincount(chosen, minlength=self.log.num_episodes))
-        return data._replace(log=self.log.episodes(chosen))
-
-    def data_of(self, copies: IntArray) -> Data:
-        """The counts of so many copies of each episode [E]."""
-        by_step = np.repeat(copies, np.diff(self.log.episode_offsets))
-        size, first = self.truth.num_transitions, self.log.state[self.log.episode_offsets[:-1]]
-        return Data(
-            np.rint(np.bincount(self.taken, by_step, size)).astype(np.int64),
-            np.bincount(self.taken, by_step * self.log.reward, size),
-            np.rint(np.bincount(first, copies, self.truth.num_states)).astype(np.int64),
-        )
-
-
-def starts_of(log: DecisionLog) -> IntArray:
-    """Where the episodes of a log start [S]."""
-    first = log.state[log.episode_offsets[:-1]]
-    return np.bincount(first, minlength=log.pairs.num_states)
+        return Resampled.of(completed(problem, self.fill), problem.log)
 
 
 def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, ...]:
@@ -280,16 +191,10 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
         for fill in get_args(Fill)
         if fill != "uniform" or unseen * size <= MOST_CELLS
     ]
-    assumed = None
-    if isinstance(certifier, Posterior):
-        assumed = (certifier.prior, certifier.prior_weight)
-    for kind in (DrawnFromPosterior("weight", 1.0), DrawnFromPosterior("weight", 5.0)):
-        if assumed != ("weight", kind.weight):
-            family.append(kind)
+    priors = [DrawnFromPosterior("weight", weight) for weight in WEIGHTS]
     if problem.counts.pairs.num_pairs * size <= MOST_CELLS:
-        for prior in ("jeffreys", "uniform"):
-            if assumed is None or assumed[0] != prior:
-                family.append(DrawnFromPosterior(prior))  # type: ignore[arg-type]
+        priors += [DrawnFromPosterior("jeffreys"), DrawnFromPosterior("uniform")]
+    family += [prior for prior in priors if not prior.is_of(certifier)]
     if problem.log is not None:
         family.append(EpisodeBootstrap())
     return tuple(family)
