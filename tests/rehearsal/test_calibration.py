@@ -65,6 +65,6 @@ def test_a_certificate_of_which_nothing_is_left_is_refused():
 
 
 def test_too_few_worlds_do_not_calibrate():
-    with pytest.raises(InvalidParameter, match="worlds is 8 for each kind, expected at least .* 9"):
+    with pytest.raises(InvalidParameter, match="worlds is 8 for each kind, expected at least"):
         calibrated_rank(np.arange(8), 99, 0.1)
     assert calibrated_rank(np.arange(9) + 3, 99, 0.1) == 3

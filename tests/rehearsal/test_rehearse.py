@@ -26,12 +26,15 @@ def bandit():
     return FiniteMDP.from_dense(P, R, 0.9)
 
 
-def problem_with(episodes, seed=0):
+def problem_with(episodes, rewards=None):
     mdp = bandit()
-    behavior = Policy.uniform(mdp)
-    log = sample_log(mdp, behavior, episodes, 1, np.random.default_rng(seed))
+    log = sample_log(mdp, Policy.uniform(mdp), episodes, 1, np.random.default_rng(0))
     return Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(0.0, 1.0), log=log
+        counts=log.counts(rewards),
+        behavior=Policy.uniform(mdp),
+        discount=0.9,
+        value_bounds=(0.0, 1.0),
+        log=log,
     )
 
 
@@ -50,10 +53,14 @@ POSTERIOR = Posterior(starts="known", draws=999)
 
 def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
     problem = problem_with(30)
-    family = (Completed("uniform"), DrawnFromPosterior("jeffreys"), EpisodeBootstrap())
-    found = run(problem, POSTERIOR, family=family)
-    assert run(problem, POSTERIOR, family=family, workers=2).to_json() == found.to_json()
-    assert run(problem, POSTERIOR, family=family, seed=1).to_json() != found.to_json()
+    terms = {
+        "family": (DrawnFromPosterior("jeffreys"), EpisodeBootstrap()),
+        "worlds": 30,
+        "sizes": (1.0,),
+    }
+    found = run(problem, POSTERIOR, **terms)
+    assert run(problem, POSTERIOR, workers=2, **terms).to_json() == found.to_json()
+    assert run(problem, POSTERIOR, seed=1, **terms).to_json() != found.to_json()
 
 
 def test_a_world_does_not_depend_on_the_others():
@@ -147,26 +154,27 @@ def test_a_prior_that_weighs_nothing_is_caught():
 
 
 def test_the_right_prior_is_left_alone():
-    problem = problem_with(24)
-    right = Posterior(prior_weight=5.0, starts="known")
-    family = (DrawnFromPosterior("weight", 5.0),)
+    """Rows of weight 200 hardly learn from 24 episodes: worlds are draws from the prior itself."""
+    problem = problem_with(24, rewards=bandit().dense().R)
+    right = Posterior(prior_weight=200.0, starts="known")
+    family = (DrawnFromPosterior("weight", 200.0),)
     found = run(problem, right, family=family, worlds=200, sizes=(1.0,))
-    assert found.summary().violated.low <= 0.1
+    assert found.summary().violated.low <= 0.1 <= found.summary().violated.high
     assert found.calibration.rank >= 5  # by chance it may lose a little
 
 
 def test_robust_claims_hold_in_worlds_of_every_kind():
     robust = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
-    found = run(problem_with(100), robust, worlds=40, sizes=(1.0, 10.0))
+    found = run(problem_with(100), robust, worlds=10, sizes=(1.0,))
     assert found.calibration is None
-    for size in found.sizes:
-        assert found.summary(size).violated.low <= 0.1
+    assert found.summary().violated.low <= 0.1
+    assert found.summary().refused.happened == 0
 
 
 def test_with_more_data_there_is_less_harm_and_more_is_certified():
     family = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
     found = run(
-        problem_with(40), POSTERIOR, family=family, worlds=100, sizes=(0.25, 1.0, 16.0),
+        problem_with(40), POSTERIOR, family=family, worlds=50, sizes=(0.25, 1.0, 16.0),
         algorithm=SPIBB(n_wedge=0),
     )  # fmt: skip
     few, same, many = (found.summary(size) for size in found.sizes)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import logged_problems, problems
-from surestep import Counts, Policy, Problem, evaluate
+from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import InvalidParameter
 from surestep.rehearsal import (
@@ -180,11 +180,11 @@ def test_drawn_worlds_have_the_mean_of_the_posterior():
         counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
     )
     rng, kind = np.random.default_rng(0), DrawnFromPosterior("weight", 6.0)
-    draws = np.stack([kind.world(problem, rng).truth.dense().P for _ in range(2000)])
+    draws = np.stack([kind.world(problem, rng).truth.dense().P for _ in range(500)])
     rows = (table + 2.0) / (table.sum(axis=2, keepdims=True) + 6.0)
     rows[2] = 0.0
     # The largest variance of an entry is that of a Beta(2, 4): 8/252.
-    np.testing.assert_allclose(draws.mean(axis=0), rows, atol=5 * np.sqrt(8 / 252 / 2000))
+    np.testing.assert_allclose(draws.mean(axis=0), rows, atol=5 * np.sqrt(8 / 252 / 500))
 
 
 @settings(max_examples=30, deadline=None)
@@ -253,6 +253,20 @@ def test_episodes_that_never_end_last_their_mean_length():
     )
     assert size_of(problem) == (5, 12)
     assert horizon_for(completed(problem, "uniform"), problem.behavior, 0.2) == 1
+
+
+def test_a_log_says_how_long_its_episodes_last():
+    P = np.zeros((2, 1, 2))
+    P[0, 0] = [0.8, 0.2]
+    mdp = FiniteMDP.from_dense(P, np.zeros((2, 1)), 0.9)
+    policy = Policy.uniform(mdp)
+    for horizon, cut_off in ((3, True), (1000, False)):
+        log = sample_log(mdp, policy, 50, horizon, np.random.default_rng(0))
+        problem = Problem(
+            counts=log.counts(), behavior=policy, discount=0.9, value_bounds=(0.0, 1.0), log=log
+        )
+        longest = int(np.diff(log.episode_offsets).max())
+        assert size_of(problem) == (50, 3 if cut_off else 10 * longest)
 
 
 def test_a_stream_grows_by_steps_and_a_log_by_episodes():

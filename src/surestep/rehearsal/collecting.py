@@ -1,8 +1,10 @@
 """From a world to data of the user's kind: how many episodes, how long, and the problem they pose.
 
-The counts of a problem do not say how long its recording lasted. With a log, episodes last as long
-as the longest of it; with counts alone, as long as makes π_b expect the observed number of steps in
-the completed estimate. A log of one episode is a stream: more data means more steps.
+Episodes of a world end where the world says so, or after the most steps that one is recorded. Where
+a log shows an episode cut off, that is the length of its longest; where every episode was recorded
+to its end, ten times as much, so that hardly any is cut off. With counts alone, it is what makes
+π_b expect the observed number of steps in the completed estimate. A log of one episode is a stream:
+more data means more steps.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from surestep._arrays import (
     IntArray,
     offsets_of,
     own,
+    run_lengths,
     run_owners,
     run_sums,
 )
@@ -29,6 +32,7 @@ from surestep.rehearsal.sources import Data
 
 NEARLY_ALL = 0.99  # of the observed steps: the last ones may take any time to come
 MOST_TIMES = 100  # the longest episode, in observed mean lengths
+LONGER = 10  # the longest episode, in observed ones, where none was cut off
 
 
 class DataSize(NamedTuple):
@@ -49,7 +53,9 @@ def size_of(problem: Problem) -> DataSize:
     counts = problem.counts
     episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
     if problem.log is not None:
-        return DataSize(episodes, int(np.diff(problem.log.episode_offsets).max()))
+        longest = int(run_lengths(problem.log.episode_offsets).max())
+        cut_off = (problem.log.truncated & ~problem.log.terminated).any()
+        return DataSize(episodes, longest if cut_off else LONGER * longest)
     truth = completed(problem, "self-loop")
     return DataSize(episodes, horizon_for(truth, problem.behavior, steps / episodes))
 
@@ -75,7 +81,7 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
 
 def mdp_ends(mdp: FiniteMDP) -> BoolArray:
     """The states [S] in which an episode is over."""
-    rows = (np.diff(mdp.offsets) > 0).astype(np.int64)
+    rows = (run_lengths(mdp.offsets) > 0).astype(np.int64)
     over: BoolArray = run_sums(rows, mdp.pairs.offsets) == 0
     return over
 

@@ -109,7 +109,7 @@ class DrawnFromPosterior:
         return False
 
     def is_of(self, certifier: Certifier) -> bool:
-        """Whether a certifier has this very prior: its own worlds prove it right on average."""
+        """Whether a certifier has this very prior, whose worlds would hardly prove it wrong."""
         if not isinstance(certifier, Posterior) or certifier.prior != self.prior:
             return False
         return self.weight is None or self.weight == certifier.prior_weight
