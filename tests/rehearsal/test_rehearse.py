@@ -190,6 +190,7 @@ def test_bounds_that_a_world_breaks_are_reported():
     problem = replace(problem_with(30), value_bounds=(0.0, 0.3))
     found = run(problem, Robust(), worlds=2, sizes=(1.0,), family=(Completed("self-loop"),))
     assert found.outside.all()
+    assert "In 2 of 2 cases a true value lay outside" in found.limits[-1]
 
 
 # ---- refusals ---------------------------------------------------------------------------------
@@ -221,6 +222,9 @@ def test_problems_that_cannot_be_rehearsed_are_refused():
     problem = problem_with(10)
     with pytest.raises(InvalidParameter, match="certifier is of type str"):
         run(problem, "posterior")
+    first_steps = Trajectory(horizon=1, claim="horizon", reward_low=0.0, reward_high=1.0)
+    with pytest.raises(InvalidParameter, match="about the first 1 steps only"):
+        run(problem, first_steps)
     with pytest.raises(InvalidParameter, match=r"discount is 1\.0"):
         run(replace(problem, discount=1.0), POSTERIOR)
     with pytest.raises(InvalidParameter, match="rng is of type int"):

@@ -201,16 +201,22 @@ def test_resampled_counts_are_those_of_the_resampled_log(problem, seed):
     assert posed.terminal.tolist() == expected.terminal.tolist()
 
 
-def test_the_default_family_leaves_out_the_prior_of_the_certificate():
-    counts = Counts.from_dense(np.ones((2, 1, 2), int), rewards=np.zeros((2, 1)))
-    problem = Problem(
+def one_state(visits):
+    """A state with two actions, visited so often."""
+    table = np.array(visits).reshape(1, 2, 1)
+    counts = Counts.from_dense(table, rewards=np.zeros((1, 2)))
+    return Problem(
         counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
     )
 
-    def names(certifier):
-        return [kind.name for kind in default_family(problem, certifier)]
 
-    everything = names(Robust())
+def names(problem, certifier):
+    return [kind.name for kind in default_family(problem, certifier)]
+
+
+def test_the_default_family_leaves_out_the_prior_of_the_certificate():
+    problem = one_state([3, 0])
+    everything = names(problem, Robust())
     assert len(everything) == 9
     for certifier, own in (
         (Posterior(), "posterior, weight 5"),
@@ -218,8 +224,12 @@ def test_the_default_family_leaves_out_the_prior_of_the_certificate():
         (Posterior(prior="uniform"), "posterior, uniform"),
         (Posterior(prior="jeffreys"), "posterior, jeffreys"),
     ):
-        assert names(certifier) == [name for name in everything if name != own]
-    assert names(Posterior(prior="empirical-bayes")) == everything
+        assert names(problem, certifier) == [name for name in everything if name != own]
+    assert names(problem, Posterior(prior="empirical-bayes")) == everything
+
+
+def test_where_every_pair_was_seen_all_completions_are_one():
+    assert len(names(one_state([3, 1]), Robust())) == 5
 
 
 # ---- how much data ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, expect_count, is_number
+from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
 from surestep.algorithms import Algorithm, needs_log
 from surestep.certificates import CERTIFIERS, Certifier, Posterior, Trajectory
 from surestep.errors import InvalidParameter
@@ -19,7 +19,7 @@ from surestep.parallel import map_in_order
 from surestep.rehearsal.block import Block, Outcomes, run_block
 from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
 from surestep.rehearsal.collecting import DataSize, size_of
-from surestep.rehearsal.result import ESTIMATED, LIMITS, Rehearsal
+from surestep.rehearsal.result import LIMITS, Rehearsal
 from surestep.rehearsal.worlds import WorldKind, default_family
 
 Progress = Callable[[int, int], None]  # blocks done, blocks in all
@@ -29,7 +29,7 @@ DRAWS = 99  # of a posterior inside a rehearsal: enough to rank, at a tenth of t
 SMALL = 128  # states up to which worlds are worked on together
 TOGETHER = 25  # worlds of a block
 CALIBRATING, REPORTING = 0, 1  # the two stages have worlds of their own
-AGREEMENT = 1e-9  # of the span of the values: more than evaluating the truth can be off
+AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
 
 
 def rehearse(
@@ -72,6 +72,7 @@ def rehearse(
     if calibrates:
         calibration = calibrated(plan, found[: len(blocks[0])], tolerance)
     reported = found[-len(blocks[-1]) :]
+    outside = np.concatenate([each.outside for each in reported]) > tolerance
     return Rehearsal(
         kind=certifier.name,
         delta=certifier.delta,  # type: ignore[attr-defined]
@@ -86,8 +87,8 @@ def rehearse(
         calibrated_claim=claims_of_rank(calibration, reported),
         calibration=calibration,
         tolerance=tolerance,
-        outside=np.concatenate([each.outside for each in reported]) > tolerance,
-        limits=(*LIMITS, *([ESTIMATED] if problem.behavior_is_estimated else [])),
+        outside=outside,
+        limits=limits_of(problem, outside),
     )
 
 
@@ -141,6 +142,19 @@ def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) ->
     return np.concatenate([each[:, :, calibration.rank - 1] for each in draws])
 
 
+def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
+    """What the rehearsal does not say."""
+    sentences = list(LIMITS)
+    if problem.behavior_is_estimated:
+        sentences.append("The behavior policy was estimated, but counts as known in every world.")
+    if outside.any():
+        sentences.append(
+            f"In {np.count_nonzero(outside)} of {outside.size} cases a true value lay outside of "
+            "the given value bounds; a certificate that relies on them is not to blame there."
+        )
+    return tuple(sentences)
+
+
 def lighter(certifier: Certifier) -> Certifier:
     """The certifier with as few draws as suffice for its δ, 99 at the least."""
     if not isinstance(certifier, Posterior):
@@ -160,6 +174,11 @@ def check_pipeline(problem: Problem, algorithm: Algorithm, certifier: Certifier)
         known = " or ".join(kind.__name__ for kind in CERTIFIERS.values())
         raise InvalidParameter(
             f"certifier is of type {type(certifier).__name__}, expected {known}, with its settings"
+        )
+    if isinstance(certifier, Trajectory) and certifier.claim == "horizon":
+        raise InvalidParameter(
+            f"the claim is about the first {certifier.horizon} steps only, but worlds are compared "
+            "by ρ; expected claim='performance'"
         )
     if not problem.single_discount < 1:
         raise InvalidParameter(

@@ -25,7 +25,6 @@ LIMITS = (
     "Episodes start, and rewards are, as observed; rewards have no noise but in the episode "
     "bootstrap.",
 )
-ESTIMATED = "The behavior policy was estimated, but counts as known in every world."
 
 
 class Rate(NamedTuple):

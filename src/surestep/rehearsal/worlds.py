@@ -182,15 +182,13 @@ class EpisodeBootstrap:
 def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, ...]:
     """All completions, posteriors under other priors than the certifier's, and the bootstrap.
 
-    Worlds in which every row leads everywhere are left out where that makes them too large.
+    Worlds in which every row leads everywhere are left out where that makes them too large, and
+    where every pair was seen, all completions are one.
     """
     size = problem.num_states
     unseen = int(np.count_nonzero(problem.unseen_pairs()))
-    family: list[WorldKind] = [
-        Completed(fill)
-        for fill in get_args(Fill)
-        if fill != "uniform" or unseen * size <= MOST_CELLS
-    ]
+    fills = [fill for fill in get_args(Fill) if fill != "uniform" or unseen * size <= MOST_CELLS]
+    family: list[WorldKind] = [Completed(fill) for fill in (fills if unseen else fills[:1])]
     priors = [DrawnFromPosterior("weight", weight) for weight in WEIGHTS]
     if problem.counts.pairs.num_pairs * size <= MOST_CELLS:
         priors += [DrawnFromPosterior("jeffreys"), DrawnFromPosterior("uniform")]
