@@ -96,15 +96,18 @@ def test_unseen_rows_follow_their_rule(problem):
     observed, states = Observed(counts), range(problem.num_states)
     worlds = {fill: completed(problem, fill) for fill in FILLS}
     found = {fill: rows_of(world) for fill, world in worlds.items()}
-    value = problem.discount * evaluate(worlds["self-loop"], problem.behavior)
+    values = {fill: evaluate(world, problem.behavior) for fill, world in worlds.items()}
+    known = np.add.reduceat(counts.visits, pairs.offsets[:-1]) > 0
+    known |= counts.terminal
     for k in np.flatnonzero(problem.unseen_pairs()):
-        worth = np.array([observed.reward(k, s) + value[s] for s in states])
         assert {s: p for s, (p, _) in found["self-loop"][k].items()} == {int(pairs.state[k]): 1.0}
         assert len(found["uniform"][k]) == problem.num_states
-        for fill, best in (("pessimistic", worth.min()), ("optimistic", worth.max())):
+        for fill, best in (("pessimistic", min), ("optimistic", max)):
             ((target, (chance, _)),) = found[fill][k].items()
             assert chance == 1.0
-            assert worth[target] == pytest.approx(best, abs=1e-9)
+            value = problem.discount * values[fill]
+            worth = {s: observed.reward(k, s) + value[s] for s in states if known[s]}
+            assert worth[target] == pytest.approx(best(worth.values()), abs=1e-6)
         for fill in FILLS[:-1]:
             for s, (_, reward) in found[fill][k].items():
                 assert reward == pytest.approx(observed.reward(k, s), abs=1e-12)
@@ -169,6 +172,21 @@ def test_every_world_keeps_the_terms_and_poses_problems_of_the_same_kind(problem
         assert not (posed.counts.terminal & ~counts.terminal).any()
         if counts.rewards.known and counts.rewards.per == "transition":  # nothing is forgotten
             assert posed.counts.successor.size == np.count_nonzero(~ends[shown // size])
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=USABLE)
+def test_no_completion_by_visited_states_is_beyond_the_extremes(problem):
+    value = {
+        fill: evaluate(completed(problem, fill), problem.behavior)
+        for fill in ("pessimistic", "optimistic")
+    }
+    assert (value["pessimistic"] <= value["optimistic"] + 1e-6).all()
+    if (np.add.reduceat(problem.counts.visits, problem.counts.pairs.offsets[:-1]) > 0).all():
+        for fill in ("self-loop", "uniform"):
+            between = evaluate(completed(problem, fill), problem.behavior)
+            assert (between >= value["pessimistic"] - 1e-6).all()
+            assert (between <= value["optimistic"] + 1e-6).all()
 
 
 def test_drawn_worlds_have_the_mean_of_the_posterior():

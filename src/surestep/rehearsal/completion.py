@@ -10,7 +10,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, own, run_owners
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    offsets_of,
+    own,
+    run_owners,
+    run_sums,
+)
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP
@@ -18,6 +26,8 @@ from surestep.model.problem import Problem
 from surestep.planning.evaluation import evaluate
 
 Fill = Literal["self-loop", "uniform", "pessimistic", "optimistic", "similar"]
+MOST_ROUNDS = 100  # of policy iteration; it rarely takes five
+TIE = 1e-9  # of the largest value: a difference that is not worth a move
 MOST_CELLS = 20_000_000  # of rows that lead everywhere
 
 
@@ -42,9 +52,9 @@ class Rows(NamedTuple):
 def completed(problem: Problem, fill: Fill) -> FiniteMDP:
     """The MLE-MDP of the problem, in which unseen pairs have rows.
 
-    They lead back to their state ("self-loop"), everywhere ("uniform"), to where it is worst or
-    best, r + γ V^{π_b} taken together ("pessimistic", "optimistic"), or to where the same action
-    led in the state most like theirs ("similar").
+    They lead back to their state ("self-loop"), everywhere ("uniform"), to the visited state where
+    it is worst or best, r + γ V^{π_b} taken together ("pessimistic", "optimistic"), or to where the
+    same action led in the state most like theirs ("similar").
     """
     seen, unseen = estimated_rows(problem.counts), np.flatnonzero(problem.unseen_pairs())
     if unseen.size == 0:
@@ -177,19 +187,29 @@ def best_rows(problem: Problem, unseen: IntArray) -> Rows:
 
 
 def extreme_rows(problem: Problem, unseen: IntArray, sign: float) -> Rows:
-    """To the state with the largest sign · (r + γ V), V being that of π_b with self-loops."""
+    """To the state with the largest sign · (r + γ V), V being that of π_b in this very world.
+
+    So it is policy iteration of a nature that moves after unseen pairs, from self-loops on. It goes
+    only to states that were visited or end episodes.
+    """
     counts = problem.counts
-    value = evaluate(completed(problem, "self-loop"), problem.behavior)
-    if counts.rewards.known and counts.rewards.per == "transition":
-        pair, target = all_transitions(problem, unseen)
-        worth = rewards_at(counts, pair, target) + problem.single_discount * value[target]
-        best = np.argmax(sign * worth.reshape(-1, problem.num_states), axis=1)
-    else:  # nothing is known of their rewards that tells unseen pairs apart
-        states = np.arange(problem.num_states)
-        worth = rewards_at(counts, np.full(states.size, unseen[0]), states)
-        worth = worth + problem.single_discount * value
-        best = np.full(unseen.size, np.argmax(sign * worth))
-    return Rows.of(unseen, best, np.ones(unseen.size))
+    visited = run_sums(counts.visits, counts.pairs.offsets) > 0
+    barred = np.where(visited | counts.terminal, 0.0, np.inf)
+    told_apart = counts.rewards.known and counts.rewards.per == "transition"
+    pair, target = all_transitions(problem, unseen if told_apart else unseen[:1])
+    earned = sign * rewards_at(counts, pair, target).reshape(-1, problem.num_states) - barred
+    rows, seen = self_loops(problem, unseen), estimated_rows(counts)
+    for _ in range(MOST_ROUNDS):
+        value = evaluate(mdp_of_rows(problem, seen.and_also(rows)), problem.behavior)
+        worth = earned + sign * problem.single_discount * value
+        best = np.broadcast_to(np.argmax(worth, axis=1), unseen.shape)
+        every = np.broadcast_to(worth, (unseen.size, problem.num_states))
+        row = np.arange(unseen.size)
+        better = every[row, best] > every[row, rows.successor] + TIE * np.abs(value).max()
+        if not better.any():
+            break
+        rows = rows._replace(successor=np.where(better, best, rows.successor))
+    return rows
 
 
 def similar_rows(problem: Problem, unseen: IntArray) -> Rows:
