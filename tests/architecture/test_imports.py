@@ -102,7 +102,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
     "package",
     [
         *("model", "planning", "bounds", "transforms", "offpolicy", "io"),
-        *("algorithms", "environments"),
+        *("algorithms", "environments", "rehearsal"),
     ],
 )
 def test_every_name_that_a_package_lists_is_there(package):

@@ -1,0 +1,30 @@
+"""A stress test of a certificate: the whole pipeline in worlds where the truth is known."""
+
+from surestep.rehearsal.calibration import Calibration, calibrated_rank
+from surestep.rehearsal.completion import completed
+from surestep.rehearsal.rehearse import rehearse
+from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary
+from surestep.rehearsal.sources import World
+from surestep.rehearsal.worlds import (
+    Completed,
+    DrawnFromPosterior,
+    EpisodeBootstrap,
+    WorldKind,
+    default_family,
+)
+
+__all__ = [
+    "Calibration",
+    "Completed",
+    "DrawnFromPosterior",
+    "EpisodeBootstrap",
+    "Rate",
+    "Rehearsal",
+    "SizeSummary",
+    "World",
+    "WorldKind",
+    "calibrated_rank",
+    "completed",
+    "default_family",
+    "rehearse",
+]

@@ -1,0 +1,215 @@
+"""Some worlds of one kind: data of every size, the whole pipeline on each, and the truth.
+
+What happens in a world depends on the seed, the stage, the kind and the number of the world alone,
+never on the block or the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners
+from surestep.algorithms import (
+    SPIBB,
+    Algorithm,
+    BasicRL,
+    BetaSPIBB,
+    TwoSuccessorSPIBB,
+    improve_batch,
+)
+from surestep.certificates import (
+    Certifier,
+    Posterior,
+    Trajectory,
+    certify,
+    posterior_gains,
+    training_part,
+)
+from surestep.errors import CertificateRefused
+from surestep.model.batch import MDPBatch
+from surestep.model.counts import LoggedRewards
+from surestep.model.mdp import FiniteMDP
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+from surestep.model.problem_batch import CountsBatch, ProblemBatch
+from surestep.planning.batch import evaluate_batch
+from surestep.rehearsal.collecting import DataSize, problem_of
+from surestep.rehearsal.sources import Data, World
+from surestep.rehearsal.worlds import WorldKind
+
+COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # see `improve_batch`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Worlds `first` … `last − 1` of one kind."""
+
+    problem: Problem
+    algorithm: Algorithm
+    certifier: Certifier
+    kind: WorldKind
+    sizes: tuple[DataSize, ...]
+    whole_episodes: bool  # the pipeline looks at them, so counts are not enough
+    seed: int
+    stage: int  # worlds of different stages are independent
+    member: int
+    first: int
+    last: int
+
+    def rng(self, world: int, part: int) -> np.random.Generator:
+        """The source of one part of one world: the truth (0), or the data of a size (1 …)."""
+        key = (self.stage, self.member, world, part)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+
+class Outcomes(NamedTuple):
+    """What came out, world by world [B] and size by size [Z]."""
+
+    gain: FloatArray  # [B, Z] the true Δ of the policy that the pipeline proposed
+    claim: FloatArray  # [B, Z] L; NaN where none was made
+    draws: FloatArray | None  # [B, Z, n] the Δ_k behind the claim, sorted; NaN where none was made
+    outside: FloatArray  # [B, Z] by how much a true value lies outside of the value bounds, or 0
+
+
+def run_block(block: Block) -> Outcomes:
+    """Every world of the block, at every size."""
+    numbers = range(block.first, block.last)
+    if block.kind.is_one_world:
+        worlds = [block.kind.world(block.problem, block.rng(block.first, 0))] * len(numbers)
+    else:
+        worlds = [block.kind.world(block.problem, block.rng(world, 0)) for world in numbers]
+    truths = [world.truth for world in worlds]
+    models = MDPBatch.from_models(truths[:1] if block.kind.is_one_world else truths)
+    parts = [run_size(block, worlds, models, z) for z in range(len(block.sizes))]
+    return Outcomes(
+        np.stack([part.gain for part in parts], axis=1),
+        np.stack([part.claim for part in parts], axis=1),
+        None
+        if parts[0].draws is None
+        else np.stack([part.draws for part in parts if part.draws is not None], axis=1),
+        np.stack([part.outside for part in parts], axis=1),
+    )
+
+
+def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Outcomes:
+    """Every world of the block at one size: arrays without the axis of sizes."""
+    size, rngs = block.sizes[z], [block.rng(w, 1 + z) for w in range(block.first, block.last)]
+    data = [
+        (world.record if block.whole_episodes else world.collect)(*size, rng)
+        for world, rng in zip(worlds, rngs, strict=True)
+    ]
+    problems = [
+        problem_of(block.problem, world.truth, each)
+        for world, each in zip(worlds, data, strict=True)
+    ]
+    policies = proposed(block, worlds, models, data, problems)
+    claims, draws = [], []
+    for problem, row, rng in zip(problems, policies, rngs, strict=True):
+        claim, gains = claimed(block.certifier, problem, row, rng)
+        claims.append(claim)
+        draws.append(gains)
+    gain, outside = true_gains(block.problem, models, policies)
+    return Outcomes(
+        gain,
+        np.array(claims),
+        None if draws[0] is None else np.stack([each for each in draws if each is not None]),
+        outside,
+    )
+
+
+def proposed(
+    block: Block,
+    worlds: list[World],
+    models: MDPBatch,
+    data: list[Data],
+    problems: list[Problem],
+) -> FloatArray:
+    """π_I [B, K] of each data set, or of its training part where the rest is for the test."""
+    algorithm, problem = block.algorithm, block.problem
+    if isinstance(block.certifier, Trajectory):
+        share, seed = block.certifier.train_share, block.certifier.seed
+        problems = [training_part(each, share, seed) for each in problems]
+    if isinstance(block.certifier, Trajectory) or not isinstance(algorithm, COMPILED):
+        return np.stack([algorithm.improve(each).policy.probability for each in problems])
+    truths = [world.truth for world in worlds]
+    times = spread(models, truths, [each.times for each in data], np.int64)
+    logged = problem.counts.rewards
+    if logged.known and logged.per == "pair":
+        rewards = logged
+    else:
+        earned = spread(models, truths, [each.earned for each in data], np.float64)
+        rewards = LoggedRewards(earned, "transition", False)
+    batch = ProblemBatch(
+        counts=CountsBatch(
+            models.pairs,
+            models.offsets,
+            models.successor,
+            times,
+            rewards,
+            np.stack([each.starts for each in data]),
+            problem.counts.terminal,
+        ),
+        behavior=problem.behavior,
+        discount=problem.single_discount,
+        value_bounds=problem.value_bounds,
+        unseen=problem.unseen,
+    )
+    return improve_batch(algorithm, batch).policy
+
+
+def claimed(
+    certifier: Certifier, problem: Problem, probability: FloatArray, rng: np.random.Generator
+) -> tuple[float, FloatArray | None]:
+    """L and, where it comes from draws, those; NaN where the certificate is refused."""
+    policy = Policy(problem.counts.pairs, probability)
+    if isinstance(certifier, Posterior):
+        settings = replace(certifier, seed=int(rng.integers(2**63 - 1)))
+        try:
+            gains = np.sort(posterior_gains(problem, policy, settings))
+        except CertificateRefused:
+            gains = np.full(settings.draws, np.nan)
+        return float(gains[settings.rank - 1]), gains
+    try:
+        return certify(problem, policy, certifier).lower, None
+    except CertificateRefused:
+        return np.nan, None
+
+
+def true_gains(
+    problem: Problem, models: MDPBatch, policies: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """ρ(π_I) − ρ(π_b) in each truth [B], and how far values lie outside of the value bounds."""
+    ours = evaluate_batch(models, policies).value
+    theirs = evaluate_batch(models, problem.behavior).value
+    gain = ours @ models.initial - theirs @ models.initial
+    gain[(policies == problem.behavior.probability).all(axis=1)] = 0.0
+    low, high = problem.value_bounds
+    highest = np.maximum(ours.max(axis=1), theirs.max(axis=1)) - high
+    lowest = low - np.minimum(ours.min(axis=1), theirs.min(axis=1))
+    return gain, np.maximum(0.0, np.maximum(highest, lowest))
+
+
+# ---- one shape for many truths ----------------------------------------------------------------
+
+
+def spread(
+    models: MDPBatch, truths: list[FiniteMDP], values: Sequence[AnyArray], kind: type
+) -> AnyArray:
+    """Values over the transitions of each truth, over those of the batch [B, T]."""
+    union = keys_of(models)
+    result: AnyArray = np.zeros((len(values), union.size), kind)
+    place: dict[int, IntArray] = {}
+    for row, truth, each in zip(result, truths, values, strict=True):
+        if id(truth) not in place:
+            place[id(truth)] = np.searchsorted(union, keys_of(truth))
+        row[place[id(truth)]] = each
+    return result
+
+
+def keys_of(model: FiniteMDP | MDPBatch) -> IntArray:
+    """A number for each transition: pair · S + successor, rising."""
+    return run_owners(model.offsets) * np.int64(model.num_states) + model.successor

@@ -1,0 +1,258 @@
+"""The estimated MDP made whole: rows for the pairs that the data never visits, filled in by rule.
+
+Where there is data, every completion is the maximum-likelihood estimate; they differ in what they
+say about the rest. So none is the truth, and together they show how much rests on what is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    offsets_of,
+    own,
+    run_owners,
+    run_sums,
+)
+from surestep.errors import InvalidParameter
+from surestep.model.counts import Counts
+from surestep.model.mdp import FiniteMDP
+from surestep.model.problem import Problem
+from surestep.planning.evaluation import evaluate
+
+Fill = Literal["self-loop", "uniform", "pessimistic", "optimistic", "similar"]
+MOST_ROUNDS = 100  # of policy iteration; it rarely takes five
+TIE = 1e-9  # of the largest value: a difference that is not worth a move
+MOST_CELLS = 20_000_000  # of rows that lead everywhere
+
+
+class Rows(NamedTuple):
+    """Transitions of some pairs, in any order."""
+
+    pair: IntArray
+    successor: IntArray
+    probability: FloatArray
+    like: IntArray  # the pair whose rewards count where nothing is known of one's own
+
+    @classmethod
+    def of(cls, pair: IntArray, successor: IntArray, probability: FloatArray) -> Rows:
+        """Rows that are like no others."""
+        return cls(pair, successor, probability, pair)
+
+    def and_also(self, other: Rows) -> Rows:
+        """The transitions of both."""
+        return Rows(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+
+
+def completed(problem: Problem, fill: Fill) -> FiniteMDP:
+    """The MLE-MDP of the problem, in which unseen pairs have rows.
+
+    They lead back to their state ("self-loop"), everywhere ("uniform"), to the visited state where
+    it is worst or best, r + γ V^{π_b} taken together ("pessimistic", "optimistic"), or to where the
+    same action led in the state most like theirs ("similar").
+    """
+    seen, unseen = estimated_rows(problem.counts), np.flatnonzero(problem.unseen_pairs())
+    if unseen.size == 0:
+        return mdp_of_rows(problem, seen)
+    filled = {
+        "self-loop": self_loops,
+        "uniform": uniform_rows,
+        "pessimistic": worst_rows,
+        "optimistic": best_rows,
+        "similar": similar_rows,
+    }[fill](problem, unseen)
+    return mdp_of_rows(problem, seen.and_also(filled))
+
+
+def estimated_rows(counts: Counts) -> Rows:
+    """P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a) of the transitions that were seen."""
+    seen = counts.times > 0
+    pair = run_owners(counts.offsets)[seen]
+    share = counts.times[seen] / counts.visits[pair]
+    return Rows.of(pair, counts.successor[seen].astype(np.int64), share)
+
+
+def mdp_of_rows(problem: Problem, rows: Rows) -> FiniteMDP:
+    """The model with these rows, with rewards known or observed, and the starts of the log.
+
+    A transition whose reward is known, though its probability is 0, is stored: data drawn from the
+    model then know that reward too.
+    """
+    counts = problem.counts
+    if not counts.visits.any():
+        raise InvalidParameter("the data has no visits, expected some to make worlds from")
+    pairs = counts.pairs
+    size = np.int64(pairs.num_states)
+    key = rows.pair * size + rows.successor
+    if counts.rewards.known and counts.rewards.per == "transition":
+        stored = run_owners(counts.offsets) * size + counts.successor
+        going_on = ~counts.terminal[pairs.state[stored // size]]
+        more = np.setdiff1d(stored[going_on], key)
+        rows = rows.and_also(Rows.of(more // size, more % size, np.zeros(more.size)))
+        key = np.concatenate([key, more])
+    order = np.argsort(key)
+    pair, successor = rows.pair[order], rows.successor[order]
+    return FiniteMDP(
+        pairs,
+        offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
+        successor.astype(np.int32),
+        rows.probability[order],
+        own(rewards_at(counts, pair, successor, rows.like[order])),
+        np.full(pairs.num_pairs, problem.single_discount),
+        counts.starts / counts.starts.sum(),
+        np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
+    )
+
+
+# ---- rewards ----------------------------------------------------------------------------------
+
+
+def rewards_at(
+    counts: Counts, pair: IntArray, successor: IntArray, like: IntArray | None = None
+) -> FloatArray:
+    """The rewards of transitions: known or observed, else those of the pair that theirs is `like`.
+
+    Where that one has none either, it is the mean of what entering the successor earned, and where
+    nobody did, the mean of all.
+    """
+    like = pair if like is None else like
+    settled, value = settled_rewards(counts)
+    if counts.rewards.per == "pair":
+        mean = float(np.average(value, weights=counts.visits))
+        return np.select([settled[pair], settled[like]], [value[pair], value[like]], mean)
+    size = np.int64(counts.pairs.num_states)
+    stored = (run_owners(counts.offsets) * size + counts.successor)[settled]
+    order = np.argsort(stored)
+    stored, value_of = stored[order], value[settled][order]
+
+    def found(owner: IntArray) -> tuple[BoolArray, FloatArray]:
+        key = owner * size + successor
+        place = np.minimum(np.searchsorted(stored, key), stored.size - 1)
+        return stored[place] == key, value_of[place]
+
+    (is_own, own_value), (is_like, like_value) = found(pair), found(like)
+    into = np.bincount(counts.successor, counts.times, int(size))
+    earned = np.bincount(counts.successor, counts.times * value, int(size))
+    on_entry = np.where(into > 0, earned, earned.sum()) / np.where(into > 0, into, into.sum())
+    return np.select([is_own, is_like], [own_value, like_value], on_entry[successor])
+
+
+def settled_rewards(counts: Counts) -> tuple[BoolArray, FloatArray]:
+    """Which rewards, of pairs [K] or of transitions [T], are known or were observed; and they."""
+    rewards = counts.rewards
+    observed = counts.visits if rewards.per == "pair" else counts.times
+    if rewards.known:
+        return np.ones(observed.size, np.bool_), rewards.values
+    return observed > 0, rewards.values / np.maximum(observed, 1)
+
+
+# ---- filling in -------------------------------------------------------------------------------
+
+
+def self_loops(problem: Problem, unseen: IntArray) -> Rows:
+    """Nothing happens."""
+    return Rows.of(unseen, problem.counts.pairs.state[unseen], np.ones(unseen.size))
+
+
+def uniform_rows(problem: Problem, unseen: IntArray) -> Rows:
+    """Anything may happen: all known states are equally likely."""
+    pair, everywhere = all_transitions(problem, unseen)
+    return Rows.of(pair, everywhere, np.full(pair.size, 1 / problem.num_states))
+
+
+def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntArray]:
+    """The unseen pairs and all states, each pair with each state."""
+    size = problem.num_states
+    if unseen.size * size > MOST_CELLS:
+        raise InvalidParameter(
+            f"{unseen.size} unseen pairs that may lead to any of {size} states have "
+            f"{unseen.size * size} transitions, expected at most {MOST_CELLS}; take another fill"
+        )
+    return np.repeat(unseen, size), np.tile(np.arange(size), unseen.size)
+
+
+def worst_rows(problem: Problem, unseen: IntArray) -> Rows:
+    """The worst happens that one step can do."""
+    return extreme_rows(problem, unseen, -1.0)
+
+
+def best_rows(problem: Problem, unseen: IntArray) -> Rows:
+    """The best happens that one step can do."""
+    return extreme_rows(problem, unseen, 1.0)
+
+
+def extreme_rows(problem: Problem, unseen: IntArray, sign: float) -> Rows:
+    """To the state with the largest sign · (r + γ V), V being that of π_b in this very world.
+
+    So it is policy iteration of a nature that moves after unseen pairs, from self-loops on. It goes
+    only to states that were visited or end episodes.
+    """
+    counts = problem.counts
+    visited = run_sums(counts.visits, counts.pairs.offsets) > 0
+    barred = np.where(visited | counts.terminal, 0.0, np.inf)
+    told_apart = counts.rewards.known and counts.rewards.per == "transition"
+    pair, target = all_transitions(problem, unseen if told_apart else unseen[:1])
+    earned = sign * rewards_at(counts, pair, target).reshape(-1, problem.num_states) - barred
+    rows, seen = self_loops(problem, unseen), estimated_rows(counts)
+    for _ in range(MOST_ROUNDS):
+        value = evaluate(mdp_of_rows(problem, seen.and_also(rows)), problem.behavior)
+        worth = earned + sign * problem.single_discount * value
+        best = np.broadcast_to(np.argmax(worth, axis=1), unseen.shape)
+        every = np.broadcast_to(worth, (unseen.size, problem.num_states))
+        row = np.arange(unseen.size)
+        better = every[row, best] > every[row, rows.successor] + TIE * np.abs(value).max()
+        if not better.any():
+            break
+        rows = rows._replace(successor=np.where(better, best, rows.successor))
+    return rows
+
+
+def similar_rows(problem: Problem, unseen: IntArray) -> Rows:
+    """The row of the same action in the state most like this one; a self-loop where there is none.
+
+    States are alike by the cosine of how often each state followed them, whatever the action. Ties
+    go to the state where the action was taken most often, then to the first.
+    """
+    from scipy.sparse import csr_array
+
+    counts = problem.counts
+    pairs, size = counts.pairs, problem.num_states
+    seen = estimated_rows(counts)
+    following = csr_array(
+        (seen.probability * counts.visits[seen.pair], (pairs.state[seen.pair], seen.successor)),
+        shape=(size, size),
+    )
+    norm = np.sqrt(following.multiply(following).sum(axis=1))
+    following = (following / np.where(norm > 0, norm, 1.0)[:, np.newaxis]).tocsr()
+    model = np.full(pairs.num_pairs, -1)
+    for action in np.unique(pairs.action[unseen]):
+        wanted = unseen[pairs.action[unseen] == action]
+        taken = np.flatnonzero((pairs.action == action) & (counts.visits > 0))
+        if taken.size:
+            alike = following[pairs.state[wanted]] @ following[pairs.state[taken]].T
+            model[wanted] = taken[most_alike(alike.tocoo(), counts.visits[taken])]
+    copied = unseen[model[unseen] >= 0]
+    lengths = np.bincount(seen.pair, minlength=pairs.num_pairs)
+    starts = offsets_of(lengths)[model[copied]]
+    count = lengths[model[copied]]
+    offsets = offsets_of(count)
+    rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], count)
+    copies = Rows(
+        np.repeat(copied, count), seen.successor[rows], seen.probability[rows], seen.pair[rows]
+    )
+    return copies.and_also(self_loops(problem, unseen[model[unseen] < 0]))
+
+
+def most_alike(alike: object, visits: IntArray) -> IntArray:
+    """For each row of a sparse table, the column of the largest entry; ties by visits."""
+    rows, columns, values = alike.row, alike.col, alike.data  # type: ignore[attr-defined]
+    most = int(np.argmax(visits))
+    best = np.full(alike.shape[0], most)  # type: ignore[attr-defined]
+    order = np.lexsort((-columns, visits[columns], np.round(values, 12), rows))
+    best[rows[order]] = columns[order]  # the last of a row stays
+    return best

@@ -1,0 +1,213 @@
+"""The rehearsal: the whole pipeline in worlds where the truth is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
+from surestep.algorithms import Algorithm, needs_log
+from surestep.certificates import CERTIFIERS, Certifier, Posterior, Trajectory
+from surestep.errors import InvalidParameter
+from surestep.model.problem import Problem
+from surestep.parallel import map_in_order
+from surestep.rehearsal.block import Block, Outcomes, run_block
+from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
+from surestep.rehearsal.collecting import DataSize, size_of
+from surestep.rehearsal.result import LIMITS, Rehearsal
+from surestep.rehearsal.worlds import WorldKind, default_family
+
+Progress = Callable[[int, int], None]  # blocks done, blocks in all
+
+SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
+DRAWS = 99  # of a posterior inside a rehearsal: enough to rank, at a tenth of the cost
+SMALL = 128  # states up to which worlds are worked on together
+TOGETHER = 25  # worlds of a block
+CALIBRATING, REPORTING = 0, 1  # the two stages have worlds of their own
+AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
+
+
+def rehearse(
+    problem: Problem,
+    algorithm: Algorithm,
+    certifier: Certifier,
+    *,
+    rng: np.random.Generator,
+    worlds: int = 100,
+    sizes: Sequence[float] = SIZES,
+    family: Sequence[WorldKind] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Rehearsal:
+    """Improves and certifies in `worlds` worlds of each kind, at each size, and compares: a test.
+
+    Sizes are multiples of the user's data. A posterior certificate is first calibrated, in as many
+    other worlds of the same kinds at size 1. Nothing but the problem is looked at, and the result
+    depends on the generator's state, not on the number of workers.
+    """
+    expect("rng", rng, np.random.Generator)
+    expect_count("worlds", worlds)
+    check_pipeline(problem, algorithm, certifier)
+    kinds = default_family(problem, certifier) if family is None else read_family(family)
+    factors = read_sizes(sizes)
+    own_size = size_of(problem)
+    data_sizes = tuple(own_size.times(factor) for factor in factors)
+    plan = Plan(problem, algorithm, lighter(certifier), kinds, int(rng.integers(2**63 - 1)), worlds)
+    calibrates = isinstance(plan.certifier, Posterior)
+    stages = [plan.blocks(CALIBRATING, (own_size,))] if calibrates else []
+    blocks = [*stages, plan.blocks(REPORTING, data_sizes)]
+    total = sum(map(len, blocks))
+    found: list[Outcomes] = []
+    for outcome in map_in_order(run_block, itertools.chain(*blocks), workers=workers):
+        found.append(outcome)
+        if progress is not None:
+            progress(len(found), total)
+    tolerance = AGREEMENT * max(abs(bound) for bound in (*problem.value_bounds, 1e-300))
+    calibration = None
+    if calibrates:
+        calibration = calibrated(plan, found[: len(blocks[0])], tolerance)
+    reported = found[-len(blocks[-1]) :]
+    outside = np.concatenate([each.outside for each in reported]) > tolerance
+    return Rehearsal(
+        kind=certifier.name,
+        delta=certifier.delta,  # type: ignore[attr-defined]
+        family=tuple(kind.name for kind in kinds),
+        member=np.repeat(np.arange(len(kinds)), worlds),
+        sizes=factors,
+        episodes=tuple(size.episodes for size in data_sizes),
+        horizon=tuple(size.horizon for size in data_sizes),
+        own_episodes=own_size.episodes,
+        gain=np.concatenate([each.gain for each in reported]),
+        claim=np.concatenate([each.claim for each in reported]),
+        calibrated_claim=claims_of_rank(calibration, reported),
+        calibration=calibration,
+        tolerance=tolerance,
+        outside=outside,
+        limits=limits_of(problem, outside),
+    )
+
+
+class Plan(NamedTuple):
+    """What is rehearsed, in which worlds, and from which seed."""
+
+    problem: Problem
+    algorithm: Algorithm
+    certifier: Certifier
+    kinds: tuple[WorldKind, ...]
+    seed: int
+    worlds: int  # of each kind
+
+    def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[Block]:
+        """The worlds of a stage, in blocks that do not depend on the number of workers."""
+        together = TOGETHER if self.problem.num_states <= SMALL else 1
+        whole_episodes = needs_log(self.algorithm) or isinstance(self.certifier, Trajectory)
+        return [
+            Block(
+                problem=self.problem,
+                algorithm=self.algorithm,
+                certifier=self.certifier,
+                kind=kind,
+                sizes=sizes,
+                whole_episodes=whole_episodes,
+                seed=self.seed,
+                stage=stage,
+                member=member,
+                first=first,
+                last=min(first + together, self.worlds),
+            )
+            for member, kind in enumerate(self.kinds)
+            for first in range(0, self.worlds, together)
+        ]
+
+
+def calibrated(plan: Plan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
+    """The calibration of a certifier with draws, by the worlds of the first stage."""
+    assert isinstance(plan.certifier, Posterior)
+    draws = np.concatenate([each.draws[:, 0] for each in outcomes if each.draws is not None])
+    gain = np.concatenate([each.gain[:, 0] for each in outcomes])
+    below = draws_below(draws, gain, tolerance).reshape(len(plan.kinds), plan.worlds)
+    return calibration_of(list(below), tuple(kind.name for kind in plan.kinds), plan.certifier)
+
+
+def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) -> FloatArray | None:
+    """What is claimed by the calibrated rank [W, Z]; None where there is none."""
+    if calibration is None or calibration.rank == 0:
+        return None
+    draws = [each.draws for each in outcomes if each.draws is not None]
+    return np.concatenate([each[:, :, calibration.rank - 1] for each in draws])
+
+
+def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
+    """What the rehearsal does not say."""
+    sentences = list(LIMITS)
+    if problem.behavior_is_estimated:
+        sentences.append("The behavior policy was estimated, but counts as known in every world.")
+    if outside.any():
+        sentences.append(
+            f"In {np.count_nonzero(outside)} of {outside.size} cases a true value lay outside of "
+            "the given value bounds; a certificate that relies on them is not to blame there."
+        )
+    return tuple(sentences)
+
+
+def lighter(certifier: Certifier) -> Certifier:
+    """The certifier with as few draws as suffice for its δ, 99 at the least."""
+    if not isinstance(certifier, Posterior):
+        return certifier
+    return replace(certifier, draws=max(DRAWS, math.ceil(1 / certifier.delta - 1e-9) - 1))
+
+
+# ---- reading what a caller hands over ---------------------------------------------------------
+
+
+def check_pipeline(problem: Problem, algorithm: Algorithm, certifier: Certifier) -> None:
+    """Refuses what cannot be rehearsed."""
+    expect("problem", problem, Problem)
+    if not hasattr(algorithm, "improve"):
+        raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
+    if type(certifier) not in CERTIFIERS.values():
+        known = " or ".join(kind.__name__ for kind in CERTIFIERS.values())
+        raise InvalidParameter(
+            f"certifier is of type {type(certifier).__name__}, expected {known}, with its settings"
+        )
+    if isinstance(certifier, Trajectory) and certifier.claim == "horizon":
+        raise InvalidParameter(
+            f"the claim is about the first {certifier.horizon} steps only, but worlds are compared "
+            "by ρ; expected claim='performance'"
+        )
+    if not problem.single_discount < 1:
+        raise InvalidParameter(
+            f"discount is {problem.discount}, but in some worlds episodes never end; expected less "
+            "than 1"
+        )
+
+
+def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:
+    """At least one kind of world, none of them twice."""
+    kinds = tuple(family)
+    for kind in kinds:
+        if not hasattr(kind, "world"):
+            raise InvalidParameter(f"family holds {kind!r}, expected kinds of worlds")
+    names = [kind.name for kind in kinds]
+    if not kinds or len(set(names)) < len(names):
+        raise InvalidParameter(
+            f"family is {', '.join(names) or 'empty'}, expected at least one kind of world, and "
+            "none twice"
+        )
+    return kinds
+
+
+def read_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
+    """Rising positive multiples of the data."""
+    if not (isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(is_number, sizes))):
+        raise InvalidParameter(f"sizes is {sizes!r}, expected multiples of the data, such as 1, 2")
+    factors = tuple(float(size) for size in sizes)
+    rising = all(a < b for a, b in itertools.pairwise((0.0, *factors)))
+    if not rising or not math.isfinite(factors[-1]):
+        raise InvalidParameter(f"sizes is {sizes!r}, expected positive numbers that rise")
+    return factors

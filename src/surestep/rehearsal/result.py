@@ -1,0 +1,213 @@
+"""What a rehearsal found: a stress test of the promise, and how much more data would help."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+
+from surestep._arrays import BoolArray, FloatArray, IntArray, freeze, restore_frozen
+from surestep.errors import InvalidParameter
+from surestep.rehearsal.calibration import Calibration
+
+LEVEL = 0.95  # of the intervals around rates
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+LIMITS = (
+    "This is a stress test in worlds made from the data, not a confidence level.",
+    "It says nothing certain about the true world, which may be none of them.",
+    "It says nothing about dynamics that no world contains.",
+    "It says nothing about data that is not Markov in the given states: every world is.",
+    "Episodes start, and rewards are, as observed; rewards have no noise but in the episode "
+    "bootstrap.",
+)
+
+
+class Rate(NamedTuple):
+    """How often something happened, with the 95 % Clopper–Pearson interval of its chance."""
+
+    happened: int
+    total: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The observed share."""
+        return self.happened / self.total
+
+    @classmethod
+    def of(cls, happened: BoolArray) -> Rate:
+        """The rate of what is true."""
+        total, count = int(happened.size), int(np.count_nonzero(happened))
+        tail = (1 - LEVEL) / 2
+        low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
+        high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))
+        return cls(count, total, low, high)
+
+    def in_json(self) -> dict[str, float]:
+        """For JSON."""
+        return {"share": self.share, **self._asdict()}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSummary:
+    """One data size, in all worlds or in those of one kind."""
+
+    size: float  # times the user's data
+    episodes: int
+    violated: Rate  # the claim was above the truth
+    harmed: Rate  # the policy was worse than π_b, whatever was claimed
+    certified: Rate  # a gain was claimed
+    refused: Rate  # no claim was made
+    calibrated_violated: Rate | None  # the same for the calibrated claim, where there is one
+    calibrated_certified: Rate | None
+    mean_gain: float
+    gain_quantiles: tuple[float, ...]  # at 5, 25, 50, 75 and 95 %
+    median_claim: float | None
+
+    def in_json(self) -> dict[str, Any]:
+        """For JSON."""
+        content = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            name: value.in_json() if isinstance(value, Rate) else value
+            for name, value in content.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rehearsal:
+    """The whole pipeline, rehearsed in W worlds at Z data sizes: a stress test.
+
+    `calibrated_claim` is what the certificate claims by the rank that other worlds of the same
+    kinds left to it; None where it has no draws, or is refused.
+    """
+
+    kind: str  # of the certificate
+    delta: float
+    family: tuple[str, ...]  # the kinds of worlds
+    member: IntArray  # [W] the kind of each world
+    sizes: tuple[float, ...]  # times the user's data
+    episodes: tuple[int, ...]  # at each size
+    horizon: tuple[int, ...]  # the most steps of an episode, at each size
+    own_episodes: int  # in the user's data
+    gain: FloatArray  # [W, Z] the true ρ(π_I) − ρ(π_b)
+    claim: FloatArray  # [W, Z] L; NaN where the certificate was refused
+    calibrated_claim: FloatArray | None  # [W, Z]
+    calibration: Calibration | None
+    tolerance: float  # claims and truths this close count as equal
+    outside: BoolArray  # [W, Z] a true value lay outside of the given value bounds
+    limits: tuple[str, ...]  # what all this does not say
+
+    __setstate__ = restore_frozen
+
+    def __post_init__(self) -> None:
+        """Freezes the arrays."""
+        for name in ("member", "gain", "claim", "calibrated_claim", "outside"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, freeze(value))
+
+    def summary(self, size: float = 1.0, kind: str | None = None) -> SizeSummary:
+        """One size, in all worlds or in those of one kind."""
+        if size not in self.sizes:
+            raise InvalidParameter(
+                f"size is {size!r}, expected one of {', '.join(f'{each:g}' for each in self.sizes)}"
+            )
+        if kind is not None and kind not in self.family:
+            raise InvalidParameter(
+                f"there is no kind of world {kind!r}, expected one of {', '.join(self.family)}"
+            )
+        z = self.sizes.index(size)
+        chosen = np.ones(self.member.size, np.bool_)
+        if kind is not None:
+            chosen = self.member == self.family.index(kind)
+        gain, claim = self.gain[chosen, z], self.claim[chosen, z]
+        made = ~np.isnan(claim)
+        later = None if self.calibrated_claim is None else self.calibrated_claim[chosen, z]
+        return SizeSummary(
+            size=size,
+            episodes=self.episodes[z],
+            violated=Rate.of(claim > gain + self.tolerance),
+            harmed=Rate.of(gain < -self.tolerance),
+            certified=Rate.of(claim > 0),
+            refused=Rate.of(~made),
+            calibrated_violated=None if later is None else Rate.of(later > gain + self.tolerance),
+            calibrated_certified=None if later is None else Rate.of(later > 0),
+            mean_gain=float(gain.mean()),
+            gain_quantiles=tuple(float(each) for each in np.quantile(gain, QUANTILES)),
+            median_claim=float(np.median(claim[made])) if made.any() else None,
+        )
+
+    def power(self) -> FloatArray:
+        """The share of worlds in which a gain is certified, at each size [Z].
+
+        By the calibrated claims where there are any.
+        """
+        claim = self.claim if self.calibrated_claim is None else self.calibrated_claim
+        share: FloatArray = np.mean(claim > 0, axis=0)
+        return share
+
+    def more_episodes(self, chance: float = 0.5) -> int | None:
+        """How many more episodes certify a gain in this share of the worlds; None: more than tried.
+
+        Between two sizes, the share is taken to be a straight line over the logarithm of the size.
+        """
+        if not 0 < chance <= 1:
+            raise InvalidParameter(f"chance is {chance!r}, expected more than 0 and at most 1")
+        power = self.power()
+        enough = np.flatnonzero(power >= chance)
+        if enough.size == 0:
+            return None
+        z = int(enough[0])
+        needed = math.log(self.sizes[z])
+        if z > 0:
+            part = (chance - power[z - 1]) / (power[z] - power[z - 1])
+            before = math.log(self.sizes[z - 1])
+            needed = before + float(part) * (needed - before)
+        return max(0, math.ceil((math.exp(needed) - 1) * self.own_episodes - 1e-6))
+
+    def to_json(self) -> str:
+        """Everything as JSON; what is not there is null."""
+        calibration = self.calibration
+        content = {
+            "kind": self.kind,
+            "delta": self.delta,
+            "own_episodes": self.own_episodes,
+            "sizes": self.sizes,
+            "episodes": self.episodes,
+            "horizon": self.horizon,
+            "family": self.family,
+            "limits": self.limits,
+            "calibration": None
+            if calibration is None
+            else {
+                "draws": calibration.draws,
+                "rank_of_prior": calibration.rank_of_prior,
+                "rank": calibration.rank,
+                "ranks": dict(zip(self.family, calibration.ranks, strict=True)),
+                "refused": calibration.rank == 0,
+            },
+            "more_episodes_for_half": self.more_episodes(),
+            "outside_value_bounds": int(np.count_nonzero(self.outside)),
+            "summary": {
+                name: [self.summary(size, kind).in_json() for size in self.sizes]
+                for name, kind in [("all", None), *((each, each) for each in self.family)]
+            },
+            "member": self.member.tolist(),
+            "gain": self.gain.tolist(),
+            "claim": without_nan(self.claim),
+            "calibrated_claim": None
+            if self.calibrated_claim is None
+            else without_nan(self.calibrated_claim),
+        }
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+def without_nan(table: FloatArray) -> list[list[float | None]]:
+    """A table for JSON, in which null stands for no number."""
+    return [[None if math.isnan(each) else each for each in row] for row in table.tolist()]

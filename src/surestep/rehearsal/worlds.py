@@ -1,0 +1,204 @@
+"""Worlds in which the truth is known, made from the data of a problem.
+
+A kind of world is a frozen settings object with one method, `world`. What it returns knows its
+truth, and draws the data that π_b would have collected there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+
+from surestep._arrays import is_number, run_owners
+from surestep.certificates import Certifier, Posterior
+from surestep.certificates.drawn import (
+    ModelDraws,
+    RewardDraws,
+    draw_chunk,
+    expected_cells,
+    room_for,
+)
+from surestep.errors import InvalidParameter
+from surestep.model.problem import Problem
+from surestep.rehearsal.completion import MOST_CELLS, Fill, Rows, completed, mdp_of_rows
+from surestep.rehearsal.sources import Resampled, Simulated, World
+
+WorldPrior = Literal["weight", "uniform", "jeffreys"]
+ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
+WEIGHTS = (1.0, 5.0)  # of the priors in the default family
+MEMORY = 2**30  # bytes of one drawn world
+
+
+class WorldKind(Protocol):
+    """A frozen dataclass of settings with one verb."""
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        ...
+
+    @property
+    def is_one_world(self) -> bool:
+        """Whether every world of the kind has the same truth, so that only the data differ."""
+        ...
+
+    def world(self, problem: Problem, rng: np.random.Generator) -> World:
+        """One world, from the problem alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The maximum-likelihood MDP, with rows of unseen pairs filled in; see `completed`."""
+
+    fill: Fill
+
+    def __post_init__(self) -> None:
+        """Checks the fill."""
+        check_fill(self.fill)
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return f"estimate, unseen: {self.fill}"
+
+    @property
+    def is_one_world(self) -> bool:
+        """Only the data differ."""
+        return True
+
+    def world(self, problem: Problem, rng: np.random.Generator) -> World:
+        """The completed MDP, in which π_b acts."""
+        return Simulated.of(completed(problem, self.fill), problem.behavior)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFromPosterior:
+    """A draw from the Dirichlet posterior: "weight" spreads `weight` over the states of a row.
+
+    "uniform" has weight 1 a state, "jeffreys" ½. Rewards are known or the observed means.
+    """
+
+    prior: WorldPrior = "weight"
+    weight: float | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the prior."""
+        if not isinstance(self.prior, str) or self.prior not in get_args(WorldPrior):
+            raise InvalidParameter(
+                f"prior is {self.prior!r}, expected one of {', '.join(get_args(WorldPrior))}"
+            )
+        if self.prior != "weight" and self.weight is not None:
+            raise InvalidParameter(
+                f"weight is {self.weight!r}, but the prior {self.prior} has a weight of its own; "
+                "expected none"
+            )
+        if self.prior == "weight" and not (is_number(self.weight) and 1e-3 <= self.weight <= 1e9):
+            raise InvalidParameter(f"weight is {self.weight!r}, expected 0.001 to 1e9")
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return f"posterior, {f'weight {self.weight:g}' if self.prior == 'weight' else self.prior}"
+
+    @property
+    def is_one_world(self) -> bool:
+        """Every world has other chances."""
+        return False
+
+    def is_of(self, certifier: Certifier) -> bool:
+        """Whether a certifier has this very prior, whose worlds would hardly prove it wrong."""
+        if not isinstance(certifier, Posterior) or certifier.prior != self.prior:
+            return False
+        return self.weight is None or self.weight == certifier.prior_weight
+
+    def alpha(self, num_states: int) -> float:
+        """The weight of a state in a row."""
+        return ALPHA[self.prior] if self.weight is None else self.weight / num_states
+
+    def world(self, problem: Problem, rng: np.random.Generator) -> World:
+        """One model of the posterior, in which π_b acts."""
+        counts = problem.counts
+        nothing = np.zeros(counts.pairs.num_pairs)
+        no_rewards = RewardDraws(
+            True, False, nothing, nothing, 0.0, 0.0, np.zeros(0), np.zeros(0, np.int64)
+        )
+        models = ModelDraws(
+            counts=counts,
+            discount=problem.single_discount,
+            value_bounds=problem.value_bounds,
+            alpha=self.alpha(problem.num_states),
+            start_alpha=0.0,
+            rewards=no_rewards,
+            seed=int(rng.integers(2**63 - 1)),
+        )
+        used = ~counts.terminal[counts.pairs.state]
+        cells = expected_cells(models, used)
+        while True:
+            drawn = room_for(models, cells, 1, MEMORY)
+            draw_chunk(models, used, 0, drawn)
+            if drawn.ends[0, -1] >= 0:
+                break
+            cells *= 2
+        pair = run_owners(drawn.ends[0])
+        # What the draw left over, a millionth at most, is shared out in proportion.
+        share = drawn.share[0, : pair.size] / (1.0 - drawn.rest[0, pair])
+        rows = Rows.of(pair, drawn.target[0, : pair.size].astype(np.int64), share)
+        return Simulated.of(mdp_of_rows(problem, rows), problem.behavior)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeBootstrap:
+    """Episodes of the log, drawn again with replacement; the completed estimate counts as true."""
+
+    fill: Fill = "self-loop"
+
+    def __post_init__(self) -> None:
+        """Checks the fill."""
+        check_fill(self.fill)
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return f"episode bootstrap, unseen: {self.fill}"
+
+    @property
+    def is_one_world(self) -> bool:
+        """Only the data differ."""
+        return True
+
+    def world(self, problem: Problem, rng: np.random.Generator) -> World:
+        """The completed MDP of all episodes, with some of them as data."""
+        if problem.log is None:
+            raise InvalidParameter(
+                "the problem has no log, and an episode bootstrap draws whole episodes; give it as "
+                "Problem(log=…), or leave this kind of world out"
+            )
+        return Resampled.of(completed(problem, self.fill), problem.log)
+
+
+def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, ...]:
+    """All completions, posteriors under other priors than the certifier's, and the bootstrap.
+
+    Worlds in which every row leads everywhere are left out where that makes them too large, and
+    where every pair was seen, all completions are one.
+    """
+    size = problem.num_states
+    unseen = int(np.count_nonzero(problem.unseen_pairs()))
+    fills = [fill for fill in get_args(Fill) if fill != "uniform" or unseen * size <= MOST_CELLS]
+    family: list[WorldKind] = [Completed(fill) for fill in (fills if unseen else fills[:1])]
+    priors = [DrawnFromPosterior("weight", weight) for weight in WEIGHTS]
+    if problem.counts.pairs.num_pairs * size <= MOST_CELLS:
+        priors += [DrawnFromPosterior("jeffreys"), DrawnFromPosterior("uniform")]
+    family += [prior for prior in priors if not prior.is_of(certifier)]
+    if problem.log is not None:
+        family.append(EpisodeBootstrap())
+    return tuple(family)
+
+
+def check_fill(fill: object) -> None:
+    """Refuses a rule that does not exist."""
+    if not isinstance(fill, str) or fill not in get_args(Fill):
+        raise InvalidParameter(f"fill is {fill!r}, expected one of {', '.join(get_args(Fill))}")

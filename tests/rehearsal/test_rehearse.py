@@ -1,0 +1,244 @@
+"""Whole rehearsals on small problems: deterministic, honest about bad priors, and refusing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
+from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
+from surestep.certificates import APriori, Posterior, Robust, Trajectory, certify
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.rehearsal import Completed, DrawnFromPosterior, EpisodeBootstrap, rehearse
+from surestep.rehearsal.block import Block, claimed, run_block
+from surestep.rehearsal.collecting import DataSize, problem_of
+
+ARMS = 4
+
+
+def bandit():
+    """One decision among four arms that pay 1 with chances 0.2, 0.4, 0.5 and 0.8."""
+    P = np.zeros((3, ARMS, 3))
+    P[0, :, 2] = [0.2, 0.4, 0.5, 0.8]
+    P[0, :, 1] = 1 - P[0, :, 2]
+    R = np.zeros((3, ARMS, 3))
+    R[0, :, 2] = 1.0
+    return FiniteMDP.from_dense(P, R, 0.9)
+
+
+def problem_with(episodes, rewards=None):
+    mdp = bandit()
+    log = sample_log(mdp, Policy.uniform(mdp), episodes, 1, np.random.default_rng(0))
+    return Problem(
+        counts=log.counts(rewards),
+        behavior=Policy.uniform(mdp),
+        discount=0.9,
+        value_bounds=(0.0, 1.0),
+        log=log,
+    )
+
+
+def run(problem, certifier, seed=0, **settings):
+    defaults = {"worlds": 20, "sizes": (0.5, 1.0, 4.0), "algorithm": SPIBB(n_wedge=3)}
+    settings = defaults | settings
+    algorithm = settings.pop("algorithm")
+    return rehearse(problem, algorithm, certifier, rng=np.random.default_rng(seed), **settings)
+
+
+POSTERIOR = Posterior(starts="known", draws=999)
+
+
+# ---- determinism ------------------------------------------------------------------------------
+
+
+def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
+    problem = problem_with(30)
+    terms = {
+        "family": (DrawnFromPosterior("jeffreys"), EpisodeBootstrap()),
+        "worlds": 30,
+        "sizes": (1.0,),
+    }
+    found = run(problem, POSTERIOR, **terms)
+    assert run(problem, POSTERIOR, workers=2, **terms).to_json() == found.to_json()
+    assert run(problem, POSTERIOR, seed=1, **terms).to_json() != found.to_json()
+
+
+def test_a_world_does_not_depend_on_the_others():
+    problem = problem_with(30)
+    family = (Completed("uniform"), DrawnFromPosterior("jeffreys"))
+    few, many = (run(problem, Robust(), family=family, worlds=worlds) for worlds in (3, 30))
+    for kind in (0, 1):
+        np.testing.assert_array_equal(
+            few.gain[few.member == kind], many.gain[many.member == kind][:3]
+        )
+
+
+def test_progress_counts_up_to_the_total():
+    calls = []
+    run(problem_with(20), Robust(), worlds=30, progress=lambda *call: calls.append(call))
+    total = calls[-1][1]
+    assert calls == [(done, total) for done in range(1, total + 1)]
+
+
+# ---- the pipeline is the real one -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", [SPIBB(n_wedge=3), LowerSPIBB(n_wedge=3)])
+def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
+    problem = problem_with(40)
+    kind, size = DrawnFromPosterior("weight", 2.0), DataSize(40, 1)
+    block = Block(
+        problem=problem, algorithm=algorithm, certifier=POSTERIOR, kind=kind, sizes=(size,),
+        whole_episodes=False, seed=7, stage=1, member=0, first=2, last=6,
+    )  # fmt: skip
+    found = run_block(block)
+    for b, number in enumerate(range(2, 6)):
+        world = kind.world(problem, block.rng(number, 0))
+        rng = block.rng(number, 1)
+        posed = problem_of(problem, world.truth, world.collect(*size, rng))
+        policy = algorithm.improve(posed).policy
+        values = [
+            evaluate(world.truth, each) @ world.truth.initial for each in (policy, problem.behavior)
+        ]
+        assert found.gain[b, 0] == pytest.approx(values[0] - values[1], abs=1e-12)
+        seed = int(rng.integers(2**63 - 1))
+        certificate = certify(posed, policy, replace(POSTERIOR, seed=seed))
+        assert found.claim[b, 0] == certificate.lower
+        assert found.draws[b, 0, POSTERIOR.rank - 1] == certificate.lower
+
+
+def test_a_refusal_in_a_world_is_no_claim():
+    problem = problem_with(30)
+    rng = np.random.default_rng(0)
+    noisy = replace(POSTERIOR, rewards="bounded", reward_low=2.0, reward_high=3.0)
+    claim, draws = claimed(noisy, problem, problem.behavior.probability, rng)
+    assert np.isnan(claim)
+    assert np.isnan(draws).all()
+    found = run(problem, APriori(n_wedge=10**6), sizes=(1.0,))  # SPIBB changes what it must not
+    assert found.summary().refused.share == 1.0
+    assert found.summary().violated.happened == 0
+    assert found.summary().median_claim is None
+
+
+def test_whole_episodes_are_rehearsed_with_their_log():
+    problem = problem_with(60)
+    judge = Trajectory(reward_low=0.0, reward_high=1.0, train_share=0.5)
+    found = run(problem, judge, worlds=10, sizes=(1.0, 10.0))
+    assert found.calibration is None
+    assert found.summary(10.0).refused.happened == 0
+    assert found.summary(10.0).violated.share <= 0.2
+    assert found.summary(10.0).mean_gain > 0.1
+    hcpi = run(problem, Robust(known_start=True, reward_low=0.0, reward_high=1.0),
+               worlds=3, sizes=(1.0,), algorithm=HCPI(), family=(EpisodeBootstrap(),))  # fmt: skip
+    assert hcpi.gain.shape == (3, 1)
+
+
+# ---- what it notices --------------------------------------------------------------------------
+
+
+def test_a_prior_that_weighs_nothing_is_caught():
+    """With next to no prior, what few episodes show is certain, and so is the gain."""
+    problem = problem_with(24)
+    naive = Posterior(prior_weight=1e-3, starts="known")
+    family = (DrawnFromPosterior("weight", 5.0),)
+    greedy = SPIBB(n_wedge=0)
+    caught = run(problem, naive, family=family, worlds=200, sizes=(1.0,), algorithm=greedy)
+    assert caught.summary().violated.low > 0.1
+    assert caught.calibration.rank < caught.calibration.rank_of_prior
+    if caught.calibration.rank == 0:
+        assert caught.calibrated_claim is None
+        with pytest.raises(CertificateRefused, match="even the least of 99 draws"):
+            caught.calibration.applied_to(naive)
+    else:
+        assert caught.summary().calibrated_violated.share < caught.summary().violated.share
+
+
+def test_the_right_prior_is_left_alone():
+    """Rows of weight 200 hardly learn from 24 episodes: worlds are draws from the prior itself."""
+    problem = problem_with(24, rewards=bandit().dense().R)
+    right = Posterior(prior_weight=200.0, starts="known")
+    family = (DrawnFromPosterior("weight", 200.0),)
+    found = run(problem, right, family=family, worlds=200, sizes=(1.0,))
+    assert found.summary().violated.low <= 0.1 <= found.summary().violated.high
+    assert found.calibration.rank >= 5  # by chance it may lose a little
+
+
+def test_robust_claims_hold_in_worlds_of_every_kind():
+    robust = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
+    found = run(problem_with(100), robust, worlds=10, sizes=(1.0,))
+    assert found.calibration is None
+    assert found.summary().violated.low <= 0.1
+    assert found.summary().refused.happened == 0
+
+
+def test_with_more_data_there_is_less_harm_and_more_is_certified():
+    family = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
+    found = run(
+        problem_with(40), POSTERIOR, family=family, worlds=50, sizes=(0.25, 1.0, 16.0),
+        algorithm=SPIBB(n_wedge=0),
+    )  # fmt: skip
+    few, same, many = (found.summary(size) for size in found.sizes)
+    assert many.harmed.high < few.harmed.low
+    assert few.certified.high < many.certified.low
+    assert few.mean_gain < same.mean_gain < many.mean_gain
+    power = found.power()
+    assert power[0] <= power[1] <= power[2]
+    assert found.episodes == (10, 40, 640)
+
+
+def test_bounds_that_a_world_breaks_are_reported():
+    problem = replace(problem_with(30), value_bounds=(0.0, 0.3))
+    found = run(problem, Robust(), worlds=2, sizes=(1.0,), family=(Completed("self-loop"),))
+    assert found.outside.all()
+    assert "In 2 of 2 cases a true value lay outside" in found.limits[-1]
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"worlds": 0}, "worlds is 0, expected a whole number of 1 or more"),
+        ({"worlds": 5}, "worlds is 5 for each kind, expected at least 1/delta − 1 = 9"),
+        ({"sizes": ()}, "expected multiples of the data"),
+        ({"sizes": (2.0, 1.0)}, "expected positive numbers that rise"),
+        ({"sizes": (0.0, 1.0)}, "expected positive numbers that rise"),
+        ({"sizes": (float("inf"),)}, "expected positive numbers that rise"),
+        ({"sizes": ("1",)}, "expected multiples of the data"),
+        ({"family": ()}, "family is empty, expected at least one kind of world"),
+        ({"family": (Completed("uniform"),) * 2}, "and none twice"),
+        ({"family": ("uniform",)}, "family holds 'uniform', expected kinds of worlds"),
+        ({"algorithm": "spibb"}, "algorithm is 'spibb'"),
+        ({"workers": 0}, "workers is 0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, words):
+    with pytest.raises(InvalidParameter, match=words):
+        run(problem_with(10), POSTERIOR, **settings)
+
+
+def test_problems_that_cannot_be_rehearsed_are_refused():
+    problem = problem_with(10)
+    with pytest.raises(InvalidParameter, match="certifier is of type str"):
+        run(problem, "posterior")
+    first_steps = Trajectory(horizon=1, claim="horizon", reward_low=0.0, reward_high=1.0)
+    with pytest.raises(InvalidParameter, match="about the first 1 steps only"):
+        run(problem, first_steps)
+    with pytest.raises(InvalidParameter, match=r"discount is 1\.0"):
+        run(replace(problem, discount=1.0), POSTERIOR)
+    with pytest.raises(InvalidParameter, match="rng is of type int"):
+        rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=3)
+    counts = Counts.from_dense(np.zeros((2, 1, 2), int), reward_sums=np.zeros((2, 1)))
+    empty = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
+    )
+    with pytest.raises(InvalidParameter, match="the data has no visits"):
+        run(empty, POSTERIOR)
+
+
+def test_an_estimated_behavior_policy_is_mentioned():
+    problem = problem_with(10)
+    guess = replace(problem.behavior, estimated=True)
+    found = run(replace(problem, behavior=guess), Robust(), worlds=2, sizes=(1.0,))
+    assert "behavior policy was estimated" in found.limits[-1]

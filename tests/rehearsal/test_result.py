@@ -1,0 +1,140 @@
+"""What a rehearsal reports, from tables whose answers are known."""
+
+import json
+import pickle
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surestep.errors import InvalidParameter
+from surestep.rehearsal import Calibration, Rate, Rehearsal
+from surestep.rehearsal.result import LIMITS
+
+
+def rehearsal(claim, gain=None, calibrated=None, sizes=(0.5, 1.0, 2.0, 5.0)):
+    claim = np.asarray(claim, float)
+    sizes = sizes[: claim.shape[1]]
+    return Rehearsal(
+        kind="posterior",
+        delta=0.1,
+        family=("one", "other"),
+        member=np.arange(len(claim)) % 2,
+        sizes=sizes,
+        episodes=tuple(round(200 * size) for size in sizes),
+        horizon=(10,) * len(sizes),
+        own_episodes=200,
+        gain=np.zeros(claim.shape) if gain is None else np.asarray(gain, float),
+        claim=claim,
+        calibrated_claim=None if calibrated is None else np.asarray(calibrated, float),
+        calibration=Calibration(99, 10, (10, 3), ("one", "other")),
+        tolerance=1e-9,
+        outside=np.zeros(claim.shape, bool),
+        limits=LIMITS,
+    )
+
+
+@settings(max_examples=60)
+@given(total=st.integers(1, 30), data=st.data())
+def test_intervals_of_rates_are_clopper_and_pearsons(total, data):
+    count = data.draw(st.integers(0, total))
+    rate = Rate.of(np.arange(total) < count)
+    assert (rate.happened, rate.total) == (count, total)
+
+    def at_most(k, p):
+        return sum(comb(total, i) * p**i * (1 - p) ** (total - i) for i in range(k + 1))
+
+    if count > 0:
+        assert 1 - at_most(count - 1, rate.low) == pytest.approx(0.025, abs=1e-9)
+    if count < total:
+        assert at_most(count, rate.high) == pytest.approx(0.025, abs=1e-9)
+    assert rate.low <= rate.share <= rate.high
+
+
+def test_rates_of_a_table_counted_by_hand():
+    nan = float("nan")
+    found = rehearsal(
+        claim=[[0.1, 0.2], [-0.1, 0.2], [0.3, nan], [0.0, 0.5]],
+        gain=[[0.1, 0.1], [-0.2, 0.3], [0.2, 0.4], [-1e-12, 0.5]],
+        calibrated=[[0.0, 0.1], [-0.3, 0.2], [0.2, nan], [0.0, 0.4]],
+    )
+    first, second = found.summary(0.5), found.summary(1.0)
+    assert first.violated.happened == 2  # worlds 1 and 2; world 0 is exactly right
+    assert first.calibrated_violated.happened == 0
+    assert first.harmed.happened == 1  # −1e-12 is no harm
+    assert (first.certified.happened, first.calibrated_certified.happened) == (2, 1)
+    assert (first.refused.happened, second.refused.happened) == (0, 1)
+    assert second.violated.happened == 1
+    assert second.median_claim == 0.2
+    assert second.mean_gain == pytest.approx(0.325)
+    assert second.gain_quantiles[2] == pytest.approx(0.35)
+    one = found.summary(0.5, "one")
+    assert (one.violated.happened, one.violated.total) == (1, 2)
+    np.testing.assert_allclose(found.power(), [0.25, 0.75])
+
+
+def certified(shares):
+    """A table in which these shares of 20 worlds certify a gain."""
+    return np.stack([np.where(np.arange(20) < 20 * share, 1.0, -1.0) for share in shares], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("shares", "chance", "expected"),
+    [
+        ((0.1, 0.6, 0.9, 1.0), 0.5, 0),  # enough already
+        ((0.6, 0.2, 0.2, 0.2), 0.5, 0),
+        ((0.0, 0.0, 0.5, 1.0), 0.5, 200),  # at twice the data, exactly
+        ((0.0, 0.2, 0.8, 1.0), 0.5, 83),  # (√2 − 1) · 200 = 82.8…
+        ((0.0, 0.0, 0.0, 0.9), 0.9, 800),
+        ((0.0, 0.1, 0.2, 0.4), 0.5, None),
+    ],
+)
+def test_additional_episodes_are_read_off_the_power(shares, chance, expected):
+    assert rehearsal(certified(shares)).more_episodes(chance) == expected
+
+
+def test_the_calibrated_claims_decide_about_power_where_there_are_any():
+    raw, calibrated = certified((1.0, 1.0)), certified((0.0, 0.0))
+    assert rehearsal(raw).more_episodes() == 0
+    assert rehearsal(raw, calibrated=calibrated).more_episodes() is None
+
+
+def test_json_holds_everything_that_a_report_needs():
+    nan = float("nan")
+    found = rehearsal([[0.1, nan], [0.2, 0.3]], calibrated=[[0.0, nan], [0.1, 0.2]])
+    content = json.loads(found.to_json())
+    assert content["claim"] == [[0.1, None], [0.2, 0.3]]
+    assert content["gain"] == [[0.0, 0.0], [0.0, 0.0]]
+    assert content["family"] == ["one", "other"]
+    assert content["calibration"]["rank"] == 3
+    assert content["calibration"]["ranks"] == {"one": 10, "other": 3}
+    assert set(content["summary"]) == {"all", "one", "other"}
+    assert content["summary"]["all"][0]["violated"]["happened"] == 2
+    text = " ".join(content["limits"])
+    for word in ("stress test", "not a confidence level", "true world", "no world contains"):
+        assert word in text
+    assert "not Markov" in text
+
+
+def test_a_rehearsal_is_frozen_and_survives_pickling():
+    found = rehearsal([[0.1, 0.2], [0.3, 0.4]])
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301
+    assert again.to_json() == found.to_json()
+    for value in (found, again):
+        with pytest.raises(ValueError, match="read-only"):
+            value.claim[0, 0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda found: found.summary(3.0), "size is 3.0, expected one of 0.5, 1"),
+        (lambda found: found.summary(1.0, "third"), "no kind of world 'third', expected one of"),
+        (lambda found: found.more_episodes(0.0), "chance is 0.0, expected more than 0"),
+    ],
+)
+def test_questions_without_an_answer_are_refused(ask, words):
+    with pytest.raises(InvalidParameter, match=words):
+        ask(rehearsal([[0.1, 0.2]]))

@@ -1,0 +1,331 @@
+"""Worlds agree with the data where there is data, and follow their rule elsewhere."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies import logged_problems, problems
+from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
+from surestep.certificates import Posterior, Robust
+from surestep.errors import InvalidParameter
+from surestep.rehearsal import (
+    Completed,
+    DrawnFromPosterior,
+    EpisodeBootstrap,
+    completed,
+    default_family,
+)
+from surestep.rehearsal.collecting import DataSize, horizon_for, problem_of, size_of
+
+FILLS = ("self-loop", "uniform", "pessimistic", "optimistic", "similar")
+USABLE = problems().filter(lambda problem: problem.counts.visits.any())
+
+
+def rows_of(mdp):
+    """{pair: {successor: (probability, reward)}}, without what never happens."""
+    table = {}
+    for k in range(mdp.num_pairs):
+        run = slice(mdp.offsets[k], mdp.offsets[k + 1])
+        entries = zip(mdp.successor[run], mdp.probability[run], mdp.reward[run], strict=True)
+        table[k] = {int(s): (float(p), float(r)) for s, p, r in entries if p > 0}
+    return table
+
+
+class Observed:
+    """What the data say of rewards, in plain Python."""
+
+    def __init__(self, counts):
+        self.counts, self.known = counts, counts.rewards.known
+        self.of_pair, self.of_transition, into, total = {}, {}, {}, [0.0, 0]
+        rewards = counts.rewards.values
+        for k in range(counts.pairs.num_pairs):
+            run = range(counts.offsets[k], counts.offsets[k + 1])
+            if counts.rewards.per == "pair":
+                if self.known:
+                    self.of_pair[k] = rewards[k]
+                elif counts.visits[k]:
+                    self.of_pair[k] = rewards[k] / counts.visits[k]
+                if counts.visits[k]:
+                    total[0] += self.of_pair[k] * counts.visits[k]
+                    total[1] += counts.visits[k]
+                continue
+            for t in run:
+                successor, times = int(counts.successor[t]), counts.times[t]
+                if self.known:
+                    self.of_transition[k, successor] = rewards[t]
+                elif times:
+                    self.of_transition[k, successor] = rewards[t] / times
+                if times:
+                    each = self.of_transition[k, successor] * times
+                    earned, entered = into.get(successor, (0.0, 0))
+                    into[successor] = (earned + each, entered + times)
+                    total = [total[0] + each, total[1] + times]
+        self.mean = total[0] / total[1]
+        self.on_entry = {s: earned / entered for s, (earned, entered) in into.items()}
+
+    def reward(self, pair, successor, like=None):
+        for k in (pair, like):
+            if k in self.of_pair:
+                return self.of_pair[k]
+            if (k, successor) in self.of_transition:
+                return self.of_transition[k, successor]
+        return self.on_entry.get(successor, self.mean)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=USABLE, fill=st.sampled_from(FILLS))
+def test_where_there_is_data_a_completion_is_the_estimate(problem, fill):
+    counts, found = problem.counts, rows_of(completed(problem, fill))
+    observed = Observed(counts)
+    for k in np.flatnonzero(counts.visits):
+        run = slice(counts.offsets[k], counts.offsets[k + 1])
+        entries = zip(counts.successor[run], counts.times[run], strict=True)
+        expected = {int(s): n / counts.visits[k] for s, n in entries if n > 0}
+        assert {s: p for s, (p, _) in found[k].items()} == expected
+        for s, (_, reward) in found[k].items():
+            assert reward == pytest.approx(observed.reward(k, s), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=USABLE)
+def test_unseen_rows_follow_their_rule(problem):
+    counts, pairs = problem.counts, problem.counts.pairs
+    observed, states = Observed(counts), range(problem.num_states)
+    worlds = {fill: completed(problem, fill) for fill in FILLS}
+    found = {fill: rows_of(world) for fill, world in worlds.items()}
+    values = {fill: evaluate(world, problem.behavior) for fill, world in worlds.items()}
+    known = np.add.reduceat(counts.visits, pairs.offsets[:-1]) > 0
+    known |= counts.terminal
+    for k in np.flatnonzero(problem.unseen_pairs()):
+        assert {s: p for s, (p, _) in found["self-loop"][k].items()} == {int(pairs.state[k]): 1.0}
+        assert len(found["uniform"][k]) == problem.num_states
+        for fill, best in (("pessimistic", min), ("optimistic", max)):
+            ((target, (chance, _)),) = found[fill][k].items()
+            assert chance == 1.0
+            value = problem.discount * values[fill]
+            worth = {s: observed.reward(k, s) + value[s] for s in states if known[s]}
+            assert worth[target] == pytest.approx(best(worth.values()), abs=1e-6)
+        for fill in FILLS[:-1]:
+            for s, (_, reward) in found[fill][k].items():
+                assert reward == pytest.approx(observed.reward(k, s), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=USABLE)
+def test_a_copied_row_is_that_of_the_most_similar_state(problem):
+    counts, pairs = problem.counts, problem.counts.pairs
+    following = np.zeros((problem.num_states, problem.num_states))
+    owner = np.repeat(np.arange(pairs.num_pairs), np.diff(counts.offsets))
+    np.add.at(following, (pairs.state[owner], counts.successor), counts.times)
+    norm = np.linalg.norm(following, axis=1)
+    following /= np.where(norm > 0, norm, 1.0)[:, np.newaxis]
+    found, observed = rows_of(completed(problem, "similar")), Observed(counts)
+    for k in np.flatnonzero(problem.unseen_pairs()):
+        taken = np.flatnonzero((pairs.action == pairs.action[k]) & (counts.visits > 0))
+        chances = {s: p for s, (p, _) in found[k].items()}
+        if taken.size == 0:
+            assert chances == {int(pairs.state[k]): 1.0}
+            continue
+        alike = np.round(following[pairs.state[taken]] @ following[pairs.state[k]], 12)
+        first = sorted(range(taken.size), key=lambda i: (-alike[i], -counts.visits[taken[i]], i))
+        model = int(taken[first[0]])
+        assert chances == {s: p for s, (p, _) in found[model].items()}
+        for s, (_, reward) in found[k].items():
+            assert reward == pytest.approx(observed.reward(k, s, like=model), abs=1e-12)
+
+
+KINDS = [
+    *(Completed(fill) for fill in FILLS),
+    DrawnFromPosterior("weight", 0.5),
+    DrawnFromPosterior("uniform"),
+    EpisodeBootstrap("uniform"),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=logged_problems(), kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6))
+def test_every_world_keeps_the_terms_and_poses_problems_of_the_same_kind(problem, kind, seed):
+    rng = np.random.default_rng(seed)
+    world = kind.world(problem, rng)
+    truth, counts = world.truth, problem.counts
+    np.testing.assert_array_equal(truth.initial, counts.starts / counts.starts.sum())
+    np.testing.assert_array_equal(truth.discount, problem.discount)
+    ends = counts.terminal[counts.pairs.state]
+    np.testing.assert_array_equal(np.diff(truth.offsets) == 0, ends)
+    seen = counts.times > 0
+    size = np.int64(problem.num_states)
+    keys = np.repeat(np.arange(truth.num_pairs), np.diff(truth.offsets)) * size + truth.successor
+    shown = np.repeat(np.arange(truth.num_pairs), np.diff(counts.offsets)) * size + counts.successor
+    assert np.isin(shown[seen], keys).all()
+    for collect in (world.collect, world.record):
+        data = collect(7, 5, rng)
+        posed = problem_of(problem, truth, data)  # Problem checks the counts against the log
+        assert posed.counts.starts.sum() == 7
+        assert posed.counts.visits.sum() == data.times.sum()
+        assert (posed.counts.rewards.known, posed.counts.rewards.per) == (
+            counts.rewards.known,
+            counts.rewards.per,
+        )
+        assert not (posed.counts.terminal & ~counts.terminal).any()
+        if counts.rewards.known and counts.rewards.per == "transition":  # nothing is forgotten
+            assert posed.counts.successor.size == np.count_nonzero(~ends[shown // size])
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=USABLE)
+def test_no_completion_by_visited_states_is_beyond_the_extremes(problem):
+    value = {
+        fill: evaluate(completed(problem, fill), problem.behavior)
+        for fill in ("pessimistic", "optimistic")
+    }
+    assert (value["pessimistic"] <= value["optimistic"] + 1e-6).all()
+    if (np.add.reduceat(problem.counts.visits, problem.counts.pairs.offsets[:-1]) > 0).all():
+        for fill in ("self-loop", "uniform"):
+            between = evaluate(completed(problem, fill), problem.behavior)
+            assert (between >= value["pessimistic"] - 1e-6).all()
+            assert (between <= value["optimistic"] + 1e-6).all()
+
+
+def test_drawn_worlds_have_the_mean_of_the_posterior():
+    table = np.zeros((3, 2, 3), int)
+    table[0, 0] = [3, 5, 0]
+    table[1, 0] = [0, 0, 4]
+    counts = Counts.from_dense(table, rewards=np.zeros((3, 2)), terminal=[False, False, True])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
+    )
+    rng, kind = np.random.default_rng(0), DrawnFromPosterior("weight", 6.0)
+    draws = np.stack([kind.world(problem, rng).truth.dense().P for _ in range(500)])
+    rows = (table + 2.0) / (table.sum(axis=2, keepdims=True) + 6.0)
+    rows[2] = 0.0
+    # The largest variance of an entry is that of a Beta(2, 4): 8/252.
+    np.testing.assert_allclose(draws.mean(axis=0), rows, atol=5 * np.sqrt(8 / 252 / 500))
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=logged_problems(), seed=st.integers(0, 10**6))
+def test_resampled_counts_are_those_of_the_resampled_log(problem, seed):
+    world = EpisodeBootstrap().world(problem, np.random.default_rng(seed))
+    data = world.record(9, 1, np.random.default_rng(seed))
+    expected = data.log.counts()
+    posed = problem_of(replace(problem, counts=problem.log.counts()), world.truth, data).counts
+    assert posed.starts.tolist() == expected.starts.tolist()
+    assert posed.times.tolist() == expected.times.tolist()
+    assert posed.successor.tolist() == expected.successor.tolist()
+    np.testing.assert_allclose(posed.rewards.values, expected.rewards.values, atol=1e-9)
+    assert posed.terminal.tolist() == expected.terminal.tolist()
+
+
+def one_state(visits):
+    """A state with two actions, visited so often."""
+    table = np.array(visits).reshape(1, 2, 1)
+    counts = Counts.from_dense(table, rewards=np.zeros((1, 2)))
+    return Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
+    )
+
+
+def names(problem, certifier):
+    return [kind.name for kind in default_family(problem, certifier)]
+
+
+def test_the_default_family_leaves_out_the_prior_of_the_certificate():
+    problem = one_state([3, 0])
+    everything = names(problem, Robust())
+    assert len(everything) == 9
+    for certifier, own in (
+        (Posterior(), "posterior, weight 5"),
+        (Posterior(prior_weight=1.0), "posterior, weight 1"),
+        (Posterior(prior="uniform"), "posterior, uniform"),
+        (Posterior(prior="jeffreys"), "posterior, jeffreys"),
+    ):
+        assert names(problem, certifier) == [name for name in everything if name != own]
+    assert names(problem, Posterior(prior="empirical-bayes")) == everything
+
+
+def test_where_every_pair_was_seen_all_completions_are_one():
+    assert len(names(one_state([3, 1]), Robust())) == 5
+
+
+# ---- how much data ----------------------------------------------------------------------------
+
+
+def leaving(chance):
+    """One state that is left for the end with this chance."""
+    table = np.zeros((2, 1, 2), int)
+    table[0, 0] = [round(1000 * (1 - chance)), round(1000 * chance)]
+    counts = Counts.from_dense(
+        table, rewards=np.zeros((2, 1)), starts=[round(1000 * chance), 0], terminal=[False, True]
+    )
+    return Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
+    )
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.25, 0.5])
+def test_without_a_log_episodes_last_as_long_as_makes_their_mean_length(chance):
+    problem = leaving(chance)
+    size = size_of(problem)
+    # Σ_{t<H} (1 − p)^t = (1 − (1 − p)^H)/p, of which 99 % of the mean 1/p are asked.
+    expected = int(np.ceil(np.log(0.01) / np.log(1 - chance) - 1e-9))
+    assert size == (problem.counts.starts.sum(), expected)
+
+
+def test_episodes_that_never_end_last_their_mean_length():
+    counts = Counts.from_dense(np.full((1, 1, 1), 60), rewards=[[1.0]], starts=[5])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 10.0)
+    )
+    assert size_of(problem) == (5, 12)
+    assert horizon_for(completed(problem, "uniform"), problem.behavior, 0.2) == 1
+
+
+def test_a_log_says_how_long_its_episodes_last():
+    P = np.zeros((2, 1, 2))
+    P[0, 0] = [0.8, 0.2]
+    mdp = FiniteMDP.from_dense(P, np.zeros((2, 1)), 0.9)
+    policy = Policy.uniform(mdp)
+    for horizon, cut_off in ((3, True), (1000, False)):
+        log = sample_log(mdp, policy, 50, horizon, np.random.default_rng(0))
+        problem = Problem(
+            counts=log.counts(), behavior=policy, discount=0.9, value_bounds=(0.0, 1.0), log=log
+        )
+        longest = int(np.diff(log.episode_offsets).max())
+        assert size_of(problem) == (50, 3 if cut_off else 10 * longest)
+
+
+def test_a_stream_grows_by_steps_and_a_log_by_episodes():
+    assert DataSize(1, 300).times(0.5) == (1, 150)
+    assert DataSize(30, 10).times(2.5) == (75, 10)
+    assert DataSize(2, 10).times(0.01) == (1, 10)
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Completed("magic"), "fill is 'magic', expected one of self-loop"),
+        (lambda: EpisodeBootstrap(3), "fill is 3"),
+        (lambda: DrawnFromPosterior("weight"), "weight is None, expected 0.001 to 1e9"),
+        (lambda: DrawnFromPosterior("weight", float("nan")), "weight is nan"),
+        (lambda: DrawnFromPosterior("uniform", 2.0), "has a weight of its own"),
+        (lambda: DrawnFromPosterior("flat"), "prior is 'flat'"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(make, words):
+    with pytest.raises(InvalidParameter, match=words):
+        make()
+
+
+def test_a_bootstrap_needs_episodes_and_a_world_needs_data():
+    with pytest.raises(InvalidParameter, match="the problem has no log"):
+        EpisodeBootstrap().world(leaving(0.5), np.random.default_rng(0))
+    counts = Counts.from_dense(np.zeros((2, 1, 2), int), reward_sums=np.zeros((2, 1)))
+    empty = replace(leaving(0.5), counts=counts, behavior=Policy.uniform(counts))
+    with pytest.raises(InvalidParameter, match="the data has no visits"):
+        completed(empty, "uniform")

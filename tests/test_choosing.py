@@ -1,0 +1,157 @@
+"""N∧ chosen by a certificate: the best of a grid on the same draws is wrong too often, ours not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
+from surestep.algorithms import SPIBB
+from surestep.certificates import (
+    APriori,
+    Posterior,
+    Robust,
+    Trajectory,
+    posterior_gains,
+    training_part,
+)
+from surestep.choosing import choose_n_wedge
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.rehearsal import Rate
+
+VISITS = [1000, 42, 40, 38, 36, 34, 32, 30, 28, 26]
+WINS = [500, 25, 24, 23, 22, 21, 20, 19, 18, 17]  # the fewer the visits, the better it looks
+GRID = [visits - 1 for visits in VISITS[1:]]
+
+
+def arms():
+    """One decision: an arm that π_b nearly always takes, and nine that look better and better.
+
+    Every N∧ of the grid trusts one arm more, and moves nearly all weight to it: the gains of the
+    candidates are as good as independent.
+    """
+    table, rewards = np.zeros((3, 10, 3), int), np.zeros((3, 10, 3))
+    table[0, :, 1], table[0, :, 2] = WINS, np.subtract(VISITS, WINS)
+    rewards[0, :, 1] = 1.0
+    counts = Counts.from_dense(
+        table, rewards=rewards, starts=[sum(VISITS), 0, 0], terminal=[False, True, True]
+    )
+    mostly = np.full((3, 10), 0.1)
+    mostly[0] = [0.991, *[0.001] * 9]
+    behavior = Policy.from_dense(counts, mostly)
+    return Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(0.0, 1.0))
+
+
+def test_the_best_of_a_grid_on_the_same_draws_is_wrong_too_often_and_ours_is_not():
+    """Given the data, the truth is one more draw from the posterior: both rates are exact."""
+    problem, trials = arms(), 150
+    certifier = Posterior(prior_weight=1.0, draws=9, starts="known")
+    policies = [SPIBB(n_wedge=n_wedge).improve(problem).policy for n_wedge in GRID]
+    assert len({policy.probability.tobytes() for policy in policies}) == len(GRID)
+    truth = posterior_gains(problem, policies, replace(certifier, draws=trials, seed=10**6))
+    spoilt, fresh = [], []
+    for trial in range(trials):
+        once = replace(certifier, seed=2 * trial)
+        lower = posterior_gains(problem, policies, once).min(axis=1)  # rank 1 of 9 draws
+        spoilt.append(truth[lower.argmax(), trial] < lower.max())
+        chosen = choose_n_wedge(problem, "spibb", once, GRID)
+        claim = chosen.certificate
+        fresh.append(truth[GRID.index(chosen.n_wedge), trial] < claim.lower)
+    assert Rate.of(np.array(spoilt)).low > 0.15
+    assert Rate.of(np.array(fresh)).low <= 0.1
+
+
+def test_a_posterior_chooses_with_one_seed_and_certifies_with_its_own():
+    problem, certifier = arms(), Posterior(starts="known", draws=99, seed=4)
+    chosen = choose_n_wedge(problem, "spibb", certifier, GRID)
+    assert chosen.certificate == certify(problem, chosen.policy, certifier)
+    others = [
+        certify(problem, SPIBB(n_wedge=n).improve(problem).policy, replace(certifier, seed=5)).lower
+        for n in GRID
+    ]
+    assert chosen.lower == tuple(others)
+    assert chosen.n_wedge == GRID[int(np.argmax(others))]
+    last = replace(certifier, seed=2**63 - 1)  # the next one is 0 again
+    assert choose_n_wedge(problem, "spibb", last, GRID[:1]).certificate.delta == 0.1
+
+
+def test_a_robust_certificate_chooses_and_certifies_with_the_same_data():
+    problem, certifier = arms(), Robust(known_start=True)
+    chosen = choose_n_wedge(problem, "spibb", certifier, [*GRID, 10**6])
+    assert chosen.certificate == certify(problem, chosen.policy, certifier)
+    assert chosen.certificate.lower == max(chosen.lower)
+    assert chosen.n_wedge == 10**6  # nobody can be sure of these arms, and π_b loses nothing
+    assert chosen.certificate.lower == 0
+
+
+def test_of_equal_bounds_the_most_careful_candidate_wins():
+    chosen = choose_n_wedge(arms(), "spibb", Robust(known_start=True), [2000, 10**6, 3000])
+    assert chosen.n_wedge == 10**6
+
+
+def logged():
+    P, R = np.zeros((3, 2, 3)), np.zeros((3, 2, 3))
+    P[0, 0, 1:], P[0, 1, 1:] = [0.7, 0.3], [0.2, 0.8]
+    R[0, :, 2] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 0.9)
+    log = sample_log(mdp, Policy.uniform(mdp), 400, 5, np.random.default_rng(0))
+    return Problem(
+        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.9, value_bounds=(0.0, 1.0),
+        log=log,
+    )  # fmt: skip
+
+
+def test_trajectories_of_the_test_part_have_no_say_in_the_choice():
+    problem = logged()
+    judge = Trajectory(train_share=0.5, reward_low=0.0, reward_high=1.0)
+    chosen = choose_n_wedge(problem, "spibb", judge, [5, 10**6])
+    assert chosen.n_wedge == 5
+    training = training_part(problem, judge.train_share, judge.seed)
+    assert chosen.policy == SPIBB(n_wedge=5).improve(training).policy
+    assert chosen.certificate == certify(problem, chosen.policy, judge)
+    assert chosen.certificate.lower > 0
+    # Other outcomes in the test part: another claim about the same choice.
+    again = choose_n_wedge(with_other_test_part(problem, judge), "spibb", judge, [5, 10**6])
+    assert (again.n_wedge, again.lower, again.policy) == (5, chosen.lower, chosen.policy)
+    assert again.certificate.lower < 0 < chosen.certificate.lower
+
+
+def with_other_test_part(problem, judge):
+    """The problem in which every test episode, all of one step, came out the other way."""
+    log = problem.log
+    order = np.random.default_rng(judge.seed).permutation(log.num_episodes)
+    test = order[round(judge.train_share * log.num_episodes) :]
+    next_state, reward = log.next_state.copy(), log.reward.copy()
+    next_state[test], reward[test] = 3 - next_state[test], 1.0 - reward[test]
+    other = replace(log, next_state=next_state, reward=reward)
+    return replace(problem, log=other, counts=other.counts())
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "grid", "words"),
+    [
+        ("spib", [3], "there is no algorithm 'spib'; did you mean spibb"),
+        ("duipi", [3], "duipi has no setting n_wedge"),
+        ("spibb", [], "grid is .*expected several numbers"),
+        ("spibb", 3, "grid is 3, expected several numbers"),
+        ("spibb", [3, 3], "expected no N∧ twice"),
+        ("spibb", [3, -1], "n_wedge is -1"),
+        ("spibb", [2.5], r"n_wedge is 2\.5"),
+    ],
+)
+def test_what_cannot_be_chosen_among_is_refused(algorithm, grid, words):
+    with pytest.raises(InvalidParameter, match=words):
+        choose_n_wedge(arms(), algorithm, Robust(), grid)
+
+
+def test_an_a_priori_bound_does_not_choose():
+    with pytest.raises(InvalidParameter, match="of type APriori, expected Robust, Posterior or"):
+        choose_n_wedge(arms(), "spibb", APriori(), GRID)
+
+
+def test_where_every_candidate_is_refused_so_is_the_choice():
+    with pytest.raises(CertificateRefused, match="discount is"):
+        choose_n_wedge(replace(arms(), discount=1.0), "spibb", Robust(), GRID)
