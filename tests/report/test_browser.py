@@ -36,7 +36,10 @@ def pages(tmp_path_factory):
         "many": with_many_states(grid, 25_000, label_length=100),
         "hostile": with_words(
             grid,
-            states=(("<img src=x onerror=alert(1)>" * 9, "\u202e<script>alert(1)</script>"),) * 25,
+            states=tuple(
+                ("<img src=x onerror=alert(1)>" * 9, f"\u202e<script>alert({s})</script>")
+                for s in range(25)
+            ),
             actions=(("x" * 400,), ("",), ('"><svg onload=alert(1)>',), ("\x00",)),
         ),
     }
