@@ -7,8 +7,8 @@ import pytest
 
 from surestep.errors import SurestepError
 from surestep.experiments import read_experiments, run_experiment
-from surestep.report import draw
 from surestep.report.coverage_page import BEGIN, END, from_size, rate, write_coverage_page
+from surestep.report.figures import draw
 
 PLAN = """
 title = "Coverage: a small one"

@@ -75,7 +75,7 @@ def rehearse(
     outside = np.concatenate([each.outside for each in reported]) > tolerance
     return Rehearsal(
         kind=certifier.name,
-        delta=certifier.delta,  # type: ignore[attr-defined]
+        delta=certifier.delta,
         family=tuple(kind.name for kind in kinds),
         member=np.repeat(np.arange(len(kinds)), worlds),
         sizes=factors,
