@@ -1,6 +1,7 @@
 """`surestep inspect`: in the terminal, as JSON and as a page."""
 
 import json
+import shlex
 from pathlib import Path
 
 import html5lib
@@ -45,7 +46,8 @@ def test_the_example_tells_its_story_within_the_width(columns):
     assert f"{HABIT}: fits the log" in text
     assert "5 of 15 states have fewer than two actions" in text
     assert "None found." in text
-    assert lines[-1].startswith(f"  surestep improve {PUMPS} --state condition --state demand")
+    quoted = shlex.quote(str(PUMPS))
+    assert lines[-1].startswith(f"  surestep improve {quoted} --state condition --state demand")
     assert "\x1b" not in result.stdout
     assert all(len(line) <= int(columns) for line in lines if str(PUMPS.parent) not in line)
 

@@ -4,13 +4,16 @@ from surestep.io.counts_file import is_counts_file, read_counts, write_counts
 from surestep.io.gymnasium import from_gymnasium
 from surestep.io.labelled_counts import merge_counts
 from surestep.io.log_source import LogSource, read_log
+from surestep.io.minari_log import from_minari, from_rollouts
 from surestep.io.model_files import read_mdp, write_mdp
 from surestep.io.prism_language import from_prism
 
 __all__ = [
     "LogSource",
     "from_gymnasium",
+    "from_minari",
     "from_prism",
+    "from_rollouts",
     "is_counts_file",
     "merge_counts",
     "read_counts",
