@@ -252,3 +252,18 @@ def test_a_damaged_log_is_counted_or_refused(data, kind, folder):
         read_log(path).counts().to_counts()
     except SurestepError as refusal:
         assert "damaged" in str(refusal)  # noqa: PT017
+
+
+def test_labels_that_json_cannot_tell_apart_are_refused(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rows = ['{"state": "1.10", "action": 1, "reward": 0.5, "next_state": "1.1"}'] * 2
+    path.write_text("\n".join(rows))
+    assert read_log(path).counts().states == (("1.1",), ("1.10",))
+    path.write_text("\n".join([*rows, rows[0].replace('"1.1"}', "1.10}")]))
+    with pytest.raises(InvalidLog, match=r"row 3, column 'next_state': found a number with a poi"):
+        read_log(path).counts()
+    path.write_text(
+        "\n".join(row.replace('"1.10"', "1.10").replace('"1.1"', "1.1") for row in rows)
+    )
+    binned = read_log(path, bins=["state:edges=1.105"]).counts()
+    assert binned.states == (("< 1.105",),)

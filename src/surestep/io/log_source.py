@@ -11,6 +11,7 @@ from typing import Any
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.binning import Binning
+from surestep.io.json_labels import check_json_labels
 from surestep.io.labelled_counts import Label, LabelledCounts
 from surestep.io.log_checks import check_rows, first_where, no_row, places_where
 from surestep.io.log_columns import ColumnMapping, closest, resolve
@@ -46,6 +47,7 @@ class LogSource:
         `progress` is told what share of the pass under way is done, as (done, total).
         """
         with opened(self.table, self.memory_limit) as database, watched(database, progress):
+            check_json_labels(self.table, database, self.unbinned_labels())
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
             return labelled(database, roles, scale)
@@ -56,6 +58,7 @@ class LogSource:
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
         """
         with opened(self.table, self.memory_limit) as database:
+            check_json_labels(self.table, database, self.unbinned_labels())
             roles = self.roles(database)
             counted = labelled(database, roles, count_rows(self.table, database, roles))
             units = check_rows(self.table, database, roles, RewardSql.of(roles))
@@ -79,6 +82,13 @@ class LogSource:
             column = getattr(self.columns, list(labels)[-1])[0]
             places = places_where(self.table, database, " AND ".join(conditions), column)
             return next((place.where for place in places), "")
+
+    def unbinned_labels(self) -> list[str]:
+        """The columns of labels that are the text that is written there."""
+        binned = {read_bin_option(rule)[0] for rule in self.bins}
+        following = dict(zip(self.columns.next_state, self.columns.state, strict=False))
+        labels = (*self.columns.state, *self.columns.action, *self.columns.next_state)
+        return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
         """What the columns mean; the bins of quantiles are found in the log itself."""

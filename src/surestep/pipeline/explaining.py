@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from surestep.algorithms import ALGORITHMS
 from surestep.io.labelled_counts import Label
+from surestep.report.numbers import listed
 from surestep.results.result import Labels, Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
@@ -157,8 +158,3 @@ def name_of(label: Label) -> str:
 def times(count: int) -> str:
     """'never', 'once', '7 times'."""
     return "never" if count == 0 else "once" if count == 1 else f"{count:,} times"
-
-
-def listed(words: list[str]) -> str:
-    """'a, b and c'."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
