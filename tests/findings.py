@@ -119,6 +119,8 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
         occupancy=after / after.sum(),
         changes=tuple(sorted(changes, key=lambda change: -change.contribution)),
         certificate=certificate,
+        others=(),
+        rehearsal=None,
         data=DataSummary(
             int(problem.counts.visits.sum()) + 3,
             {"the action is missing": 2, "the reward is no number": 1},

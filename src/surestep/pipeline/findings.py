@@ -50,6 +50,8 @@ def findings_of(
         occupancy=shares(ours),
         changes=state_changes(table, visits),
         certificate=certificate,
+        others=(),
+        rehearsal=None,
         data=data,
         zeta_curves=zeta_curves(problem, certificate.delta),
         n_wedge_curve=n_wedge_curve(problem, algorithm, gain_of, certificate.delta, progress),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from surestep._arrays import FloatArray
 from surestep.model import Certificate
+from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
@@ -78,7 +79,9 @@ class Findings:
     behavior_occupancy: FloatArray  # [S] share of discounted visits under π_b in M̂
     occupancy: FloatArray  # [S] the same under π_I
     changes: tuple[StateChange, ...]  # all changed states, the largest contribution first
-    certificate: Certificate
+    certificate: Certificate  # the one that was settled on before the data
+    others: tuple[Certificate, ...]  # further kinds, each at its own δ; refused ones as no-claim
+    rehearsal: Rehearsal | None  # the stress test of `certificate`; None where none was made
     data: DataSummary
     zeta_curves: tuple[ZetaCurve, ...]
     n_wedge_curve: tuple[NWedgePoint, ...]  # empty where the algorithm has no N∧
