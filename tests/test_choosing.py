@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
-from surestep.algorithms import SPIBB
+from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB
 from surestep.certificates import (
     APriori,
     Posterior,
@@ -15,7 +15,7 @@ from surestep.certificates import (
     posterior_gains,
     training_part,
 )
-from surestep.choosing import choose_n_wedge
+from surestep.choosing import AutoNWedge, choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import Rate
 
@@ -134,7 +134,7 @@ def with_other_test_part(problem, judge):
     ("algorithm", "grid", "words"),
     [
         ("spib", [3], "there is no algorithm 'spib'; did you mean spibb"),
-        ("duipi", [3], "duipi has no setting n_wedge"),
+        ("duipi", [3], "duipi has no N∧"),
         ("spibb", [], "grid is .*expected several numbers"),
         ("spibb", 3, "grid is 3, expected several numbers"),
         ("spibb", [3, 3], "expected no N∧ twice"),
@@ -155,3 +155,47 @@ def test_an_a_priori_bound_does_not_choose():
 def test_where_every_candidate_is_refused_so_is_the_choice():
     with pytest.raises(CertificateRefused, match="discount is"):
         choose_n_wedge(replace(arms(), discount=1.0), "spibb", Robust(), GRID)
+
+
+# ---- as an algorithm --------------------------------------------------------------------------
+
+
+def test_an_algorithm_that_chooses_gives_what_its_best_candidate_gives():
+    problem, certifier = arms(), Posterior(starts="known", draws=99)
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=7), certifier=certifier)
+    choice = auto.choose(problem)
+    assert [each.n_wedge for each in choice.candidates] == [*usual_grid(max(VISITS))]
+    assert choice.candidates[-1].improvement.policy == problem.behavior
+    assert choice.candidates[-1].lower == 0.0
+    best = SPIBB(n_wedge=choice.best.n_wedge).improve(problem)
+    assert auto.improve(problem).policy == best.policy == choice.best.improvement.policy
+    assert auto.name == "spibb"
+
+
+def test_no_candidate_is_worse_than_the_behavior_policy_by_its_own_bound():
+    """π_b is one of the candidates, and loses nothing."""
+    for certifier in (Posterior(starts="known", draws=19), Robust(known_start=True)):
+        auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=certifier)
+        assert auto.choose(arms()).best.lower >= 0
+
+
+def test_converted_n_wedges_are_chosen_too():
+    auto = AutoNWedge(
+        algorithm=BetaSPIBB(spibb_n_wedge=1), certifier=Robust(known_start=True), grid=(10, 10**6)
+    )
+    assert auto.choose(arms()).best.n_wedge == 10**6
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"algorithm": "spibb"}, "algorithm is of type str"),
+        ({"algorithm": BasicRL()}, "basic-rl has no N∧"),
+        ({"certifier": APriori()}, "certifier is of type APriori"),
+        ({"grid": ()}, "expected several numbers"),
+    ],
+)
+def test_what_cannot_choose_is_refused(given, words):
+    settings = {"algorithm": SPIBB(n_wedge=1), "certifier": Robust()} | given
+    with pytest.raises(InvalidParameter, match=words):
+        AutoNWedge(**settings)

@@ -11,13 +11,16 @@ than any of them. Who may choose, and who must then certify, depends on the cert
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surestep._arrays import expect
-from surestep.algorithms import make_algorithm
+from surestep.algorithms import ALGORITHMS, Algorithm
+from surestep.algorithms.contract import Promise
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import (
     Certifier,
@@ -28,12 +31,113 @@ from surestep.certificates import (
     posterior_gains,
     training_part,
 )
+from surestep.certificates.posterior import with_few_draws
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model.problem import Improvement, Problem
 
 SEEDS = 2**63  # a posterior's seeds are below
+N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
+Bound = float | CertificateRefused
+
+
+class Candidate(NamedTuple):
+    """One N∧, what it gives, and what the choice went by: a bound, or why there is none."""
+
+    n_wedge: int
+    improvement: Improvement
+    lower: Bound
+
+
+class Choice(NamedTuple):
+    """All candidates in the order of the grid, and which of them was taken."""
+
+    candidates: tuple[Candidate, ...]
+    taken: int
+
+    @property
+    def best(self) -> Candidate:
+        """The one that was taken."""
+        return self.candidates[self.taken]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoNWedge:
+    """An algorithm whose N∧ is the one of a grid with the largest lower bound.
+
+    `algorithm` may have any N∧. `certifier` is what chooses; a posterior does so with other draws
+    than its own, and as few as suffice, which leaves its own fresh for the claim. Without a grid,
+    1, 2, 5, 10, … up to the first N∧ that trusts no pair, so that π_b is a candidate.
+    """
+
+    algorithm: Algorithm
+    certifier: Certifier
+    grid: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what has nothing to choose, and certificates that may not choose."""
+        if type(self.algorithm) not in ALGORITHMS.values():
+            raise InvalidParameter(
+                f"algorithm is of type {type(self.algorithm).__name__}, expected one of "
+                "surestep.algorithms with its settings"
+            )
+        if n_wedge_setting(self.algorithm) is None:
+            raise InvalidParameter(
+                f"{self.algorithm.name} has no N∧, expected an algorithm that has it"
+            )
+        if not isinstance(self.certifier, Robust | Posterior | Trajectory):
+            raise InvalidParameter(
+                f"certifier is of type {type(self.certifier).__name__}, expected Robust, Posterior "
+                "or Trajectory: the claims of others hold for an N∧ that was fixed beforehand"
+            )
+        if self.grid is not None:
+            object.__setattr__(self, "grid", read_grid(self.algorithm, self.grid))
+
+    @property
+    def name(self) -> str:
+        """That of the algorithm."""
+        return self.algorithm.name
+
+    @property
+    def source(self) -> str:
+        """That of the algorithm."""
+        return self.algorithm.source
+
+    @property
+    def constraint(self) -> str:
+        """That of the algorithm."""
+        return self.algorithm.constraint
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        """What the algorithm promises for every N∧, but for what depends on its growth."""
+        return self.algorithm.promises - {Promise.REACHES_OPTIMUM, Promise.OPTIMAL_IN_CLASS}
+
+    def improve(self, problem: Problem) -> Improvement:
+        """The policy of the candidate with the largest lower bound."""
+        return self.choose(problem).best.improvement
+
+    def choose(self, problem: Problem) -> Choice:
+        """All candidates. Of equal bounds, the largest N∧ wins; refused where all are refused.
+
+        All of the problem chooses. For a trajectory certificate, give the training part.
+        """
+        expect("problem", problem, Problem)
+        grid = usual_grid(int(problem.counts.visits.max())) if self.grid is None else self.grid
+        improvements = self.improved(problem, grid)
+        judged, judge = improvements, self.certifier
+        if isinstance(judge, Posterior):
+            judge = with_few_draws(replace(judge, seed=(judge.seed + 1) % SEEDS))
+        elif isinstance(judge, Trajectory):
+            judged = self.improved(training_part(problem, judge.train_share, judge.seed), grid)
+        lower = lower_bounds(problem, [each.policy for each in judged], judge)
+        candidates = tuple(map(Candidate, grid, improvements, lower))
+        return Choice(candidates, best_of(grid, lower))
+
+    def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
+        """What each N∧ gives."""
+        return [with_n_wedge(self.algorithm, n_wedge).improve(problem) for n_wedge in grid]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,55 +156,45 @@ class ChosenNWedge:
 
 
 def choose_n_wedge(
-    problem: Problem, algorithm: str, certifier: Certifier, grid: Sequence[int]
+    problem: Problem, algorithm: str, certifier: Certifier, grid: Sequence[int] | None = None
 ) -> ChosenNWedge:
     """The N∧ of the grid with the largest lower bound, and a certificate left fresh by the choice.
 
-    `algorithm` is the name of one with the setting n_wedge. Of equal bounds, the largest N∧ wins.
+    `algorithm` is the name of one with an N∧; see `AutoNWedge` for the rest.
     """
     expect("problem", problem, Problem)
-    candidates = read_grid(algorithm, grid)
-    lower: Sequence[float | CertificateRefused]
-    if isinstance(certifier, Robust):
-        policies = improved(problem, algorithm, candidates)
-        lower = lower_bounds(problem, policies, certifier)
-    elif isinstance(certifier, Posterior):
-        policies = improved(problem, algorithm, candidates)
-        other_draws = replace(certifier, seed=(certifier.seed + 1) % SEEDS)
-        gains = np.sort(posterior_gains(problem, policies, other_draws), axis=1)
-        lower = [float(each) for each in gains[:, certifier.rank - 1]]
-    elif isinstance(certifier, Trajectory):
-        training = training_part(problem, certifier.train_share, certifier.seed)
-        inner = training_part(training, certifier.train_share, certifier.seed)
-        lower = lower_bounds(training, improved(inner, algorithm, candidates), certifier)
-        policies = improved(training, algorithm, candidates)
-    else:
-        raise InvalidParameter(
-            f"certifier is of type {type(certifier).__name__}, expected Robust, Posterior or "
-            "Trajectory: the claims of others hold for an N∧ that was fixed beforehand"
-        )
-    best = best_of(candidates, lower)
+    kind = kind_of(algorithm)
+    setting = n_wedge_setting(kind)
+    if setting is None:
+        raise InvalidParameter(f"{algorithm} has no N∧, expected an algorithm that has it")
+    auto = AutoNWedge(
+        algorithm=kind(**{setting: 1}),
+        certifier=certifier,
+        grid=grid,  # type: ignore[arg-type]
+    )
+    own = problem
+    if isinstance(certifier, Trajectory):
+        own = training_part(problem, certifier.train_share, certifier.seed)
+    choice = auto.choose(own)
+    policy = choice.best.improvement.policy
     return ChosenNWedge(
-        n_wedge=candidates[best],
-        policy=policies[best],
-        certificate=certify(problem, policies[best], certifier),
-        grid=candidates,
-        lower=tuple(None if isinstance(each, CertificateRefused) else each for each in lower),
+        n_wedge=choice.best.n_wedge,
+        policy=policy,
+        certificate=certify(problem, policy, certifier),
+        grid=tuple(each.n_wedge for each in choice.candidates),
+        lower=tuple(number_or_none(each.lower) for each in choice.candidates),
     )
 
 
-def improved(problem: Problem, algorithm: str, candidates: tuple[int, ...]) -> list[Policy]:
-    """The policy of each candidate."""
-    return [
-        make_algorithm(algorithm, n_wedge=n_wedge).improve(problem).policy for n_wedge in candidates
-    ]
-
-
-def lower_bounds(
-    problem: Problem, policies: list[Policy], certifier: Certifier
-) -> list[float | CertificateRefused]:
-    """L of each policy, or why there is none."""
-    found: list[float | CertificateRefused] = []
+def lower_bounds(problem: Problem, policies: Sequence[Policy], certifier: Certifier) -> list[Bound]:
+    """L of each policy, or why there is none; a posterior judges all in the same draws."""
+    if isinstance(certifier, Posterior):
+        try:
+            gains = np.sort(posterior_gains(problem, policies, certifier), axis=1)
+        except CertificateRefused as reason:
+            return [reason] * len(policies)
+        return [float(each) for each in gains[:, certifier.rank - 1]]
+    found: list[Bound] = []
     for policy in policies:
         try:
             found.append(certify(problem, policy, certifier).lower)
@@ -109,24 +203,52 @@ def lower_bounds(
     return found
 
 
-def best_of(candidates: tuple[int, ...], lower: Sequence[float | CertificateRefused]) -> int:
+def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:
     """The position of the largest bound; of equal ones, that of the largest N∧."""
     refused = [each for each in lower if isinstance(each, CertificateRefused)]
     if len(refused) == len(lower):
         raise refused[0]
     values = [-np.inf if isinstance(each, CertificateRefused) else each for each in lower]
-    return max(range(len(values)), key=lambda i: (values[i], candidates[i]))
+    return max(range(len(values)), key=lambda i: (values[i], grid[i]))
 
 
-def read_grid(algorithm: object, grid: object) -> tuple[int, ...]:
-    """Different whole numbers, for an algorithm that has an N∧."""
-    kind = kind_of(algorithm)
-    if "n_wedge" not in [field.name for field in fields(kind)]:
-        raise InvalidParameter(f"{algorithm} has no setting n_wedge, expected one that has it")
+def number_or_none(bound: Bound) -> float | None:
+    """The bound, where it is one."""
+    return None if isinstance(bound, CertificateRefused) else bound
+
+
+# ---- N∧ as a setting ----------------------------------------------------------------------------
+
+
+def n_wedge_setting(algorithm: Any) -> str | None:
+    """The setting that says N∧, where the algorithm, or the class of one, has it."""
+    names = [field.name for field in dataclasses.fields(algorithm)]
+    return next((name for name in N_WEDGE_SETTINGS if name in names), None)
+
+
+def with_n_wedge(algorithm: Algorithm, n_wedge: int) -> Algorithm:
+    """The algorithm with another N∧."""
+    changed: Algorithm = replace(algorithm, **{str(n_wedge_setting(algorithm)): n_wedge})  # type: ignore[type-var]
+    return changed
+
+
+def usual_grid(most_visits: int) -> tuple[int, ...]:
+    """1, 2, 5, 10, 20, … up to the first that trusts no pair.
+
+    >>> usual_grid(80)
+    (1, 2, 5, 10, 20, 50, 100)
+    """
+    grid = [digit * 10**power for power in range(19) for digit in (1, 2, 5)]
+    enough = next(i for i, n_wedge in enumerate(grid) if n_wedge >= most_visits)
+    return tuple(grid[: enough + 1])
+
+
+def read_grid(algorithm: Algorithm, grid: object) -> tuple[int, ...]:
+    """Different whole numbers that the algorithm takes for N∧."""
     if not isinstance(grid, Sequence) or isinstance(grid, str) or len(grid) == 0:
         raise InvalidParameter(f"grid is {grid!r}, expected several numbers N∧")
     for n_wedge in grid:
-        kind(n_wedge=n_wedge)  # says what is wrong with it
+        with_n_wedge(algorithm, n_wedge)  # says what is wrong with it
     candidates = tuple(int(n_wedge) for n_wedge in grid)
     if len(set(candidates)) < len(candidates):
         raise InvalidParameter(f"grid is {grid!r}, expected no N∧ twice")

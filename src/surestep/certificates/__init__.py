@@ -1,22 +1,26 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.certifying import certify, verify
 from surestep.certificates.episodes import training_part
+from surestep.certificates.named import Asked, make_certifier
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
-from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
+from surestep.certificates.registry import CERTIFIERS, Certifier
 from surestep.certificates.robust import Robust
 from surestep.certificates.trajectory import Trajectory
 
 __all__ = [
     "CERTIFIERS",
     "APriori",
+    "Asked",
     "Certifier",
     "NoClaim",
     "Posterior",
     "Robust",
     "Trajectory",
     "certify",
+    "make_certifier",
     "posterior_gains",
     "training_part",
     "verify",

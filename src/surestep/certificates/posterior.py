@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -37,6 +37,7 @@ DEFAULT_WEIGHT = 5.0  # chosen on Gridworld and Wet Chicken: no evidence beyond 
 FIXED_ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
 WEIGHTS = 2.0 ** (np.arange(-40, 81) / 4)  # among which empirical Bayes chooses: 2⁻¹⁰ … 2²⁰
 LARGEST_SEED = 2**63 - 1
+FEW_DRAWS = 99
 MEMORY = 2**29  # bytes of drawn models held at a time
 
 
@@ -213,12 +214,22 @@ def posterior_gains(
     return lower[0] if single else lower
 
 
+def with_few_draws(settings: Posterior) -> Posterior:
+    """The same with as few draws as suffice for its δ, 99 at the least: to compare, not to claim.
+
+    99 rank policies at a tenth of the cost of 1000.
+    """
+    return replace(settings, draws=max(FEW_DRAWS, math.ceil(1 / settings.delta - 1e-9) - 1))
+
+
 def gains_of(
     problem: Problem, policies: list[Policy], settings: Posterior, models: ModelDraws, memory: int
 ) -> Gains:
     """The gains of the policies over π_b in the draws."""
     rows = np.stack([policy.probability for policy in policies])
-    return drawn_gains(models, problem.behavior.probability, rows, settings.draws, memory)
+    different, place = np.unique(rows, axis=0, return_inverse=True)
+    found = drawn_gains(models, problem.behavior.probability, different, settings.draws, memory)
+    return Gains(found.lower[place.reshape(-1)], found.error)
 
 
 def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
 from surestep.algorithms import Algorithm, needs_log
-from surestep.certificates import CERTIFIERS, Certifier, Posterior, Trajectory
+from surestep.certificates import Certifier, Posterior, Trajectory
+from surestep.certificates.posterior import with_few_draws
+from surestep.certificates.registry import check_certifier
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
 from surestep.parallel import map_in_order
@@ -25,7 +26,6 @@ from surestep.rehearsal.worlds import WorldKind, default_family
 Progress = Callable[[int, int], None]  # blocks done, blocks in all
 
 SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
-DRAWS = 99  # of a posterior inside a rehearsal: enough to rank, at a tenth of the cost
 SMALL = 128  # states up to which worlds are worked on together
 TOGETHER = 25  # worlds of a block
 CALIBRATING, REPORTING = 0, 1  # the two stages have worlds of their own
@@ -57,7 +57,8 @@ def rehearse(
     factors = read_sizes(sizes)
     own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
-    plan = Plan(problem, algorithm, lighter(certifier), kinds, int(rng.integers(2**63 - 1)), worlds)
+    lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
+    plan = Plan(problem, algorithm, lighter, kinds, int(rng.integers(2**63 - 1)), worlds)
     calibrates = isinstance(plan.certifier, Posterior)
     stages = [plan.blocks(CALIBRATING, (own_size,))] if calibrates else []
     blocks = [*stages, plan.blocks(REPORTING, data_sizes)]
@@ -155,13 +156,6 @@ def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def lighter(certifier: Certifier) -> Certifier:
-    """The certifier with as few draws as suffice for its δ, 99 at the least."""
-    if not isinstance(certifier, Posterior):
-        return certifier
-    return replace(certifier, draws=max(DRAWS, math.ceil(1 / certifier.delta - 1e-9) - 1))
-
-
 # ---- reading what a caller hands over ---------------------------------------------------------
 
 
@@ -170,11 +164,7 @@ def check_pipeline(problem: Problem, algorithm: Algorithm, certifier: Certifier)
     expect("problem", problem, Problem)
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
-    if type(certifier) not in CERTIFIERS.values():
-        known = " or ".join(kind.__name__ for kind in CERTIFIERS.values())
-        raise InvalidParameter(
-            f"certifier is of type {type(certifier).__name__}, expected {known}, with its settings"
-        )
+    check_certifier(certifier)
     if isinstance(certifier, Trajectory) and certifier.claim == "horizon":
         raise InvalidParameter(
             f"the claim is about the first {certifier.horizon} steps only, but worlds are compared "

@@ -1,0 +1,111 @@
+"""Certifiers as text: 'posterior', or with settings 'robust:set=l1,strict=true'."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surestep.certificates.no_claim import NoClaim
+from surestep.certificates.registry import CERTIFIERS, Certifier
+from surestep.errors import InvalidParameter
+
+WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
+KINDS = tuple(name for name in CERTIFIERS if name != NoClaim.name)  # nobody asks for no claim
+
+
+class Asked(NamedTuple):
+    """A kind of certificate, and those of its settings that were given."""
+
+    kind: str
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: object) -> Asked:
+        """A text, or a certifier, of which only settings other than the default count."""
+        if isinstance(given, str):
+            return read_asked(given)
+        if type(given) not in CERTIFIERS.values():
+            raise InvalidParameter(
+                f"a certifier is of type {type(given).__name__}, expected a name, one of "
+                f"{', '.join(KINDS)}, or settings from surestep.certificates"
+            )
+        if isinstance(given, NoClaim):
+            raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
+        fields = dataclasses.fields(given)  # type: ignore[arg-type]
+        values = {field.name: getattr(given, field.name) for field in fields}
+        default = {field.name: field.default for field in fields}
+        different = {name: each for name, each in values.items() if each != default[name]}
+        return cls(given.name, {name: plain(each) for name, each in different.items()})  # type: ignore[attr-defined]
+
+    def make(self, **more: Any) -> Certifier:
+        """The certifier; settings that were given win over `more`."""
+        certifier: Certifier = CERTIFIERS[self.kind](**{**more, **self.settings})
+        return certifier
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The names of all its settings."""
+        return tuple(field.name for field in dataclasses.fields(CERTIFIERS[self.kind]))
+
+    def __str__(self) -> str:
+        """The text that `read_asked` reads."""
+        words = {value: word for word, value in WORDS.items()}
+        given = [
+            f"{name}={words[value] if value is None or isinstance(value, bool) else value}"
+            for name, value in self.settings.items()
+        ]
+        return f"{self.kind}:{','.join(given)}" if given else self.kind
+
+
+def make_certifier(text: str) -> Certifier:
+    """The certifier that a text names.
+
+    >>> make_certifier("robust:set=l1,strict=true").strict
+    True
+    """
+    return read_asked(text).make()
+
+
+def read_asked(text: str) -> Asked:
+    """A kind, and after a colon its settings, each NAME=VALUE."""
+    kind, _, rest = text.partition(":")
+    if kind not in KINDS:
+        close = get_close_matches(kind, KINDS, 1)
+        raise InvalidParameter(
+            f"there is no certificate of the kind {kind!r}; "
+            f"{f'did you mean {close[0]}? ' if close else ''}expected one of {', '.join(KINDS)}"
+        )
+    asked = Asked(kind, dict(map(read_setting, rest.split(","))) if rest else {})
+    for name in asked.settings:
+        if name not in asked.takes:
+            close = get_close_matches(name, asked.takes, 1)
+            raise InvalidParameter(
+                f"{kind} has no setting {name!r}; "
+                f"{f'did you mean {close[0]}? ' if close else ''}expected {', '.join(asked.takes)}"
+            )
+    return asked
+
+
+def read_setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE: a whole number, a number, true, false, none, or a word."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise InvalidParameter(f"a setting of a certificate is {text!r}, expected NAME=VALUE")
+    name = name.replace("-", "_")
+    if value.lower() in WORDS:
+        return name, WORDS[value.lower()]
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
