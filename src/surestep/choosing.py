@@ -20,7 +20,6 @@ import numpy as np
 
 from surestep._arrays import expect
 from surestep.algorithms import ALGORITHMS, Algorithm
-from surestep.algorithms.contract import Promise
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import (
     Certifier,
@@ -99,21 +98,6 @@ class AutoNWedge:
         """That of the algorithm."""
         return self.algorithm.name
 
-    @property
-    def source(self) -> str:
-        """That of the algorithm."""
-        return self.algorithm.source
-
-    @property
-    def constraint(self) -> str:
-        """That of the algorithm."""
-        return self.algorithm.constraint
-
-    @property
-    def promises(self) -> frozenset[Promise]:
-        """What the algorithm promises for every N∧, but for what depends on its growth."""
-        return self.algorithm.promises - {Promise.REACHES_OPTIMUM, Promise.OPTIMAL_IN_CLASS}
-
     def improve(self, problem: Problem) -> Improvement:
         """The policy of the candidate with the largest lower bound."""
         return self.choose(problem).best.improvement
@@ -126,14 +110,20 @@ class AutoNWedge:
         expect("problem", problem, Problem)
         grid = usual_grid(int(problem.counts.visits.max())) if self.grid is None else self.grid
         improvements = self.improved(problem, grid)
-        judged, judge = improvements, self.certifier
+        lower = self.bounds_of(problem, improvements, grid)
+        return Choice(tuple(map(Candidate, grid, improvements, lower)), best_of(grid, lower))
+
+    def bounds_of(
+        self, problem: Problem, improvements: list[Improvement], grid: tuple[int, ...]
+    ) -> list[Bound]:
+        """What the choice goes by: the lower bound of each candidate, or why there is none."""
+        judge = self.certifier
         if isinstance(judge, Posterior):
             judge = with_few_draws(replace(judge, seed=(judge.seed + 1) % SEEDS))
         elif isinstance(judge, Trajectory):
-            judged = self.improved(training_part(problem, judge.train_share, judge.seed), grid)
-        lower = lower_bounds(problem, [each.policy for each in judged], judge)
-        candidates = tuple(map(Candidate, grid, improvements, lower))
-        return Choice(candidates, best_of(grid, lower))
+            training = training_part(problem, judge.train_share, judge.seed)
+            improvements = self.improved(training, grid)
+        return lower_bounds(problem, [each.policy for each in improvements], judge)
 
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
         """What each N∧ gives."""

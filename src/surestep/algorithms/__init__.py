@@ -2,7 +2,7 @@
 
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.batch import ImprovementBatch, improve_batch
-from surestep.algorithms.contract import Algorithm, Promise
+from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
@@ -39,6 +39,7 @@ __all__ = [
     "Description",
     "ExactSoftSPIBB",
     "ImprovementBatch",
+    "Improver",
     "LowerSPIBB",
     "LowerSoftSPIBB",
     "OneStepApproxSoftSPIBB",

@@ -28,7 +28,15 @@ class Promise(Enum):
     RENUMBERING = "values do not depend on the numbers of states and actions"
 
 
-class Algorithm(Protocol):
+class Improver(Protocol):
+    """Whatever proposes a policy for a problem."""
+
+    def improve(self, problem: Problem) -> Improvement:
+        """The policy it proposes."""
+        ...
+
+
+class Algorithm(Improver, Protocol):
     """A frozen dataclass of settings with one verb."""
 
     name: ClassVar[str]  # in the registry and on the command line
@@ -38,10 +46,6 @@ class Algorithm(Protocol):
     @property
     def promises(self) -> frozenset[Promise]:
         """What it promises with these settings."""
-        ...
-
-    def improve(self, problem: Problem) -> Improvement:
-        """The policy it proposes for the problem."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
-from surestep.algorithms.contract import Algorithm, Promise, did_you_mean
+from surestep.algorithms.contract import Algorithm, Improver, Promise, did_you_mean
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
@@ -112,7 +112,7 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     return algorithm
 
 
-def needs_log(algorithm: Algorithm) -> bool:
+def needs_log(algorithm: Improver) -> bool:
     """Whether the algorithm looks at whole episodes, so that counts are not enough for it."""
     return (
         isinstance(algorithm, HCPI)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from surestep._arrays import expect, is_number
 from surestep.certificates.named import make_certifier
+from surestep.certificates.posterior import Posterior
 from surestep.certificates.registry import CERTIFIERS, Certifier, check_certifier
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidCertificate
 from surestep.model.certificate import Certificate, Scalar
@@ -30,8 +31,29 @@ def certify(problem: Problem, policy: Policy, certifier: Certifier | str) -> Cer
         certifier = make_certifier(certifier)
     check_certifier(certifier)
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    claimed = certifier.certify(problem, policy)
-    return dataclasses.replace(claimed, assumptions=(*claimed.assumptions, *problem.premises))
+    return with_premises(certifier.certify(problem, policy), problem)
+
+
+def certify_at(
+    problem: Problem, policy: Policy, certifier: Certifier, levels: Sequence[float]
+) -> list[Certificate]:
+    """What the certifier claims at several δ, not its own; a posterior, by the same draws."""
+    if isinstance(certifier, Posterior):
+        check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
+        claims = certifier.certify_at(problem, policy, levels)
+        return [with_premises(claim, problem) for claim in claims]
+    return [certify(problem, policy, with_delta(certifier, delta)) for delta in levels]
+
+
+def with_delta(certifier: Certifier, delta: float) -> Certifier:
+    """The same claim at another level."""
+    changed: Certifier = dataclasses.replace(certifier, delta=delta)  # type: ignore[type-var]
+    return changed
+
+
+def with_premises(claim: Certificate, problem: Problem) -> Certificate:
+    """The claim with what the problem takes for granted."""
+    return dataclasses.replace(claim, assumptions=(*claim.assumptions, *problem.premises))
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -119,9 +119,29 @@ class Posterior:
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
+        return self.certify_at(problem, policy, [self.delta])[0]
+
+    def certify_at(
+        self, problem: Problem, policy: Policy, levels: Sequence[float]
+    ) -> list[Certificate]:
+        """The claims at several δ, all from the same draws."""
         models = model_draws(problem, self)
         found = gains_of(problem, [policy], self, models, MEMORY)
         gains = np.sort(found.lower[0])
+        return [
+            replace(self, delta=delta).claim(problem, policy, models, gains, found.error)
+            for delta in levels
+        ]
+
+    def claim(
+        self,
+        problem: Problem,
+        policy: Policy,
+        models: ModelDraws,
+        gains: FloatArray,
+        error: float,
+    ) -> Certificate:
+        """What the sorted gains say at this δ."""
         low, high = problem.value_bounds
         changed = policy.probability != problem.behavior.probability
         counts = problem.counts
@@ -130,7 +150,7 @@ class Posterior:
             "mean_gain": float(gains.mean()),
             "median_gain": float(np.median(gains)),
             "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
-            "evaluation_error": found.error,
+            "evaluation_error": error,
             "alpha": models.alpha,
             "total_prior_weight": models.alpha * problem.num_states,
             "states": problem.num_states,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surestep.cli.columns import log_options
 from surestep.cli.progress import task_progress
+from surestep.cli.terms import term_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 WORDS = {
     "behavior": "behavior policy",
     "n_wedge": "N∧",
+    "worlds": "worlds of each kind in the stress test",
     "delta": "δ",
     "value_bounds": "value bounds, from the rewards observed,",
     "unseen": "worth of what nobody tried",
@@ -26,37 +28,7 @@ WORDS = {
 
 @click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@click.option("--discount", type=float, required=True, help="γ: what the next step counts, 0 to 1.")
-@click.option(
-    "--behavior",
-    metavar="POLICY|estimate|propensities",
-    help="The policy that made the log: a table of state, action, probability; the propensities in "
-    "the log; or an estimate from it.  [default: propensities, else estimate]",
-)
-@click.option("--algorithm", metavar="NAME", help="See `surestep algorithms`.  [default: spibb]")
-@click.option(
-    "--setting",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting of the algorithm, such as epsilon=0.1.",
-)
-@click.option("--n-wedge", type=int, help="N∧: pairs seen at most so often stay.  [default: 20]")
-@click.option("--zeta", type=float, help="Choose N∧ so that SPIBB's bound claims a loss ≤ ζ.")
-@click.option("--delta", type=float, help="δ: the chance that the claim is wrong.  [default: 0.1]")
-@click.option(
-    "--value-bounds",
-    type=(float, float),
-    metavar="LOW HIGH",
-    help="Every value lies between these.  [default: what the rewards observed allow]",
-)
-@click.option(
-    "--unseen",
-    type=click.Choice(["pessimistic", "terminal"]),
-    help="What was never tried is worth the lower value bound, or nothing.  [default: pessimistic]",
-)
-@click.option("--states", metavar="FILE", help="All states there are, where the log shows fewer.")
-@click.option("--actions", metavar="FILE", help="All actions there are.")
+@term_options
 @click.option(
     "-o",
     "--output",
@@ -64,6 +36,13 @@ WORDS = {
     required=True,
     help="A new folder for the result.",
 )
+@click.option(
+    "--worlds",
+    type=click.IntRange(min=0),
+    help="Worlds of each kind in the stress test; 0: none.  [default: 10, or 0 for more than 128 "
+    "states]",
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
 @log_options
 def command(
     logs: tuple[str, ...],
@@ -71,8 +50,9 @@ def command(
     columns: dict[str, tuple[str, ...]],
     bins: tuple[str, ...],
     memory_limit: str | None,
-    settings: tuple[str, ...],
-    **terms: object,
+    worlds: int | None,
+    workers: int | None,
+    terms: dict[str, Any],
 ) -> None:
     """Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
 
@@ -88,6 +68,7 @@ def command(
 
     from surestep._files import check_new_folder
     from surestep.io import LogSource
+    from surestep.parallel import available_cores
     from surestep.pipeline import improve, open_source
 
     check_new_folder(output)
@@ -96,36 +77,18 @@ def command(
     if isinstance(source, LogSource):
         console.print(str(source.columns), markup=False)
     with task_progress() as progress:
-        result = improve(source, settings=read_settings(settings), progress=progress, **terms)  # type: ignore[arg-type]
+        result = improve(
+            source, worlds=worlds, workers=workers or available_cores(), progress=progress, **terms
+        )
     result.save(output)
     print_data(console, result)
     print_terms(console, result)
     print_answer(console, result)
-    for name in ("policy.csv", "policy.parquet", "certificate.json", "run.json"):
-        console.print(f"wrote {output / name}", markup=False, style="dim")
+    for name in result.files():
+        if name != "report.html":
+            console.print(f"wrote {output / name}", markup=False, style="dim")
     console.print("\nOpen the report: ", end="")
     console.print(f"{output / 'report.html'}", markup=False, style="bold")
-
-
-def read_settings(given: tuple[str, ...]) -> dict[str, object]:
-    """Settings as numbers where they are some, else as words."""
-    settings: dict[str, object] = {}
-    for each in given:
-        name, equals, text = each.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"--setting is {each!r}, expected NAME=VALUE")
-        settings[name.strip().replace("-", "_")] = read_value(text.strip())
-    return settings
-
-
-def read_value(text: str) -> object:
-    """A whole number, a number, or a word."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def print_data(console: Console, result: Result) -> None:
@@ -160,6 +123,10 @@ def print_terms(console: Console, result: Result) -> None:
         console.print(f"N∧ = {given['n_wedge']:,}, which claims what {asked:,} (N∧ of SPIBB) does")
     if given["zeta"] is not None:
         console.print(f"N∧ = {given['n_wedge']:,}, from ζ = {given['zeta']:g}")
+    elif given["n_wedge_chosen_by"] is not None:
+        console.print(
+            f"N∧ = {given['n_wedge']:,}, chosen by the lower bound of {given['n_wedge_chosen_by']}"
+        )
     else:
         console.print(
             f"[yellow]N∧ = {given['n_wedge']:,} is a hyper-parameter without a guarantee[/]"
@@ -189,10 +156,30 @@ def print_answer(console: Console, result: Result) -> None:
         console.print(sentence, markup=False)
     if result.certificate.kind != NO_CLAIM:
         console.print(f"standing of the certificate: {result.certificate.standing}", style="dim")
+    print_certificates(console, result)
+    print_rehearsal(console, result)
+
+
+def print_certificates(console: Console, result: Result) -> None:
+    """All certificates, a line each, and what they claim together."""
+    from surestep.report.verdict import in_a_line, together
+
+    console.print()
+    for certificate in result.certificates:
+        console.print(in_a_line(certificate), markup=False)
+    console.print(together(result.certificates), style="dim", markup=False)
+
+
+def print_rehearsal(console: Console, result: Result) -> None:
+    """What the stress test found, in a sentence or two."""
+    from surestep.report.verdict import stress_test
+
+    for sentence in stress_test(result.rehearsal):
+        console.print(sentence, markup=False)
 
 
 def shown(value: object) -> str:
     """A parameter for a person."""
     if isinstance(value, list):
-        return " to ".join(map(shown, value))
+        return (", " if isinstance(value[0], str) else " to ").join(map(shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

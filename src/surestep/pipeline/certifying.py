@@ -1,33 +1,137 @@
-"""Which certificate a result carries: that of the algorithm's own bound, or none, and why."""
+"""Which certificates a result carries, with which settings, and what a refusal becomes."""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from surestep.algorithms import Algorithm
-from surestep.certificates import APriori, Certifier, NoClaim, certify
-from surestep.errors import CertificateRefused
-from surestep.model import Certificate, Problem
-from surestep.model.problem import Improvement
+from surestep.certificates import (
+    APriori,
+    Asked,
+    Certifier,
+    NoClaim,
+    Posterior,
+    Trajectory,
+    certify,
+    certify_at,
+)
+from surestep.certificates.trajectory import PROVED
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model import Certificate, Counts, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
+DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
-def certifier_for(algorithm: Algorithm, improvement: Improvement, delta: float) -> Certifier:
-    """The published bound that goes with the algorithm, at the N∧ that it used."""
-    n_wedge = improvement.n_wedge or None  # 0 visits buy nothing: the certifier finds its own
-    return APriori(bound=BOUND_OF.get(algorithm.name, "spibb"), delta=delta, n_wedge=n_wedge)
+class Settings(NamedTuple):
+    """What certifiers are told where nothing else was said to them."""
+
+    delta: float
+    reward_bounds: tuple[float, float] | None  # as given; None: nobody said
+    bound: str = "spibb"  # of a-priori
+    n_wedge: int | None = None  # of a-priori: fixed before the data, or None
+
+    def of_algorithm(self, algorithm: Algorithm, n_wedge: int | None) -> Settings:
+        """With the published bound that goes with the algorithm, at the N∧ that it used."""
+        # 0 visits buy nothing: then the certifier finds its own.
+        return self._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
+
+    def a_priori(self, algorithm: Algorithm, n_wedge: int | None) -> APriori:
+        """That bound itself."""
+        told = self.of_algorithm(algorithm, n_wedge)
+        return APriori(bound=told.bound, delta=told.delta, n_wedge=told.n_wedge)
+
+    def certifier(self, asked: Asked, problem: Problem) -> Certifier:
+        """The certifier with everything that it takes and was not told."""
+        more: dict[str, object] = {"delta": self.delta}
+        if asked.kind == "a-priori":
+            more |= {"bound": self.bound, "n_wedge": self.n_wedge}
+        if not {"reward_low", "reward_high"} & set(asked.settings):
+            bounds = self.reward_bounds
+            if needs_reward_bounds(asked):
+                bounds = reward_range(problem) if bounds is None else bounds
+            elif asked.kind == "trajectory":
+                bounds = None  # it asks for none
+            if bounds is not None:
+                more |= {"reward_low": bounds[0], "reward_high": bounds[1]}
+        known = {name: value for name, value in more.items() if name in asked.takes}
+        return asked.make(**known)
 
 
-def certified(problem: Problem, improvement: Improvement, certifier: Certifier) -> Certificate:
+def needs_reward_bounds(asked: Asked) -> bool:
+    """Whether the claim rests on what rewards are possible."""
+    interval = asked.settings.get("interval", Trajectory.__dataclass_fields__["interval"].default)
+    return asked.kind == "robust" or (asked.kind == "trajectory" and interval in PROVED)
+
+
+def reward_range(problem: Problem) -> tuple[float, float]:
+    """The smallest and the largest reward that the data show, and 0, which an end earns."""
+    if problem.log is None:
+        return mean_reward_range(problem.counts)
+    rewards = problem.log.reward
+    return min(0.0, float(rewards.min())), max(0.0, float(rewards.max()))
+
+
+def mean_reward_range(counts: Counts) -> tuple[float, float]:
+    """The smallest and the largest mean reward of a transition, and 0."""
+    seen = counts.times > 0
+    means = counts.rewards.values[seen] / counts.times[seen]
+    return min(0.0, float(means.min(initial=0.0))), max(0.0, float(means.max(initial=0.0)))
+
+
+def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certificate:
     """The claim of the certifier, or where it refuses, a certificate that says so."""
     try:
-        return certify(problem, improvement.policy, certifier)
+        return certify(problem, policy, certifier)
     except CertificateRefused as refusal:
-        nothing = NoClaim(refusal=str(refusal), delta=certifier.delta)
-        return certify(problem, improvement.policy, nothing)
+        return no_claim(problem, policy, certifier, refusal)
 
 
-def with_delta(certifier: Certifier, delta: float) -> Certifier:
-    """The same claim at another level."""
-    return dataclasses.replace(certifier, delta=delta)  # type: ignore[type-var]
+class Claims(NamedTuple):
+    """The claim at the certifier's own δ, and those at others."""
+
+    own: Certificate
+    at: tuple[Certificate, ...]  # rising δ; empty where the certifier refuses
+
+
+def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) -> Claims:
+    """The claim, and the same at other levels; for the price of one where that is possible."""
+    levels = sorted({*filter(lambda delta: suits(certifier, delta), DELTAS), certifier.delta})
+    try:
+        claims = certify_at(problem, policy, certifier, levels)
+    except CertificateRefused as refusal:
+        return Claims(no_claim(problem, policy, certifier, refusal), ())
+    return Claims(claims[levels.index(certifier.delta)], tuple(claims))
+
+
+def suits(certifier: Certifier, delta: float) -> bool:
+    """Whether so small a δ can be claimed with these settings."""
+    return not isinstance(certifier, Posterior) or delta * (certifier.draws + 1) >= 1 - 1e-9
+
+
+def no_claim(
+    problem: Problem, policy: Policy, certifier: Certifier, refusal: CertificateRefused
+) -> Certificate:
+    """A certificate that says what was asked for, and why there is none."""
+    nothing = NoClaim(refusal=f"{certifier.name}: {refusal}", delta=certifier.delta)
+    return certify(problem, policy, nothing)
+
+
+def training_of(certifiers: Sequence[Certifier]) -> Trajectory | None:
+    """The certificate whose training part alone may choose the policy, where one is asked for.
+
+    All whole episodes are split once, so several of them must agree on the split.
+    """
+    split = [each for each in certifiers if isinstance(each, Trajectory) and each.train_share > 0]
+    if len({(each.train_share, each.seed) for each in split}) > 1:
+        raise InvalidParameter(
+            "trajectory certificates with different train_share or seed are asked for, but only "
+            "one part of the log can choose the policy; expected the same for all"
+        )
+    if any(isinstance(each, Trajectory) and each.train_share == 0 for each in certifiers):
+        raise InvalidParameter(
+            "a trajectory certificate has train_share 0, which says that the policy was chosen "
+            "without this log; expected more than 0, or `surestep certify` with another log"
+        )
+    return split[0] if split else None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surestep.algorithms import ALGORITHMS
-from surestep.pipeline.sensitivity import n_wedge_setting
+from surestep.choosing import n_wedge_setting
 from surestep.results.record import InputFile
 
 ROLE_OPTIONS = (
@@ -41,8 +41,14 @@ def command_line(
         words += ["--delta", repr(parameters["delta"])]
     if "value_bounds" not in defaults:
         words += ["--value-bounds", *map(repr, parameters["value_bounds"])]
+    if parameters["reward_bounds"] is not None:
+        words += ["--reward-bounds", *map(repr, parameters["reward_bounds"])]
     if "unseen" not in defaults:
         words += ["--unseen", parameters["unseen"]]
+    if "certificates" not in defaults:
+        words += [word for kind in parameters["certificates"] for word in ("--kind", kind)]
+    if "worlds" not in defaults:
+        words += ["--worlds", str(parameters["worlds"])]
     return shlex.join([*words, "-o", "OUT"])
 
 
@@ -54,8 +60,10 @@ def algorithm_words(parameters: Mapping[str, Any], defaults: Sequence[str]) -> l
     wedge = n_wedge_setting(ALGORITHMS[name])
     if parameters["zeta"] is not None:
         words += ["--zeta", repr(parameters["zeta"])]
-    if parameters["zeta"] is not None or "n_wedge" in defaults:
+    chosen = parameters["n_wedge_chosen_by"] is not None
+    if parameters["zeta"] is not None or chosen:
         settings.pop(str(wedge))
+        words += ["--n-wedge", "auto"] if chosen and "n_wedge" not in defaults else []
     elif wedge is not None:
         words += ["--n-wedge", str(settings.pop(wedge))]
     if "delta" in settings and settings["delta"] == parameters["delta"]:

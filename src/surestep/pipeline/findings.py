@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from surestep._arrays import FloatArray, freeze, run_sums
-from surestep.algorithms import Algorithm
 from surestep.certificates import Certifier
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
-from surestep.pipeline.sensitivity import delta_curve, n_wedge_curve, zeta_curves
+from surestep.pipeline.certifying import Claims
+from surestep.pipeline.sensitivity import Settled, delta_curve, n_wedge_curve, zeta_curves
 from surestep.planning import occupancy
+from surestep.rehearsal import Rehearsal
 from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
@@ -25,16 +26,20 @@ def findings_of(
     estimate: FiniteMDP,
     table: PolicyTable,
     *,
-    algorithm: Algorithm,
-    improvement: Improvement,
+    settled: Settled,
     certifier: Certifier,
-    certificate: Certificate,
+    claims: Claims,
+    others: tuple[Certificate, ...],
+    rehearsal: Rehearsal | None,
     data: DataSummary,
     record: Record,
     progress: Callable[[int, int], None],
 ) -> Findings:
-    """All that the report shows; `estimate` is the estimated MDP of the problem."""
-    before = record.estimates["behavior"]
+    """All that the report shows; `estimate` is the estimated MDP of the problem.
+
+    `certifier` made the claims.
+    """
+    before, improvement, certificate = record.estimates["behavior"], settled.improvement, claims.own
 
     def gain_of(improvement: Improvement) -> float:
         return float(estimate.initial @ improvement.plan.value) - before
@@ -50,12 +55,12 @@ def findings_of(
         occupancy=shares(ours),
         changes=state_changes(table, visits),
         certificate=certificate,
-        others=(),
-        rehearsal=None,
+        others=others,
+        rehearsal=rehearsal,
         data=data,
         zeta_curves=zeta_curves(problem, certificate.delta),
-        n_wedge_curve=n_wedge_curve(problem, algorithm, gain_of, certificate.delta, progress),
-        delta_curve=delta_curve(problem, improvement, certifier),
+        n_wedge_curve=n_wedge_curve(problem, settled, certificate, certifier, gain_of, progress),
+        delta_curve=delta_curve(claims.at),
         wanted=wanted_pairs(table, ours, improvement),
         record=record,
     )

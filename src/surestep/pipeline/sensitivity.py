@@ -2,85 +2,120 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 from surestep.algorithms import Algorithm
 from surestep.bounds import BOUNDS, zeta
-from surestep.certificates import Certifier
+from surestep.certificates import Certifier, Posterior, Robust, Trajectory
+from surestep.choosing import (
+    AutoNWedge,
+    Candidate,
+    Choice,
+    lower_bounds,
+    n_wedge_setting,
+    number_or_none,
+    usual_grid,
+    with_n_wedge,
+)
 from surestep.errors import SurestepError
-from surestep.model import Problem
+from surestep.model import Certificate, Problem
 from surestep.model.problem import Improvement
-from surestep.pipeline.certifying import certified, certifier_for, with_delta
+from surestep.pipeline.certifying import Settings
 from surestep.results.findings import DeltaPoint, NWedgePoint, ZetaCurve
 
-N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
-DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 LARGEST_POWER = 12  # ζ is drawn for up to 10¹² visits
-NO_CLAIM = "no-claim"
 
 
-def n_wedge_setting(algorithm: Any) -> str | None:
-    """The setting that says N∧, where the algorithm, or the class of one, has it."""
-    names = [field.name for field in dataclasses.fields(algorithm)]
-    return next((name for name in N_WEDGE_SETTINGS if name in names), None)
+class Settled(NamedTuple):
+    """The algorithm with the N∧ that it used, what it found, and where N∧ came from."""
+
+    algorithm: Algorithm
+    improvement: Improvement
+    choice: Choice | None  # None where nothing was chosen
+    chosen_by: Certifier | None
 
 
-def n_wedge_grid(most_visits: int, used: int) -> tuple[int, ...]:
-    """1, 2, 5, 10, 20, … up to the first that trusts no pair, and the one that was used.
-
-    >>> n_wedge_grid(80, 7)
-    (1, 2, 5, 7, 10, 20, 50, 100)
-    """
-    grid = [digit * 10**power for power in range(19) for digit in (1, 2, 5)]
-    enough = next(i for i, n_wedge in enumerate(grid) if n_wedge >= most_visits)
-    return tuple(sorted({*grid[: enough + 1], used}))
+def settle(algorithm: Algorithm | AutoNWedge, problem: Problem) -> Settled:
+    """Improves, and where N∧ is to be chosen, chooses."""
+    if not isinstance(algorithm, AutoNWedge):
+        return Settled(algorithm, algorithm.improve(problem), None, None)
+    choice = algorithm.choose(problem)
+    used = with_n_wedge(algorithm.algorithm, choice.best.n_wedge)
+    return Settled(used, choice.best.improvement, choice, algorithm.certifier)
 
 
 def n_wedge_curve(
     problem: Problem,
-    algorithm: Algorithm,
+    settled: Settled,
+    certificate: Certificate,
+    certifier: Certifier,
     gain_of: Callable[[Improvement], float],
-    delta: float,
     progress: Callable[[int, int], None],
 ) -> tuple[NWedgePoint, ...]:
-    """The whole improvement once more for every N∧ of a grid; nothing where there is no N∧."""
-    setting = n_wedge_setting(algorithm)
+    """What every N∧ of a grid would have given; nothing where there is no N∧.
+
+    The claim at the N∧ that was used is the certificate's own.
+    """
+    setting = n_wedge_setting(settled.algorithm)
     if setting is None:
         return ()
+    used = getattr(settled.algorithm, setting)
+    candidates = (
+        settled.choice.candidates
+        if settled.choice is not None
+        else tuple(other_candidates(problem, settled, certifier, max(1, used), progress))
+    )
     visits = problem.counts.visits
-    grid = n_wedge_grid(int(visits.max()), max(1, getattr(algorithm, setting)))
-    points = []
+    return tuple(
+        NWedgePoint(
+            each.n_wedge,
+            int((visits > (each.improvement.n_wedge or each.n_wedge)).sum()),
+            gain_of(each.improvement),
+            claimed(certificate) if each.n_wedge == used else number_or_none(each.lower),
+        )
+        for each in candidates
+    )
+
+
+def claimed(certificate: Certificate) -> float | None:
+    """L, where anything is claimed."""
+    return None if certificate.kind == "no-claim" else certificate.lower
+
+
+def other_candidates(
+    problem: Problem,
+    settled: Settled,
+    certifier: Certifier,
+    used: int,
+    progress: Callable[[int, int], None],
+) -> list[Candidate]:
+    """The whole improvement once more for every N∧ of the usual grid, and the one that was used.
+
+    Their claims are those that a choice would go by. An a-priori bound is asked at each N∧.
+    """
+    grid = tuple(sorted({*usual_grid(int(problem.counts.visits.max())), used}))
+    algorithm = settled.algorithm
+    improvements = []
     for done, n_wedge in enumerate(grid):
         progress(done, len(grid))
-        changed: Algorithm = dataclasses.replace(algorithm, **{setting: n_wedge})  # type: ignore[type-var]
-        improvement = changed.improve(problem)
-        claim = certified(problem, improvement, certifier_for(changed, improvement, delta))
-        used = n_wedge if improvement.n_wedge is None else improvement.n_wedge
-        points.append(
-            NWedgePoint(
-                n_wedge,
-                int((visits > used).sum()),
-                gain_of(improvement),
-                None if claim.kind == NO_CLAIM else claim.lower,
-            )
-        )
+        improvements.append(with_n_wedge(algorithm, n_wedge).improve(problem))
+    if isinstance(certifier, Robust | Posterior | Trajectory):
+        auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid)
+        lower = auto.bounds_of(problem, improvements, grid)
+    else:
+        told = Settings(certifier.delta, None)
+        lower = [
+            lower_bounds(problem, [each.policy], told.a_priori(algorithm, each.n_wedge))[0]
+            for each in improvements
+        ]
     progress(len(grid), len(grid))
-    return tuple(points)
+    return [*map(Candidate, grid, improvements, lower)]
 
 
-def delta_curve(
-    problem: Problem, improvement: Improvement, certifier: Certifier
-) -> tuple[DeltaPoint, ...]:
+def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:
     """L of the same policy at other levels; nothing where the certifier refuses it."""
-    levels = sorted({*DELTAS, certifier.delta})
-    claims = [certified(problem, improvement, with_delta(certifier, delta)) for delta in levels]
-    return tuple(
-        DeltaPoint(delta, claim.lower)
-        for delta, claim in zip(levels, claims, strict=True)
-        if claim.kind != NO_CLAIM
-    )
+    return tuple(DeltaPoint(claim.delta, claim.lower) for claim in claims)
 
 
 def zeta_curves(problem: Problem, delta: float) -> tuple[ZetaCurve, ...]:

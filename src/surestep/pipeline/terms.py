@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from surestep._arrays import expect, is_number
 from surestep.algorithms import (
@@ -17,16 +18,22 @@ from surestep.algorithms import (
     make_algorithm,
     settings_from_json,
 )
+from surestep.certificates import Asked, Certifier, Posterior, Robust, Trajectory
+from surestep.choosing import AutoNWedge, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.sensitivity import n_wedge_setting
+from surestep.pipeline.certifying import Settings, mean_reward_range
 from surestep.results.record import Record
 
+AUTO: Literal["auto"] = "auto"
 DEFAULT_ALGORITHM = "spibb"
-DEFAULT_N_WEDGE = 20
 DEFAULT_DELTA = 0.1
 DEFAULT_UNSEEN: UnseenRule = "pessimistic"
+# The first is the one that a result stands by. It is settled before the data.
+DEFAULT_CERTIFICATES = ("posterior", "robust", "a-priori")
+DEFAULT_WORLDS = 10  # of each kind in the stress test of an improvement
+MOST_STATES_REHEARSED = 128  # by default: beyond, every world takes seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +43,14 @@ class Terms:
     discount: float
     algorithm: str | Algorithm | None = None  # a name, or settings
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of a named algorithm
-    n_wedge: int | None = None
+    n_wedge: int | Literal["auto"] | None = None
     zeta: float | None = None
     delta: float | None = None
     value_bounds: tuple[float, float] | None = None
+    reward_bounds: tuple[float, float] | None = None
     unseen: UnseenRule | None = None
+    certificates: Sequence[str | Certifier] | None = None  # the one to stand by first
+    worlds: int | None = None  # of each kind in the stress test; 0: none
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
@@ -59,6 +69,7 @@ class Terms:
             )
         expect("settings", self.settings, Mapping)
         self.check_settings()
+        self.check_certificates()
 
     def check_settings(self) -> None:
         """Refuses what is said twice, once as a term and once as a setting of the algorithm."""
@@ -69,6 +80,10 @@ class Terms:
                         f"{name} is given beside an algorithm that has its settings already"
                     )
             return
+        if isinstance(self.n_wedge, str) and self.n_wedge != AUTO:
+            raise InvalidParameter(
+                f"n_wedge is {self.n_wedge!r}, expected a whole number, or {AUTO!r}"
+            )
         wedge = n_wedge_setting(ALGORITHMS[self.name])
         for name in ("n_wedge", "zeta"):
             if getattr(self, name) is not None and wedge in self.settings:
@@ -80,6 +95,51 @@ class Terms:
                 f"delta is {self.delta!r}, but the setting delta is {self.settings['delta']!r}; "
                 "expected one δ for the algorithm and the certificate"
             )
+
+    def check_certificates(self) -> None:
+        """Refuses kinds that do not exist or come twice, bounds upside down, and too few worlds."""
+        texts = [str(asked) for asked in self.asked]
+        if not texts or len(set(texts)) < len(texts):
+            raise InvalidParameter(
+                f"the certificates asked for are {', '.join(texts) or 'none'}; expected at least "
+                "one, and none twice"
+            )
+        if self.reward_bounds is not None:
+            low, high = self.reward_bounds
+            if not (is_number(low) and is_number(high) and -math.inf < low < high < math.inf):
+                raise InvalidParameter(
+                    f"reward_bounds is {self.reward_bounds!r}, expected two finite numbers, the "
+                    "lower one first"
+                )
+        if self.worlds is not None:
+            whole = isinstance(self.worlds, int) and not isinstance(self.worlds, bool)
+            least = math.ceil(1 / self.level - 1e-9) - 1 if self.asked[0].kind == "posterior" else 1
+            if not whole or (self.worlds != 0 and self.worlds < least):
+                raise InvalidParameter(
+                    f"worlds is {self.worlds!r}, expected 0, or at least {least} of each kind: "
+                    "fewer do not show what happens so rarely"
+                )
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """The certificates that are made; the first is the one to stand by."""
+        given = DEFAULT_CERTIFICATES if self.certificates is None else self.certificates
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise InvalidParameter(f"certificates is {given!r}, expected a list of kinds")
+        return tuple(map(Asked.of, given))
+
+    @property
+    def certifier_settings(self) -> Settings:
+        """What certifiers are told, but for what depends on the algorithm."""
+        return Settings(self.level, self.reward_bounds)
+
+    def worlds_for(self, problem: Problem) -> int:
+        """How many worlds of each kind are rehearsed in: by default some where that is quick."""
+        if self.worlds is not None:
+            return self.worlds
+        small = problem.num_states <= MOST_STATES_REHEARSED
+        least = math.ceil(1 / self.level - 1e-9) - 1
+        return max(DEFAULT_WORLDS, least) if small and problem.single_discount < 1 else 0
 
     @property
     def level(self) -> float:
@@ -93,8 +153,10 @@ class Terms:
 
     def defaults(self) -> tuple[str, ...]:
         """The parameters that nobody gave."""
-        names = ["algorithm", "delta", "value_bounds", "unseen"]
+        names = ["algorithm", "delta", "value_bounds", "unseen", "certificates", "worlds"]
         taken = [name for name in names if getattr(self, name) is None]
+        if self.value_bounds is None and self.reward_bounds is not None:
+            taken.remove("value_bounds")  # they follow from the bounds of rewards
         wedge = n_wedge_setting(ALGORITHMS[self.name])
         said = self.n_wedge is not None or self.zeta is not None or wedge in self.settings
         if isinstance(self.algorithm, str | None) and wedge is not None and not said:
@@ -108,8 +170,8 @@ class Terms:
             return DEFAULT_ALGORITHM
         return self.algorithm if isinstance(self.algorithm, str) else self.algorithm.name
 
-    def algorithm_for(self, problem: Problem) -> Algorithm:
-        """The algorithm with its settings; N∧ from ζ by the bound of SPIBB where ζ is given."""
+    def algorithm_for(self, problem: Problem) -> Algorithm | AutoNWedge:
+        """The algorithm with its settings; N∧ as given, from ζ, or chosen by a certificate."""
         if not isinstance(self.algorithm, str | None):
             return self.algorithm
         settings, wedge = dict(self.settings), n_wedge_setting(ALGORITHMS[self.name])
@@ -120,18 +182,26 @@ class Terms:
             for name in ("n_wedge", "zeta"):
                 if getattr(self, name) is not None:
                     raise InvalidParameter(f"{name} is given, but {self.name} has no N∧")
+        elif self.zeta is not None:
+            settings[wedge] = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
+        elif wedge not in settings and self.n_wedge in (None, AUTO):
+            algorithm = make_algorithm(self.name, **settings, **{wedge: 1})
+            return AutoNWedge(algorithm=algorithm, certifier=self.chooser(problem))
         elif wedge not in settings:
-            settings[wedge] = self.n_wedge_for(problem)
+            settings[wedge] = self.n_wedge
         return make_algorithm(self.name, **settings)
 
-    def n_wedge_for(self, problem: Problem) -> int:
-        """N∧ as given, from ζ, or the default."""
-        if self.zeta is None:
-            return DEFAULT_N_WEDGE if self.n_wedge is None else self.n_wedge
-        return SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
+    def chooser(self, problem: Problem) -> Certifier:
+        """By whose lower bound N∧ is chosen: the first certificate's, or where it may not choose,
+        a posterior's.
+        """
+        first = self.certifier_settings.certifier(self.asked[0], problem)
+        if isinstance(first, Robust | Posterior | Trajectory):
+            return first
+        return self.certifier_settings.certifier(Asked("posterior", {}), problem)
 
     def value_bounds_for(self, counts: Counts) -> tuple[float, float]:
-        """Value bounds as given, or those of the mean rewards observed: nothing earns more."""
+        """Value bounds as given, or those of the rewards, given or observed: nothing earns more."""
         if self.value_bounds is not None:
             return self.value_bounds
         if not self.discount < 1:
@@ -139,16 +209,12 @@ class Terms:
                 "discount is 1, so that values have no bounds that rewards could tell; give "
                 "value_bounds (--value-bounds LOW HIGH)"
             )
-        low, high = (Fraction(repr(each)) for each in reward_range(counts))
+        rewards = mean_reward_range(counts)
+        if self.reward_bounds is not None:
+            rewards = min(0.0, self.reward_bounds[0]), max(0.0, self.reward_bounds[1])
+        low, high = (Fraction(repr(float(each))) for each in rewards)
         steps = 1 / (1 - Fraction(repr(float(self.discount))))  # 20 for 0.95, not 20 − 2·10⁻¹⁴
         return float(low * steps), float(high * steps)
-
-
-def reward_range(counts: Counts) -> tuple[float, float]:
-    """The smallest and the largest mean reward of a transition, and 0, which an end earns."""
-    seen = counts.times > 0
-    means = counts.rewards.values[seen] / counts.times[seen]
-    return min(0.0, float(means.min(initial=0.0))), max(0.0, float(means.max(initial=0.0)))
 
 
 def terms_of(record: Record) -> Terms:
@@ -157,15 +223,21 @@ def terms_of(record: Record) -> Terms:
     settings = dict(given["algorithm"])
     algorithm = settings_from_json(json.dumps(settings))
     name = settings.pop("algorithm")
-    if "n_wedge" in defaults or given["zeta"] is not None:
+    chosen = given["n_wedge_chosen_by"] is not None
+    if chosen or given["zeta"] is not None:
         settings.pop(str(n_wedge_setting(algorithm)), None)
     low, high = given["value_bounds"]
+    rewards = given["reward_bounds"]
     return Terms(
         discount=given["discount"],
         algorithm=None if "algorithm" in defaults else name,
         settings=settings,
+        n_wedge=AUTO if chosen and "n_wedge" not in defaults else None,
         zeta=given["zeta"],
         delta=None if "delta" in defaults else given["delta"],
         value_bounds=None if "value_bounds" in defaults else (low, high),
+        reward_bounds=None if rewards is None else (rewards[0], rewards[1]),
         unseen=None if "unseen" in defaults else given["unseen"],
+        certificates=None if "certificates" in defaults else given["certificates"],
+        worlds=None if "worlds" in defaults else given["worlds"],
     )

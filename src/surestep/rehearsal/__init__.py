@@ -3,7 +3,7 @@
 from surestep.rehearsal.calibration import Calibration, calibrated_rank
 from surestep.rehearsal.completion import completed
 from surestep.rehearsal.rehearse import rehearse
-from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary
+from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary, rehearsal_from_json
 from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import (
     Completed,
@@ -26,5 +26,6 @@ __all__ = [
     "calibrated_rank",
     "completed",
     "default_family",
+    "rehearsal_from_json",
     "rehearse",
 ]

@@ -15,9 +15,9 @@ import numpy as np
 from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners
 from surestep.algorithms import (
     SPIBB,
-    Algorithm,
     BasicRL,
     BetaSPIBB,
+    Improver,
     TwoSuccessorSPIBB,
     improve_batch,
 )
@@ -49,7 +49,7 @@ class Block:
     """Worlds `first` … `last − 1` of one kind."""
 
     problem: Problem
-    algorithm: Algorithm
+    algorithm: Improver
     certifier: Certifier
     kind: WorldKind
     sizes: tuple[DataSize, ...]

@@ -6,7 +6,8 @@ rank r is wrong exactly where u_w < r. So among W worlds the claim of rank
 
     r = min(⌊δ(K+1)⌋, the ⌊δ(W+1)⌋-th smallest u_w)
 
-is wrong in less than δ(W+1) of them. Of several kinds of worlds the smallest r is taken. This is
+is wrong in less than δ(W+1) of them. Of several kinds of worlds the smallest r is taken, of those
+that calibrate: worlds in which the unseen is as good as can be are only reported. This is
 one step, not a search: no rank is tried and then kept because it looked well. Where r = 0, no rank
 at all survives the worlds, and the certificate is refused.
 """
@@ -33,7 +34,7 @@ class Calibration:
     draws: int  # K
     rank_of_prior: int  # ⌊δ(K+1)⌋
     ranks: tuple[int, ...]  # what each kind of world allows
-    family: tuple[str, ...]
+    family: tuple[str, ...]  # the kinds that calibrate
 
     @property
     def rank(self) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
-from surestep.algorithms import Algorithm, needs_log
+from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier, Posterior, Trajectory
 from surestep.certificates.posterior import with_few_draws
 from surestep.certificates.registry import check_certifier
@@ -34,7 +34,7 @@ AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be 
 
 def rehearse(
     problem: Problem,
-    algorithm: Algorithm,
+    algorithm: Improver,
     certifier: Certifier,
     *,
     rng: np.random.Generator,
@@ -59,7 +59,7 @@ def rehearse(
     data_sizes = tuple(own_size.times(factor) for factor in factors)
     lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
     plan = Plan(problem, algorithm, lighter, kinds, int(rng.integers(2**63 - 1)), worlds)
-    calibrates = isinstance(plan.certifier, Posterior)
+    calibrates = isinstance(plan.certifier, Posterior) and any(kind.calibrates for kind in kinds)
     stages = [plan.blocks(CALIBRATING, (own_size,))] if calibrates else []
     blocks = [*stages, plan.blocks(REPORTING, data_sizes)]
     total = sum(map(len, blocks))
@@ -97,7 +97,7 @@ class Plan(NamedTuple):
     """What is rehearsed, in which worlds, and from which seed."""
 
     problem: Problem
-    algorithm: Algorithm
+    algorithm: Improver
     certifier: Certifier
     kinds: tuple[WorldKind, ...]
     seed: int
@@ -122,6 +122,7 @@ class Plan(NamedTuple):
                 last=min(first + together, self.worlds),
             )
             for member, kind in enumerate(self.kinds)
+            if kind.calibrates or stage != CALIBRATING
             for first in range(0, self.worlds, together)
         ]
 
@@ -131,8 +132,9 @@ def calibrated(plan: Plan, outcomes: list[Outcomes], tolerance: float) -> Calibr
     assert isinstance(plan.certifier, Posterior)
     draws = np.concatenate([each.draws[:, 0] for each in outcomes if each.draws is not None])
     gain = np.concatenate([each.gain[:, 0] for each in outcomes])
-    below = draws_below(draws, gain, tolerance).reshape(len(plan.kinds), plan.worlds)
-    return calibration_of(list(below), tuple(kind.name for kind in plan.kinds), plan.certifier)
+    below = draws_below(draws, gain, tolerance).reshape(-1, plan.worlds)
+    names = tuple(kind.name for kind in plan.kinds if kind.calibrates)
+    return calibration_of(list(below), names, plan.certifier)
 
 
 def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) -> FloatArray | None:
@@ -159,7 +161,7 @@ def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
 # ---- reading what a caller hands over ---------------------------------------------------------
 
 
-def check_pipeline(problem: Problem, algorithm: Algorithm, certifier: Certifier) -> None:
+def check_pipeline(problem: Problem, algorithm: Improver, certifier: Certifier) -> None:
     """Refuses what cannot be rehearsed."""
     expect("problem", problem, Problem)
     if not hasattr(algorithm, "improve"):

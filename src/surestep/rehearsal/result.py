@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, freeze, restore_frozen
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, InvalidResult
 from surestep.rehearsal.calibration import Calibration
 
 LEVEL = 0.95  # of the intervals around rates
@@ -189,11 +189,12 @@ class Rehearsal:
                 "draws": calibration.draws,
                 "rank_of_prior": calibration.rank_of_prior,
                 "rank": calibration.rank,
-                "ranks": dict(zip(self.family, calibration.ranks, strict=True)),
+                "ranks": dict(zip(calibration.family, calibration.ranks, strict=True)),
                 "refused": calibration.rank == 0,
             },
             "more_episodes_for_half": self.more_episodes(),
-            "outside_value_bounds": int(np.count_nonzero(self.outside)),
+            "tolerance": self.tolerance,
+            "outside_value_bounds": np.argwhere(self.outside).tolist(),
             "summary": {
                 name: [self.summary(size, kind).in_json() for size in self.sizes]
                 for name, kind in [("all", None), *((each, each) for each in self.family)]
@@ -206,6 +207,53 @@ class Rehearsal:
             else without_nan(self.calibrated_claim),
         }
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+def rehearsal_from_json(text: str) -> Rehearsal:
+    """The rehearsal that `to_json` wrote; the summary in it is for readers."""
+    try:
+        content = json.loads(text)
+        found, gain = content["calibration"], np.array(content["gain"], np.float64)
+        outside = np.zeros(gain.shape, np.bool_)
+        for world, size in content["outside_value_bounds"]:
+            outside[world, size] = True
+        later = content["calibrated_claim"]
+        calibration = found and Calibration(
+            int(found["draws"]),
+            int(found["rank_of_prior"]),
+            tuple(map(int, found["ranks"].values())),
+            tuple(map(str, found["ranks"])),
+        )
+        rehearsal = Rehearsal(
+            kind=str(content["kind"]),
+            delta=float(content["delta"]),
+            family=tuple(map(str, content["family"])),
+            member=np.array(content["member"], np.int64),
+            sizes=tuple(map(float, content["sizes"])),
+            episodes=tuple(map(int, content["episodes"])),
+            horizon=tuple(map(int, content["horizon"])),
+            own_episodes=int(content["own_episodes"]),
+            gain=gain,
+            claim=with_nan(content["claim"]),
+            calibrated_claim=None if later is None else with_nan(later),
+            calibration=calibration,
+            tolerance=float(content["tolerance"]),
+            outside=outside,
+            limits=tuple(map(str, content["limits"])),
+        )
+        if json.loads(rehearsal.to_json()) != content:
+            raise ValueError("its parts do not fit together")
+        return rehearsal
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as problem:
+        raise InvalidResult(f"this is no rehearsal that surestep wrote: {problem!r}") from None
+
+
+def with_nan(table: list[list[float | None]]) -> FloatArray:
+    """The table behind `without_nan`."""
+    numbers: FloatArray = np.array(
+        [[math.nan if each is None else each for each in row] for row in table], np.float64
+    )
+    return numbers
 
 
 def without_nan(table: FloatArray) -> list[list[float | None]]:

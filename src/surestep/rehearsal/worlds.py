@@ -44,6 +44,11 @@ class WorldKind(Protocol):
         """Whether every world of the kind has the same truth, so that only the data differ."""
         ...
 
+    @property
+    def calibrates(self) -> bool:
+        """Whether a certificate is calibrated by these worlds, and not only held against them."""
+        ...
+
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """One world, from the problem alone."""
         ...
@@ -68,6 +73,15 @@ class Completed:
     def is_one_world(self) -> bool:
         """Only the data differ."""
         return True
+
+    @property
+    def calibrates(self) -> bool:
+        """Not where the unseen is as good as can be.
+
+        There π_b earns the most by what it did and the new policy gives up, so that no certificate
+        but one that counts all that is unseen in favour of π_b, and then says nothing, survives.
+        """
+        return self.fill != "optimistic"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP, in which π_b acts."""
@@ -107,6 +121,11 @@ class DrawnFromPosterior:
     def is_one_world(self) -> bool:
         """Every world has other chances."""
         return False
+
+    @property
+    def calibrates(self) -> bool:
+        """Always."""
+        return True
 
     def is_of(self, certifier: Certifier) -> bool:
         """Whether a certifier has this very prior, whose worlds would hardly prove it wrong."""
@@ -168,6 +187,15 @@ class EpisodeBootstrap:
     def is_one_world(self) -> bool:
         """Only the data differ."""
         return True
+
+    @property
+    def calibrates(self) -> bool:
+        """Not where the unseen is as good as can be.
+
+        There π_b earns the most by what it did and the new policy gives up, so that no certificate
+        but one that counts all that is unseen in favour of π_b, and then says nothing, survives.
+        """
+        return self.fill != "optimistic"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP of all episodes, with some of them as data."""

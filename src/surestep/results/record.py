@@ -18,9 +18,11 @@ PARAMETERS: dict[str, Any] = {
     "discount": float | int,
     "algorithm": dict,
     "n_wedge": int | None,
+    "n_wedge_chosen_by": str | None,
     "zeta": float | int | None,
     "delta": float | int,
     "value_bounds": list,
+    "reward_bounds": list | None,
     "unseen": str,
     "behavior": str,
     "states": str,
@@ -28,9 +30,11 @@ PARAMETERS: dict[str, Any] = {
     "columns": dict,
     "bins": list,
     "seeds": dict,
+    "certificates": list,
+    "worlds": int,
 }
 FORMAT = "surestep run"
-VERSION = 1
+VERSION = 2
 ESTIMATES = ["behavior", "policy"]
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
@@ -88,14 +92,18 @@ class Record:
             raise ValueError(f"its parameters are {', '.join(self.parameters)}")
         for name, kind in PARAMETERS.items():
             must_be(name, self.parameters[name], kind)
-        for texts in (self.defaults, self.parameters["bins"], *self.parameters["columns"].values()):
+        lists = (self.parameters["bins"], self.parameters["certificates"])
+        for texts in (self.defaults, *lists, *self.parameters["columns"].values()):
             must_be("a list", texts, list | tuple)
             for text in texts:
                 must_be("an item", text, str)
-        for bound in self.parameters["value_bounds"]:
-            must_be("a value bound", bound, float | int)
-        if len(self.parameters["value_bounds"]) != 2 or sorted(self.estimates) != ESTIMATES:
-            raise ValueError("expected two value bounds, and estimates of behavior and policy")
+        for bounds in (self.parameters["value_bounds"], self.parameters["reward_bounds"] or [0, 1]):
+            if len(bounds) != 2:
+                raise ValueError(f"there are {len(bounds)} bounds, expected two")
+            for bound in bounds:
+                must_be("a bound", bound, float | int)
+        if sorted(self.estimates) != ESTIMATES:
+            raise ValueError("expected estimates of behavior and policy")
         for number in self.estimates.values():
             must_be("an estimate", number, float | int)
 

@@ -1,13 +1,15 @@
 """Result: an improved policy with its certificate, its report and its record, in memory or saved.
 
-A saved result is a folder of five files: policy.csv and policy.parquet, certificate.json,
-report.html and run.json, which holds the digests of the others.
+A saved result is a folder: policy.csv and policy.parquet; certificate.json, the certificate to
+stand by, and certificates.json, a list of all; report.html; rehearsal.json where there was a stress
+test; and run.json, which holds the digests of the others.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,17 +21,20 @@ from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.binning import Binning
 from surestep.io.vocabulary import read_columns
 from surestep.model import Certificate, Policy
+from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
 RUN = "run.json"
-POLICY, PARQUET, CERTIFICATE, REPORT = FILES = (
+POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "policy.csv",
     "policy.parquet",
     "certificate.json",
+    "certificates.json",
     "report.html",
 )
+REHEARSAL = "rehearsal.json"  # not in every result
 Labels = Mapping[str, object] | tuple[str, ...] | str
 
 
@@ -38,9 +43,15 @@ class Result:
     """What `improve` returns and `load` reads."""
 
     table: PolicyTable
-    certificate: Certificate
+    certificates: tuple[Certificate, ...]  # the first is the one to stand by
     record: Record
     report: str = field(repr=False)  # HTML
+    rehearsal: Rehearsal | None = field(default=None, repr=False)  # the stress test
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate to stand by; which kind it has was settled before the data."""
+        return self.certificates[0]
 
     @property
     def policy(self) -> Policy:
@@ -72,8 +83,11 @@ class Result:
             POLICY: policy_csv(self.table),
             PARQUET: policy_parquet(self.table),
             CERTIFICATE: f"{self.certificate.to_json()}\n".encode(),
+            CERTIFICATES: f"{certificates_to_json(self.certificates)}\n".encode(),
             REPORT: self.report.encode(),
         }
+        if self.rehearsal is not None:
+            contents[REHEARSAL] = f"{self.rehearsal.to_json()}\n".encode()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
 
@@ -89,24 +103,45 @@ def load(directory: str | Path) -> Result:
         raise InvalidResult(f"{folder} holds no result: there is no {RUN} in it")
     try:
         record, digests = Record.from_json(text_of(folder, RUN))
-        if sorted(digests) != sorted(FILES):
+        if set(digests) - {REHEARSAL} != set(FILES):
             raise InvalidResult(
                 f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(FILES)}"
             )
-        for name in FILES:
+        for name in digests:
             if hashlib.sha256(read_whole(folder / name)).hexdigest() != digests[name]:
                 raise InvalidResult(
                     f"{name} was changed after it was written: its digest is not that of {RUN}; "
                     "expected the files as `surestep improve` wrote them"
                 )
+        certificates = certificates_from_json(text_of(folder, CERTIFICATES))
+        if Certificate.from_json(text_of(folder, CERTIFICATE)) != certificates[0]:
+            raise InvalidResult(f"{CERTIFICATE} is not the first of {CERTIFICATES}")
         return Result(
             read_table(folder, record),
-            Certificate.from_json(text_of(folder, CERTIFICATE)),
+            certificates,
             record,
             text_of(folder, REPORT),
+            rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
         )
     except SurestepError as problem:
         raise type(problem)(f"{folder}: {problem}") from None
+
+
+def certificates_to_json(certificates: Sequence[Certificate]) -> str:
+    """A list of certificates, each as in a file of its own."""
+    content = [json.loads(each.to_json()) for each in certificates]
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def certificates_from_json(text: str) -> tuple[Certificate, ...]:
+    """The list that `certificates_to_json` wrote."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise InvalidResult(f"{CERTIFICATES} is no JSON: {problem}") from None
+    if not isinstance(content, list) or not content:
+        raise InvalidResult(f"{CERTIFICATES} holds no list, expected one of certificates")
+    return tuple(Certificate.from_json(json.dumps(each)) for each in content)
 
 
 def read_table(folder: Path, record: Record) -> PolicyTable:

@@ -1,0 +1,130 @@
+"""The options that say what an improvement is made of, for all verbs that improve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+
+class NWedge(click.ParamType):
+    """A whole number, or `auto`."""
+
+    name = "integer|auto"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Reads it."""
+        if value == "auto":
+            return "auto"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a whole number nor 'auto'", param, ctx)
+
+
+NAMES = (
+    *("discount", "behavior", "algorithm", "settings", "n_wedge", "zeta", "delta"),
+    *("value_bounds", "reward_bounds", "unseen", "states", "actions", "certificates"),
+)
+OPTIONS = (
+    click.option(
+        "--discount", type=float, required=True, help="γ: what the next step counts, 0 to 1."
+    ),
+    click.option(
+        "--behavior",
+        metavar="POLICY|estimate|propensities",
+        help="The policy that made the log: a table of state, action, probability; the "
+        "propensities in the log; or an estimate from it.  [default: propensities, else estimate]",
+    ),
+    click.option(
+        "--algorithm", metavar="NAME", help="See `surestep algorithms`.  [default: spibb]"
+    ),
+    click.option(
+        "--setting",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A setting of the algorithm, such as epsilon=0.1.",
+    ),
+    click.option(
+        "--n-wedge",
+        type=NWedge(),
+        help="N∧: pairs seen at most so often stay. `auto` takes the one with the largest lower "
+        "bound.  [default: auto]",
+    ),
+    click.option("--zeta", type=float, help="Choose N∧ so that SPIBB's bound claims a loss ≤ ζ."),
+    click.option(
+        "--delta", type=float, help="δ: the chance that the claim is wrong.  [default: 0.1]"
+    ),
+    click.option(
+        "--value-bounds",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="Every value lies between these.  [default: what the rewards observed allow]",
+    ),
+    click.option(
+        "--reward-bounds",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="Every reward lies between these.  [default: those observed]",
+    ),
+    click.option(
+        "--unseen",
+        type=click.Choice(["pessimistic", "terminal"]),
+        help="What was never tried is worth the lower value bound, or nothing.  "
+        "[default: pessimistic]",
+    ),
+    click.option(
+        "--states", metavar="FILE", help="All states there are, where the log shows fewer."
+    ),
+    click.option("--actions", metavar="FILE", help="All actions there are."),
+    click.option(
+        "--kind",
+        "certificates",
+        multiple=True,
+        metavar="KIND[:SETTING=VALUE,...]",
+        help="A certificate to make, such as robust:set=l1; the result stands by the first.  "
+        "[default: posterior, robust, a-priori]",
+    ),
+)
+
+
+def term_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options; the command is given `terms`, ready for `surestep.improve`."""
+
+    @wraps(command)
+    def with_terms(**options: Any) -> None:
+        terms = {name: options.pop(name) for name in NAMES}
+        terms["settings"] = read_settings(terms["settings"])
+        terms["certificates"] = terms["certificates"] or None
+        command(terms=terms, **options)
+
+    decorated: Callable[..., None] = with_terms
+    for option in reversed(OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def read_settings(given: tuple[str, ...]) -> dict[str, object]:
+    """Settings as numbers where they are some, else as words."""
+    settings: dict[str, object] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--setting is {each!r}, expected NAME=VALUE")
+        settings[name.strip().replace("-", "_")] = read_value(text.strip())
+    return settings
+
+
+def read_value(text: str) -> object:
+    """A whole number, a number, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
