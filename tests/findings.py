@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,11 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS, zeta
-from surestep.certificates import APriori
+from surestep.certificates import APriori, NoClaim, Posterior, Robust
 from surestep.environments.gridworld import gridworld
 from surestep.errors import CertificateRefused
 from surestep.io.vocabulary import Vocabulary
+from surestep.rehearsal import rehearse
 from surestep.results.findings import (
     DataSummary,
     DeltaPoint,
@@ -44,6 +46,12 @@ DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 def maintenance_findings(episodes=400, n_wedge=20, estimated=False):
+    """All that a report shows about machine maintenance."""
+    problem, words = maintenance_problem(episodes, estimated)
+    return findings_of(problem, words, n_wedge, episodes)
+
+
+def maintenance_problem(episodes=400, estimated=False):
     """Machine maintenance: mostly run to failure, with a service or a replacement now and then."""
     example = runpy.run_path(str(EXAMPLE))
     mdp = example["maintenance_model"]()
@@ -58,7 +66,34 @@ def maintenance_findings(episodes=400, n_wedge=20, estimated=False):
     words = Vocabulary(
         ("condition",), ("decision",), tuple((c,) for c in conditions), tuple((a,) for a in actions)
     )
-    return findings_of(problem, words, n_wedge, episodes)
+    return problem, words
+
+
+@cache
+def rehearsed_findings(episodes=400, n_wedge=20, worlds=8, sizes=(0.5, 1.0, 2.0)):
+    """Machine maintenance with guarantees of several kinds, one refused, and a stress test."""
+    problem, words = maintenance_problem(episodes)
+    policy, settled = SPIBB(n_wedge=n_wedge).improve(problem).policy, Posterior(delta=0.2, draws=99)
+    ranges = {"reward_low": -1000.0, "reward_high": 300.0}
+    refusal = "trajectory: there is no log, and importance weights need its episodes"
+    return replace(
+        findings_of(problem, words, n_wedge, episodes),
+        certificate=certify(problem, policy, settled),
+        others=(
+            certify(problem, policy, Robust(delta=0.2, known_start=True, **ranges)),
+            certify(problem, policy, Robust(delta=0.2, set="l1", known_start=True, **ranges)),
+            certify(problem, policy, APriori(delta=0.2)),
+            certify(problem, policy, NoClaim(refusal=refusal, delta=0.2)),
+        ),
+        rehearsal=rehearse(
+            problem,
+            SPIBB(n_wedge=n_wedge),
+            settled,
+            rng=np.random.default_rng(2),
+            worlds=worlds,
+            sizes=sizes,
+        ),
+    )
 
 
 def gridworld_findings(episodes=100, n_wedge=20, size=5):

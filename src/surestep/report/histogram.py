@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from surestep.report.axes import Axis
-from surestep.report.html import Element, element
+from surestep.report.html import Element, Node, element
 from surestep.report.numbers import counted, number
+from surestep.report.strips import LINE, Flag, flag_lines
 from surestep.report.svg import (
     BOTTOM,
     LEFT,
@@ -14,6 +16,7 @@ from surestep.report.svg import (
     TOP,
     WIDTH,
     Caption,
+    Tone,
     grid_column,
     grid_line,
     picture,
@@ -21,41 +24,67 @@ from surestep.report.svg import (
 from surestep.report.svg import HEIGHT as CHART
 
 
+class Layer(NamedTuple):
+    """How many things of one sort lie between each edge and the next."""
+
+    times: Sequence[int]
+    tone: Tone = "blue"
+    name: str = ""
+
+
 def histogram(
-    caption: Caption, edges: Sequence[float], times: Sequence[int], label: str, noun: str
+    caption: Caption,
+    edges: Sequence[float],
+    layers: Sequence[Layer],
+    label: str,
+    noun: str,
+    flags: Sequence[Flag] = (),
 ) -> Element:
-    """How many things lie between each edge and the next; the edges rise, one more than bars."""
+    """Bars between rising edges, one more than bars; layers stand on each other."""
     across = Axis(label, edges[0], edges[-1])
-    up = Axis(f"{noun}s", 0.0, 1.05 * max([*times, 1]))
+    totals = [sum(times) for times in zip(*(layer.times for layer in layers), strict=True)]
+    up = Axis(f"{noun}s", 0.0, 1.05 * max([*totals, 1]))
     right, bottom = WIDTH - RIGHT, CHART - BOTTOM
 
     def left(value: float) -> float:
-        return LEFT + across.share(value) * (right - LEFT)
+        return LEFT + min(max(across.share(value), 0.0), 1.0) * (right - LEFT)
 
     def top(value: float) -> float:
         return bottom - up.share(value) * (bottom - TOP)
 
-    bars = [
-        element(
-            "rect",
-            element("title", f"{number(low)} to {number(high)}: {counted(many, noun)}"),
-            x=f"{left(low) + 0.5:.1f}",
-            y=f"{min(top(many), bottom - 1.5):.1f}",
-            width=f"{max(left(high) - left(low) - 1, 0.5):.1f}",
-            height=f"{max(bottom - top(many), 1.5):.1f}",
-            class_="bar tone-blue",
-        )
-        for low, high, many in zip(edges[:-1], edges[1:], times, strict=True)
-        if many
-    ]
+    bars: list[Node] = []
+    below = [0] * len(totals)
+    for layer in layers:
+        for i, many in enumerate(layer.times):
+            low, high = edges[i], edges[i + 1]
+            words = f"{number(low)} to {number(high)}: {counted(many, noun)}"
+            if many:
+                bars.append(
+                    element(
+                        "rect",
+                        element("title", f"{words}, {layer.name}" if layer.name else words),
+                        x=f"{left(low) + 0.5:.1f}",
+                        y=f"{min(top(below[i] + many), top(below[i]) - 1.5):.1f}",
+                        width=f"{max(left(high) - left(low) - 1, 0.5):.1f}",
+                        height=f"{max(top(below[i]) - top(below[i] + many), 1.5):.1f}",
+                        class_=f"bar tone-{layer.tone}",
+                    )
+                )
+            below[i] += many
+    above = LINE * len(flags)  # room for the words of the flags
     return picture(
         caption,
         WIDTH,
-        CHART,
-        [grid_line(top(value), text) for value, text in up.ticks() if value == int(value)],
-        [grid_column(left(value), text) for value, text in across.ticks()],
-        bars,
-        element("path", d=f"M{LEFT:g} {bottom:g}H{right:g}", class_="axis"),
-        element("text", up.label, x="4", y="18", class_="axis-label"),
-        element("text", label, x=f"{right:g}", y=f"{CHART - 6:g}", class_="axis-label ends"),
+        CHART + above,
+        element(
+            "g",
+            [grid_line(top(value), text) for value, text in up.ticks() if value == int(value)],
+            [grid_column(left(value), text) for value, text in across.ticks()],
+            bars,
+            element("path", d=f"M{LEFT:g} {bottom:g}H{right:g}", class_="axis"),
+            element("text", up.label, x="4", y="18", class_="axis-label"),
+            element("text", label, x=f"{right:g}", y=f"{CHART - 6:g}", class_="axis-label ends"),
+            flag_lines(flags, across, left, 10.0, bottom),
+            transform=f"translate(0 {above:g})" if flags else None,
+        ),
     )

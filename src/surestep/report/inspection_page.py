@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from surestep.io.log_columns import RARE, ROLES
 from surestep.io.log_look import Example
-from surestep.report.histogram import histogram
+from surestep.report.histogram import Layer, histogram
 from surestep.report.html import Element, Node, asset, document, element, label
 from surestep.report.inspection_words import (
     ends_words,
@@ -306,7 +306,10 @@ def spread_section(inspection: Inspection) -> Element:
         times = [bin.times for bin in episodes.histogram]
         words = f"{counted(episodes.number, 'episode')}: {ends_words(inspection)}. "
         parts.append(
-            figure(histogram(caption, edges, times, "rows", "episode"), words + caption.description)
+            figure(
+                histogram(caption, edges, [Layer(times)], "rows", "episode"),
+                words + caption.description,
+            )
         )
     if rewards is not None and len(rewards.bins) > 1:
         width = (rewards.high - rewards.low) / len(rewards.bins)
@@ -320,7 +323,7 @@ def spread_section(inspection: Inspection) -> Element:
         )
         parts.append(
             figure(
-                histogram(caption, edges, rewards.bins, "reward", "row"),
+                histogram(caption, edges, [Layer(rewards.bins)], "reward", "row"),
                 f"{counted(rewards.number, 'reward')}: {caption.description}",
             )
         )

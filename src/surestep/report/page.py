@@ -5,10 +5,12 @@ from __future__ import annotations
 from surestep.report.html import Element, asset, document, element
 from surestep.report.page_answer import answer_section
 from surestep.report.page_certificate import certificate_section
+from surestep.report.page_certificates import certificates_section
 from surestep.report.page_changes import table_section, top_section
 from surestep.report.page_curves import bounds_section, choices_section
 from surestep.report.page_data import data_section, wanted_section
 from surestep.report.page_record import glossary_section, record_section
+from surestep.report.page_rehearsal import rehearsal_section
 from surestep.results.findings import Findings
 
 TITLE = "Policy improvement report"
@@ -22,6 +24,8 @@ def result_page(findings: Findings) -> str:
         table_section(findings),
         data_section(findings),
         certificate_section(findings),
+        certificates_section(findings),
+        rehearsal_section(findings),
         bounds_section(findings),
         choices_section(findings),
         wanted_section(findings),

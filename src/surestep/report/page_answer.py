@@ -6,6 +6,7 @@ import math
 
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import counted, listed, number, percent, relative, signed
+from surestep.report.rehearsal_words import harm_words, more_data_words
 from surestep.report.tables import more
 from surestep.report.verdict import NO_CLAIM, Verdict, remedy, standing_words, verdict
 from surestep.results.findings import Findings
@@ -20,6 +21,7 @@ def answer_section(findings: Findings) -> Element:
         element("p", headline(findings), class_="lead"),
         key_figures(findings, judged),
         verdict_box(findings, judged),
+        stress_test_line(findings),
         caveat_box(findings),
         id="answer",
         class_="answer",
@@ -113,6 +115,19 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
         if covered
         else None,
         class_=f"box {judged.mood}",
+    )
+
+
+def stress_test_line(findings: Findings) -> Element | None:
+    """How often the policy did harm in the stress test, and how much more data would help."""
+    rehearsal = findings.rehearsal
+    if rehearsal is None:
+        return None
+    return element(
+        "p",
+        element("strong", "Stress test: "),
+        f"{harm_words(rehearsal)} {more_data_words(rehearsal)} ",
+        element("a", "The rehearsal", href="#rehearsal"),
     )
 
 

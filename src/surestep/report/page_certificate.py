@@ -5,14 +5,13 @@ from __future__ import annotations
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import number, percent, signed
 from surestep.report.page_changes import estimated_tag
-from surestep.report.svg import Caption, picture
+from surestep.report.svg import WIDTH, Caption, picture, side_of
 from surestep.report.tables import facts, figure, more
 from surestep.report.verdict import NO_CLAIM, standing_words, verdict
 from surestep.results.findings import Findings
 
-WIDTH, HEIGHT, LEFT, RIGHT = 680.0, 150.0, 34.0, 646.0
+HEIGHT, LEFT, RIGHT = 150.0, 34.0, 646.0
 LINE, ABOVE, BELOW, FOOT = 64.0, 34.0, 100.0, 142.0  # heights in the picture of the claim
-NEAR_AN_END = 0.25  # of the picture: a text there starts or ends at its place
 
 
 def certificate_section(findings: Findings) -> Element:
@@ -153,16 +152,13 @@ def claim_figure(findings: Findings) -> Element:
 
 def words_at(left: float, top: float, text: str) -> Element:
     """A text at a place of the line that does not leave the picture."""
-    share = left / WIDTH
-    side = "" if share < NEAR_AN_END else " ends" if share > 1 - NEAR_AN_END else " centred"
-    return element("text", text, x=f"{left:.1f}", y=f"{top:g}", class_=f"strong halo{side}")
+    style = f"strong halo{side_of(left)}"
+    return element("text", text, x=f"{left:.1f}", y=f"{top:g}", class_=style)
 
 
 def tick(left: float, text: str) -> list[Element]:
     """A place on the line with its number at the foot of the picture."""
-    share = left / WIDTH
-    side = "" if share < NEAR_AN_END else " ends" if share > 1 - NEAR_AN_END else " centred"
     return [
         element("path", d=f"M{left:.1f} {LINE - 10:g}v20", class_="axis"),
-        element("text", text, x=f"{left:.1f}", y=f"{FOOT:g}", class_=f"tick{side}"),
+        element("text", text, x=f"{left:.1f}", y=f"{FOOT:g}", class_=f"tick{side_of(left)}"),
     ]

@@ -8,7 +8,8 @@ from surestep._arrays import run_sums
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, short
 from surestep.report.page_changes import action_words
-from surestep.report.svg import Bar, Caption, bar_chart, share_bar
+from surestep.report.small_bars import share_bar
+from surestep.report.svg import Bar, Caption, bar_chart
 from surestep.report.tables import (
     Cell,
     Column,

@@ -7,7 +7,7 @@ in units of the drawing, which is scaled to the width of the page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -44,6 +44,13 @@ class Mark(NamedTuple):
 
     value: float
     text: str
+
+
+class Band(NamedTuple):
+    """How far a line may be off: from where to where, at each place."""
+
+    points: Sequence[tuple[float, float, float]]  # place, low, high
+    tone: Tone
 
 
 class Bar(NamedTuple):
@@ -91,6 +98,12 @@ def ornament(width: float, height: float, *drawing: Node, class_: str = "ornamen
     )
 
 
+def side_of(left: float, near: float = 0.25) -> str:
+    """How a text at a place is aligned so that it does not leave the picture: a class, or none."""
+    share = left / WIDTH
+    return "" if share < near else " ends" if share > 1 - near else " centred"
+
+
 # ---- charts -----------------------------------------------------------------------------------
 
 
@@ -102,6 +115,7 @@ def line_chart(
     *,
     levels: Sequence[Level] = (),
     marks: Sequence[Mark] = (),
+    bands: Sequence[Band] = (),
     dots: bool = False,
 ) -> Element:
     """Lines over one axis. What lies beyond the axes is cut off at the edge."""
@@ -114,6 +128,10 @@ def line_chart(
         return bottom - y.share(value) * (bottom - TOP)
 
     drawn: list[Node] = []
+    for band in bands:
+        edge = [(across(place), up(high)) for place, _, high in band.points]
+        edge += [(across(place), up(low)) for place, low, _ in reversed(band.points)]
+        drawn.append(element("path", d=f"{path(edge)}Z", class_=f"bar band tone-{band.tone}"))
     for line in lines:
         seen = [
             (across(value), min(max(up(height), -HEIGHT), 2 * HEIGHT))
@@ -258,62 +276,33 @@ def bar_chart(caption: Caption, bars: Sequence[Bar], label: str) -> Element:
     )
 
 
-# ---- small bars inside tables and text ----------------------------------------------------------
-
-
-def change_bar(before: float, after: float) -> Element:
-    """Two shares of a whole, one above the other: before in grey, after in blue.
-
-    Where they are the same, there is only the one in grey.
-    """
-    width = 88.0
-    rows = [(1.0, 4.0, before, "bar tone-grey"), (6.0, 7.0, after, "bar tone-blue")]
-    if before == after:
-        rows = [(3.0, 8.0, before, "bar tone-grey")]
-    return ornament(
-        width,
-        14.0,
-        element("rect", x="0", y="0.5", width=f"{width:g}", height="13", class_="track"),
-        [
-            element(
-                "rect", x="0", y=f"{y:g}", width=f"{share * width:.1f}", height=f"{h:g}", class_=c
-            )
-            for y, h, share, c in rows
-            if share > 0
-        ],
-    )
-
-
-def share_bar(share: float, tone: Tone = "grey") -> Element:
-    """A share of a whole as a bar."""
-    width, length = 64.0, min(max(share, 0.0), 1.0) * 64.0
-    return ornament(
-        width,
-        8.0,
-        element("rect", x="0", y="0", width=f"{width:g}", height="8", class_="track"),
-        element("rect", x="0", y="0", width=f"{length:.1f}", height="8", class_=f"bar tone-{tone}"),
-    )
-
-
 def legend(lines: Sequence[Line]) -> Element:
     """Which line is which, as text that does not shrink with the picture."""
+    return legend_list(
+        (
+            line.name,
+            element(
+                "path",
+                d="M1 5H25",
+                class_=f"line tone-{line.tone}{' dashed' if line.dashed else ''}",
+            ),
+        )
+        for line in lines
+    )
+
+
+def legend_of_bars(bars: Sequence[tuple[str, Tone]]) -> Element:
+    """Which colour is which."""
+    return legend_list(
+        (name, element("rect", x="6", y="0", width="14", height="10", class_=f"bar tone-{tone}"))
+        for name, tone in bars
+    )
+
+
+def legend_list(entries: Iterable[tuple[str, Element]]) -> Element:
+    """Names, each with its sign before it."""
     return element(
         "ul",
-        [
-            element(
-                "li",
-                ornament(
-                    26.0,
-                    10.0,
-                    element(
-                        "path",
-                        d="M1 5H25",
-                        class_=f"line tone-{line.tone}{' dashed' if line.dashed else ''}",
-                    ),
-                ),
-                line.name,
-            )
-            for line in lines
-        ],
+        [element("li", ornament(26.0, 10.0, sign), name) for name, sign in entries],
         class_="legend",
     )

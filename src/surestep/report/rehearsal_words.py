@@ -1,0 +1,114 @@
+"""What a rehearsal found, in plain words: a stress test, and how much more data would help."""
+
+from __future__ import annotations
+
+import math
+
+from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
+from surestep.report.numbers import about, percent
+
+TIMES = {0.5: "half", 2.0: "twice", 5.0: "five times", 10.0: "ten times"}
+
+
+def own_size(rehearsal: Rehearsal) -> float:
+    """The size that is nearest to the log at hand, which is 1."""
+    return min(rehearsal.sizes, key=lambda size: abs(math.log(size)))
+
+
+def times_words(size: float) -> str:
+    """'ten times', 'half' or '2.5 times'."""
+    return TIMES.get(size, f"{size:g} times")
+
+
+def at_size(size: float) -> str:
+    """How much data was collected in each world, where it is not as much as the log holds."""
+    return "" if size == 1 else f" with {times_words(size)} the data"
+
+
+def rate_words(rate: Rate) -> str:
+    """'3 of 40 worlds; 95 % interval 1.6 % to 20 %'."""
+    return (
+        f"{rate.happened:,} of {rate.total:,} worlds; 95\u202f% interval {percent(rate.low)} to "
+        f"{percent(rate.high)}"
+    )
+
+
+def harm_words(rehearsal: Rehearsal) -> str:
+    """How often the policy was worse than π_b."""
+    size = own_size(rehearsal)
+    harmed = rehearsal.summary(size).harmed
+    return (
+        f"In a stress test{at_size(size)}, a policy made the same way was worse than the current "
+        f"one in {harmed.happened:,} of {harmed.total:,} worlds ({percent(harmed.share)})."
+    )
+
+
+def certified_rate(found: SizeSummary) -> Rate:
+    """How often a gain is certified: by the calibrated claims where there are any."""
+    return found.certified if found.calibrated_certified is None else found.calibrated_certified
+
+
+def more_data_words(rehearsal: Rehearsal) -> str:
+    """What it would take to certify an improvement in half of the worlds."""
+    sentence = plain_more_data_words(rehearsal)
+    if rehearsal.calibration is None or rehearsal.calibration.rank > 0:
+        return sentence
+    return (
+        "Calibrated by the stress test, no claim of this guarantee is left. Taken as it is: "
+        f"{sentence[0].lower()}{sentence[1:]}"
+    )
+
+
+def plain_more_data_words(rehearsal: Rehearsal) -> str:
+    """The same, whatever the calibration says."""
+    more, largest = rehearsal.more_episodes(), rehearsal.sizes[-1]
+    aim = "certify an improvement"
+    if more is None and largest > 1:
+        return (
+            f"Even {times_words(largest)} the data would not be enough to {aim} in half of the "
+            "worlds."
+        )
+    if more is None:
+        return f"The data would not be enough to {aim} in half of the worlds; no more was tried."
+    if more > 0:
+        noun = "episode" if rehearsal.own_episodes > 1 else "log as long as this one"
+        plural = "episodes" if rehearsal.own_episodes > 1 else "logs as long as this one"
+        return (
+            f"With {about(more)} more {noun if more == 1 else plural} you would probably be able "
+            f"to {aim}."
+        )
+    if 1.0 not in rehearsal.sizes:
+        return f"The log at hand is probably enough to {aim}."
+    rate = certified_rate(rehearsal.summary(1.0))
+    return (
+        f"The log at hand is enough to {aim} in {rate.happened:,} of {rate.total:,} worlds: no "
+        "more is needed."
+    )
+
+
+def calibration_words(calibration: Calibration, delta: float) -> tuple[str, str, str]:
+    """What the worlds leave of a certificate from draws: a mood, a headline and a sentence."""
+    draws, prior, rank = calibration.draws, calibration.rank_of_prior, calibration.rank
+    strictest = f"Worlds of the kind “{calibration.strictest}”"
+    if rank == 0:
+        return (
+            "bad",
+            "No claim survives the stress test",
+            f"{strictest} leave nothing of it: even the least of {draws:,} draws exceeds the truth "
+            "there too often. Calibrated, the guarantee is refused.",
+        )
+    if rank < prior:
+        left = rank / (draws + 1)
+        return (
+            "caution",
+            "The stress test leaves a weaker claim",
+            f"By its own prior, the guarantee claims number {prior:,} of {draws:,} draws, counted "
+            f"from the least. {strictest} leave number {rank:,}: as if δ = {left:.3g} had been "
+            f"asked for instead of {delta:g}.",
+        )
+    return (
+        "good",
+        "The stress test leaves the claim as it is",
+        f"In no kind of world is number {prior:,} of {draws:,} draws, counted from the least, "
+        "above the truth too often.",
+    )

@@ -1,0 +1,190 @@
+"""Strips: named things below each other over one axis, with lines through all of them.
+
+Words stand above each strip, not beside it, so that there is room for them on a narrow screen too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from surestep.report.axes import Axis
+from surestep.report.html import Element, Node, element
+from surestep.report.svg import WIDTH, Caption, Tone, picture, side_of
+
+LEFT, RIGHT = 12.0, WIDTH - 12.0
+LINE = 26.0  # a line of text, which is large on a narrow screen
+STRIP, GAP = 20.0, 16.0  # the height of a strip, and the room below it
+FOOT = 56.0  # numbers and label of the axis
+
+
+class Flag(NamedTuple):
+    """A place on the axis: a line through the whole picture, with words on a line of their own."""
+
+    value: float
+    text: str
+
+
+class Segment(NamedTuple):
+    """A part of a strip."""
+
+    low: float
+    high: float
+    tone: Tone
+    height: float = STRIP
+    faint: bool = False
+
+
+class Strip(NamedTuple):
+    """A row of the picture: its name, and what is drawn below it."""
+
+    name: str
+    aside: str = ""  # beside the name
+    tone: Tone | None = None  # of a dot before the words beside the name
+    amount: str = ""  # at the right end
+    segments: Sequence[Segment] = ()
+    point: float | None = None  # what matters most, as a stroke
+    empty: Literal["nothing", "refused"] | None = None  # an outline instead, with these words on it
+    words: str = ""
+    heading: str = ""  # of the group that begins here
+
+
+def strip_chart(
+    caption: Caption, strips: Sequence[Strip], axis: Axis, flags: Sequence[Flag]
+) -> Element:
+    """Strips over an axis. What lies beyond its ends is cut, with an arrow."""
+
+    def across(value: float) -> float:
+        return LEFT + min(max(axis.share(value), 0.0), 1.0) * (RIGHT - LEFT)
+
+    top = LINE * len(flags) + 10
+    drawn: list[Node] = []
+    for strip in strips:
+        if strip.heading:
+            drawn.append(
+                element("text", strip.heading, x="0", y=f"{top + 18:g}", class_="axis-label")
+            )
+            top += LINE + 4
+        drawn.append(words_of(strip, top + 18))
+        drawn.append(drawing_of(strip, axis, across, top + LINE))
+        top += LINE + STRIP + GAP
+    return picture(
+        caption,
+        WIDTH,
+        top + FOOT,
+        [
+            element("path", d=f"M{across(value):.1f} {top:g}v6", class_="axis")
+            for value, _ in axis.ticks()
+        ],
+        [
+            element(
+                "text",
+                text,
+                x=f"{across(value):.1f}",
+                y=f"{top + 24:g}",
+                class_=f"tick{side_of(across(value), 0.04) or ''}",
+            )
+            for value, text in axis.ticks()
+        ],
+        element("path", d=f"M{LEFT:g} {top:g}H{RIGHT:g}", class_="axis"),
+        element("text", axis.label, x=f"{RIGHT:g}", y=f"{top + 50:g}", class_="axis-label ends"),
+        flag_lines(flags, axis, across, LINE * len(flags), top),
+        drawn,
+    )
+
+
+def words_of(strip: Strip, top: float) -> list[Node]:
+    """The name of a strip, what is beside it, and the number at the right end."""
+    dot = element("tspan", " ● ", class_=f"dot tone-{strip.tone}") if strip.tone else " "
+    return [
+        element(
+            "text",
+            element("tspan", strip.name, class_="strong"),
+            [dot, strip.aside] if strip.aside else None,
+            x="0",
+            y=f"{top:g}",
+            class_="halo",
+        ),
+        element(
+            "text",
+            strip.amount,
+            x=f"{WIDTH:g}",
+            y=f"{top:g}",
+            class_=f"{'loss' if strip.empty else 'strong'} halo ends",
+        )
+        if strip.amount
+        else None,
+    ]
+
+
+def drawing_of(
+    strip: Strip, axis: Axis, across: Callable[[float], float], top: float
+) -> list[Node]:
+    """The segments of a strip, the stroke at its point, and arrows where something is cut."""
+    middle = top + STRIP / 2
+    if strip.empty is not None:
+        outline = element(
+            "rect",
+            x=f"{LEFT:g}",
+            y=f"{top:g}",
+            width=f"{RIGHT - LEFT:g}",
+            height=f"{STRIP:g}",
+            class_=f"outline {strip.empty}",
+        )
+        place = {"x": f"{LEFT + 26:g}", "y": f"{middle:g}"}
+        words = element("text", strip.words, **place, class_="loss middle halo")
+        arrow = arrow_head(top, "vermilion") if strip.empty == "nothing" else None
+        return [outline, arrow, words]
+    drawn: list[Node] = []
+    for part in strip.segments:
+        drawn.append(
+            element(
+                "rect",
+                x=f"{across(part.low):.1f}",
+                y=f"{middle - part.height / 2:g}",
+                width=f"{max(across(part.high) - across(part.low), 0.0):.1f}",
+                height=f"{part.height:g}",
+                class_=f"bar tone-{part.tone}{' faint' if part.faint else ''}",
+            )
+        )
+        if part.low < axis.low:
+            drawn.append(arrow_head(top, part.tone))
+    if strip.point is not None and 0 <= axis.share(strip.point) <= 1:
+        left = across(strip.point)
+        drawn.append(element("path", d=f"M{left:.1f} {top - 3:g}v{STRIP + 6:g}", class_="point"))
+    return drawn
+
+
+def arrow_head(top: float, tone: Tone) -> Element:
+    """That a strip goes on to the left."""
+    way = f"M{LEFT - 10:g} {top + STRIP / 2:g}L{LEFT + 14:g} {top - 3:g}v{STRIP + 6:g}Z"
+    return element("path", d=way, class_=f"bar tone-{tone}")
+
+
+def flag_lines(
+    flags: Sequence[Flag], axis: Axis, across: Callable[[float], float], foot: float, bottom: float
+) -> list[Node]:
+    """Lines down to `bottom`, the first flag's words highest, the last one's above `foot`.
+
+    Words begin at their line, or end there where it is far to the right. The leftmost is highest,
+    so that no line runs through words that begin further right.
+    """
+    lines: list[Node] = []
+    words: list[Node] = []
+    for i, flag in enumerate(sorted(flags, key=lambda flag: flag.value)):
+        left, base = across(flag.value), foot - LINE * (len(flags) - 1 - i) - 8
+        share = axis.share(flag.value)
+        text = f"← {flag.text}" if share < 0 else f"{flag.text} →" if share > 1 else flag.text
+        side = " ends" if left > WIDTH / 2 else ""
+        if 0 <= share <= 1:
+            lines.append(element("path", d=f"M{left:.1f} {base - 12:g}V{bottom:g}", class_="mark"))
+        words.append(
+            element(
+                "text",
+                text,
+                x=f"{left + (-6 if side else 6):.1f}",
+                y=f"{base:g}",
+                class_=f"note strong halo{side}",
+            )
+        )
+    return [*lines, *words]
