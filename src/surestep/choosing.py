@@ -110,11 +110,11 @@ class AutoNWedge:
         expect("problem", problem, Problem)
         grid = usual_grid(int(problem.counts.visits.max())) if self.grid is None else self.grid
         improvements = self.improved(problem, grid)
-        lower = self.bounds_of(problem, improvements, grid)
+        lower = self.bounds_of(problem, grid, [each.policy for each in improvements])
         return Choice(tuple(map(Candidate, grid, improvements, lower)), best_of(grid, lower))
 
     def bounds_of(
-        self, problem: Problem, improvements: list[Improvement], grid: tuple[int, ...]
+        self, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
     ) -> list[Bound]:
         """What the choice goes by: the lower bound of each candidate, or why there is none."""
         judge = self.certifier
@@ -122,8 +122,8 @@ class AutoNWedge:
             judge = with_few_draws(replace(judge, seed=(judge.seed + 1) % SEEDS))
         elif isinstance(judge, Trajectory):
             training = training_part(problem, judge.train_share, judge.seed)
-            improvements = self.improved(training, grid)
-        return lower_bounds(problem, [each.policy for each in improvements], judge)
+            policies = [each.policy for each in self.improved(training, grid)]
+        return lower_bounds(problem, policies, judge)
 
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
         """What each N∧ gives."""

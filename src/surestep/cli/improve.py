@@ -162,20 +162,28 @@ def print_answer(console: Console, result: Result) -> None:
 
 def print_certificates(console: Console, result: Result) -> None:
     """All certificates, a line each, and what they claim together."""
-    from surestep.report.verdict import in_a_line, together
+    from surestep.report.page_certificates import claim_words, names_of, together_words
 
     console.print()
-    for certificate in result.certificates:
-        console.print(in_a_line(certificate), markup=False)
-    console.print(together(result.certificates), style="dim", markup=False)
+    names = names_of(result.certificates)
+    for name, certificate in zip(names, result.certificates, strict=True):
+        console.print(f"{name}: {claim_words(certificate)}", markup=False)
+    console.print(together_words(result.certificates), style="dim", markup=False)
 
 
 def print_rehearsal(console: Console, result: Result) -> None:
-    """What the stress test found, in a sentence or two."""
-    from surestep.report.verdict import stress_test
+    """What the stress test found."""
+    from surestep.report.rehearsal_words import calibration_words, harm_words, more_data_words
 
-    for sentence in stress_test(result.rehearsal):
-        console.print(sentence, markup=False)
+    rehearsal = result.rehearsal
+    if rehearsal is None:
+        console.print("\nNo stress test was made: see `surestep rehearse --help`.")
+        return
+    console.print(f"\n{harm_words(rehearsal)}", markup=False)
+    if rehearsal.calibration is not None:
+        _, headline, _ = calibration_words(rehearsal.calibration, rehearsal.delta)
+        console.print(f"{headline}.", markup=False)
+    console.print(more_data_words(rehearsal), markup=False)
 
 
 def shown(value: object) -> str:

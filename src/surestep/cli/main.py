@@ -17,6 +17,8 @@ VERBS = {
     "improve": "surestep.cli.improve",
     "verify": "surestep.cli.verify",
     "explain": "surestep.cli.explain",
+    "certify": "surestep.cli.certify",
+    "rehearse": "surestep.cli.rehearse",
     "algorithms": "surestep.cli.algorithms",
     "bound": "surestep.cli.bound",
     "inspect": "surestep.cli.inspect",

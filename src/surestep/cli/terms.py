@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 
-class NWedge(click.ParamType):
+class NWedge(click.ParamType[int | str]):
     """A whole number, or `auto`."""
 
     name = "integer|auto"

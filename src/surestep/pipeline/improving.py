@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from surestep.algorithms import Algorithm, needs_log, settings_to_json
+from surestep.algorithms import Algorithm, needs_log
 from surestep.certificates import Certifier, training_part
 from surestep.choosing import AutoNWedge
 from surestep.errors import InvalidParameter
-from surestep.io.counts_digest import counts_digest
-from surestep.io.labelled_counts import LabelledCounts
 from surestep.model import Problem
 from surestep.model.problem import UnseenRule
+from surestep.pipeline.assembly import Assembly
 from surestep.pipeline.certifying import certified, certified_at_levels, training_of
-from surestep.pipeline.command import command_line
 from surestep.pipeline.evidence import Evidence, gather
 from surestep.pipeline.findings import findings_of
-from surestep.pipeline.sensitivity import Settled, settle
+from surestep.pipeline.recording import Rehearsed, data_summary, record_of
+from surestep.pipeline.sensitivity import settle
 from surestep.pipeline.terms import Terms
 from surestep.planning import performance
 from surestep.rehearsal import Rehearsal, rehearse
 from surestep.report.page import result_page
-from surestep.results.findings import DataSummary
-from surestep.results.record import Record, current_machine, current_versions
+from surestep.results.findings import Findings
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
-REHEARSAL_SEED = 0
 Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 
@@ -95,15 +91,32 @@ class Made:
 
 def make_result(evidence: Evidence, terms: Terms, progress: Progress, workers: int = 1) -> Made:
     """Improves, certifies, rehearses, and writes the report."""
-    problem, algorithm, certifiers = prepared(evidence, terms)
-    training = training_of(certifiers)
-    part = problem
-    if training is not None:
-        part = training_part(problem, training.train_share, training.seed)
+    problem, algorithm = prepared(evidence, terms)
+    rehearsal = Rehearsed(terms.worlds_for(problem))
+    findings = find(evidence, terms, problem, algorithm, rehearsal, progress, workers)
+    claims = (findings.certificate, *findings.others)
+    page = result_page(findings)
+    result = Result(findings.table, claims, findings.record, page, findings.rehearsal)
+    return Made(result, problem)
+
+
+def find(
+    evidence: Evidence,
+    terms: Terms,
+    problem: Problem,
+    algorithm: Algorithm | AutoNWedge,
+    rehearsal: Rehearsed,
+    progress: Progress,
+    workers: int,
+) -> Findings:
+    """All that there is to say: the policy, what is claimed of it, and what a rehearsal found."""
+    told = terms.certifier_settings
+    part = training_problem(problem, [told.certifier(asked, problem) for asked in terms.asked])
     progress("improving the policy", 0, 1)
     settled = settle(algorithm, part)
     policy = settled.improvement.policy
-    told = terms.certifier_settings.of_algorithm(
+    # An N∧ that the data chose is none that was fixed beforehand.
+    told = told.of_algorithm(
         settled.algorithm, None if settled.choice else settled.improvement.n_wedge
     )
     certifiers = [told.certifier(asked, problem) for asked in terms.asked]
@@ -113,17 +126,14 @@ def make_result(evidence: Evidence, terms: Terms, progress: Progress, workers: i
     for done, certifier in enumerate(certifiers[1:], 1):
         progress("certifying", done, len(certifiers))
         others.append(certified(problem, policy, certifier))
-    worlds = terms.worlds_for(problem)
-    rehearsal = rehearsed(problem, algorithm, certifiers[0], worlds, workers, progress)
-    estimate = part.estimate()
-    assembly = evidence.assembly
+    rehearsed = rehearsal_of(problem, algorithm, certifiers[0], rehearsal, progress, workers)
+    estimate, assembly = part.estimate(), evidence.assembly
     table = PolicyTable.of(assembly.vocabulary, part, estimate, settled.improvement, assembly.quiet)
     estimates = {
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }
-    record = record_of(evidence, terms, problem, settled, worlds, estimates)
-    findings = findings_of(
+    return findings_of(
         part,
         estimate,
         table,
@@ -131,64 +141,59 @@ def make_result(evidence: Evidence, terms: Terms, progress: Progress, workers: i
         certifier=certifiers[0],
         claims=claims,
         others=tuple(others),
-        rehearsal=rehearsal,
+        rehearsal=rehearsed,
         data=data_summary(evidence.counts),
-        record=record,
+        record=record_of(evidence, terms, problem, settled, rehearsal, estimates),
         progress=lambda done, total: progress("trying other settings", done, total),
     )
-    return Made(
-        Result(
-            table,
-            (claims.own, *others),
-            record,
-            result_page(findings),
-            rehearsal,
-        ),
-        problem,
-    )
 
 
-def prepared(
-    evidence: Evidence, terms: Terms
-) -> tuple[Problem, Algorithm | AutoNWedge, list[Certifier]]:
-    """The problem, with whole episodes where they are looked at, what improves, and who judges."""
-    problem = problem_of(evidence, terms)
+def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Problem:
+    """What may choose the policy: all, or the training part where the rest is to judge it."""
+    training = training_of(certifiers)
+    if training is None:
+        return problem
+    return training_part(problem, training.train_share, training.seed)
+
+
+def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Algorithm | AutoNWedge]:
+    """The problem, with whole episodes where they are looked at, and what improves it."""
+    problem = problem_of(evidence.assembly, terms)
     algorithm = terms.algorithm_for(problem)
     whole = [asked.kind for asked in terms.asked if asked.kind == "trajectory"]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
-    if whole:
-        problem = with_log(problem, evidence, whole[0])
-        algorithm = terms.algorithm_for(problem)
-    told = terms.certifier_settings
-    return problem, algorithm, [told.certifier(asked, problem) for asked in terms.asked]
+    if not whole:
+        return problem, algorithm
+    problem = with_log(problem, evidence, whole[0])
+    return problem, terms.algorithm_for(problem)
 
 
-def rehearsed(
+def rehearsal_of(
     problem: Problem,
     algorithm: Algorithm | AutoNWedge,
     certifier: Certifier,
-    worlds: int,
-    workers: int,
+    settings: Rehearsed,
     progress: Progress,
+    workers: int,
 ) -> Rehearsal | None:
-    """The stress test of the whole pipeline, choice of N∧ included; always with the same seed."""
-    if worlds == 0:
+    """The stress test of the whole pipeline, choice of N∧ included."""
+    if settings.worlds == 0:
         return None
     return rehearse(
         problem,
         algorithm,
         certifier,
-        rng=np.random.default_rng(REHEARSAL_SEED),
-        worlds=worlds,
+        rng=np.random.default_rng(settings.seed),
+        worlds=settings.worlds,
+        sizes=settings.sizes,
         workers=workers,
         progress=lambda done, total: progress("rehearsing", done, total),
     )
 
 
-def problem_of(evidence: Evidence, terms: Terms) -> Problem:
+def problem_of(assembly: Assembly, terms: Terms) -> Problem:
     """The problem under the terms; what was taken for granted goes into its premises."""
-    assembly = evidence.assembly
     low, high = terms.value_bounds_for(assembly.counts)
     premises = assembly.premises
     if terms.reward_bounds is None:
@@ -215,70 +220,3 @@ def with_log(problem: Problem, evidence: Evidence, name: str) -> Problem:
         )
     log = evidence.source.load(problem.counts.pairs)
     return replace(problem, log=log, counts=log.counts())
-
-
-def record_of(
-    evidence: Evidence,
-    terms: Terms,
-    problem: Problem,
-    settled: Settled,
-    worlds: int,
-    estimates: Mapping[str, float],
-) -> Record:
-    """With what the result was made."""
-    algorithm, chosen_by = settled.algorithm, settled.chosen_by
-    words = evidence.assembly.vocabulary
-    quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
-    parameters: dict[str, Any] = {
-        "discount": problem.single_discount,
-        "algorithm": json.loads(settings_to_json(algorithm)),
-        "n_wedge": settled.improvement.n_wedge,
-        "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
-        "zeta": terms.zeta,
-        "delta": terms.level,
-        "value_bounds": list(problem.value_bounds),
-        "reward_bounds": None if terms.reward_bounds is None else list(terms.reward_bounds),
-        "unseen": problem.unseen,
-        "behavior": evidence.behavior,
-        "states": evidence.states,
-        "actions": evidence.actions,
-        "columns": {role: list(names) for role, names in evidence.columns.items()},
-        "bins": list(evidence.bins),
-        "seeds": seeds_of(algorithm, worlds),
-        "certificates": [str(asked) for asked in terms.asked],
-        "worlds": worlds,
-    }
-    defaults = (*evidence.defaults, *terms.defaults())
-    return Record(
-        current_versions(),
-        current_machine(),
-        evidence.files,
-        counts_digest(evidence.counts),
-        parameters,
-        defaults,
-        {
-            "state_columns": list(words.state_columns),
-            "action_columns": list(words.action_columns),
-            "binnings": {name: each.to_json() for name, each in words.binnings.items()},
-            "states_without_decision": [list(label) for label in quiet],
-        },
-        data_summary(evidence.counts)._asdict(),
-        estimates,
-        command_line(parameters, defaults, evidence.files),
-    )
-
-
-def seeds_of(algorithm: Algorithm, worlds: int) -> dict[str, int]:
-    """The seeds that are no settings of a certificate."""
-    seeds: dict[str, int] = {"algorithm": algorithm.seed} if hasattr(algorithm, "seed") else {}
-    return seeds | ({"rehearsal": REHEARSAL_SEED} if worlds else {})
-
-
-def data_summary(counts: LabelledCounts) -> DataSummary:
-    """What the log holds."""
-    return DataSummary(
-        counts.rows_read,
-        dict(counts.dropped),
-        counts.transitions.times.size,
-        *(counts.episodes if counts.episodes.recorded else (None, None, None)),
-    )

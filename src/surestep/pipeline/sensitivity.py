@@ -102,7 +102,7 @@ def other_candidates(
         improvements.append(with_n_wedge(algorithm, n_wedge).improve(problem))
     if isinstance(certifier, Robust | Posterior | Trajectory):
         auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid)
-        lower = auto.bounds_of(problem, improvements, grid)
+        lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
     else:
         told = Settings(certifier.delta, None)
         lower = [

@@ -29,6 +29,7 @@ from surestep.certificates import (
     posterior_gains,
     training_part,
 )
+from surestep.choosing import AutoNWedge, best_of, usual_grid, with_n_wedge
 from surestep.errors import CertificateRefused
 from surestep.model.batch import MDPBatch
 from surestep.model.counts import LoggedRewards
@@ -129,12 +130,37 @@ def proposed(
     problems: list[Problem],
 ) -> FloatArray:
     """π_I [B, K] of each data set, or of its training part where the rest is for the test."""
-    algorithm, problem = block.algorithm, block.problem
+    algorithm = block.algorithm
     if isinstance(block.certifier, Trajectory):
         share, seed = block.certifier.train_share, block.certifier.seed
         problems = [training_part(each, share, seed) for each in problems]
-    if isinstance(block.certifier, Trajectory) or not isinstance(algorithm, COMPILED):
+    inner = algorithm.algorithm if isinstance(algorithm, AutoNWedge) else algorithm
+    if isinstance(block.certifier, Trajectory) or not isinstance(inner, COMPILED):
         return np.stack([algorithm.improve(each).policy.probability for each in problems])
+    batch = batch_of(block.problem, worlds, models, data)
+    if isinstance(algorithm, AutoNWedge):
+        return chosen(algorithm, batch, problems)
+    return improve_batch(inner, batch).policy
+
+
+def chosen(auto: AutoNWedge, batch: ProblemBatch, problems: list[Problem]) -> FloatArray:
+    """π_I [B, K] with the N∧ that each data set chooses.
+
+    All have one grid, that of the longest: beyond its own, a data set only finds π_b again.
+    """
+    grid = usual_grid(int(batch.counts.visits.max())) if auto.grid is None else auto.grid
+    found = [improve_batch(with_n_wedge(auto.algorithm, n), batch).policy for n in grid]
+    taken = []
+    for b, problem in enumerate(problems):
+        policies = [Policy(problem.counts.pairs, each[b]) for each in found]
+        taken.append(found[best_of(grid, auto.bounds_of(problem, grid, policies))][b])
+    return np.stack(taken)
+
+
+def batch_of(
+    problem: Problem, worlds: list[World], models: MDPBatch, data: list[Data]
+) -> ProblemBatch:
+    """The data sets of all worlds as one batch, on the terms of the problem."""
     truths = [world.truth for world in worlds]
     times = spread(models, truths, [each.times for each in data], np.int64)
     logged = problem.counts.rewards
@@ -143,7 +169,7 @@ def proposed(
     else:
         earned = spread(models, truths, [each.earned for each in data], np.float64)
         rewards = LoggedRewards(earned, "transition", False)
-    batch = ProblemBatch(
+    return ProblemBatch(
         counts=CountsBatch(
             models.pairs,
             models.offsets,
@@ -158,7 +184,6 @@ def proposed(
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
     )
-    return improve_batch(algorithm, batch).policy
 
 
 def claimed(

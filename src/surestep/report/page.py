@@ -14,6 +14,7 @@ from surestep.report.page_rehearsal import rehearsal_section
 from surestep.results.findings import Findings
 
 TITLE = "Policy improvement report"
+REHEARSAL_TITLE = "Rehearsal of a policy improvement"
 
 
 def result_page(findings: Findings) -> str:
@@ -33,6 +34,12 @@ def result_page(findings: Findings) -> str:
         glossary_section(),
     )
     return page(TITLE, [section for section in made if section is not None])
+
+
+def rehearsal_page(findings: Findings) -> str:
+    """The rehearsal of an improvement as a page of its own, with the claims that were rehearsed."""
+    made = (rehearsal_section(findings), certificates_section(findings), glossary_section())
+    return page(REHEARSAL_TITLE, [section for section in made if section is not None])
 
 
 def page(title: str, sections: list[Element]) -> str:

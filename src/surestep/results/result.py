@@ -138,10 +138,24 @@ def certificates_from_json(text: str) -> tuple[Certificate, ...]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise InvalidResult(f"{CERTIFICATES} is no JSON: {problem}") from None
+        raise InvalidResult(f"the certificates are no JSON: {problem}") from None
     if not isinstance(content, list) or not content:
-        raise InvalidResult(f"{CERTIFICATES} holds no list, expected one of certificates")
+        raise InvalidResult("there is no list of certificates, expected at least one in it")
     return tuple(Certificate.from_json(json.dumps(each)) for each in content)
+
+
+def read_certificates(path: str | Path) -> tuple[Certificate, ...]:
+    """The certificates in a file: one, or a list of them."""
+    file = read_path(path)
+    try:
+        text = read_whole(file).decode()
+        if text.lstrip().startswith("["):
+            return certificates_from_json(text)
+        return (Certificate.from_json(text),)
+    except UnicodeDecodeError:
+        raise InvalidResult(f"{file} is not UTF-8") from None
+    except SurestepError as problem:
+        raise type(problem)(f"{file}: {problem}") from None
 
 
 def read_table(folder: Path, record: Record) -> PolicyTable:

@@ -1,0 +1,134 @@
+"""`surestep certify`: further claims about a saved policy, from its log or from another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from surestep.cli.progress import task_progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from surestep.model import Certificate
+
+
+@click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND[:SETTING=VALUE,...]",
+    help="Such as posterior, robust:set=l1,strict=true, a-priori:bound=beta or "
+    "trajectory:interval=student-t. May be given several times.",
+)
+@click.option("--delta", type=float, help="δ, in place of the one of the result.")
+@click.option(
+    "--reward-bounds",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Every reward lies between these.  [default: as in the result, else those observed]",
+)
+@click.option("--memory-limit", metavar="SIZE", help="Such as 2GB; what needs more spills to disk.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file for the certificates, as JSON.",
+)
+@click.option(
+    "--check",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Instead, make the certificates of this file again, and refuse them if they differ.",
+)
+def command(
+    result: Path,
+    logs: tuple[str, ...],
+    kinds: tuple[str, ...],
+    delta: float | None,
+    reward_bounds: tuple[float, float] | None,
+    memory_limit: str | None,
+    output: Path | None,
+    check: Path | None,
+) -> None:
+    """Say what the data in LOG claim about the policy in the folder RESULT.
+
+    LOG is the one that the policy was made from, or another one that the same behavior policy made,
+    read with the same columns. Each claim holds at δ for itself, and names its standing and all
+    that it assumes. A kind that does not cover the policy is refused, never replaced.
+
+    \b
+    surestep certify result log.csv --kind robust:set=two-successor --kind a-priori:bound=beta
+    surestep certify result later.csv --kind trajectory --reward-bounds 0 1 -o claim.json
+    surestep certify result later.csv --check claim.json
+    """
+    from rich.console import Console
+
+    from surestep._files import write_together
+    from surestep.pipeline import certify_result, check_certificates
+    from surestep.results.result import certificates_to_json, read_certificates
+
+    if check is not None:
+        if kinds or output or delta is not None or reward_bounds is not None:
+            raise click.UsageError("--check makes what is in the file again, and takes no more")
+        with task_progress() as progress:
+            check_certificates(
+                result,
+                list(logs),
+                read_certificates(check),
+                memory_limit=memory_limit,
+                progress=progress,
+            )
+        click.secho("confirmed: the claims come out the same", fg="green", bold=True)
+        return
+    if not kinds:
+        raise click.UsageError("expected at least one --kind, or --check")
+    with task_progress() as progress:
+        judged = certify_result(
+            result,
+            list(logs),
+            kinds,
+            delta=delta,
+            reward_bounds=reward_bounds,
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    if not judged.same_log:
+        console.print("This is another log than the one that the policy was made from.")
+    for certificate in judged.certificates:
+        print_claim(console, certificate)
+    if len(judged.certificates) > 1:
+        from surestep.report.page_certificates import together_words
+
+        console.print(f"\n{together_words(judged.certificates)}", style="dim", markup=False)
+    if output is not None:
+        alone = len(judged.certificates) == 1
+        claims = judged.certificates
+        text = claims[0].to_json() if alone else certificates_to_json(claims)
+        write_together({output: [f"{text}\n".encode()]})
+        console.print(f"wrote {output}", markup=False, style="dim")
+
+
+def print_claim(console: Console, certificate: Certificate) -> None:
+    """The claim, its standing, and all that it assumes."""
+    from surestep.report.page_certificates import certificate_name
+    from surestep.report.verdict import standing_words, verdict
+
+    changed = not any("No pair is changed" in note for note in certificate.notes)
+    judged = verdict(certificate, changed=changed)
+    colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
+    console.print(f"\n{certificate_name(certificate)}", style="bold", markup=False)
+    console.print(judged.headline, style=f"bold {colour}", markup=False)
+    for sentence in judged.sentences:
+        console.print(sentence, markup=False)
+    console.print(f"standing: {standing_words(certificate.standing)}", markup=False)
+    console.print("it assumes:")
+    for sentence in certificate.assumptions:
+        console.print(f"  - {sentence}", markup=False)
+    for sentence in certificate.notes:
+        console.print(sentence, markup=False)

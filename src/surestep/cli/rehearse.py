@@ -1,0 +1,158 @@
+"""`surestep rehearse`: a stress test of a whole improvement, in worlds where the truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surestep.cli.columns import log_options
+from surestep.cli.progress import task_progress
+from surestep.cli.terms import term_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from surestep.rehearsal import Rehearsal
+
+SOURCES = ("behavior", "states", "actions")
+
+
+class Sizes(click.ParamType[tuple[float, ...]]):
+    """Numbers with commas between."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """Reads them."""
+        if not isinstance(value, str):
+            return tuple(value)
+        try:
+            return tuple(float(each) for each in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is no list of numbers such as 0.5,1,2", param, ctx)
+
+
+@click.command("rehearse", short_help="Stress test an improvement, and see what more data brings.")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@term_options
+@click.option(
+    "--worlds",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Worlds of each kind.",
+)
+@click.option(
+    "--sizes",
+    type=Sizes(),
+    default="0.5,1,2,5,10",
+    show_default=True,
+    help="How much data is collected in them, in multiples of LOG.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A new folder for rehearsal.html, a page to look at, and rehearsal.json.",
+)
+@log_options
+def command(
+    logs: tuple[str, ...],
+    output: Path | None,
+    columns: dict[str, tuple[str, ...]],
+    bins: tuple[str, ...],
+    memory_limit: str | None,
+    worlds: int,
+    sizes: tuple[float, ...],
+    seed: int,
+    workers: int | None,
+    terms: dict[str, Any],
+) -> None:
+    """Rehearse what `surestep improve` would do with LOG, given the same options.
+
+    Worlds are made from the log in several ways, none of which the certificate assumes. In each,
+    the behavior policy collects data, the policy is improved and certified, and all is held
+    against the truth, which is known there. This is a stress test, not a confidence level. The
+    certificate that is rehearsed is the first --kind.
+
+    \b
+    surestep rehearse log.csv --discount 0.95 -o rehearsal
+    surestep rehearse log.csv --discount 0.95 --n-wedge 20 --kind robust --sizes 1,10,100
+    """
+    from rich.console import Console
+
+    from surestep._files import check_new_folder
+    from surestep.parallel import available_cores
+    from surestep.pipeline import Terms, open_source, rehearse_log
+
+    if output is not None:
+        check_new_folder(output)
+    given = {name: terms.pop(name) for name in SOURCES}
+    asked = Terms(**terms, worlds=worlds)
+    source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
+    with task_progress() as progress:
+        found = rehearse_log(
+            source,
+            asked,
+            worlds=worlds,
+            sizes=sizes,
+            seed=seed,
+            workers=workers or available_cores(),
+            progress=progress,
+            **given,
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    print_rehearsal(console, found.rehearsal)
+    if output is not None:
+        found.save(output)
+        console.print("\nOpen the page: ", end="")
+        console.print(f"{output / 'rehearsal.html'}", markup=False, style="bold")
+
+
+def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
+    """What was found, at every size and in every kind of world."""
+    from rich.table import Table
+
+    from surestep.report.numbers import percent, signed
+    from surestep.report.rehearsal_words import (
+        calibration_words,
+        certified_rate,
+        harm_words,
+        more_data_words,
+        own_size,
+    )
+
+    names = ("", "worlds", "policy worse", "claim wrong", "gain certified", "median gain")
+    size = own_size(rehearsal)
+    by_size = [
+        (f"{each.episodes:,} episodes (× {each.size:g})", each)
+        for each in map(rehearsal.summary, rehearsal.sizes)
+    ]
+    by_kind = [(kind, rehearsal.summary(size, kind)) for kind in rehearsal.family]
+    for title, rows in (("by the amount of data", by_size), ("by kind of world", by_kind)):
+        table = Table(title=f"Stress test of {rehearsal.kind}, {title}", title_justify="left")
+        for name in names:
+            table.add_column(name, justify="left" if not name else "right")
+        for name, found in rows:
+            table.add_row(
+                name,
+                f"{found.harmed.total:,}",
+                percent(found.harmed.share),
+                percent(found.violated.share),
+                percent(certified_rate(found).share),
+                signed(found.gain_quantiles[2]),
+            )
+        console.print(table)
+    console.print(harm_words(rehearsal), markup=False)
+    if rehearsal.calibration is not None:
+        _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
+        console.print(f"{headline}. {sentence}", markup=False)
+    console.print(more_data_words(rehearsal), style="bold", markup=False)
+    for sentence in rehearsal.limits:
+        console.print(f"  - {sentence}", style="dim", markup=False)

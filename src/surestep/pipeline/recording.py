@@ -1,0 +1,94 @@
+"""The record of an improvement: with what it was made, so that it can be made again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from surestep.algorithms import Algorithm, settings_to_json
+from surestep.io.counts_digest import counts_digest
+from surestep.io.labelled_counts import LabelledCounts
+from surestep.model import Problem
+from surestep.pipeline.command import command_line
+from surestep.pipeline.evidence import Evidence
+from surestep.pipeline.sensitivity import Settled
+from surestep.pipeline.terms import Terms
+from surestep.rehearsal.rehearse import SIZES
+from surestep.results.findings import DataSummary
+from surestep.results.record import Record, current_machine, current_versions
+
+
+class Rehearsed(NamedTuple):
+    """How the whole is rehearsed."""
+
+    worlds: int  # of each kind; 0: not at all
+    sizes: Sequence[float] = SIZES
+    seed: int = 0
+
+
+def record_of(
+    evidence: Evidence,
+    terms: Terms,
+    problem: Problem,
+    settled: Settled,
+    rehearsal: Rehearsed,
+    estimates: Mapping[str, float],
+) -> Record:
+    """With what the result was made."""
+    algorithm, chosen_by = settled.algorithm, settled.chosen_by
+    words = evidence.assembly.vocabulary
+    quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
+    parameters: dict[str, Any] = {
+        "discount": problem.single_discount,
+        "algorithm": json.loads(settings_to_json(algorithm)),
+        "n_wedge": settled.improvement.n_wedge,
+        "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
+        "zeta": terms.zeta,
+        "delta": terms.level,
+        "value_bounds": list(problem.value_bounds),
+        "reward_bounds": None if terms.reward_bounds is None else list(terms.reward_bounds),
+        "unseen": problem.unseen,
+        "behavior": evidence.behavior,
+        "states": evidence.states,
+        "actions": evidence.actions,
+        "columns": {role: list(names) for role, names in evidence.columns.items()},
+        "bins": list(evidence.bins),
+        "seeds": seeds_of(algorithm, rehearsal),
+        "certificates": [str(asked) for asked in terms.asked],
+        "worlds": rehearsal.worlds,
+    }
+    defaults = (*evidence.defaults, *terms.defaults())
+    return Record(
+        current_versions(),
+        current_machine(),
+        evidence.files,
+        counts_digest(evidence.counts),
+        parameters,
+        defaults,
+        {
+            "state_columns": list(words.state_columns),
+            "action_columns": list(words.action_columns),
+            "binnings": {name: each.to_json() for name, each in words.binnings.items()},
+            "states_without_decision": [list(label) for label in quiet],
+        },
+        data_summary(evidence.counts)._asdict(),
+        estimates,
+        command_line(parameters, defaults, evidence.files),
+    )
+
+
+def seeds_of(algorithm: Algorithm, rehearsal: Rehearsed) -> dict[str, int]:
+    """The seeds that are no settings of a certificate."""
+    seeds: dict[str, int] = {"algorithm": algorithm.seed} if hasattr(algorithm, "seed") else {}
+    return seeds | ({"rehearsal": rehearsal.seed} if rehearsal.worlds else {})
+
+
+def data_summary(counts: LabelledCounts) -> DataSummary:
+    """What the log holds."""
+    return DataSummary(
+        counts.rows_read,
+        dict(counts.dropped),
+        counts.transitions.times.size,
+        *(counts.episodes if counts.episodes.recorded else (None, None, None)),
+    )
