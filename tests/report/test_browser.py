@@ -77,6 +77,9 @@ def extreme_findings():
             replace(findings.others[-1], parameters={"refusal": refusal}),
         ),
         certificate=replace(findings.certificate, lower=findings.gain * 0.99),
+        rehearsal=replace(
+            findings.rehearsal, family=("kind " * 50, "unseen: mean, " * 20, "a", "b", "c")
+        ),
     )
 
 

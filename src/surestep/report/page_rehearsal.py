@@ -110,7 +110,7 @@ def rates(rehearsal: Rehearsal, found: SizeSummary) -> Element:
 
 def harm(found: SizeSummary) -> str:
     """What harm means, and how often it was there."""
-    return f"The new policy was {WORSE} in {rate_words(found.harmed)}."
+    return f"The policy made there was {WORSE} in {rate_words(found.harmed)}."
 
 
 def harmful(found: SizeSummary) -> str:

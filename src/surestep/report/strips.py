@@ -15,6 +15,7 @@ from surestep.report.svg import WIDTH, Caption, Tone, picture, side_of
 LEFT, RIGHT = 12.0, WIDTH - 12.0
 LINE = 26.0  # a line of text, which is large on a narrow screen
 LETTER = 12.0  # the width of a letter there, and a little more
+LONGEST = 48  # letters of a name
 STRIP, GAP = 20.0, 16.0  # the height of a strip, and the room below it
 FOOT = 56.0  # numbers and label of the axis
 
@@ -69,8 +70,9 @@ def strip_chart(
             )
             top += LINE + 4
         drawn.append(words_of(strip, top + 18))
-        drawn.append(drawing_of(strip, axis, across, top + LINE))
-        top += LINE + STRIP + GAP
+        top += LINE * (2 if is_long(strip) else 1)
+        drawn.append(drawing_of(strip, axis, across, top))
+        top += STRIP + GAP
     return picture(
         caption,
         WIDTH,
@@ -96,23 +98,30 @@ def strip_chart(
     )
 
 
+def is_long(strip: Strip) -> bool:
+    """Whether the words of a strip need a second line."""
+    return LETTER * len(f"{strip.name} ● {strip.aside}  {strip.amount}") > WIDTH
+
+
 def words_of(strip: Strip, top: float) -> list[Node]:
     """The name of a strip, what is beside it, and the number at the right end."""
-    dot = element("tspan", " ● ", class_=f"dot tone-{strip.tone}") if strip.tone else " "
+    dot = element("tspan", "● ", class_=f"dot tone-{strip.tone}") if strip.tone else None
+    shown = strip.name if len(strip.name) <= LONGEST else f"{strip.name[: LONGEST - 1]}…"
+    name: list[Node] = [element("tspan", shown, class_="strong")]
+    aside: list[Node] = [dot, strip.aside] if strip.aside else []
+    last = top + LINE if is_long(strip) else top
+    lines = [(top, name), (last, aside)] if is_long(strip) else [(top, [*name, " ", *aside])]
     return [
-        element(
-            "text",
-            element("tspan", strip.name, class_="strong"),
-            [dot, strip.aside] if strip.aside else None,
-            x="0",
-            y=f"{top:g}",
-            class_="wide halo",
-        ),
+        [
+            element("text", words, x="0", y=f"{y:g}", class_="wide halo")
+            for y, words in lines
+            if words
+        ],
         element(
             "text",
             strip.amount,
             x=f"{WIDTH:g}",
-            y=f"{top:g}",
+            y=f"{last:g}",
             class_=f"{'loss' if strip.empty else 'strong'} wide halo ends",
         )
         if strip.amount

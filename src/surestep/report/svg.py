@@ -18,8 +18,8 @@ from surestep.report.numbers import number
 Tone = Literal["blue", "orange", "green", "vermilion", "purple", "grey"]
 TONES: tuple[Tone, ...] = ("blue", "orange", "green", "vermilion", "purple", "grey")
 
-WIDTH, HEIGHT = 680.0, 330.0
-LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 40.0, 62.0
+WIDTH, HEIGHT = 680.0, 338.0
+LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
 
 
 class Line(NamedTuple):
