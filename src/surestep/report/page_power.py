@@ -81,7 +81,7 @@ def power_table(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
         Column("Episodes", "number"),
         Column("Gain certified", "number"),
         *([Column("… calibrated", "number")] if calibrated else []),
-        Column("95 % interval", "number"),
+        Column("… 95\u202f% interval", "number"),
         Column("Guarantee wrong", "number"),
         Column("Policy worse", "number"),
     ]
