@@ -1,10 +1,18 @@
 """The report in a real browser: it renders, sorts, filters, prints, and asks nobody else."""
 
 import shutil
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
-from findings import gridworld_findings, maintenance_findings, with_many_states, with_words
+from findings import (
+    gridworld_findings,
+    maintenance_findings,
+    rehearsed_findings,
+    with_many_states,
+    with_words,
+)
 from surestep.report.page import result_page
 
 CHROMIUM = shutil.which("chromium")
@@ -34,6 +42,8 @@ def pages(tmp_path_factory):
         "grid": grid,
         "machine": maintenance_findings(estimated=True),
         "many": with_many_states(grid, 25_000, label_length=100),
+        "rehearsed": rehearsed_findings(),
+        "extreme": extreme_findings(),
         "hostile": with_words(
             grid,
             states=tuple(
@@ -46,6 +56,31 @@ def pages(tmp_path_factory):
     for name, findings in made.items():
         (folder / f"{name}.html").write_text(result_page(findings), "utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in made}
+
+
+def extreme_findings():
+    """Findings with long names, a long refusal, and numbers of all sizes."""
+    findings = rehearsed_findings()
+    refusal = f"robust: {'x' * 300} and {'reasons ' * 60}"
+    return replace(
+        findings,
+        others=(
+            *findings.others,
+            replace(findings.others[0], lower=findings.gain),
+            replace(
+                findings.others[0],
+                kind="trajectory",
+                standing="as-published",
+                parameters={"interval": "empirical-bernstein"},
+                lower=-1.2345678e30,
+            ),
+            replace(findings.others[-1], parameters={"refusal": refusal}),
+        ),
+        certificate=replace(findings.certificate, lower=findings.gain * 0.99),
+        rehearsal=replace(
+            findings.rehearsal, family=("kind " * 50, "unseen: mean, " * 20, "a", "b", "c")
+        ),
+    )
 
 
 @pytest.fixture
@@ -138,17 +173,17 @@ def test_rows_are_filtered_by_words_and_by_group(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["grid", "hostile"])
+@pytest.mark.parametrize("name", ["grid", "hostile", "rehearsed"])
 def test_text_stands_out_in_both_themes(visit, scheme, name):
     page = visit(name, color_scheme=scheme)
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     assert dark == (scheme == "dark")
     paper = luminance(page, "body", "backgroundColor")
     assert (paper < 0.1) == dark
-    places = ["h1", ".lead", ".aside", "figcaption", ".tick", "a", ".nothing", ".key.bad .value"]
-    for place in places:
+    places = ["h1", ".lead", ".aside", "figcaption", "a", "td .nothing", ".key.bad .value"]
+    for place in (*places, ".tick", "text.loss", "text.note"):
         if page.locator(place).count():
-            style = "fill" if place == ".tick" else "color"
+            style = "color" if place in places else "fill"
             assert contrast(paper, luminance(page, place, style)) >= 4.5, place
     for box in page.locator(".box").all():
         wash = relative_luminance(box.evaluate("node => getComputedStyle(node).backgroundColor"))
@@ -177,7 +212,7 @@ def contrast(one, other):
     return (max(one, other) + 0.05) / (min(one, other) + 0.05)
 
 
-@pytest.mark.parametrize("name", ["grid", "machine", "many", "hostile"])
+@pytest.mark.parametrize("name", ["grid", "machine", "many", "hostile", "rehearsed", "extreme"])
 @pytest.mark.parametrize("width", [360, 800, 1400])
 def test_no_page_is_wider_than_its_screen(visit, name, width):
     page = visit(name, viewport={"width": width, "height": 700})
@@ -186,14 +221,37 @@ def test_no_page_is_wider_than_its_screen(visit, name, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_letters_in_pictures_are_large_enough_on_a_phone(visit):
-    page = visit("grid", viewport={"width": 360, "height": 700})
+@pytest.mark.parametrize("name", ["grid", "rehearsed"])
+def test_letters_in_pictures_are_large_enough_on_a_phone(visit, name):
+    page = visit(name, viewport={"width": 360, "height": 700})
     heights = page.evaluate(
         "[...document.querySelectorAll('svg.picture text')].map(t => {"
         " const scale = t.ownerSVGElement.getBoundingClientRect().width / 680;"
         " return parseFloat(getComputedStyle(t).fontSize) * scale; })"
     )
     assert min(heights) >= 9.5
+
+
+@pytest.mark.parametrize("name", ["rehearsed", "extreme"])
+@pytest.mark.parametrize("width", [360, 390, 1200])
+def test_words_in_pictures_do_not_run_into_each_other_or_out_of_the_page(visit, name, width):
+    page = visit(name, viewport={"width": width, "height": 700})
+    pictures = page.evaluate(
+        "[...document.querySelectorAll('#certificates svg.picture, #rehearsal svg.picture')].map("
+        " picture => [...picture.querySelectorAll('text')].map(t => {"
+        " const box = t.getBoundingClientRect();"
+        " return [t.textContent, box.left, box.right, box.top, box.bottom]; }))"
+    )
+    assert len(pictures) == 4
+    for words in pictures:
+        assert len(words) > 5
+        for text, left, right, *_ in words:
+            assert 0 <= left < right <= width, text
+        for one, other in combinations(words, 2):
+            apart = max(one[1], other[1]) >= min(one[2], other[2]) - 1
+            # lines of text may touch: a box is higher than its letters
+            above = max(one[3], other[3]) >= min(one[4], other[4]) - 0.3 * (one[4] - one[3])
+            assert apart or above, (one, other)
 
 
 def test_everything_is_there_without_javascript(visit):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from findings import (
     gridworld_findings,
     maintenance_findings,
+    rehearsed_findings,
     with_certificate,
     with_many_states,
     with_parameters,
@@ -179,6 +180,7 @@ VARIANTS = {
     "no span": lambda: with_certificate(machine(), span=0.0, lower=0.0),
     "gain": lambda: with_certificate(grid(), lower=0.1, notes=("A remark.",)),
     "many": lambda: with_many_states(grid(), 300),
+    "rehearsed": rehearsed_findings,
 }
 
 
@@ -266,6 +268,8 @@ def test_nothing_is_loaded_and_the_policy_allows_only_its_own_style_and_script(n
 
 def test_the_same_findings_make_the_same_page():
     assert result_page(machine()) == result_page(maintenance_findings())
+    again = rehearsed_findings.__wrapped__()
+    assert result_page(rehearsed_findings()) == result_page(again)
 
 
 def test_a_page_of_a_hundred_thousand_pairs_stays_small():

@@ -124,10 +124,14 @@ def stress_test_line(findings: Findings) -> Element | None:
     if rehearsal is None:
         return None
     return element(
-        "p",
-        element("strong", "Stress test: "),
-        f"{harm_words(rehearsal)} {more_data_words(rehearsal)} ",
-        element("a", "The rehearsal", href="#rehearsal"),
+        "div",
+        element(
+            "p",
+            element("strong", harm_words(rehearsal)),
+            f" {more_data_words(rehearsal)} ",
+            element("a", "The rehearsal", href="#rehearsal"),
+        ),
+        class_="box plain",
     )
 
 

@@ -245,7 +245,7 @@ def claims_table(
 
 def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: bool) -> Row:
     """One claim, or that it was refused."""
-    mark = element("span", f" {SETTLED}", class_="used") if settled else None
+    mark = element("span", f" {SETTLED}", class_="used below") if settled else None
     named = Cell([label(name), mark])
     if claim.kind == NO_CLAIM:
         refused: Node = element("span", "refused", class_="nothing")

@@ -36,7 +36,8 @@ def power_figure(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
     ]  # fmt: skip
     if calibrated:
         before = [each.certified for each in found]
-        lines.append(Line("as the prior has it", points(places, before), "grey", dashed=True))
+        lines.append(Line("not calibrated", points(places, before), "grey", dashed=True))
+    ends_high = rates[-1].share > 1 / 2  # there the words would hide the line
     band = [
         (place, 100 * rate.low, 100 * rate.high) for place, rate in zip(places, rates, strict=True)
     ]
@@ -55,7 +56,7 @@ def power_figure(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
         lines,
         Axis.around("times the steps of the log" if stream else "episodes", places, log=True),
         Axis("% of the worlds", 0.0, ALL),
-        levels=[Level(50.0, "half of the worlds")],
+        levels=[Level(50.0, "half of the worlds", words="below" if ends_high else "above")],
         marks=[Mark(float(rehearsal.own_episodes), at_hand)],
         bands=[Band(band, "blue")],
         dots=True,
@@ -80,7 +81,7 @@ def power_table(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
         Column("Episodes", "number"),
         Column("Gain certified", "number"),
         *([Column("… calibrated", "number")] if calibrated else []),
-        Column("95 % interval", "number"),
+        Column("… 95\u202f% interval", "number"),
         Column("Guarantee wrong", "number"),
         Column("Policy worse", "number"),
     ]

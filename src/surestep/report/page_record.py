@@ -26,6 +26,9 @@ GLOSSARY = (
     ("ζ", "The loss that a guarantee leaves open: −L."),
     ("Value", "What an episode earns from a situation on; the values' span is the largest value "
               "less the smallest, and no two policies can differ by more."),
+    ("Rehearsal", "A stress test: the whole way from a log to a guarantee, gone again in worlds in "
+                  "which the truth is known."),
+    ("World", "A way things could be that fits the log, made from it for the rehearsal."),
     ("Estimate", "What follows if the log's frequencies were exactly the truth. They are not."),
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.page_answer import key
 from surestep.report.page_power import power_part
-from surestep.report.rehearsal_words import at_size, calibration_words, own_size, rate_words
+from surestep.report.rehearsal_words import calibration_words, own_size, rate_words, times_words
 from surestep.report.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.svg import Caption, Tone, legend_of_bars
 from surestep.report.tables import Cell, Column, Row, data_table, figure
@@ -72,11 +72,13 @@ def none_made() -> Element:
 
 def setting_words(rehearsal: Rehearsal, size: float) -> str:
     """What was rehearsed, and where."""
-    worlds, kinds = rehearsal.member.size, len(rehearsal.family)
+    worlds = counted(rehearsal.member.size, "world")
+    kinds = counted(len(rehearsal.family), "kind")
+    other_size = "" if size == 1 else f" In each, {times_words(size)} the data was collected."
     return (
-        f"The whole way from a log to a policy and its guarantee was gone again in "
-        f"{counted(worlds, 'world')} of {counted(kinds, 'kind')}, made from this log, in which the "
-        f"truth is known{at_size(size)}. What follows are shares of these worlds."
+        f"The whole way from a log to a policy and its guarantee ({rehearsal.kind}, δ = "
+        f"{number(rehearsal.delta)}) was gone again in {worlds} of {kinds}, made from this log, in "
+        f"which the truth is known.{other_size} What follows are shares of these worlds."
     )
 
 
@@ -108,7 +110,7 @@ def rates(rehearsal: Rehearsal, found: SizeSummary) -> Element:
 
 def harm(found: SizeSummary) -> str:
     """What harm means, and how often it was there."""
-    return f"The new policy was {WORSE} in {rate_words(found.harmed)}."
+    return f"The policy made there was {WORSE} in {rate_words(found.harmed)}."
 
 
 def harmful(found: SizeSummary) -> str:

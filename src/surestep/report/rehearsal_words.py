@@ -20,11 +20,6 @@ def times_words(size: float) -> str:
     return TIMES.get(size, f"{size:g} times")
 
 
-def at_size(size: float) -> str:
-    """How much data was collected in each world, where it is not as much as the log holds."""
-    return "" if size == 1 else f" with {times_words(size)} the data"
-
-
 def rate_words(rate: Rate) -> str:
     """'3 of 40 worlds; 95 % interval 1.6 % to 20 %'."""
     return (
@@ -37,8 +32,9 @@ def harm_words(rehearsal: Rehearsal) -> str:
     """How often the policy was worse than π_b."""
     size = own_size(rehearsal)
     harmed = rehearsal.summary(size).harmed
+    other_size = "" if size == 1 else f" with {times_words(size)} the data"
     return (
-        f"In a stress test{at_size(size)}, a policy made the same way was worse than the current "
+        f"In a stress test{other_size}, a policy made the same way was worse than the current "
         f"one in {harmed.happened:,} of {harmed.total:,} worlds ({percent(harmed.share)})."
     )
 

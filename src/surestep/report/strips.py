@@ -14,6 +14,8 @@ from surestep.report.svg import WIDTH, Caption, Tone, picture, side_of
 
 LEFT, RIGHT = 12.0, WIDTH - 12.0
 LINE = 26.0  # a line of text, which is large on a narrow screen
+LETTER = 12.0  # the width of a letter there, and a little more
+LONGEST = 48  # letters of a name
 STRIP, GAP = 20.0, 16.0  # the height of a strip, and the room below it
 FOOT = 56.0  # numbers and label of the axis
 
@@ -62,12 +64,15 @@ def strip_chart(
     for strip in strips:
         if strip.heading:
             drawn.append(
-                element("text", strip.heading, x="0", y=f"{top + 18:g}", class_="axis-label")
+                element(
+                    "text", strip.heading, x="0", y=f"{top + 18:g}", class_="axis-label wide halo"
+                )
             )
             top += LINE + 4
         drawn.append(words_of(strip, top + 18))
-        drawn.append(drawing_of(strip, axis, across, top + LINE))
-        top += LINE + STRIP + GAP
+        top += LINE * (2 if is_long(strip) else 1)
+        drawn.append(drawing_of(strip, axis, across, top))
+        top += STRIP + GAP
     return picture(
         caption,
         WIDTH,
@@ -93,24 +98,31 @@ def strip_chart(
     )
 
 
+def is_long(strip: Strip) -> bool:
+    """Whether the words of a strip need a second line."""
+    return LETTER * len(f"{strip.name} ● {strip.aside}  {strip.amount}") > WIDTH
+
+
 def words_of(strip: Strip, top: float) -> list[Node]:
     """The name of a strip, what is beside it, and the number at the right end."""
-    dot = element("tspan", " ● ", class_=f"dot tone-{strip.tone}") if strip.tone else " "
+    dot = element("tspan", "● ", class_=f"dot tone-{strip.tone}") if strip.tone else None
+    shown = strip.name if len(strip.name) <= LONGEST else f"{strip.name[: LONGEST - 1]}…"
+    name: list[Node] = [element("tspan", shown, class_="strong")]
+    aside: list[Node] = [dot, strip.aside] if strip.aside else []
+    last = top + LINE if is_long(strip) else top
+    lines = [(top, name), (last, aside)] if is_long(strip) else [(top, [*name, " ", *aside])]
     return [
-        element(
-            "text",
-            element("tspan", strip.name, class_="strong"),
-            [dot, strip.aside] if strip.aside else None,
-            x="0",
-            y=f"{top:g}",
-            class_="halo",
-        ),
+        [
+            element("text", words, x="0", y=f"{y:g}", class_="wide halo")
+            for y, words in lines
+            if words
+        ],
         element(
             "text",
             strip.amount,
             x=f"{WIDTH:g}",
-            y=f"{top:g}",
-            class_=f"{'loss' if strip.empty else 'strong'} halo ends",
+            y=f"{last:g}",
+            class_=f"{'loss' if strip.empty else 'strong'} wide halo ends",
         )
         if strip.amount
         else None,
@@ -142,7 +154,7 @@ def drawing_of(
                 "rect",
                 x=f"{across(part.low):.1f}",
                 y=f"{middle - part.height / 2:g}",
-                width=f"{max(across(part.high) - across(part.low), 0.0):.1f}",
+                width=f"{max(across(part.high) - across(part.low), 1.0):.1f}",
                 height=f"{part.height:g}",
                 class_=f"bar tone-{part.tone}{' faint' if part.faint else ''}",
             )
@@ -166,8 +178,8 @@ def flag_lines(
 ) -> list[Node]:
     """Lines down to `bottom`, the first flag's words highest, the last one's above `foot`.
 
-    Words begin at their line, or end there where it is far to the right. The leftmost is highest,
-    so that no line runs through words that begin further right.
+    Words begin at their line, or end there where they would leave the picture. The leftmost is
+    highest, so that no line runs through words that begin further right.
     """
     lines: list[Node] = []
     words: list[Node] = []
@@ -175,7 +187,7 @@ def flag_lines(
         left, base = across(flag.value), foot - LINE * (len(flags) - 1 - i) - 8
         share = axis.share(flag.value)
         text = f"← {flag.text}" if share < 0 else f"{flag.text} →" if share > 1 else flag.text
-        side = " ends" if left > WIDTH / 2 else ""
+        side = " ends" if left + LETTER * len(text) > WIDTH else ""
         if 0 <= share <= 1:
             lines.append(element("path", d=f"M{left:.1f} {base - 12:g}V{bottom:g}", class_="mark"))
         words.append(

@@ -18,8 +18,8 @@ from surestep.report.numbers import number
 Tone = Literal["blue", "orange", "green", "vermilion", "purple", "grey"]
 TONES: tuple[Tone, ...] = ("blue", "orange", "green", "vermilion", "purple", "grey")
 
-WIDTH, HEIGHT = 680.0, 330.0
-LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 40.0, 62.0
+WIDTH, HEIGHT = 680.0, 338.0
+LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
 
 
 class Line(NamedTuple):
@@ -37,6 +37,7 @@ class Level(NamedTuple):
     value: float
     text: str
     shade: Literal["above", "below"] | None = None
+    words: Literal["above", "below"] = "above"
 
 
 class Mark(NamedTuple):
@@ -210,7 +211,7 @@ def shaded(level: Level, top: float, bottom: float) -> Element | None:
 
 def level_line(level: Level, top: float) -> list[Element]:
     """A value to compare with, and what it is."""
-    below = level.shade == "below" or top < TOP + 30
+    below = "below" in (level.shade, level.words) or top < TOP + 30
     return [
         element("path", d=f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", class_="level"),
         element(
