@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import expect
-from surestep.algorithms import ALGORITHMS, Algorithm
+from surestep._arrays import FloatArray, expect
+from surestep.algorithms import ALGORITHMS, Algorithm, improve_batch
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import (
     Certifier,
@@ -35,6 +35,7 @@ from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
+from surestep.model.problem_batch import ProblemBatch
 
 SEEDS = 2**63  # a posterior's seeds are below
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
@@ -128,6 +129,24 @@ class AutoNWedge:
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
         """What each N∧ gives."""
         return [with_n_wedge(self.algorithm, n_wedge).improve(problem) for n_wedge in grid]
+
+
+def choose_batch(auto: AutoNWedge, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
+    """π_I [B, K] with the N∧ that each problem chooses; `batch` holds the same for the algorithm.
+
+    All have one grid, that of the most visits: beyond its own, a problem only finds π_b again. Where
+    every candidate is refused, π_b stays.
+    """
+    grid = usual_grid(int(batch.counts.visits.max())) if auto.grid is None else auto.grid
+    found = [improve_batch(with_n_wedge(auto.algorithm, n), batch).policy for n in grid]
+    taken = []
+    for b, problem in enumerate(problems):
+        policies = [Policy(problem.counts.pairs, each[b]) for each in found]
+        try:
+            taken.append(found[best_of(grid, auto.bounds_of(problem, grid, policies))][b])
+        except CertificateRefused:
+            taken.append(problem.behavior.probability)
+    return np.stack(taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from surestep.algorithms import Algorithm, make_algorithm
-from surestep.certificates import CERTIFIERS, Certifier
+from surestep.certificates import CERTIFIERS, Certifier, Posterior
 from surestep.errors import InvalidParameter, SurestepError
 
 CATALOG = files("surestep.experiments") / "catalog"
 PER_REPETITION = "repetition"  # as an environment's seed: another one for each repetition
+AUTO = "auto"  # as an N∧: the certificate chooses it
 Settings = tuple[tuple[str, Any], ...]
 
 
@@ -63,33 +64,43 @@ class AlgorithmSpec:
     settings: Settings = ()
 
     def make(self) -> Algorithm:
-        """The algorithm."""
-        return make_algorithm(self.name, **dict(self.settings))
+        """The algorithm; where N∧ is to be chosen, with any."""
+        chosen = {key: 1 for key, value in self.settings if value == AUTO}
+        return make_algorithm(self.name, **dict(self.settings) | chosen)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the data choose N∧, by the certificate that judges."""
+        return AUTO in dict(self.settings).values()
 
     @property
     def n_wedge(self) -> int | None:
         """The N∧ that is given: SPIBB's own, or that of SPIBB which is converted."""
         given = dict(self.settings)
         value: int | None = given.get("n_wedge", given.get("spibb_n_wedge"))
-        return value
+        return None if self.chooses else value
 
     @property
     def label(self) -> str:
-        """'epsilon=0.5, delta=1.0': the settings other than N∧."""
+        """'epsilon=0.5, delta=1.0': the settings other than a given N∧."""
         return ", ".join(
             f"{key}={value}"
             for key, value in self.settings
-            if key not in ("n_wedge", "spibb_n_wedge")
+            if key not in ("n_wedge", "spibb_n_wedge") or value == AUTO
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CertifierSpec:
-    """A certifier by name and settings; data sizes may be its own."""
+    """A certifier by name and settings; data sizes may be its own.
+
+    With `worlds`, each claim is calibrated in so many worlds of each kind before it is made.
+    """
 
     name: str
     settings: Settings = ()
     episodes: tuple[int, ...] | None = None  # None: those of the experiment
+    worlds: int | None = None  # None: not calibrated
 
     def make(self, **more: Any) -> Certifier:
         """The certifier, with settings that are not given in the experiment."""
@@ -116,7 +127,8 @@ class CertifierSpec:
     @property
     def label(self) -> str:
         """'bound=beta, delta=0.1': the settings."""
-        return ", ".join(f"{key}={value}" for key, value in self.settings)
+        words = [f"{key}={value}" for key, value in self.settings]
+        return ", ".join(words + ([] if self.worlds is None else [f"worlds={self.worlds}"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +155,9 @@ class Experiment:
         }
         if self.certifiers:
             content["certifiers"] = [
-                [spec.name, spec.settings, spec.episodes] for spec in self.certifiers
+                [spec.name, spec.settings, spec.episodes]
+                + ([] if spec.worlds is None else [spec.worlds])
+                for spec in self.certifiers
             ]
         return json.dumps(content, sort_keys=True)
 
@@ -196,8 +210,17 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
     certifiers = tuple(certifiers_of(table)) if certified else ()
     for algorithm in algorithms:
         algorithm.make()
+        if algorithm.chooses and not certified:
+            raise InvalidParameter(
+                f"{algorithm.name} has an N∧ of {AUTO!r}, which a certificate chooses; expected "
+                "[[certifiers]], or a number"
+            )
     for certifier in certifiers:
-        certifier.make()
+        made = certifier.make()
+        if certifier.worlds is not None and not isinstance(made, Posterior):
+            raise InvalidParameter(
+                f"{certifier.name} has worlds, but only a posterior is calibrated in them"
+            )
     for key in ("seed", "repetitions"):
         if not is_positive(table.get(key)):
             raise InvalidParameter(
@@ -224,13 +247,15 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
 
 
 def certifiers_of(table: Mapping[str, Any]) -> Iterator[CertifierSpec]:
-    """The certifiers of a table; `episodes` is no setting of theirs."""
+    """The certifiers of a table; `episodes` and `worlds` are no settings of theirs."""
     for entry in entries_of(table, "certifiers"):
-        own = entry.get("episodes")
+        own, worlds = entry.get("episodes"), entry.get("worlds")
         sizes = None if own is None else read_sizes(own)
-        given = {key: value for key, value in entry.items() if key != "episodes"}
+        if worlds is not None and not is_positive(worlds):
+            raise InvalidParameter(f"worlds is {worlds!r}, expected a whole number of at least 1")
+        given = {key: value for key, value in entry.items() if key not in ("episodes", "worlds")}
         for kind, settings in combinations(given):
-            yield CertifierSpec(kind, settings, sizes)
+            yield CertifierSpec(kind, settings, sizes, worlds)
 
 
 def read_sizes(value: object) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from surestep.rehearsal.calibration import Calibration, calibrated_rank
 from surestep.rehearsal.completion import completed
-from surestep.rehearsal.rehearse import rehearse
+from surestep.rehearsal.rehearse import calibrate, rehearse
 from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary, rehearsal_from_json
 from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import (
@@ -23,6 +23,7 @@ __all__ = [
     "SizeSummary",
     "World",
     "WorldKind",
+    "calibrate",
     "calibrated_rank",
     "completed",
     "default_family",

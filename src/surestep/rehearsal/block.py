@@ -29,7 +29,7 @@ from surestep.certificates import (
     posterior_gains,
     training_part,
 )
-from surestep.choosing import AutoNWedge, best_of, usual_grid, with_n_wedge
+from surestep.choosing import AutoNWedge, choose_batch
 from surestep.errors import CertificateRefused
 from surestep.model.batch import MDPBatch
 from surestep.model.counts import LoggedRewards
@@ -136,25 +136,19 @@ def proposed(
         problems = [training_part(each, share, seed) for each in problems]
     inner = algorithm.algorithm if isinstance(algorithm, AutoNWedge) else algorithm
     if isinstance(block.certifier, Trajectory) or not isinstance(inner, COMPILED):
-        return np.stack([algorithm.improve(each).policy.probability for each in problems])
+        return np.stack([improved(algorithm, each) for each in problems])
     batch = batch_of(block.problem, worlds, models, data)
     if isinstance(algorithm, AutoNWedge):
-        return chosen(algorithm, batch, problems)
+        return choose_batch(algorithm, batch, problems)
     return improve_batch(inner, batch).policy
 
 
-def chosen(auto: AutoNWedge, batch: ProblemBatch, problems: list[Problem]) -> FloatArray:
-    """π_I [B, K] with the N∧ that each data set chooses.
-
-    All have one grid, that of the longest: beyond its own, a data set only finds π_b again.
-    """
-    grid = usual_grid(int(batch.counts.visits.max())) if auto.grid is None else auto.grid
-    found = [improve_batch(with_n_wedge(auto.algorithm, n), batch).policy for n in grid]
-    taken = []
-    for b, problem in enumerate(problems):
-        policies = [Policy(problem.counts.pairs, each[b]) for each in found]
-        taken.append(found[best_of(grid, auto.bounds_of(problem, grid, policies))][b])
-    return np.stack(taken)
+def improved(algorithm: Improver, problem: Problem) -> FloatArray:
+    """π_I [K]; π_b where the certificate that should choose N∧ refuses every candidate."""
+    try:
+        return algorithm.improve(problem).policy.probability
+    except CertificateRefused:
+        return problem.behavior.probability
 
 
 def batch_of(

@@ -68,7 +68,7 @@ def rehearse(
         found.append(outcome)
         if progress is not None:
             progress(len(found), total)
-    tolerance = AGREEMENT * max(abs(bound) for bound in (*problem.value_bounds, 1e-300))
+    tolerance = tolerance_of(problem)
     calibration = None
     if calibrates:
         calibration = calibrated(plan, found[: len(blocks[0])], tolerance)
@@ -91,6 +91,36 @@ def rehearse(
         outside=outside,
         limits=limits_of(problem, outside),
     )
+
+
+def calibrate(
+    problem: Problem,
+    algorithm: Improver,
+    certifier: Posterior,
+    *,
+    rng: np.random.Generator,
+    worlds: int = 100,
+    family: Sequence[WorldKind] | None = None,
+    workers: int = 1,
+) -> Calibration:
+    """The first half of a rehearsal alone: what the worlds leave of a posterior certificate."""
+    expect("rng", rng, np.random.Generator)
+    expect("certifier", certifier, Posterior)
+    expect_count("worlds", worlds)
+    check_pipeline(problem, algorithm, certifier)
+    kinds = default_family(problem, certifier) if family is None else read_family(family)
+    if not any(kind.calibrates for kind in kinds):
+        raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
+    seed = int(rng.integers(2**63 - 1))
+    plan = Plan(problem, algorithm, with_few_draws(certifier), kinds, seed, worlds)
+    blocks = plan.blocks(CALIBRATING, (size_of(problem),))
+    found = list(map_in_order(run_block, blocks, workers=workers))
+    return calibrated(plan, found, tolerance_of(problem))
+
+
+def tolerance_of(problem: Problem) -> float:
+    """Claims and truths this close count as equal."""
+    return AGREEMENT * max(abs(bound) for bound in (*problem.value_bounds, 1e-300))
 
 
 class Plan(NamedTuple):
