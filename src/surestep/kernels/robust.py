@@ -37,8 +37,6 @@ L1_BALLS = (INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
 INTERVALS = (INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
 FOUND = (INDICES_OUT, FLOATS_OUT, FLOATS_OUT, FLOATS_OUT)
 
-FEW = 32  # numbers that are sorted fastest by putting each into its place
-
 
 @helper
 def longest_run(first: int, last: int, offsets: IntArray) -> int:
@@ -51,16 +49,23 @@ def longest_run(first: int, last: int, offsets: IntArray) -> int:
 
 @helper
 def sort_rising(keys: FloatArray, size: int, order: IntArray) -> None:
-    """The places of the first `size` keys by rising key, into `order`."""
-    if size > FEW:
-        order[:size] = np.argsort(keys[:size])
-        return
+    """The places of the first `size` keys by rising key, into `order`: Shell's sort, in place.
+
+    Rows are short, and most of them shorter than its first step.
+    """
+    gap = 1
+    while gap < size // 3:
+        gap = 3 * gap + 1
     for i in range(size):
-        key, j = keys[i], i
-        while j > 0 and keys[order[j - 1]] > key:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i
+        order[i] = i
+    while gap > 0:
+        for i in range(gap, size):
+            moving, j = order[i], i
+            while j >= gap and keys[order[j - gap]] > keys[moving]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moving
+        gap //= 3
 
 
 @helper
