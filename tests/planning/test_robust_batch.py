@@ -88,7 +88,9 @@ def test_a_batch_says_of_each_set_what_one_call_says(kind, data):
         assert_alike(plan, worst_value(*each))
         assert plan.policy is each[1]
     ceilings = [-floor for floor in floors]
-    for plan, *each in zip(best_values(sets, chosen, ceilings), sets, chosen, ceilings):
+    for plan, *each in zip(
+        best_values(sets, chosen, ceilings), sets, chosen, ceilings, strict=True
+    ):
         assert_alike(plan, best_value(*each))
 
 

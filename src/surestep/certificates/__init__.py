@@ -4,7 +4,7 @@ from surestep.certificates.apriori import APriori
 from surestep.certificates.episodes import training_part
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
-from surestep.certificates.registry import CERTIFIERS, Certifier, certify, verify
+from surestep.certificates.registry import CERTIFIERS, Certifier, certify, certify_batch, verify
 from surestep.certificates.robust import Robust
 from surestep.certificates.trajectory import Trajectory
 
@@ -17,6 +17,7 @@ __all__ = [
     "Robust",
     "Trajectory",
     "certify",
+    "certify_batch",
     "posterior_gains",
     "training_part",
     "verify",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from surestep._arrays import expect, is_number
@@ -56,6 +56,48 @@ def certify(problem: Problem, policy: Policy, certifier: Certifier) -> Certifica
 
     The problem's premises come after the assumptions of the certifier itself.
     """
+    check_question(problem, policy, certifier)
+    return with_premises(certifier.certify(problem, policy), problem)
+
+
+def certify_batch(
+    problems: Sequence[Problem], policies: Sequence[Policy], certifier: Certifier
+) -> list[Certificate | CertificateRefused]:
+    """What `certify` says of each problem and its policy; a refusal is an answer too.
+
+    Robust certificates of small problems over the same pairs are made together, on all cores.
+    """
+    if len(problems) != len(policies):
+        raise InvalidParameter(
+            f"there are {len(problems)} problems and {len(policies)} policies, expected a policy "
+            "for each problem"
+        )
+    for each in zip(problems, policies, strict=True):
+        check_question(*each, certifier)
+    if isinstance(certifier, Robust):
+        claims = certifier.claims(problems, policies)
+    else:
+        claims = [
+            claim_or_refusal(*each, certifier) for each in zip(problems, policies, strict=True)
+        ]
+    return [
+        claim if isinstance(claim, CertificateRefused) else with_premises(claim, problem)
+        for claim, problem in zip(claims, problems, strict=True)
+    ]
+
+
+def claim_or_refusal(
+    problem: Problem, policy: Policy, certifier: Certifier
+) -> Certificate | CertificateRefused:
+    """What the certifier says of one problem."""
+    try:
+        return certifier.certify(problem, policy)
+    except CertificateRefused as refusal:
+        return refusal
+
+
+def check_question(problem: Problem, policy: Policy, certifier: Certifier) -> None:
+    """Refuses what is no problem, policy and certifier that belong together."""
     expect("problem", problem, Problem)
     expect("policy", policy, Policy)
     if type(certifier) not in CERTIFIERS.values():
@@ -64,8 +106,11 @@ def certify(problem: Problem, policy: Policy, certifier: Certifier) -> Certifica
             f"certifier is of type {type(certifier).__name__}, expected {known}, with its settings"
         )
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    claimed = certifier.certify(problem, policy)
-    return dataclasses.replace(claimed, assumptions=(*claimed.assumptions, *problem.premises))
+
+
+def with_premises(claim: Certificate, problem: Problem) -> Certificate:
+    """The certificate with the problem's premises after the assumptions of its certifier."""
+    return dataclasses.replace(claim, assumptions=(*claim.assumptions, *problem.premises))
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

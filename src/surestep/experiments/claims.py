@@ -21,7 +21,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray
 from surestep.algorithms import improve_batch
-from surestep.certificates import CERTIFIERS, Certifier, Trajectory, certify, training_part
+from surestep.certificates import CERTIFIERS, Certifier, Trajectory, certify_batch, training_part
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.experiments.cell import (
@@ -40,6 +40,7 @@ from surestep.experiments.plan import (
     Experiment,
 )
 from surestep.model import MDPBatch, Policy, Problem
+from surestep.model.certificate import Certificate
 from surestep.planning import evaluate_batch
 
 BLOCK_REPETITIONS = 25
@@ -160,9 +161,29 @@ def claims_on_counts(
         for spec in certifiers:
             found = Claims([], improved.n_wedge, [], [], [])
             with timed(spent, "certifying"):
-                for repetition, problem, policy in zip(repetitions, given, policies, strict=True):
-                    add_claim(found, problem, policy, block.certifier(spec, episodes, repetition))
+                certified = certify_all(block, spec, episodes, given, policies)
+            for policy, claim in zip(policies, certified, strict=True):
+                add_claim(found, policy, claim)
             yield (algorithm, spec), found
+
+
+def certify_all(
+    block: ClaimBlock,
+    spec: CertifierSpec,
+    episodes: int,
+    problems: list[Problem],
+    policies: list[Policy],
+) -> list[Certificate | CertificateRefused]:
+    """What the certifier says in each repetition: at once, unless it draws anew in each."""
+    if not spec.takes_seed:
+        return certify_batch(problems, policies, spec.make())
+    return [
+        claim
+        for i, repetition in enumerate(range(block.first, block.last))
+        for claim in certify_batch(
+            problems[i : i + 1], policies[i : i + 1], block.certifier(spec, episodes, repetition)
+        )
+    ]
 
 
 def claims_on_logs(
@@ -191,18 +212,18 @@ def claims_on_logs(
                 improved = algorithm.make().improve(training)
             claims = found.setdefault((algorithm, spec), Claims([], improved.n_wedge, [], [], []))
             with timed(spent, "certifying"):
-                add_claim(claims, problem, improved.policy, certifier)
+                (claim,) = certify_batch([problem], [improved.policy], certifier)
+            add_claim(claims, improved.policy, claim)
     yield from found.items()
 
 
-def add_claim(claims: Claims, problem: Problem, policy: Policy, certifier: Certifier) -> None:
+def add_claim(claims: Claims, policy: Policy, claim: Certificate | CertificateRefused) -> None:
     """What the certifier says; a refusal is an answer too."""
     lower, standing, reason = float("nan"), "", ""
-    try:
-        certificate = certify(problem, policy, certifier)
-        lower, standing = certificate.lower, certificate.standing
-    except CertificateRefused as refusal:
-        reason = reason_of(refusal)
+    if isinstance(claim, CertificateRefused):
+        reason = reason_of(claim)
+    else:
+        lower, standing = claim.lower, claim.standing
     claims.policy.append(policy.probability)
     claims.lower.append(lower)
     claims.standing.append(standing)

@@ -45,8 +45,8 @@ from surestep.kernels.small import BATCH_THREADS
 
 Ranking = Callable[[FloatArray, Any, IntArray], None]  # v, what a ranking needs, the ranking
 WorstRows = Callable[[int, int, Any, Step, FloatArray, IntArray, Found], None]
-# Whether policies are sought, pairs [S+1], floor [B, S]; a residual is small enough if it is no more
-# than `enough` [B] times max |v| + `reward_scale` [B]; the share of a residual that a solving step
+# Whether policies are sought, pairs [S+1], floor [B, S]; a residual is small enough where it is
+# below `enough` [B] times max |v| + `reward_scale` [B]; the share of a residual that a solving step
 # may leave, the tolerance of ties, and the most rounds.
 Game = tuple[bool, IntArray, FloatArray, FloatArray, FloatArray, float, float, int]
 # Policies [B, K], v [B, S], the lowest and the highest residual [B, 2], rounds [B].
