@@ -115,7 +115,7 @@ def test_the_compiled_loop_finds_good_values_by_itself(kind, monkeypatch):
     sets = [random_set(pairs, kind, rng, 0.98) for _ in range(12)]
     uniform = [Policy.uniform(pairs)] * len(sets)
     plans = worst_values(sets, uniform, [np.full(40, -1.0)] * len(sets)) + robust_optima(sets)
-    assert max(plan.iterations for plan in plans) <= 60
+    assert max(plan.iterations for plan in plans) <= 200
 
 
 def test_sets_that_the_loop_cannot_do_are_done_one_by_one(monkeypatch):
