@@ -27,6 +27,7 @@ from surestep.certificates import (
     Robust,
     Trajectory,
     certify,
+    certify_batch,
     posterior_gains,
     training_part,
 )
@@ -134,8 +135,8 @@ class AutoNWedge:
 def choose_batch(auto: AutoNWedge, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
     """π_I [B, K] with the N∧ that each problem chooses; `batch` holds the same for the algorithm.
 
-    All have one grid, that of the most visits: beyond its own, a problem only finds π_b again. Where
-    every candidate is refused, π_b stays.
+    All have one grid, that of the most visits: beyond its own, a problem only finds π_b again.
+    Where every candidate is refused, π_b stays.
     """
     grid = usual_grid(int(batch.counts.visits.max())) if auto.grid is None else auto.grid
     found = [improve_batch(with_n_wedge(auto.algorithm, n), batch).policy for n in grid]
@@ -203,13 +204,8 @@ def lower_bounds(problem: Problem, policies: Sequence[Policy], certifier: Certif
         except CertificateRefused as reason:
             return [reason] * len(policies)
         return [float(each) for each in gains[:, certifier.rank - 1]]
-    found: list[Bound] = []
-    for policy in policies:
-        try:
-            found.append(certify(problem, policy, certifier).lower)
-        except CertificateRefused as reason:
-            found.append(reason)
-    return found
+    claims = certify_batch([problem] * len(policies), policies, certifier)
+    return [each if isinstance(each, CertificateRefused) else each.lower for each in claims]
 
 
 def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:

@@ -1,7 +1,7 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
-from surestep.certificates.certifying import certify, certify_at, verify
+from surestep.certificates.certifying import certify, certify_at, certify_batch, verify
 from surestep.certificates.episodes import training_part
 from surestep.certificates.named import Asked, make_certifier
 from surestep.certificates.no_claim import NoClaim
@@ -21,6 +21,7 @@ __all__ = [
     "Trajectory",
     "certify",
     "certify_at",
+    "certify_batch",
     "make_certifier",
     "posterior_gains",
     "training_part",

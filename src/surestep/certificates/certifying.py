@@ -10,7 +10,13 @@ from surestep._arrays import expect, is_number
 from surestep.certificates.named import make_certifier
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.registry import CERTIFIERS, Certifier, check_certifier
-from surestep.errors import CertificateMismatch, CertificateRefused, InvalidCertificate
+from surestep.certificates.robust import Robust
+from surestep.errors import (
+    CertificateMismatch,
+    CertificateRefused,
+    InvalidCertificate,
+    InvalidParameter,
+)
 from surestep.model.certificate import Certificate, Scalar
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
@@ -25,13 +31,54 @@ def certify(problem: Problem, policy: Policy, certifier: Certifier | str) -> Cer
     `certifier` is one of the settings in CERTIFIERS, or a text such as "posterior" or
     "robust:set=l1". The problem's premises come after the assumptions of the certifier itself.
     """
-    expect("problem", problem, Problem)
-    expect("policy", policy, Policy)
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
+    check_question(problem, policy, certifier)
+    return with_premises(certifier.certify(problem, policy), problem)
+
+
+def certify_batch(
+    problems: Sequence[Problem], policies: Sequence[Policy], certifier: Certifier
+) -> list[Certificate | CertificateRefused]:
+    """What `certify` says of each problem and its policy; a refusal is an answer too.
+
+    Robust certificates of small problems over the same pairs are made together, on all cores.
+    """
+    if len(problems) != len(policies):
+        raise InvalidParameter(
+            f"there are {len(problems)} problems and {len(policies)} policies, expected a policy "
+            "for each problem"
+        )
+    for each in zip(problems, policies, strict=True):
+        check_question(*each, certifier)
+    if isinstance(certifier, Robust):
+        claims = certifier.claims(problems, policies)
+    else:
+        claims = [
+            claim_or_refusal(*each, certifier) for each in zip(problems, policies, strict=True)
+        ]
+    return [
+        claim if isinstance(claim, CertificateRefused) else with_premises(claim, problem)
+        for claim, problem in zip(claims, problems, strict=True)
+    ]
+
+
+def claim_or_refusal(
+    problem: Problem, policy: Policy, certifier: Certifier
+) -> Certificate | CertificateRefused:
+    """What the certifier says of one problem."""
+    try:
+        return certifier.certify(problem, policy)
+    except CertificateRefused as refusal:
+        return refusal
+
+
+def check_question(problem: Problem, policy: Policy, certifier: Certifier) -> None:
+    """Refuses what is no problem, policy and certifier that belong together."""
+    expect("problem", problem, Problem)
+    expect("policy", policy, Policy)
     check_certifier(certifier)
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    return with_premises(certifier.certify(problem, policy), problem)
 
 
 def certify_at(
@@ -39,7 +86,7 @@ def certify_at(
 ) -> list[Certificate]:
     """What the certifier claims at several δ, not its own; a posterior, by the same draws."""
     if isinstance(certifier, Posterior):
-        check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
+        check_question(problem, policy, certifier)
         claims = certifier.certify_at(problem, policy, levels)
         return [with_premises(claim, problem) for claim in claims]
     return [certify(problem, policy, with_delta(certifier, delta)) for delta in levels]

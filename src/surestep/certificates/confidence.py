@@ -31,7 +31,7 @@ from surestep._arrays import FloatArray, IntArray, run_owners, run_sums
 
 MOST_VISITS = 1e15  # up to here the inverse beta function is accurate
 WIDENED = 1e-12  # of each end: more than the inverse beta function is off
-HALVINGS = 60
+MOST_STEPS, STEP_PRECISION = 100, 2.0**-50  # of Newton's method
 SMALLEST_SUM = 1e-200  # below it, sums of rewards count as 0, which widens the interval
 LN2 = math.log(2.0)
 
@@ -93,22 +93,26 @@ def deviance_interval(
 def deviance_low(k: FloatArray, n: FloatArray, allowed: FloatArray) -> FloatArray:
     """The smallest p with k ln(p̂/p) + (n−k) ln((1−p̂)/(1−p)) ≤ allowed, p̂ = k/n; from below.
 
-    Halving goes by the logarithm of p/p̂, from where the first term alone is too large: the second
+    In x = ln(p/p̂) the left side is convex and falls, so Newton's steps from where it is too large
+    stay there, up to rounding. The first x is where the first term alone is too large: the second
     is at least (n−k) ln(1−p̂).
     """
     low = np.zeros(k.shape)
     some = k > SMALLEST_SUM
     k, n, allowed = k[some], n[some], allowed[some]
     rest = n - k
+    share = k / np.where(rest > 0, rest, 1.0)
     wrong = -(allowed - xlogy(rest, rest / n)) / k
-    right = np.zeros(k.size)
-    for _ in range(HALVINGS):
-        middle = (wrong + right) / 2
+    for _ in range(MOST_STEPS):
         # With p = p̂ e^x, ln((1−p̂)/(1−p)) = −ln(1 + (p̂ − p)/(1 − p̂)).
-        back = -np.expm1(middle) * k
-        deviance = -k * middle - rest * np.log1p(back / np.where(rest > 0, rest, 1.0))
-        far = deviance > allowed
-        wrong, right = np.where(far, middle, wrong), np.where(far, right, middle)
+        back = -np.expm1(wrong) * share
+        excess = -k * wrong - rest * np.log1p(back) - allowed
+        slope = k * (1.0 - np.where(rest > 0, np.exp(wrong) / (1.0 + back), 0.0))
+        step = np.where(excess > 0, excess / np.maximum(slope, SMALLEST_SUM), 0.0)
+        after = np.minimum(wrong + step, 0.0)
+        if not (after - wrong > STEP_PRECISION * -wrong).any():
+            break
+        wrong = after
     low[some] = np.exp(wrong) * (k / n) * (1 - WIDENED)
     return low
 

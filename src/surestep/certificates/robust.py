@@ -29,8 +29,9 @@ is used.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import ClassVar, NamedTuple, get_args
 
 import numpy as np
 
@@ -38,10 +39,12 @@ from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
+from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.planning.rectangular import Earnings, RectangularSet
-from surestep.planning.robust import best_value, judge_of, worst_value
+from surestep.planning.robust import judge_of
+from surestep.planning.robust_batch import best_values, worst_values
 
 ROUNDING = 2.0**-52
 
@@ -93,11 +96,40 @@ class Robust:
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L, the value at the start of the fixed point of D ↦ max(TD, f), less its errors."""
-        check_discount(problem)
-        models = uncertainty_of(problem, self.terms())
+        (claim,) = self.claims([problem], [policy])
+        if isinstance(claim, CertificateRefused):
+            raise claim
+        return claim
+
+    def claims(
+        self, problems: Sequence[Problem], policies: Sequence[Policy]
+    ) -> list[Certificate | CertificateRefused]:
+        """The certificate of each problem and its policy, or why there is none.
+
+        Problems that are small and share their pairs are evaluated together.
+        """
+        found: list[Certificate | CertificateRefused | None] = [None] * len(problems)
+        cases: list[Case] = []
+        for place, (problem, policy) in enumerate(zip(problems, policies, strict=True)):
+            try:
+                check_discount(problem)
+                models = uncertainty_of(problem, self.terms())
+                cases.append(Case(place, problem, policy, models))
+            except CertificateRefused as refusal:
+                found[place] = refusal
+        for case, compared in zip(cases, comparisons(cases), strict=True):
+            found[case.place] = (
+                compared
+                if isinstance(compared, CertificateRefused)
+                else self.certificate(case, compared)
+            )
+        return [each for each in found if each is not None]
+
+    def certificate(self, case: Case, found: Comparison) -> Certificate:
+        """The claim with its figures."""
+        _, problem, policy, models = case
         low, high = problem.value_bounds
         same = bool((policy.probability == problem.behavior.probability).all())
-        found = Comparison.of(problem, policy, models)
         counts = problem.counts
         figures: dict[str, Scalar] = {
             "states": problem.num_states,
@@ -202,6 +234,15 @@ def check_discount(problem: Problem) -> None:
         )
 
 
+class Case(NamedTuple):
+    """A policy to be certified, and the set of all MDPs that its problem leaves possible."""
+
+    place: int  # among all that is asked
+    problem: Problem
+    policy: Policy
+    models: Uncertainty
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """The two policies over the whole set: all figures are on the safe side of their errors."""
@@ -212,34 +253,75 @@ class Comparison:
     lower: float  # L
     error: float  # the proven errors, added up
 
-    @classmethod
-    def of(cls, problem: Problem, policy: Policy, models: Uncertainty) -> Comparison:
-        """Evaluates both policies, then their difference."""
-        worlds, behavior = models.models, problem.behavior
-        bounds = [np.full(problem.num_states, bound) for bound in problem.value_bounds]
-        ours = worst_value(worlds, policy, bounds[0])
-        theirs = worst_value(worlds, behavior, bounds[0])
-        best = best_value(worlds, behavior, bounds[1])
-        our_low, their_low = (
-            np.maximum(plan.value - plan.error_bound, bounds[0]) for plan in (ours, theirs)
-        )
-        their_high = np.minimum(best.value + best.error_bound, bounds[1])
+
+class Bracket(NamedTuple):
+    """Values of both policies over the whole set, and what the difference is made of."""
+
+    our_low: FloatArray  # [S] V_low of π_I
+    their_high: FloatArray  # [S] V_high of π_b
+    floor: FloatArray  # [S] f
+    difference: RectangularSet  # with A as reward
+    error: float  # the proven errors so far, added up
+
+
+def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
+    """Evaluates both policies of each case, then their difference."""
+    worlds = [case.models.models for case in cases]
+    ours, theirs = [case.policy for case in cases], [case.problem.behavior for case in cases]
+    lows, highs = (
+        [np.full(case.problem.num_states, case.problem.value_bounds[end]) for case in cases]
+        for end in (0, 1)
+    )
+    evaluated = zip(
+        cases,
+        worst_values(worlds, ours, lows),
+        worst_values(worlds, theirs, lows),
+        best_values(worlds, theirs, highs),
+        strict=True,
+    )
+    found = [bracket_or_refusal(*each) for each in evaluated]
+    usable = [
+        (case, each) for case, each in zip(cases, found, strict=True) if isinstance(each, Bracket)
+    ]
+    gaps = worst_values(
+        [bracket.difference for _, bracket in usable],
+        [case.policy for case, _ in usable],
+        [bracket.floor for _, bracket in usable],
+    )
+    compared = (
+        comparison(case, bracket, gap) for (case, bracket), gap in zip(usable, gaps, strict=True)
+    )
+    return [next(compared) if isinstance(each, Bracket) else each for each in found]
+
+
+def bracket_or_refusal(
+    case: Case, ours: Plan, theirs: Plan, best: Plan
+) -> Bracket | CertificateRefused:
+    """Both values on the safe side of their errors; a refusal where the value bounds are wrong."""
+    problem, worlds = case.problem, case.models.models
+    low, high = problem.value_bounds
+    our_low, their_low = (np.maximum(plan.value - plan.error_bound, low) for plan in (ours, theirs))
+    their_high = np.minimum(best.value + best.error_bound, high)
+    try:
         check_value_bounds(problem, np.maximum(our_low, their_low), best.value + best.error_bound)
-        # A difference of two doubles is rounded once.
-        floor = our_low - their_high - ROUNDING * (np.abs(our_low) + np.abs(their_high))
-        change = policy.probability - behavior.probability
-        gain = advantage(worlds, change, their_low, their_high)
-        gap = worst_value(difference_models(worlds, gain), policy, floor)
-        surely = np.maximum(gap.value - gap.error_bound, floor)
-        terms = problem.num_states + 8
-        rounding = terms * ROUNDING * float(np.abs(surely).max())
-        return cls(
-            our_low,
-            their_high,
-            floor,
-            models.least_start(surely) - rounding,
-            ours.error_bound + theirs.error_bound + best.error_bound + gap.error_bound + rounding,
-        )
+    except CertificateRefused as refusal:
+        return refusal
+    # A difference of two doubles is rounded once.
+    floor = our_low - their_high - ROUNDING * (np.abs(our_low) + np.abs(their_high))
+    change = case.policy.probability - problem.behavior.probability
+    gain = advantage(worlds, change, their_low, their_high)
+    error = ours.error_bound + theirs.error_bound + best.error_bound
+    return Bracket(our_low, their_high, floor, difference_models(worlds, gain), error)
+
+
+def comparison(case: Case, bracket: Bracket, gap: Plan) -> Comparison:
+    """The difference of the two values at the start, less all errors."""
+    our_low, their_high, floor, _, error = bracket
+    surely = np.maximum(gap.value - gap.error_bound, floor)
+    terms = case.problem.num_states + 8
+    rounding = terms * ROUNDING * float(np.abs(surely).max())
+    lower = case.models.least_start(surely) - rounding
+    return Comparison(our_low, their_high, floor, lower, error + gap.error_bound + rounding)
 
 
 def advantage(

@@ -20,8 +20,17 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray
-from surestep.algorithms import improve_batch
-from surestep.certificates import CERTIFIERS, Certifier, Trajectory, certify, training_part
+from surestep.algorithms import Algorithm, improve_batch
+from surestep.certificates import (
+    CERTIFIERS,
+    Certifier,
+    Posterior,
+    Trajectory,
+    certify,
+    certify_batch,
+    training_part,
+)
+from surestep.choosing import AutoNWedge, choose_batch
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.experiments.cell import (
@@ -39,8 +48,10 @@ from surestep.experiments.plan import (
     EnvironmentSpec,
     Experiment,
 )
-from surestep.model import MDPBatch, Policy, Problem
+from surestep.model import MDPBatch, Policy, Problem, ProblemBatch
+from surestep.model.certificate import Certificate
 from surestep.planning import evaluate_batch
+from surestep.rehearsal import calibrate
 
 BLOCK_REPETITIONS = 25
 LARGEST_SEED = 2**63 - 1
@@ -153,16 +164,68 @@ def claims_on_counts(
         cell = Block(block.seed, block.environment, episodes, block.first, block.last, ())
         problems = counted_problems(cell, benchmark, repetitions)
         given = [known_to_certifiers(benchmark, problems, i) for i in range(len(repetitions))]
-    for algorithm in block.algorithms:
+    for algorithm, spec in itertools.product(block.algorithms, certifiers):
         with timed(spent, "improving"):
-            improved = improve_batch(algorithm.make(), problems)
-        policies = [Policy(benchmark.mdp.pairs, row) for row in improved.policy]
-        for spec in certifiers:
-            found = Claims([], improved.n_wedge, [], [], [])
-            with timed(spent, "certifying"):
-                for repetition, problem, policy in zip(repetitions, given, policies, strict=True):
-                    add_claim(found, problem, policy, block.certifier(spec, episodes, repetition))
-            yield (algorithm, spec), found
+            rows, n_wedge = proposed(algorithm, spec, problems, given)
+        policies = [Policy(benchmark.mdp.pairs, row) for row in rows]
+        found = Claims([], n_wedge, [], [], [])
+        with timed(spent, "certifying"):
+            certified = certify_all(block, algorithm, spec, episodes, given, policies)
+        for policy, claim in zip(policies, certified, strict=True):
+            add_claim(found, policy, claim)
+        yield (algorithm, spec), found
+
+
+def proposed(
+    algorithm: AlgorithmSpec, spec: CertifierSpec, problems: ProblemBatch, given: list[Problem]
+) -> tuple[FloatArray, int | None]:
+    """π_I [B, K], and the N∧ that all had; None where each data set chose its own."""
+    if not algorithm.chooses:
+        improved = improve_batch(algorithm.make(), problems)
+        return improved.policy, improved.n_wedge
+    auto = AutoNWedge(algorithm=algorithm.make(), certifier=spec.make())
+    return choose_batch(auto, problems, given), None
+
+
+def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | AutoNWedge:
+    """What improves; where N∧ is to be chosen, by this certifier."""
+    made = algorithm.make()
+    return AutoNWedge(algorithm=made, certifier=certifier) if algorithm.chooses else made
+
+
+def certify_all(
+    block: ClaimBlock,
+    algorithm: AlgorithmSpec,
+    spec: CertifierSpec,
+    episodes: int,
+    problems: list[Problem],
+    policies: list[Policy],
+) -> list[Certificate | CertificateRefused]:
+    """What the certifier says in each repetition: at once, unless it draws anew in each."""
+    if not spec.takes_seed:
+        return certify_batch(problems, policies, spec.make())
+    claims: list[Certificate | CertificateRefused] = []
+    repetitions = range(block.first, block.last)
+    for repetition, problem, policy in zip(repetitions, problems, policies, strict=True):
+        certifier = block.certifier(spec, episodes, repetition)
+        try:
+            if spec.worlds is not None:
+                certifier = calibrated(problem, algorithm, certifier, spec.worlds)
+            claims.append(certify(problem, policy, certifier))
+        except CertificateRefused as refusal:
+            claims.append(refusal)
+    return claims
+
+
+def calibrated(
+    problem: Problem, algorithm: AlgorithmSpec, certifier: Certifier, worlds: int
+) -> Posterior:
+    """The certifier with what worlds of its own data leave of it; refused where that is nothing."""
+    assert isinstance(certifier, Posterior)
+    improves = improver(algorithm, certifier)
+    rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
+    found = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
+    return found.applied_to(certifier)
 
 
 def claims_on_logs(
@@ -188,21 +251,21 @@ def claims_on_logs(
             assert isinstance(certifier, Trajectory)
             with timed(spent, "improving"):
                 training = training_part(problem, certifier.train_share, certifier.seed)
-                improved = algorithm.make().improve(training)
+                improved = improver(algorithm, certifier).improve(training)
             claims = found.setdefault((algorithm, spec), Claims([], improved.n_wedge, [], [], []))
             with timed(spent, "certifying"):
-                add_claim(claims, problem, improved.policy, certifier)
+                (claim,) = certify_batch([problem], [improved.policy], certifier)
+            add_claim(claims, improved.policy, claim)
     yield from found.items()
 
 
-def add_claim(claims: Claims, problem: Problem, policy: Policy, certifier: Certifier) -> None:
+def add_claim(claims: Claims, policy: Policy, claim: Certificate | CertificateRefused) -> None:
     """What the certifier says; a refusal is an answer too."""
     lower, standing, reason = float("nan"), "", ""
-    try:
-        certificate = certify(problem, policy, certifier)
-        lower, standing = certificate.lower, certificate.standing
-    except CertificateRefused as refusal:
-        reason = reason_of(refusal)
+    if isinstance(claim, CertificateRefused):
+        reason = reason_of(claim)
+    else:
+        lower, standing = claim.lower, claim.standing
     claims.policy.append(policy.probability)
     claims.lower.append(lower)
     claims.standing.append(standing)

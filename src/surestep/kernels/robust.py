@@ -1,8 +1,11 @@
 """The worst rows of rectangular sets, in closed form: L1 balls and intervals.
 
-A kernel writes one extreme distribution a pair: `room` [K+1] says where, and has a place for every
+One extreme distribution a pair is written: `room` [K+1] says where, and has a place for every
 stored successor of the pair and for as many other states as its mass can reach. Places that are not
 needed hold probability 0. A pair without room ends the episode and is worth `ending`.
+
+`l1_rows` and `interval_rows` do a run of pairs; they serve the kernels here, which do all pairs of
+one set, and those of `robust_batch`, which bring many sets to their fixed points.
 """
 
 from __future__ import annotations
@@ -23,63 +26,102 @@ from surestep.kernels._compile import (
 )
 from surestep.kernels.rows import BLOCK_ROWS
 
+L1Set = tuple[IntArray, IndexArray, FloatArray, FloatArray, IntArray]
+IntervalSet = tuple[IntArray, IndexArray, FloatArray, FloatArray, FloatArray, IntArray]
+Step = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # reward, outside, ending, discount
+Found = tuple[IndexArray, FloatArray, FloatArray, FloatArray]  # successor, p, Σ p R, q
+
+# The same as kernels take them.
+STEP = (FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN)
+L1_BALLS = (INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
+INTERVALS = (INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
+FOUND = (INDICES_OUT, FLOATS_OUT, FLOATS_OUT, FLOATS_OUT)
+
 
 @helper
-def stored_worths(
-    first: int,
-    last: int,
+def longest_run(first: int, last: int, offsets: IntArray) -> int:
+    """The length of the longest of the runs `first` … `last − 1`."""
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    return longest
+
+
+@helper
+def sort_rising(keys: FloatArray, size: int, order: IntArray) -> None:
+    """The places of the first `size` keys by rising key, into `order`: Shell's sort, in place.
+
+    Rows are short, and most of them shorter than its first step.
+    """
+    gap = 1
+    while gap < size // 3:
+        gap = 3 * gap + 1
+    for i in range(size):
+        order[i] = i
+    while gap > 0:
+        for i in range(gap, size):
+            moving, j = order[i], i
+            while j >= gap and keys[order[j - gap]] > keys[moving]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moving
+        gap //= 3
+
+
+@helper
+def store_row(
+    k: int,
+    offsets: IntArray,
     successor: IndexArray,
-    reward: FloatArray,
-    discount: float,
+    least: FloatArray,
+    room: IntArray,
+    step: Step,
     value: FloatArray,
-) -> FloatArray:
-    """reward + γ v of the stored successors `first` … `last − 1`."""
-    worth = np.empty(last - first)
-    for t in range(first, last):
-        worth[t - first] = reward[t] + discount * value[successor[t]]
-    return worth
-
-
-@helper
-def earned_by_row(stored: FloatArray, probability: FloatArray, outside_reward: float) -> float:
-    """Σ p R of a row whose first places are those of its stored successors."""
-    earned, elsewhere = 0.0, 0.0
-    for i in range(stored.size):
-        earned += probability[i] * stored[i]
-    for i in range(stored.size, probability.size):
-        elsewhere += probability[i]
-    return earned + elsewhere * outside_reward
-
-
-@helper
-def worth_of_row(
     worth: FloatArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    outside_reward: float,
-    discount: float,
-    value: FloatArray,
-) -> float:
-    """Σ p (R + γ v) of a row whose first places are those of its stored successors."""
-    total = 0.0
-    for i in range(worth.size):
-        total += probability[i] * worth[i]
-    for i in range(worth.size, probability.size):
-        if probability[i] > 0.0:
-            total += probability[i] * (outside_reward + discount * value[successor[i]])
-    return total
+    found: Found,
+) -> None:
+    """The stored successors of pair k with the chances `least`, and what they are `worth`."""
+    reward, _, _, discount = step
+    states, probability, _, _ = found
+    place = room[k]
+    for t in range(offsets[k], offsets[k + 1]):
+        states[place], probability[place] = successor[t], least[t]
+        worth[t - offsets[k]] = reward[t] + discount[k] * value[successor[t]]
+        place += 1
+    for other in range(place, room[k + 1]):
+        states[other], probability[other] = 0, 0.0
+
+
+@helper
+def add_up_row(
+    k: int, offsets: IntArray, room: IntArray, step: Step, value: FloatArray, found: Found
+) -> None:
+    """Σ p R and q = Σ p R + γ Σ p v of pair k, whose first places are its stored successors."""
+    reward, outside_reward, _, discount = step
+    states, probability, earned, q = found
+    total, elsewhere, ahead = 0.0, 0.0, 0.0
+    place = room[k]
+    for t in range(offsets[k], offsets[k + 1]):
+        total += probability[place] * reward[t]
+        ahead += probability[place] * value[states[place]]
+        place += 1
+    for other in range(place, room[k + 1]):
+        elsewhere += probability[other]
+        ahead += probability[other] * value[states[other]]
+    earned[k] = total + elsewhere * outside_reward[k]
+    q[k] = earned[k] + discount[k] * ahead
 
 
 # ---- L1 balls ---------------------------------------------------------------------------------
 
 
 @helper
-def lowest_elsewhere(stored: IndexArray, by_value: IntArray) -> int:
-    """The state of the lowest value that is not stored; −1 if all are."""
+def lowest_elsewhere(first: int, last: int, successor: IndexArray, by_value: IntArray) -> int:
+    """The state of the lowest value that is not among successors `first` … `last − 1`, or −1."""
     for s in by_value:
         known = False
-        for t in range(stored.size):  # the lowest states are seldom stored: few are looked at
-            if stored[t] == s:
+        for t in range(first, last):  # the lowest states are seldom stored: few are looked at
+            if successor[t] == s:
                 known = True
                 break
         if not known:
@@ -88,32 +130,53 @@ def lowest_elsewhere(stored: IndexArray, by_value: IntArray) -> int:
 
 
 @helper
-def move_to_worst(
-    worth: FloatArray, moving: float, elsewhere_worth: float, probability: FloatArray
+def l1_rows(
+    first_pair: int,
+    last_pair: int,
+    rows: L1Set,
+    step: Step,
+    value: FloatArray,
+    by_value: IntArray,
+    found: Found,
 ) -> None:
-    """Moves mass from the best outcomes of a row downward to its worst one, in place.
+    """The p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for a run of pairs.
 
-    The last place of `probability` is that of the outcome elsewhere, worth `elsewhere_worth`.
+    The mass radius/2 goes to the worst outcome, taken from the best ones downward. Outcomes are the
+    stored successors, and any other state: those earn `outside_reward`. `by_value` [S] lists the
+    states by rising v. A pair with room but without stored successors may go anywhere.
     """
-    worst, floor = worth.size, elsewhere_worth
-    for i in range(worth.size):
-        if worth[i] < floor or (worst == worth.size and worth[i] == floor):
-            worst, floor = i, worth[i]
-    moved = 0.0
-    for i in np.argsort(-worth):
-        taken = min(moving - moved, probability[i])
-        probability[i] -= taken
-        moved += taken
-        if moved >= moving:
-            break
-    probability[worst] += moved
+    offsets, successor, center, radius, room = rows
+    _, outside_reward, ending, discount = step
+    states, probability, earned, q = found
+    longest = longest_run(first_pair, last_pair, offsets)
+    worth, order = np.empty(longest), np.empty(longest, np.int64)
+    for k in range(first_pair, last_pair):
+        size, start, end = offsets[k + 1] - offsets[k], room[k], room[k + 1]
+        if start == end:
+            earned[k] = q[k] = ending[k]
+            continue
+        store_row(k, offsets, successor, center, room, step, value, worth, found)
+        sort_rising(worth, size, order)
+        worst = start + order[0] if size > 0 else end - 1
+        other = lowest_elsewhere(offsets[k], offsets[k + 1], successor, by_value)
+        if other >= 0:
+            states[end - 1] = other
+            if size > 0 and outside_reward[k] + discount[k] * value[other] < worth[order[0]]:
+                worst = end - 1
+        left = radius[k] / 2.0 if size > 0 else 0.0
+        moved = 0.0 if size > 0 else 1.0
+        for i in range(size - 1, -1, -1):
+            taken = min(left, probability[start + order[i]])
+            probability[start + order[i]] -= taken
+            left -= taken
+            moved += taken
+            if left <= 0.0:
+                break
+        probability[worst] += moved
+        add_up_row(k, offsets, room, step, value, found)
 
 
-@kernel(
-    INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN,
-    FLOATS_IN, INTS_IN, INDICES_OUT, FLOATS_OUT, FLOATS_OUT, FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)  # fmt: skip
+@kernel(*L1_BALLS, *STEP, FLOATS_IN, INTS_IN, *FOUND, threads_from=SWEEP_THREADS)
 def worst_l1_rows(
     offsets: IntArray,
     successor: IndexArray,
@@ -131,92 +194,79 @@ def worst_l1_rows(
     earned: FloatArray,
     q: FloatArray,
 ) -> None:
-    """The p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for all pairs.
-
-    The mass radius/2 goes to the worst outcome, taken from the best ones downward. Outcomes are the
-    stored successors, and any other state: those earn `outside_reward`. `by_value` [S] lists the
-    states by rising v. A pair with room but without stored successors may go anywhere.
-    """
-    for k in prange(q.size):
-        first, last = offsets[k], offsets[k + 1]
-        size, start, end = last - first, room[k], room[k + 1]
-        if start == end:
-            earned[k] = q[k] = ending[k]
-        else:
-            worth = stored_worths(first, last, successor, reward, discount[k], value)
-            worst_successor[start : end - 1] = successor[first:last]
-            probability[start : end - 1] = center[first:last]
-            other, elsewhere_worth = lowest_elsewhere(successor[first:last], by_value), np.inf
-            if other >= 0:
-                elsewhere_worth = outside_reward[k] + discount[k] * value[other]
-            worst_successor[end - 1] = max(other, 0)
-            probability[end - 1] = 1.0 if size == 0 else 0.0
-            if size > 0:
-                move_to_worst(worth, radius[k] / 2.0, elsewhere_worth, probability[start:end])
-            row = probability[start:end]
-            earned[k] = earned_by_row(reward[first:last], row, outside_reward[k])
-            q[k] = worth_of_row(
-                worth, worst_successor[start:end], row, outside_reward[k], discount[k], value
-            )
+    """The worst rows of all pairs within L1 balls; see `l1_rows`."""
+    rows = (offsets, successor, center, radius, room)
+    step = (reward, outside_reward, ending, discount)
+    found = (worst_successor, probability, earned, q)
+    for b in prange((q.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
+        l1_rows(first, last, rows, step, value, by_value, found)
 
 
 # ---- intervals --------------------------------------------------------------------------------
 
 
 @helper
-def raise_lowest(
-    k: int,
-    worth: FloatArray,
-    spare: FloatArray,
-    elsewhere: float,
-    outside_reward: float,
-    discount: float,
+def interval_rows(
+    first_pair: int,
+    last_pair: int,
+    rows: IntervalSet,
+    step: Step,
     value: FloatArray,
     by_value: IntArray,
-    owner: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
+    found: Found,
 ) -> None:
-    """Gives out the mass that a row's lower ends leave: to the worst outcomes first, up to the top.
+    """The p of the smallest Σ p (R + γ v) with low ≤ p ≤ high, for a run of pairs.
 
-    A stored successor can take `spare` more, any other state `elsewhere`; `owner[s]` is k where s
-    is stored. Places after the stored ones are filled in the order in which states take mass.
+    The mass that the low ends leave goes to the worst outcomes first, up to their tops. A state
+    that is not stored can take `elsewhere` [K], and earns `outside_reward`; `by_value` [S] lists
+    the states by rising v. Places after the stored ones are filled in the order in which states
+    take mass.
     """
-    size = worth.size
-    left = 1.0
-    for i in range(size):
-        left -= probability[i]
-    order = np.argsort(worth)
-    i, j, place, recent = 0, 0, size, 0
-    while left > 0.0:
-        while j < by_value.size and owner[by_value[j]] == k:
-            j += 1
-        free = place < probability.size and j < by_value.size
-        if i == size and not free:
-            break
-        if i < size and not (
-            free and outside_reward + discount * value[by_value[j]] < worth[order[i]]
-        ):
-            recent = order[i]
-            given = min(left, spare[recent])
-            i += 1
-        else:
-            recent = place
-            successor[place] = by_value[j]
-            given = min(left, elsewhere)
-            place += 1
-            j += 1
-        probability[recent] += given
-        left -= given
-    if left > 0.0:  # the upper ends add up to 1 only within rounding
-        probability[recent] += left
+    offsets, successor, low, high, elsewhere, room = rows
+    _, outside_reward, ending, discount = step
+    states, probability, earned, q = found
+    longest = longest_run(first_pair, last_pair, offsets)
+    worth, order = np.empty(longest), np.empty(longest, np.int64)
+    owner = np.full(value.size, -1)  # k where a state is stored for pair k
+    for k in range(first_pair, last_pair):
+        first, size, start, end = offsets[k], offsets[k + 1] - offsets[k], room[k], room[k + 1]
+        if start == end:
+            earned[k] = q[k] = ending[k]
+            continue
+        store_row(k, offsets, successor, low, room, step, value, worth, found)
+        sort_rising(worth, size, order)
+        left = 1.0
+        for i in range(size):
+            owner[successor[first + i]] = k
+            left -= low[first + i]
+        i, j, place, recent = 0, 0, start + size, start
+        while left > 0.0:
+            while j < by_value.size and owner[by_value[j]] == k:
+                j += 1
+            free = place < end and j < by_value.size
+            if i == size and not free:
+                break
+            if i < size and not (
+                free and outside_reward[k] + discount[k] * value[by_value[j]] < worth[order[i]]
+            ):
+                recent = start + order[i]
+                given = min(left, high[first + order[i]] - low[first + order[i]])
+                i += 1
+            else:
+                recent = place
+                states[place] = by_value[j]
+                given = min(left, elsewhere[k])
+                place += 1
+                j += 1
+            probability[recent] += given
+            left -= given
+        if left > 0.0:  # the upper ends add up to 1 only within rounding
+            probability[recent] += left
+        add_up_row(k, offsets, room, step, value, found)
 
 
-@kernel(
-    INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN,
-    FLOATS_IN, FLOATS_IN, INTS_IN, INDICES_OUT, FLOATS_OUT, FLOATS_OUT, FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)  # fmt: skip
+@kernel(*INTERVALS, *STEP, FLOATS_IN, INTS_IN, *FOUND, threads_from=SWEEP_THREADS)
 def worst_interval_rows(
     offsets: IntArray,
     successor: IndexArray,
@@ -235,37 +285,10 @@ def worst_interval_rows(
     earned: FloatArray,
     q: FloatArray,
 ) -> None:
-    """The p of the smallest Σ p (R + γ v) with low ≤ p ≤ high, for all pairs.
-
-    A state that is not stored has at most the probability `elsewhere` [K], and earns
-    `outside_reward`. `by_value` [S] lists the states by rising v.
-    """
+    """The worst rows of all pairs within intervals; see `interval_rows`."""
+    rows = (offsets, successor, low, high, elsewhere, room)
+    step = (reward, outside_reward, ending, discount)
+    found = (worst_successor, probability, earned, q)
     for b in prange((q.size - 1) // BLOCK_ROWS + 1):
-        owner = np.full(value.size, -1)
-        for k in range(b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)):
-            first, last = offsets[k], offsets[k + 1]
-            size, start, end = last - first, room[k], room[k + 1]
-            if start == end:
-                earned[k] = q[k] = ending[k]
-                continue
-            for t in range(first, last):
-                owner[successor[t]] = k
-            worth = stored_worths(first, last, successor, reward, discount[k], value)
-            row, states = probability[start:end], worst_successor[start:end]
-            row[:size], row[size:] = low[first:last], 0.0
-            states[:size], states[size:] = successor[first:last], 0
-            raise_lowest(
-                k,
-                worth,
-                high[first:last] - low[first:last],
-                elsewhere[k],
-                outside_reward[k],
-                discount[k],
-                value,
-                by_value,
-                owner,
-                states,
-                row,
-            )
-            earned[k] = earned_by_row(reward[first:last], row, outside_reward[k])
-            q[k] = worth_of_row(worth, states, row, outside_reward[k], discount[k], value)
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
+        interval_rows(first, last, rows, step, value, by_value, found)

@@ -13,16 +13,21 @@ from numba import prange, types
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
     FLOATS_IN,
-    FLOATS_OUT,
     I64,
     INDICES_IN,
-    INDICES_OUT,
     INTS_IN,
     INTS_OUT,
     SWEEP_THREADS,
     helper,
     kernel,
 )
+from surestep.kernels.robust import FOUND, STEP, Found, Step, longest_run
+from surestep.kernels.rows import BLOCK_ROWS
+
+TreeSet = tuple[IndexArray, IntArray, IntArray, IntArray, FloatArray, FloatArray, IntArray]
+
+CHILDREN_IN = types.Array(types.int64, 2, "C", readonly=True)
+TREES = (INDICES_IN, INTS_IN, CHILDREN_IN, INTS_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
 
 DEEPEST = 64  # halvings of 2³¹ states, with room to spare
 
@@ -37,10 +42,8 @@ def segments(first: IntArray, last: IntArray) -> None:
             first[2 * node + 1], last[2 * node + 1] = middle, last[node]
 
 
-@kernel(INTS_IN, INTS_IN, FLOATS_IN, INTS_OUT)
-def lowest_of_segments(
-    first: IntArray, last: IntArray, value: FloatArray, lowest: IntArray
-) -> None:
+@helper
+def lowest_below(first: IntArray, last: IntArray, value: FloatArray, lowest: IntArray) -> None:
     """The state of the lowest value below each node, the first among equals."""
     for node in range(first.size - 1, 0, -1):
         if last[node] - first[node] == 1:
@@ -48,6 +51,14 @@ def lowest_of_segments(
         elif last[node] > first[node]:
             left, right = lowest[2 * node], lowest[2 * node + 1]
             lowest[node] = left if value[left] <= value[right] else right
+
+
+@kernel(INTS_IN, INTS_IN, FLOATS_IN, INTS_OUT)
+def lowest_of_segments(
+    first: IntArray, last: IntArray, value: FloatArray, lowest: IntArray
+) -> None:
+    """`lowest_below`, for all nodes of one tree."""
+    lowest_below(first, last, value, lowest)
 
 
 @helper
@@ -128,12 +139,64 @@ def tree_nodes(
                 child[parent, side] = name
 
 
-@kernel(
-    INDICES_IN, INTS_IN, types.Array(types.int64, 2, "C", readonly=True), INTS_IN, FLOATS_IN,
-    FLOATS_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INTS_IN,
-    INDICES_OUT, FLOATS_OUT, FLOATS_OUT, FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)  # fmt: skip
+@helper
+def tree_rows(
+    first_pair: int,
+    last_pair: int,
+    rows: TreeSet,
+    step: Step,
+    value: FloatArray,
+    lowest: IntArray,
+    found: Found,
+) -> None:
+    """The worst rows of a run of pairs when node x goes left with a chance in [low, high] [X].
+
+    Upwards, a node is worth the less of its two ends; downwards, the chances multiply.
+    """
+    successor, node_offsets, child, leaf, low, high, room = rows
+    reward, outside_reward, ending, discount = step
+    states, probability, earned, q = found
+    places = longest_run(first_pair, last_pair, room)
+    gain, worth = np.empty(places), np.empty(places)
+    nodes = longest_run(first_pair, last_pair, node_offsets)
+    node_worth, chance, reach = np.empty(nodes), np.empty(nodes), np.empty(nodes)
+    for k in range(first_pair, last_pair):
+        start, end, first, last = room[k], room[k + 1], node_offsets[k], node_offsets[k + 1]
+        if start == end:
+            earned[k] = q[k] = ending[k]
+            continue
+        for i in range(start, end):
+            if leaf[i] < 0:
+                states[i], gain[i - start] = successor[~leaf[i]], reward[~leaf[i]]
+            else:
+                states[i], gain[i - start] = lowest[leaf[i]], outside_reward[k]
+            worth[i - start] = gain[i - start] + discount[k] * value[states[i]]
+        for x in range(last - 1, first - 1, -1):
+            left, right = child[x, 0], child[x, 1]
+            at_left = node_worth[left - first] if left >= 0 else worth[~left - start]
+            at_right = node_worth[right - first] if right >= 0 else worth[~right - start]
+            share = high[x] if at_left < at_right else low[x]
+            chance[x - first] = share
+            node_worth[x - first] = share * at_left + (1.0 - share) * at_right
+        q[k] = node_worth[0] if last > first else worth[0]
+        probability[start] = 1.0
+        if last > first:
+            reach[0] = 1.0
+        for x in range(first, last):
+            for side in range(2):
+                share = chance[x - first] if side == 0 else 1.0 - chance[x - first]
+                target = child[x, side]
+                if target >= 0:
+                    reach[target - first] = reach[x - first] * share
+                else:
+                    probability[~target] = reach[x - first] * share
+        total = 0.0
+        for i in range(start, end):
+            total += probability[i] * gain[i - start]
+        earned[k] = total
+
+
+@kernel(*TREES, *STEP, FLOATS_IN, INTS_IN, *FOUND, threads_from=SWEEP_THREADS)
 def worst_tree_rows(
     successor: IndexArray,
     node_offsets: IntArray,
@@ -153,43 +216,10 @@ def worst_tree_rows(
     earned: FloatArray,
     q: FloatArray,
 ) -> None:
-    """The worst row of all pairs when node x goes left with a chance between low and high [X].
-
-    Upwards, a node is worth the less of its two ends; downwards, the chances multiply.
-    """
-    for k in prange(q.size):
-        start, end, first, last = room[k], room[k + 1], node_offsets[k], node_offsets[k + 1]
-        if start == end:
-            earned[k] = q[k] = ending[k]
-        else:
-            gain, worth = np.empty(end - start), np.empty(end - start)
-            for i in range(start, end):
-                if leaf[i] < 0:
-                    worst_successor[i], gain[i - start] = successor[~leaf[i]], reward[~leaf[i]]
-                else:
-                    worst_successor[i], gain[i - start] = lowest[leaf[i]], outside_reward[k]
-                worth[i - start] = gain[i - start] + discount[k] * value[worst_successor[i]]
-            node_worth, chance = np.empty(last - first), np.empty(last - first)
-            for x in range(last - 1, first - 1, -1):
-                left, right = child[x, 0], child[x, 1]
-                at_left = node_worth[left - first] if left >= 0 else worth[~left - start]
-                at_right = node_worth[right - first] if right >= 0 else worth[~right - start]
-                chance[x - first] = high[x] if at_left < at_right else low[x]
-                node_worth[x - first] = (
-                    chance[x - first] * at_left + (1.0 - chance[x - first]) * at_right
-                )
-            q[k] = node_worth[0] if last > first else worth[0]
-            reach = np.ones(last - first)
-            probability[start] = 1.0
-            for x in range(first, last):
-                for side in range(2):
-                    share = chance[x - first] if side == 0 else 1.0 - chance[x - first]
-                    target = child[x, side]
-                    if target >= 0:
-                        reach[target - first] = reach[x - first] * share
-                    else:
-                        probability[~target] = reach[x - first] * share
-            total = 0.0
-            for i in range(start, end):
-                total += probability[i] * gain[i - start]
-            earned[k] = total
+    """The worst rows of all pairs along trees; see `tree_rows`."""
+    rows = (successor, node_offsets, child, leaf, low, high, room)
+    step = (reward, outside_reward, ending, discount)
+    found = (worst_successor, probability, earned, q)
+    for b in prange((q.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
+        tree_rows(first, last, rows, step, value, lowest, found)

@@ -44,7 +44,11 @@ def betting(values: object, low: float, delta: float) -> float:
     if scale == 0:
         return low
     data = data / scale  # and the stakes times it: nothing changes but the range of the numbers
-    stakes = predictable_stakes(data, log_inverse(delta))
+    return low + scale * largest_refuted(data, predictable_stakes(data, log_inverse(delta)), goal)
+
+
+def largest_refuted(data: FloatArray, stakes: FloatArray, goal: float) -> float:
+    """The largest m against which ln K ever reaches `goal`, for values in [0, 1]; 0 if none."""
 
     def refuted(mean: float) -> bool:
         with np.errstate(divide="ignore"):
@@ -53,13 +57,13 @@ def betting(values: object, low: float, delta: float) -> float:
 
     least, most = 0.0, 1.0  # no capital grows against the largest value
     if not refuted(least):
-        return low
+        return least
     for _ in range(MOST_HALVINGS):
         if most - least <= PRECISION * most:
             break
         middle = (least + most) / 2
         least, most = (middle, most) if refuted(middle) else (least, middle)
-    return low + scale * least
+    return least
 
 
 def predictable_stakes(data: FloatArray, log_level: float) -> FloatArray:

@@ -8,8 +8,9 @@ R + γ v until the mass is used up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from surestep._arrays import (
     run_lengths,
     run_sums,
 )
-from surestep.kernels.robust import worst_interval_rows, worst_l1_rows
+from surestep.kernels.robust import Found, Step, worst_interval_rows, worst_l1_rows
+from surestep.kernels.robust_batch import Answer, Game, settle_intervals, settle_l1, settle_trees
 from surestep.kernels.robust_trees import (
     lowest_of_segments,
     segments,
@@ -79,6 +81,15 @@ class Rows(Protocol):
         """The row of the smallest Σ p (R + γ v) for every pair."""
         ...
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, one after the other."""
+        ...
+
+    def settle(self, game: Game, step: Step, answer: Answer) -> None:
+        """Brings the values of sets that were joined near their fixed points."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class L1Rows:
@@ -104,6 +115,23 @@ class L1Rows:
             found.successor, found.probability, found.expected_reward, found.q,
         )  # fmt: skip
         return found
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, one after the other."""
+        return cls(
+            joined_runs([part.offsets for part in parts]),
+            np.concatenate([part.successor for part in parts]),
+            np.concatenate([part.center for part in parts]),
+            np.concatenate([part.radius for part in parts]),
+            np.concatenate([part.ends for part in parts]),
+        )
+
+    def settle(self, game: Game, step: Step, answer: Answer) -> None:
+        """Brings the values of sets that were joined near their fixed points."""
+        room = self.room
+        rows = (self.offsets, self.successor, self.center, self.radius, room)
+        settle_l1(game, rows, step, places(room), *answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,6 +179,23 @@ class IntervalRows:
         )  # fmt: skip
         return found
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, one after the other."""
+        return cls(
+            joined_runs([part.offsets for part in parts]),
+            np.concatenate([part.successor for part in parts]),
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.high for part in parts]),
+            np.concatenate([part.elsewhere for part in parts]),
+            joined_runs([part.room for part in parts]),
+        )
+
+    def settle(self, game: Game, step: Step, answer: Answer) -> None:
+        """Brings the values of sets that were joined near their fixed points."""
+        rows = (self.offsets, self.successor, self.low, self.high, self.elsewhere, self.room)
+        settle_intervals(game, rows, step, places(self.room), *answer)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupportTrees:
@@ -193,6 +238,32 @@ class SupportTrees:
         start, middle, end = (total[self.cuts[:, i]] for i in range(3))
         return end - start, middle - start
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The trees of all parts, over the same states, one after the other."""
+        sizes = [(part.offsets[-1], part.room[-1], part.node_offsets[-1]) for part in parts]
+        before = np.cumsum([(0, 0, 0), *sizes[:-1]], axis=0).tolist()
+        numbered = [
+            (
+                np.where(part.child < 0, part.child - leaves, part.child + nodes),
+                part.cuts + transitions,
+                np.where(part.leaf < 0, part.leaf - transitions, part.leaf),
+            )
+            for part, (transitions, leaves, nodes) in zip(parts, before, strict=True)
+        ]
+        child, cuts, leaf = (np.concatenate(arrays) for arrays in zip(*numbered, strict=True))
+        return cls(
+            joined_runs([part.offsets for part in parts]),
+            np.concatenate([part.successor for part in parts]),
+            joined_runs([part.room for part in parts]),
+            joined_runs([part.node_offsets for part in parts]),
+            child,
+            cuts,
+            leaf,
+            parts[0].first,
+            parts[0].last,
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeRows:
@@ -223,6 +294,29 @@ class TreeRows:
             found.successor, found.probability, found.expected_reward, found.q,
         )  # fmt: skip
         return found
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, one after the other."""
+        return cls(
+            SupportTrees.joined([part.trees for part in parts]),
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.high for part in parts]),
+        )
+
+    def settle(self, game: Game, step: Step, answer: Answer) -> None:
+        """Brings the values of sets that were joined near their fixed points."""
+        trees = self.trees
+        rows = (
+            trees.successor,
+            trees.node_offsets,
+            trees.child,
+            trees.leaf,
+            self.low,
+            self.high,
+            trees.room,
+        )
+        settle_trees(game, rows, step, places(trees.room), trees.first, trees.last, *answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,3 +350,14 @@ def empty_rows(room: IntArray) -> Extreme:
     """Rows to be written."""
     size, pairs = int(room[-1]), room.size - 1
     return Extreme(room, np.empty(size, np.int32), np.empty(size), np.empty(pairs), np.empty(pairs))
+
+
+def places(room: IntArray) -> Found:
+    """Rows to be written, without the room."""
+    _, successor, probability, earned, q = empty_rows(room)
+    return successor, probability, earned, q
+
+
+def joined_runs(parts: Sequence[IntArray]) -> IntArray:
+    """The offsets of all runs when the flat arrays stand one after the other."""
+    return offsets_of(np.concatenate([run_lengths(part) for part in parts]))

@@ -122,8 +122,12 @@ def best_value(
 ) -> Plan:
     """The policy with its best case over the set, where no value is known to be above `ceiling`."""
     mirrored = rectangular(models).mirrored()
-    found = worst_value(mirrored, policy, None if ceiling is None else -ceiling)
-    return Plan(policy, -found.value, found.iterations, found.residual, found.error_bound)
+    return mirrored_plan(worst_value(mirrored, policy, None if ceiling is None else -ceiling))
+
+
+def mirrored_plan(plan: Plan) -> Plan:
+    """The plan with the value of the other sign."""
+    return dataclasses.replace(plan, value=-plan.value)
 
 
 def rectangular(models: RectangularSet | L1Ball) -> RectangularSet:

@@ -25,7 +25,7 @@ from surestep.certificates import (
     Certifier,
     Posterior,
     Trajectory,
-    certify,
+    certify_batch,
     posterior_gains,
     training_part,
 )
@@ -108,18 +108,9 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
         for world, each in zip(worlds, data, strict=True)
     ]
     policies = proposed(block, worlds, models, data, problems)
-    claims, draws = [], []
-    for problem, row, rng in zip(problems, policies, rngs, strict=True):
-        claim, gains = claimed(block.certifier, problem, row, rng)
-        claims.append(claim)
-        draws.append(gains)
+    claims, draws = claimed(block.certifier, problems, policies, rngs)
     gain, outside = true_gains(block.problem, models, policies)
-    return Outcomes(
-        gain,
-        np.array(claims),
-        None if draws[0] is None else np.stack([each for each in draws if each is not None]),
-        outside,
-    )
+    return Outcomes(gain, claims, draws, outside)
 
 
 def proposed(
@@ -181,21 +172,36 @@ def batch_of(
 
 
 def claimed(
-    certifier: Certifier, problem: Problem, probability: FloatArray, rng: np.random.Generator
-) -> tuple[float, FloatArray | None]:
-    """L and, where it comes from draws, those; NaN where the certificate is refused."""
-    policy = Policy(problem.counts.pairs, probability)
+    certifier: Certifier,
+    problems: list[Problem],
+    probabilities: FloatArray,
+    rngs: list[np.random.Generator],
+) -> tuple[FloatArray, FloatArray | None]:
+    """L [B] and, where it comes from draws, those [B, n]; NaN where the certificate is refused."""
+    policies = [
+        Policy(problem.counts.pairs, row)
+        for problem, row in zip(problems, probabilities, strict=True)
+    ]
     if isinstance(certifier, Posterior):
-        settings = replace(certifier, seed=int(rng.integers(2**63 - 1)))
-        try:
-            gains = np.sort(posterior_gains(problem, policy, settings))
-        except CertificateRefused:
-            gains = np.full(settings.draws, np.nan)
-        return float(gains[settings.rank - 1]), gains
+        draws = np.stack(
+            [
+                sorted_gains(replace(certifier, seed=int(rng.integers(2**63 - 1))), problem, policy)
+                for rng, problem, policy in zip(rngs, problems, policies, strict=True)
+            ]
+        )
+        return draws[:, certifier.rank - 1], draws
+    found = certify_batch(problems, policies, certifier)
+    return np.array(
+        [np.nan if isinstance(claim, CertificateRefused) else claim.lower for claim in found]
+    ), None
+
+
+def sorted_gains(certifier: Posterior, problem: Problem, policy: Policy) -> FloatArray:
+    """The draws of a posterior certificate, rising; NaN where it is refused."""
     try:
-        return certify(problem, policy, certifier).lower, None
+        return np.sort(posterior_gains(problem, policy, certifier))
     except CertificateRefused:
-        return np.nan, None
+        return np.full(certifier.draws, np.nan)
 
 
 def true_gains(

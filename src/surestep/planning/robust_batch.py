@@ -1,0 +1,124 @@
+"""The worst and the best that each of many rectangular sets over the same pairs allows.
+
+Small sets of one kind are joined, one after the other in all arrays, and settled by one compiled
+loop on all cores (see `kernels.robust_batch`). It only looks for values: how far they can be off is
+proven as in `planning.robust`, from their residuals. Large sets, and those for which the loop finds
+no good values, are left to `planning.robust`, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from surestep._arrays import FloatArray
+from surestep.kernels.robust_batch import Answer
+from surestep.model.plan import Plan
+from surestep.model.policy import Policy
+from surestep.planning.proof import DEFAULT_TOLERANCE, LOOSEST_DEFAULT, TIE_TOLERANCE, Judge
+from surestep.planning.rectangular import RectangularSet
+from surestep.planning.robust import ENOUGH, judge_of, mirrored_plan, robust_optimal, worst_value
+
+SMALL = 128  # states up to which a set is one task, with a dense elimination
+MOST_ROUNDS = 1_000  # of the compiled loop; what needs more is left to the other one
+
+
+def worst_values(
+    sets: Sequence[RectangularSet], policies: Sequence[Policy], floors: Sequence[FloatArray]
+) -> list[Plan]:
+    """What `worst_value` says of each set, its policy and its floor [S]."""
+    if not joinable(sets):
+        return [worst_value(*each) for each in zip(sets, policies, floors, strict=True)]
+    chances = np.stack([policy.probability for policy in policies])
+    judges = [judge_of(*each) for each in zip(sets, floors, strict=True)]
+    found = settled(sets, judges, chances, np.stack(floors), choosing=False)
+    return [
+        plan_of(policy, b, judges[b], found) or worst_value(sets[b], policy, floors[b])
+        for b, policy in enumerate(policies)
+    ]
+
+
+def best_values(
+    sets: Sequence[RectangularSet], policies: Sequence[Policy], ceilings: Sequence[FloatArray]
+) -> list[Plan]:
+    """What `best_value` says of each set, its policy and its ceiling [S]."""
+    mirrored = [models.mirrored() for models in sets]
+    found = worst_values(mirrored, policies, [-ceiling for ceiling in ceilings])
+    return [mirrored_plan(plan) for plan in found]
+
+
+def robust_optima(sets: Sequence[RectangularSet]) -> list[Plan]:
+    """What `robust_optimal` says of each set."""
+    if not joinable(sets):
+        return [robust_optimal(models) for models in sets]
+    pairs = sets[0].pairs
+    chances = np.empty((len(sets), pairs.num_pairs))
+    judges = [judge_of(models, None) for models in sets]
+    unbounded = np.full((len(sets), pairs.num_states), -np.inf)
+    found = settled(sets, judges, chances, unbounded, choosing=True)
+    return [
+        plan_of(Policy(pairs, chances[b]), b, judges[b], found) or robust_optimal(sets[b])
+        for b in range(len(sets))
+    ]
+
+
+def joinable(sets: Sequence[RectangularSet]) -> bool:
+    """Whether the sets are small, of one kind and over the same pairs."""
+    return bool(sets) and all(
+        models.pairs.num_states <= SMALL
+        and type(models.rows) is type(sets[0].rows)
+        and (models.pairs is sets[0].pairs or models.pairs == sets[0].pairs)
+        for models in sets
+    )
+
+
+def plan_of(policy: Policy, b: int, judge: Judge, found: Answer) -> Plan | None:
+    """The plan of one set, or None where the values found are not proven to be good."""
+    _, value, residuals, rounds = found
+    low, high = residuals[b].tolist()
+    verdict = judge.verdict((low, high), float(np.abs(value[b]).max()), TIE_TOLERANCE)
+    if not verdict.good:
+        return None
+    return Plan(policy, value[b], int(rounds[b]), max(-low, high), verdict.error)
+
+
+def settled(
+    sets: Sequence[RectangularSet],
+    judges: Sequence[Judge],
+    chances: FloatArray,
+    floors: FloatArray,
+    *,
+    choosing: bool,
+) -> Answer:
+    """Values near the fixed point of each set; where policies are sought, those too [B, K]."""
+    size = len(sets)
+    rows = type(sets[0].rows).joined([models.rows for models in sets])
+    low = [models.low for models in sets]
+    step = (
+        np.concatenate([earnings.stored for earnings in low]),
+        np.concatenate([earnings.outside for earnings in low]),
+        np.concatenate([earnings.ending for earnings in low]),
+        np.concatenate([models.discount for models in sets]),
+    )
+    game = (
+        choosing,
+        sets[0].pairs.offsets,
+        floors,
+        np.array([enough_for(judge) for judge in judges]),
+        np.array([judge.reward_scale for judge in judges]),
+        ENOUGH,
+        TIE_TOLERANCE,
+        MOST_ROUNDS,
+    )
+    value = np.empty((size, sets[0].pairs.num_states))
+    answer = (chances, value, np.empty((size, 2)), np.empty(size, np.int64))
+    rows.settle(game, step, answer)
+    return answer
+
+
+def enough_for(judge: Judge) -> float:
+    """The residual, as a part of max |R| + max |v|, that proves the error asked for."""
+    slack = judge.terms * 2.0**-52 + TIE_TOLERANCE
+    goal = min(max(DEFAULT_TOLERANCE, 4 * slack * judge.horizon.high), LOOSEST_DEFAULT)
+    return (1 - 1e-9) * (goal / judge.horizon.high - slack)

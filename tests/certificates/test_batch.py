@@ -1,0 +1,58 @@
+"""Certificates of many problems at once, against those of one problem at a time."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import certify
+from surestep.algorithms import SPIBB
+from surestep.certificates import APriori, Robust, certify_batch
+from surestep.environments import make
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.planning import robust_batch
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """Data sets of Gridworld of several sizes, with SPIBB's policies; the last bounds are wrong."""
+    benchmark = make("gridworld")
+    problems = [
+        benchmark.problem(benchmark.sample(episodes, np.random.default_rng(episodes)))
+        for episodes in (5, 1000, 1500, 1000)
+    ]
+    problems[3] = replace(problems[3], value_bounds=(50.0, 60.0))
+    return problems, [SPIBB(n_wedge=27).improve(problem).policy for problem in problems]
+
+
+@pytest.mark.parametrize("kind", ["interval", "l1", "two-successor"])
+def test_robust_certificates_of_a_batch_are_those_of_the_loop_for_one_set(asked, kind, monkeypatch):
+    problems, policies = asked
+    certifier = Robust(set=kind, reward_low=0.0, reward_high=1.0, delta=0.2)
+    *found, refused = certify_batch(problems, policies, certifier)
+    monkeypatch.setattr(robust_batch, "SMALL", 0)  # no set is small: each is done on its own
+    for claim, *each in zip(found, problems[:3], policies[:3], strict=True):
+        single = certify(*each, certifier)
+        errors = claim.figures["evaluation_error"] + single.figures["evaluation_error"]
+        assert abs(claim.lower - single.lower) <= errors <= 1e-6
+        assert claim.assumptions == single.assumptions
+        assert claim.figures.keys() == single.figures.keys()
+    assert len({claim.lower for claim in found}) == 3
+    with pytest.raises(CertificateRefused) as single:
+        certify(problems[3], policies[3], certifier)
+    assert isinstance(refused, CertificateRefused)
+    assert str(refused).startswith("value_bounds is (50.0, 60.0), but by the data a value of")
+    assert str(single.value).startswith("value_bounds is (50.0, 60.0), but by the data a value of")
+
+
+def test_other_certifiers_answer_one_by_one(asked):
+    problems, policies = asked
+    found = certify_batch(problems, policies, APriori(bound="spibb", delta=0.1))
+    assert len(found) == len(problems)
+    assert certify_batch([], [], Robust()) == []
+
+
+def test_every_problem_needs_a_policy(asked):
+    problems, policies = asked
+    with pytest.raises(InvalidParameter, match="4 problems and 1 policies, expected a policy"):
+        certify_batch(problems, policies[:1], Robust())
