@@ -1,6 +1,7 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.episodes import training_part
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
@@ -12,6 +13,7 @@ __all__ = [
     "CERTIFIERS",
     "APriori",
     "Certifier",
+    "CorrectedBeta",
     "NoClaim",
     "Posterior",
     "Robust",

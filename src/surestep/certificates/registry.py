@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from surestep._arrays import expect, is_number
 from surestep.certificates.apriori import APriori
+from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.robust import Robust
@@ -26,6 +27,7 @@ from surestep.model.problem import Problem
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
+    "beta-corrected": CorrectedBeta,
     "no-claim": NoClaim,
     "robust": Robust,
     "posterior": Posterior,
