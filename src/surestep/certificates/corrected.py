@@ -219,26 +219,15 @@ def refuse_open_rewards(problem: Problem, used: BoolArray) -> None:
         )
     if counts.rewards.per == "pair":
         return
-    owner = run_owners(counts.offsets)
-    given = np.bincount(owner[within_support(problem)], minlength=pairs.num_pairs)
     refuse_where(
-        used & (given < sizes),
+        used & ~problem.all_stored(),
         lambda k: (
-            f"the known rewards of {pairs.pair_name(k)} are given for {given[k]} of the "
-            f"{sizes[k]} states that it may lead to; expected known rewards for all of them"
+            f"the known rewards of {pairs.pair_name(k)} are not given for all of the {sizes[k]} "
+            "states that it may lead to; expected known rewards for all of them"
         ),
         "pair",
         CertificateRefused,
     )
-
-
-def within_support(problem: Problem) -> BoolArray:
-    """The transitions [T] that the counts store and that may come."""
-    counts = problem.counts
-    if problem.support is None:
-        return np.ones(counts.successor.size, np.bool_)
-    inside: BoolArray = problem.support.places(counts) >= 0
-    return inside
 
 
 def reward_spread(problem: Problem) -> FloatArray:
@@ -247,7 +236,7 @@ def reward_spread(problem: Problem) -> FloatArray:
     size = counts.pairs.num_pairs
     if counts.rewards.per == "pair":
         return np.zeros(size)
-    inside, owner = within_support(problem), run_owners(counts.offsets)
+    inside, owner = problem.possible(), run_owners(counts.offsets)
     least, most = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(least, owner[inside], counts.rewards.values[inside])
     np.maximum.at(most, owner[inside], counts.rewards.values[inside])

@@ -125,6 +125,19 @@ class Problem:
             return self.support.sizes
         return np.full(self.counts.pairs.num_pairs, self.num_states)
 
+    def possible(self) -> BoolArray:
+        """The transitions [T] that the counts store and that may come."""
+        if self.support is None:
+            return np.ones(self.counts.successor.size, np.bool_)
+        inside: BoolArray = self.support.places(self.counts) >= 0
+        return inside
+
+    def all_stored(self) -> BoolArray:
+        """The pairs [K] of which the counts store every state that they may lead to."""
+        stored = run_sums(self.possible().astype(np.int64), self.counts.offsets)
+        complete: BoolArray = stored == self.support_sizes()
+        return complete
+
     def estimate(self) -> FiniteMDP:
         """The MLE-MDP of the counts, with unseen pairs worth what `unseen` says.
 
