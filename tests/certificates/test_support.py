@@ -11,9 +11,17 @@ import scipy.stats
 
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, drawn, posterior_gains, training_part, verify
+from surestep.certificates import (
+    Posterior,
+    Robust,
+    drawn,
+    posterior_gains,
+    training_part,
+    verify,
+)
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import WEIGHTS, likeliest_weight
+from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Successors
 from surestep.rehearsal import default_family
@@ -183,12 +191,14 @@ def test_gains_have_the_law_of_the_oracle(name):
     assert found.std() == pytest.approx(expected.std(), rel=0.15)
 
 
-def test_with_one_successor_a_row_is_known_exactly():
+def one_way():
+    """A problem whose pairs lead to one state each, half of them unseen; a policy, and its gain."""
     allowed = np.zeros((3, 2, 3), bool)
     allowed[0, :, 1], allowed[1, 0, 2], allowed[1, 1, 0] = True, True, True
+    rewards = [[1.0, 2.0], [0.5, 3.0], [0.0, 0.0]]
     counts = Counts.from_dense(
         allowed * [[[1], [0]], [[1], [0]], [[0], [0]]],  # the second action was never taken
-        rewards=[[1.0, 2.0], [0.5, 3.0], [0.0, 0.0]],
+        rewards=rewards,
         terminal=[False, False, True],
     )
     problem = Problem(
@@ -199,8 +209,12 @@ def test_with_one_successor_a_row_is_known_exactly():
         support=successors(counts.pairs, allowed),
     )
     policy = Policy.deterministic(counts, [1, 1, 0])
-    truth = FiniteMDP.from_dense(allowed * 1.0, [[1.0, 2.0], [0.5, 3.0], [0.0, 0.0]], 0.5)
-    difference = performance(truth, policy) - performance(truth, problem.behavior)
+    truth = FiniteMDP.from_dense(allowed * 1.0, rewards, 0.5)
+    return problem, policy, performance(truth, policy) - performance(truth, problem.behavior)
+
+
+def test_with_one_successor_a_row_is_known_exactly():
+    problem, policy, difference = one_way()
     found = certify(problem, policy, Posterior(starts="known", draws=19))
     assert found.lower == pytest.approx(difference, abs=1e-9)
     assert found.figures["mean_gain"] == pytest.approx(difference, abs=1e-9)
@@ -277,6 +291,128 @@ def test_weights_that_are_not_there_are_refused():
             certify(each, policy, Posterior(prior="own"))
     with pytest.raises(InvalidParameter, match=r"prior_weight is 3\.0, but the prior uniform"):
         Posterior(prior="uniform", prior_weight=3.0)
+
+
+# ---- the robust set ---------------------------------------------------------------------------
+
+SETS = [
+    Robust(set=kind, strict=strict, known_start=known, **BOUNDS)
+    for kind in ("interval", "l1", "two-successor")
+    for strict, known in ((False, True), (True, False))
+]
+EVERY_SET = pytest.mark.parametrize("certifier", SETS, ids=repr)
+EXTRA = 5
+
+
+def embedded(problem, policy, order):
+    """The same with states of which nothing comes, `order` saying where each state stands."""
+    counts, size = problem.counts, problem.num_states + EXTRA
+    per_transition, states = counts.rewards.per == "transition", counts.pairs.num_states
+    pair = np.repeat(np.arange(counts.pairs.num_pairs), np.diff(counts.offsets))
+    times, rewards = np.zeros((size, 2, size), int), np.zeros((size, 2, size))
+    state, action = order[counts.pairs.state[pair]], counts.pairs.action[pair]
+    times[state, action, order[counts.successor]] = counts.times
+    rewards[state, action, order[counts.successor]] = (
+        counts.rewards.values if per_transition else 0.0
+    )
+    starts, ends, chances = np.zeros(size, int), np.ones(size, bool), np.full((2, size, 2), 0.5)
+    starts[order], ends[order] = counts.starts, counts.terminal
+    for table, each in zip(chances, (problem.behavior, policy), strict=True):
+        table[order] = each.dense()
+    kind = "rewards" if counts.rewards.known else "reward_sums"
+    if not per_transition:
+        table = np.zeros((size, 2))
+        table[order] = counts.rewards.values.reshape(states, 2)
+        rewards = table
+    larger = Counts.from_dense(times, **{kind: rewards}, starts=starts, terminal=ends)
+    allowed = np.zeros((size, 2, size), bool)
+    allowed[np.ix_(order, [0, 1], order)] = True
+    allowed[ends] = False
+    behavior, other = (Policy.from_dense(larger, table) for table in chances)
+    given = successors(larger.pairs, allowed)
+    return replace(problem, counts=larger, behavior=behavior, support=given), other
+
+
+@EVERY_SET
+@pytest.mark.parametrize(("per", "known"), [("pair", True), ("transition", True), ("pair", False)])
+def test_what_cannot_come_might_as_well_not_exist(certifier, per, known):
+    problem, policy, _ = example(per=per, known=known)
+    alone = replace(problem, support=None)
+    expected = certify(alone, policy, certifier)
+    everywhere = successors(problem.counts.pairs, np.ones((4, 2, 4), bool))
+    same = certify(replace(alone, support=everywhere), policy, certifier)
+    assert same.lower == pytest.approx(expected.lower, abs=1e-9 * expected.span)
+    assert same.figures["parts"] == expected.figures["parts"]
+    if certifier.known_start:  # otherwise the further states may be starts
+        order = np.array([0, 3, 4, 7])
+        larger, other = embedded(alone, policy, order)
+        found = certify(larger, other, certifier)
+        assert found.lower == pytest.approx(expected.lower, abs=1e-9 * expected.span)
+        assert certify(replace(larger, support=None), other, certifier).lower < found.lower
+
+
+@EVERY_SET
+def test_a_smaller_support_says_more_and_one_successor_says_all(certifier):
+    problem, policy, _ = example(per="transition")
+    wide = certify(replace(problem, support=None), policy, certifier)
+    near = certify(problem, policy, certifier)
+    assert near.lower > wide.lower
+    # One of the six rows that go on has one successor, so that it is known.
+    assert wide.figures["parts"] - near.figures["parts"] == 1
+    assert near.figures["successors"] == 16
+    assert problem.support.sentence() in near.assumptions
+    assert verify(near, problem, policy) == near
+    exact, best, difference = one_way()
+    found = certify(exact, best, replace(certifier, known_start=True, reward_high=3.0))
+    assert found.lower == pytest.approx(difference, abs=1e-9)
+
+
+@EVERY_SET
+def test_the_claim_holds_for_models_within_the_support_that_the_set_leaves_possible(certifier):
+    problem, policy, rewards = example(per="transition")
+    models = uncertainty_of(problem, certifier.terms())
+    worlds, rng = models.models, np.random.default_rng(7)
+    found = certify(problem, policy, certifier)
+    for _ in range(30):
+        row = worlds.rows.worst(worlds.low, worlds.discount, rng.normal(size=4) * 5)
+        P = np.zeros((8, 4))
+        pair = np.repeat(np.arange(8), np.diff(row.offsets))
+        np.add.at(P, (pair, row.successor), row.probability)
+        np.testing.assert_allclose(P[:6].sum(axis=1), 1.0)
+        assert not P[~ALLOWED.reshape(8, 4)].any()
+        truth = FiniteMDP.from_dense(P.reshape(4, 2, 4), rewards, 0.8, problem.counts.starts / 9)
+        # The set holds these starts, those of the data.
+        difference = performance(truth, policy) - performance(truth, problem.behavior)
+        assert found.lower <= difference + 1e-9
+
+
+def test_where_one_split_is_all_there_is_claims_fail_about_as_often_as_they_may():
+    rng, delta, number, p = np.random.default_rng(9), 0.4, 60, 0.37
+    allowed = np.zeros((4, 2, 4), bool)
+    allowed[0, 0, 3] = allowed[0, 1, 1] = allowed[0, 1, 2] = True
+    allowed[1:3, :, 3] = True
+    certifier = Robust(set="two-successor", delta=delta, known_start=True)
+    wrong = 0
+    for _ in range(number):
+        good = rng.binomial(300, p)
+        table = allowed * 300
+        table[0, 1] = [0, good, 300 - good, 0]
+        counts = Counts.from_dense(
+            table, rewards=[[0, 0], [1, 1], [-1, -1], [0, 0]], terminal=np.arange(4) == 3
+        )
+        left, right = (Policy.from_dense(counts, [row] + [[0.5, 0.5]] * 3) for row in np.eye(2))
+        problem = Problem(
+            counts=counts,
+            behavior=left,
+            discount=0.9,
+            value_bounds=(-1.0, 1.0),
+            support=successors(counts.pairs, allowed),
+        )
+        found = certify(problem, right, certifier)
+        assert found.figures["parts"] == 1
+        wrong += found.lower > 0.9 * (2 * p - 1)
+    # One of the two sides is what counts, so about δ/2 of the claims are wrong.
+    assert number * delta / 6 < wrong <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
 
 
 # ---- problems made from others ----------------------------------------------------------------

@@ -219,11 +219,12 @@ def refuse_open_rewards(problem: Problem, used: BoolArray) -> None:
         )
     if counts.rewards.per == "pair":
         return
+    given = problem.stored_sizes()
     refuse_where(
-        used & ~problem.all_stored(),
+        used & (given < sizes),
         lambda k: (
-            f"the known rewards of {pairs.pair_name(k)} are not given for all of the {sizes[k]} "
-            "states that it may lead to; expected known rewards for all of them"
+            f"the known rewards of {pairs.pair_name(k)} are given for {given[k]} of the "
+            f"{sizes[k]} states that it may lead to; expected known rewards for all of them"
         ),
         "pair",
         CertificateRefused,

@@ -71,7 +71,8 @@ def all_known(problem: Problem) -> bool:
     counts = problem.counts
     if not counts.rewards.known or counts.rewards.per == "pair":
         return counts.rewards.known
-    return bool(problem.all_stored()[ends_left_out(counts)].all())
+    partial = problem.stored_sizes() < problem.support_sizes()
+    return not partial[ends_left_out(counts)].any()
 
 
 def ends_left_out(counts: Counts) -> BoolArray:

@@ -134,8 +134,9 @@ def worst_l1_rows(
     """The p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for all pairs.
 
     The mass radius/2 goes to the worst outcome, taken from the best ones downward. Outcomes are the
-    stored successors, and any other state: those earn `outside_reward`. `by_value` [S] lists the
-    states by rising v. A pair with room but without stored successors may go anywhere.
+    stored successors, and with room for one more, any other state: those earn `outside_reward`.
+    `by_value` [S] lists the states by rising v. A pair with room but without stored successors may
+    go anywhere.
     """
     for k in prange(q.size):
         first, last = offsets[k], offsets[k + 1]
@@ -144,13 +145,15 @@ def worst_l1_rows(
             earned[k] = q[k] = ending[k]
         else:
             worth = stored_worths(first, last, successor, reward, discount[k], value)
-            worst_successor[start : end - 1] = successor[first:last]
-            probability[start : end - 1] = center[first:last]
-            other, elsewhere_worth = lowest_elsewhere(successor[first:last], by_value), np.inf
-            if other >= 0:
-                elsewhere_worth = outside_reward[k] + discount[k] * value[other]
-            worst_successor[end - 1] = max(other, 0)
-            probability[end - 1] = 1.0 if size == 0 else 0.0
+            worst_successor[start : start + size] = successor[first:last]
+            probability[start : start + size] = center[first:last]
+            elsewhere_worth = np.inf
+            if end - start > size:
+                other = lowest_elsewhere(successor[first:last], by_value)
+                if other >= 0:
+                    elsewhere_worth = outside_reward[k] + discount[k] * value[other]
+                worst_successor[end - 1] = max(other, 0)
+                probability[end - 1] = 1.0 if size == 0 else 0.0
             if size > 0:
                 move_to_worst(worth, radius[k] / 2.0, elsewhere_worth, probability[start:end])
             row = probability[start:end]

@@ -132,11 +132,9 @@ class Problem:
         inside: BoolArray = self.support.places(self.counts) >= 0
         return inside
 
-    def all_stored(self) -> BoolArray:
-        """The pairs [K] of which the counts store every state that they may lead to."""
-        stored = run_sums(self.possible().astype(np.int64), self.counts.offsets)
-        complete: BoolArray = stored == self.support_sizes()
-        return complete
+    def stored_sizes(self) -> IntArray:
+        """How many of the states that each pair may lead to [K] the counts store."""
+        return run_sums(self.possible().astype(np.int64), self.counts.offsets)
 
     def estimate(self) -> FiniteMDP:
         """The MLE-MDP of the counts, with unseen pairs worth what `unseen` says.
