@@ -22,7 +22,7 @@ from surestep.certificates import (
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.certificates.uncertainty import uncertainty_of
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
 from surestep.model import Successors
 from surestep.rehearsal import default_family
 from surestep.rehearsal.collecting import problem_of
@@ -362,6 +362,8 @@ def test_a_smaller_support_says_more_and_one_successor_says_all(certifier):
     assert near.figures["successors"] == 16
     assert problem.support.sentence() in near.assumptions
     assert verify(near, problem, policy) == near
+    with pytest.raises(CertificateMismatch):
+        verify(near, replace(problem, support=None), policy)
     exact, best, difference = one_way()
     found = certify(exact, best, replace(certifier, known_start=True, reward_high=3.0))
     assert found.lower == pytest.approx(difference, abs=1e-9)

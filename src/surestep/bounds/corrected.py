@@ -28,7 +28,8 @@ A split that was never reached adds nothing. Given how often a split was reached
 are independent draws; so m successors, m − 1 splits at δ/(m − 1) each, hold at 1 − δ together.
 
 So a loss ζ from `radius` is proved where every pair that π_b or π_I uses has more than N∧ visits,
-its row has at most two successors, known before the data, and rewards are known.
+its row has at most two successors, known before the data, and rewards are known. Certificates take
+the errors of the rows themselves, which may have any number of successors.
 """
 
 from __future__ import annotations
