@@ -16,6 +16,7 @@ from surestep.bounds import (
     n_wedge,
     zeta,
 )
+from surestep.bounds.corrected import RowCounts, row_errors
 from surestep.errors import InvalidParameter
 
 BOTH = pytest.mark.parametrize("bound", [BetaCorrected(), BetaCorrectedPosterior()], ids=repr)
@@ -115,6 +116,44 @@ def test_the_error_of_a_row_is_the_sum_over_its_splits(bound, times):
     assert float(bound.row_error(times, 0.1)) == pytest.approx(min(expected, 2.0))
     stacked = bound.row_error(np.stack([times, times[::-1]]), 0.1)
     assert stacked[0] == float(bound.row_error(times, 0.1))
+
+
+@BOTH
+@given(
+    rows=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=11), min_size=1, max_size=5),
+    unlisted=st.booleans(),
+)
+def test_rows_of_different_supports_have_the_errors_they_have_alone(bound, rows, unlisted):
+    listed = [[i for i, n in enumerate(row) if n > 0 or not unlisted] for row in rows]
+    found = row_errors(
+        bound,
+        RowCounts(
+            np.cumsum([0, *map(len, listed)]),
+            np.array([i for places in listed for i in places], int),
+            np.array([row[i] for row, at in zip(rows, listed, strict=True) for i in at], int),
+            np.array([len(row) for row in rows]),
+        ),
+        0.1,
+    )
+    alone = [float(bound.row_error(row, 0.1)) for row in rows]
+    np.testing.assert_allclose(found, alone, rtol=1e-12)
+
+
+def test_a_row_of_very_many_successors_costs_as_much_as_those_that_were_seen():
+    support, left, right = 2**31 - 1, 7 * 10**6, 3 * 10**6
+    rows = RowCounts(
+        np.array([0, 2]), np.array([3, support - 1]), np.array([left, right]), np.array([support])
+    )
+    found = float(row_errors(BetaCorrected(), rows, 0.1)[0])
+    # After the first split, either path has 30 more that were passed on one side only; the last
+    # one of the right path has no other side.
+    share = 0.1 / (support - 1)
+
+    def error(k, n):
+        return n / (left + right) * BetaCorrected().split_error(np.array([k]), np.array([n]), share)
+
+    expected = error(left, left + right) + 30 * error(0, left) + 29 * error(0, right)
+    assert found == pytest.approx(expected[0], rel=1e-9)
 
 
 def too_often(failures, trials, delta, alarm=1e-6):

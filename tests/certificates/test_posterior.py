@@ -29,7 +29,8 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
-from surestep.certificates.posterior import WEIGHTS, likeliest_weight, model_draws
+from surestep.certificates.posterior import model_draws
+from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.kernels.posterior import REMAINDER, SINGLY
@@ -89,7 +90,8 @@ def drawn_rows(counts, alpha, draws):
     problem = Problem(
         counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
     )
-    models = replace(model_draws(problem, Posterior()), alpha=alpha)
+    settings = Posterior()
+    models = replace(model_draws(problem, settings, settings.prior_for(problem)), alpha=alpha)
     used = np.arange(counts.pairs.num_pairs) == 0
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, draws, 2**30)
     assert len(chunk.ends) == draws
@@ -438,7 +440,7 @@ def test_the_likeliest_weight_is_that_of_an_urn():
 
     best = max(WEIGHTS, key=log_likelihood)
     assert WEIGHTS[0] < best < WEIGHTS[-1]
-    assert likeliest_weight(counts) == best
+    assert likeliest_weight(counts, np.full(counts.visits.size, counts.pairs.num_states)) == best
 
 
 @pytest.mark.parametrize("weight", [0.5, 8.0])
@@ -447,7 +449,8 @@ def test_the_likeliest_weight_finds_the_one_that_made_the_data(weight):
     rows = rng.dirichlet(np.full(10, weight / 10), (10, 200))
     table = np.stack([[rng.multinomial(30, row) for row in state] for state in rows])
     counts = Counts.from_dense(table, rewards=np.zeros((10, 200)))
-    assert 0.8 < likeliest_weight(counts) / weight < 1.25
+    sizes = np.full(counts.visits.size, counts.pairs.num_states)
+    assert 0.8 < likeliest_weight(counts, sizes) / weight < 1.25
 
 
 # ---- terms and words --------------------------------------------------------------------------

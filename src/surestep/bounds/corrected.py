@@ -28,18 +28,27 @@ A split that was never reached adds nothing. Given how often a split was reached
 are independent draws; so m successors, m − 1 splits at δ/(m − 1) each, hold at 1 − δ together.
 
 So a loss ζ from `radius` is proved where every pair that π_b or π_I uses has more than N∧ visits,
-its row has at most two successors, known before the data, and rewards are known.
+its row has at most two successors, known before the data, and rewards are known. Certificates take
+the errors of the rows themselves, which may have any number of successors.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv, ndtri_exp
 
-from surestep._arrays import FloatArray, IntArray, is_number, whole_numbers
+from surestep._arrays import (
+    FloatArray,
+    IntArray,
+    is_number,
+    run_owners,
+    run_sums,
+    whole_numbers,
+)
 from surestep.bounds.radius import LN2, Coverage, ProblemSize, read_visits, refuse_branching
 from surestep.errors import InvalidParameter
 
@@ -64,13 +73,15 @@ class BetaCorrected:
         """4/(1 − γ)."""
         return 4 / (1 - discount)
 
-    def split_error(self, times: IntArray, visits: IntArray, share: float) -> FloatArray:
+    def split_error(
+        self, times: IntArray, visits: IntArray, share: FloatArray | float
+    ) -> FloatArray:
         """2 max(p̂ − low, high − p̂) for `times` of `visits` ≥ 1 visits, at 1 − share."""
         return larger_side(times, visits, share, prior=0)
 
     def row_error(self, times: object, delta: float) -> FloatArray:
         """The L1 error of rows with these counts [..., m] of their whole support, at 1 − δ each."""
-        return added_up(self, times, delta)
+        return dense_row_errors(self, times, delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +104,30 @@ class BetaCorrectedPosterior:
         """4/(1 − γ)."""
         return 4 / (1 - discount)
 
-    def split_error(self, times: IntArray, visits: IntArray, share: float) -> FloatArray:
+    def split_error(
+        self, times: IntArray, visits: IntArray, share: FloatArray | float
+    ) -> FloatArray:
         """2 max(p̂ − low, high − p̂) for `times` of `visits` ≥ 1 visits, at 1 − share."""
         return larger_side(times, visits, share, prior=1)
 
     def row_error(self, times: object, delta: float) -> FloatArray:
         """The L1 error of rows with these counts [..., m] of their whole support, at 1 − δ each."""
-        return added_up(self, times, delta)
+        return dense_row_errors(self, times, delta)
 
 
-def larger_side(times: IntArray, visits: IntArray, share: float, prior: int) -> FloatArray:
+def larger_side(
+    times: IntArray, visits: IntArray, share: FloatArray | float, prior: int
+) -> FloatArray:
     """2 max(p̂ − low, high − p̂); low is a quantile of Beta(k + prior, n − k + 1).
 
     With a prior of 0 that is Clopper and Pearson's end, with 1 the posterior's. The high end is 1
     minus the low end for n − k.
     """
+    tail = np.broadcast_to(np.asarray(share) / 2, times.shape)
 
     def below(k: IntArray) -> FloatArray:
         low, some = np.zeros(k.shape), k + prior > 0
-        low[some] = betaincinv(k[some] + prior, visits[some] - k[some] + 1, share / 2)
+        low[some] = betaincinv(k[some] + prior, visits[some] - k[some] + 1, tail[some])
         distance: FloatArray = k / visits - low
         return distance
 
@@ -119,32 +135,58 @@ def larger_side(times: IntArray, visits: IntArray, share: float, prior: int) -> 
     return side
 
 
-def added_up(
+class RowCounts(NamedTuple):
+    """How often each row went to which of its successors; those never seen may be left out."""
+
+    offsets: IntArray  # [K+1]
+    place: IntArray  # [T] from 0 to support − 1, rising in each row
+    times: IntArray  # [T]
+    support: IntArray  # [K] how many successors each row may have
+
+
+def row_errors(
+    bound: BetaCorrected | BetaCorrectedPosterior, rows: RowCounts, delta: float
+) -> FloatArray:
+    """Σ P̂(reach) · error over the splits of each row [K]; 2 for a row that was never seen.
+
+    Each holds at 1 − δ. The tree of a row halves blocks whose size is a power of 2, in the order of
+    the places. A split of which one side holds no successor at all is none. Only splits that were
+    reached are looked at, level by level.
+    """
+    seen = rows.times > 0
+    row, node, passed = run_owners(rows.offsets)[seen], rows.place[seen], rows.times[seen]
+    total, support = run_sums(rows.times, rows.offsets), rows.support
+    share = delta / np.maximum(support - 1, 1)
+    error = np.where((total == 0) & (support > 1), 2.0, 0.0)
+    for level in range((int(support.max(initial=1)) - 1).bit_length()):
+        to_left, node = np.where(node % 2 == 0, passed, 0), node // 2
+        first = np.ones(row.size, np.bool_)
+        first[1:] = (row[1:] != row[:-1]) | (node[1:] != node[:-1])
+        groups = np.append(np.flatnonzero(first), row.size)
+        row, node = row[first], node[first]
+        passed, left = run_sums(passed, groups), run_sums(to_left, groups)
+        is_split = (2 * node + 1) * 2**level < support[row]
+        here, n = row[is_split], passed[is_split]
+        weighted = n * bound.split_error(left[is_split], n, share[here])
+        error += np.bincount(here, weighted, total.size) / np.maximum(total, 1)
+    return np.minimum(error, 2.0)
+
+
+def dense_row_errors(
     bound: BetaCorrected | BetaCorrectedPosterior, times: object, delta: float
 ) -> FloatArray:
-    """Σ P̂(reach) · error over the splits of a balanced tree; 2 for a row that was never seen.
-
-    The tree halves blocks whose size is a power of 2, in the order of the counts. A split of which
-    one side holds no successor at all is none.
-    """
+    """The errors of rows [..., m] that list the counts of all their successors."""
     counts = whole_numbers("counts", times, None, InvalidParameter)
     if counts.ndim == 0 or counts.shape[-1] == 0 or (counts < 0).any():
         raise InvalidParameter("counts of a row are empty or negative, expected 0 or more each")
     if not (is_number(delta) and 0 < delta < 1):
         raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
-    support = counts.shape[-1]
-    share = float(delta) / max(support - 1, 1)
-    total = counts.sum(axis=-1)
-    error = np.where(total > 0, 0.0, 2.0 if support > 1 else 0.0)
-    levels = (support - 1).bit_length()
-    padding = [(0, 0)] * (counts.ndim - 1) + [(0, 2**levels - support)]
-    node = np.pad(counts, padding)
-    for level in range(levels):
-        left, right = node[..., ::2], node[..., 1::2]
-        node = left + right
-        is_split = np.arange(1, 2 * node.shape[-1], 2) * 2**level < support
-        reached = (node > 0) & is_split
-        weighted = np.zeros(node.shape)
-        weighted[reached] = node[reached] * bound.split_error(left[reached], node[reached], share)
-        error = error + weighted.sum(axis=-1) / np.maximum(total, 1)
-    return np.minimum(error, 2.0)
+    *shape, support = counts.shape
+    number = math.prod(shape)
+    rows = RowCounts(
+        np.arange(number + 1) * support,
+        np.tile(np.arange(support), number),
+        counts.ravel(),
+        np.full(number, support),
+    )
+    return row_errors(bound, rows, float(delta)).reshape(shape)

@@ -2,6 +2,7 @@
 
 from surestep.certificates.apriori import APriori
 from surestep.certificates.certifying import certify, certify_at, certify_batch, verify
+from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.episodes import training_part
 from surestep.certificates.named import Asked, make_certifier
 from surestep.certificates.no_claim import NoClaim
@@ -15,6 +16,7 @@ __all__ = [
     "APriori",
     "Asked",
     "Certifier",
+    "CorrectedBeta",
     "NoClaim",
     "Posterior",
     "Robust",

@@ -37,14 +37,18 @@ LN2 = math.log(2.0)
 
 
 def chance_interval(
-    times: IntArray, visits: IntArray, delta: float, *, strict: bool
+    times: IntArray, visits: IntArray, delta: FloatArray | float, *, strict: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds on the chance of what came `times` times in `visits` visits; both hold at 1 − δ."""
+    """Bounds on the chance of what came `times` times in `visits` visits; both hold at 1 − δ.
+
+    There is one δ for all, or one for each.
+    """
     if not strict:
-        low = clopper_pearson_low(times, visits, delta / 2)
-        return low, 1.0 - clopper_pearson_low(visits - times, visits, delta / 2)
+        tail = np.broadcast_to(np.asarray(delta) / 2, times.shape)
+        low = clopper_pearson_low(times, visits, tail)
+        return low, 1.0 - clopper_pearson_low(visits - times, visits, tail)
     k, n = times.astype(np.float64), visits.astype(np.float64)
-    return deviance_interval(k, n, mixture_regret(k, n) - math.log(delta))
+    return deviance_interval(k, n, mixture_regret(k, n) - np.log(delta))
 
 
 def mean_interval(
@@ -58,28 +62,31 @@ def mean_interval(
 
 
 def row_radius(
-    times: IntArray, offsets: IntArray, support: int, delta: float, *, strict: bool
+    times: IntArray, offsets: IntArray, support: IntArray | int, delta: float, *, strict: bool
 ) -> FloatArray:
-    """The L1 distance [K] between row and frequencies, at 1 − δ each; at most 2."""
+    """The L1 distance [K] between row and frequencies, at 1 − δ each; at most 2.
+
+    A row may have `support` states, one number for all or one for each [K].
+    """
     n = run_sums(times, offsets).astype(np.float64)
-    if support == 1:
-        return np.zeros(n.size)
+    states = np.broadcast_to(support, n.shape)
+    several = np.maximum(states, 2)
     if strict:
-        exponent = row_regret(times, offsets, support) - math.log(delta)
+        exponent = row_regret(times, offsets, several) - math.log(delta)
     else:
-        log_subsets = support * LN2 + math.log1p(-(2.0 ** (1 - support)))
-        exponent = np.full(n.size, log_subsets - math.log(delta))
-    return np.minimum(np.sqrt(2 * exponent / np.maximum(n, 1.0)) * (1 + WIDENED), 2.0)
+        exponent = several * LN2 + np.log1p(-(2.0 ** (1.0 - several))) - math.log(delta)
+    radius = np.minimum(np.sqrt(2 * exponent / np.maximum(n, 1.0)) * (1 + WIDENED), 2.0)
+    return np.where(states > 1, radius, 0.0)
 
 
-def clopper_pearson_low(times: IntArray, visits: IntArray, tail: float) -> FloatArray:
+def clopper_pearson_low(times: IntArray, visits: IntArray, tail: FloatArray) -> FloatArray:
     """The p at which `times` or more of `visits` have the chance `tail`; 0 where that is certain.
 
     P(X ≥ k) = I_p(k, n − k + 1). The upper end for k is 1 minus the lower end for n − k.
     """
     some = times > 0
     low = np.zeros(times.shape)
-    low[some] = betaincinv(times[some], visits[some] - times[some] + 1.0, tail)
+    low[some] = betaincinv(times[some], visits[some] - times[some] + 1.0, tail[some])
     return low * (1 - WIDENED)
 
 
@@ -125,8 +132,8 @@ def mixture_regret(k: FloatArray, n: FloatArray) -> FloatArray:
     return regret + rounding(n)
 
 
-def row_regret(times: IntArray, offsets: IntArray, support: int) -> FloatArray:
-    """The same for rows [K] and Dirichlet(½, …, ½) over `support` states.
+def row_regret(times: IntArray, offsets: IntArray, support: IntArray) -> FloatArray:
+    """The same for rows [K] and Dirichlet(½, …, ½) over `support` [K] states.
 
     ln B(k + ½) − ln B(½) = Σ (lnΓ(k+½) − lnΓ(½)) − lnΓ(n + m/2) + lnΓ(m/2): states that were never
     seen add nothing.

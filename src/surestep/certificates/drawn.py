@@ -14,8 +14,9 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import eliminate_drawn, iterate_drawn
-from surestep.kernels.posterior import REMAINDER, SINGLY, draw_models
+from surestep.kernels.posterior import REMAINDER, SINGLY, UNSEEN_SHAPE, draw_models
 from surestep.model.counts import Counts
+from surestep.model.successors import Successors
 from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
 
 SMALL = 128  # states up to which a dense elimination is the fastest
@@ -34,6 +35,18 @@ class RewardDraws(NamedTuple):
     atoms: FloatArray  # what unknown rewards are drawn from; none: uniform between the bounds
     copies: IntArray
 
+    def moved(self, place: IntArray, size: int) -> RewardDraws:
+        """The same where the transition t stands at `place`[t] of `size`; −1: it cannot come."""
+        if self.per_pair:
+            return self
+        kept, nothing = place >= 0, UNSEEN_SHAPE if self.noisy else math.nan
+        shapes = []
+        for values in (self.first, self.second):
+            moved = np.full(size, nothing)
+            moved[place[kept]] = values[kept]
+            shapes.append(moved)
+        return self._replace(first=shapes[0], second=shapes[1])
+
     def range_of(self) -> tuple[float, float]:
         """The least and the largest reward that a draw can have."""
         ends = [self.low, self.low + self.span] if self.span > 0 or self.noisy else []
@@ -42,14 +55,37 @@ class RewardDraws(NamedTuple):
         return float(values.min(initial=0.0)), float(values.max(initial=0.0))
 
 
+class PriorRows(NamedTuple):
+    """What rows are drawn from.
+
+    Without weights, a row is about all states, those that are not stored included.
+    """
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    times: IntArray  # [T]
+    weight: FloatArray  # [T] of the prior, where rows are about the stored successors only
+
+    @classmethod
+    def of(cls, counts: Counts) -> PriorRows:
+        """Rows about all states."""
+        return cls(counts.offsets, counts.successor, counts.times, np.zeros(0))
+
+    @classmethod
+    def given(cls, counts: Counts, support: Successors, weight: FloatArray) -> PriorRows:
+        """Rows about given successors, with weights [T']."""
+        return cls(support.offsets, support.successor, support.times(counts), weight)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelDraws:
     """A posterior over models, given by its Dirichlet rows, rewards and starts."""
 
     counts: Counts
+    rows: PriorRows
     discount: float
     value_bounds: tuple[float, float]
-    alpha: float  # α of every state in every row
+    alpha: float  # α of every state in every row that is about all states
     start_alpha: float  # α of every start; 0: starts are known
     rewards: RewardDraws
     seed: int
@@ -148,6 +184,8 @@ def performances(
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     """How many transitions a drawn model has, with some to spare."""
     counts = models.counts
+    if models.rows.weight.size > 0:
+        return int(run_lengths(models.rows.offsets)[used].sum())
     seen = np.diff(np.concatenate([[0], np.cumsum(counts.times > 0)])[counts.offsets])
     unseen = counts.pairs.num_states - seen[used]
     if models.alpha >= SINGLY:
@@ -190,9 +228,10 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
         models.alpha,
         used,
         np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
-        counts.offsets,
-        counts.successor,
-        counts.times,
+        models.rows.offsets,
+        models.rows.successor,
+        models.rows.times,
+        models.rows.weight,
         *models.rewards,
         models.start_alpha,
         started.astype(np.int32),

@@ -30,14 +30,17 @@ def training_part(problem: Problem, train_share: float, seed: int) -> Problem:
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
             "episodes for training; expected more"
         )
-    beyond_the_log = problem.counts.terminal & ~ends_of(problem.log)
+    known_ends = problem.counts.terminal & ~ends_of(problem.log)
+    if problem.support is not None:
+        known_ends |= problem.support.ends()
     return Problem(
-        counts=counts_like(problem.counts, train, beyond_the_log | ends_of(train)),
+        counts=counts_like(problem.counts, train, known_ends | ends_of(train)),
         behavior=problem.behavior,
         discount=problem.discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
         log=train,
+        support=problem.support,
     )
 
 

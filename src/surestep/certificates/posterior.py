@@ -1,10 +1,11 @@
 """The posterior certificate: a quantile of the gain over models drawn from a Bayesian posterior.
 
-Every row of transition probabilities has a Dirichlet prior over *all* known states; given the
-counts, it is Dirichlet again. In models M_1 … M_n drawn from there, both policies are evaluated,
-Δ_k = ρ(π_I, M_k) − ρ(π_b, M_k), and L is the r-th smallest Δ_k, r = ⌊δ(n + 1)⌋. Given the data, the
-true Δ is one more draw, and exchangeable with the others. So P(Δ < L) ≤ r/(n + 1) ≤ δ exactly, for
-any n of at least 1/δ − 1, whatever the policy and however it was chosen from the data.
+Every row of transition probabilities has a Dirichlet prior over *all* known states, or those that
+its pair is known to lead to; given the counts, it is Dirichlet again. Both policies are evaluated
+in models M_1 … M_n drawn from there, Δ_k = ρ(π_I, M_k) − ρ(π_b, M_k), and L is the r-th smallest
+Δ_k, r = ⌊δ(n + 1)⌋. Given the data, the true Δ is one more draw, and exchangeable with the others.
+So P(Δ < L) ≤ r/(n + 1) ≤ δ exactly, for any n of at least 1/δ − 1, whatever the policy and however
+it was chosen from the data.
 
 Both policies meet the same model, so much of what is unknown about it cancels. What was never seen
 is not taken to be harmless: unseen successors have the weight that the prior gives them, and a pair
@@ -19,23 +20,19 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.special import gammaln
 
 from surestep._arrays import FloatArray, expect, expect_count, is_number
 from surestep.certificates.drawn import Gains, ModelDraws, drawn_gains, startable
+from surestep.certificates.prior import Prior, PriorName, prior_of
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
-from surestep.model.counts import Counts
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 
-PriorName = Literal["weight", "uniform", "jeffreys", "empirical-bayes"]
 Starts = Literal["posterior", "known"]
 DEFAULT_WEIGHT = 5.0  # chosen on Gridworld and Wet Chicken: no evidence beyond them yet
-FIXED_ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
-WEIGHTS = 2.0 ** (np.arange(-40, 81) / 4)  # among which empirical Bayes chooses: 2⁻¹⁰ … 2²⁰
 LARGEST_SEED = 2**63 - 1
 FEW_DRAWS = 99
 MEMORY = 2**29  # bytes of drawn models held at a time
@@ -45,10 +42,11 @@ MEMORY = 2**29  # bytes of drawn models held at a time
 class Posterior:
     """The claim of a Bayesian who drew `draws` models from the posterior.
 
-    Priors of a row, for S known states: "weight" has the total weight `prior_weight`, the same for
-    each state; "uniform" has weight 1 a state, "jeffreys" ½; "empirical-bayes" is "weight" with the
-    weight that makes the data likeliest, which leaves no exact posterior. `starts` are "known" to
-    be distributed as in the log, or have the same kind of prior.
+    Priors of a row, over the states that its pair may lead to: "weight" has the total weight
+    `prior_weight`, the same for each state; "uniform" has weight 1 a state, "jeffreys" ½;
+    "empirical-bayes" is "weight" with the weight that makes the data likeliest, which leaves no
+    exact posterior; "own" has the weights of the problem's support. `starts` are "known" to be
+    distributed as in the log, or have the same kind of prior ("own": of weight `prior_weight`).
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was
     observed is exact. Those never observed are uniform between `reward_low` and `reward_high`, or
@@ -80,7 +78,7 @@ class Posterior:
         weight = self.prior_weight
         if not (is_number(weight) and 1e-3 <= weight <= 1e9):
             raise InvalidParameter(f"prior_weight is {weight!r}, expected 0.001 to 1e9")
-        if self.prior != "weight" and weight != DEFAULT_WEIGHT:
+        if self.prior not in ("weight", "own") and weight != DEFAULT_WEIGHT:
             raise InvalidParameter(
                 f"prior_weight is {weight!r}, but the prior {self.prior} has a weight of its own; "
                 "expected none"
@@ -125,11 +123,12 @@ class Posterior:
         self, problem: Problem, policy: Policy, levels: Sequence[float]
     ) -> list[Certificate]:
         """The claims at several δ, all from the same draws."""
-        models = model_draws(problem, self)
+        prior = self.prior_for(problem)
+        models = model_draws(problem, self, prior)
         found = gains_of(problem, [policy], self, models, MEMORY)
         gains = np.sort(found.lower[0])
         return [
-            replace(self, delta=delta).claim(problem, policy, models, gains, found.error)
+            replace(self, delta=delta).claim(problem, policy, prior, gains, found.error)
             for delta in levels
         ]
 
@@ -137,7 +136,7 @@ class Posterior:
         self,
         problem: Problem,
         policy: Policy,
-        models: ModelDraws,
+        prior: Prior,
         gains: FloatArray,
         error: float,
     ) -> Certificate:
@@ -151,10 +150,10 @@ class Posterior:
             "median_gain": float(np.median(gains)),
             "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
             "evaluation_error": error,
-            "alpha": models.alpha,
-            "total_prior_weight": models.alpha * problem.num_states,
+            "alpha": prior.alpha,
+            "total_prior_weight": prior.total,
             "states": problem.num_states,
-            "discount": models.discount,
+            "discount": problem.single_discount,
             "value_low": low,
             "value_high": high,
             "visits": int(counts.visits.sum()),
@@ -162,6 +161,8 @@ class Posterior:
             "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
             "changed_pairs": int(np.count_nonzero(changed)),
         }
+        if problem.support is not None:
+            figures["successors"] = problem.support.successor.size
         notes: tuple[str, ...] = ()
         if not changed.any():
             notes = ("No pair is changed: the policy is the behavior policy, and loses nothing.",)
@@ -171,20 +172,20 @@ class Posterior:
             lower=float(gains[self.rank - 1]),
             delta=self.delta,
             span=high - low,
-            assumptions=self.assumptions(problem, models),
+            assumptions=self.assumptions(problem, prior),
             notes=notes,
             parameters={field.name: getattr(self, field.name) for field in fields(self)},
             figures=figures,
         )
 
-    def assumptions(self, problem: Problem, models: ModelDraws) -> tuple[str, ...]:
+    def prior_for(self, problem: Problem) -> Prior:
+        """The prior of the problem's rows and starts."""
+        return prior_of(problem, self.prior, float(self.prior_weight))
+
+    def assumptions(self, problem: Problem, prior: Prior) -> tuple[str, ...]:
         """What must hold for the claim, the prior first of all."""
         low, high = problem.value_bounds
-        sentences = [
-            "The chances of each row of transitions are a draw from a Dirichlet prior over all "
-            f"{problem.num_states} states, with weight {models.alpha:.6g} each, independent of all "
-            "other rows: the confidence is meant under this prior.",
-        ]
+        sentences = list(prior.sentences(problem))
         if self.prior == "empirical-bayes":
             sentences.append(
                 "The weight of the prior was read off the same data, so this is no exact posterior."
@@ -200,7 +201,7 @@ class Posterior:
             if self.starts == "known"
             else "The chances of the starts are a draw from a Dirichlet prior over "
             f"{int(startable(problem.counts).sum())} states, with weight "
-            f"{models.start_alpha:.6g} each.",
+            f"{prior.start_alpha:.6g} each.",
             f"Every value lies between {low!r} and {high!r}, as given.",
             "The policy was not chosen by means of these very draws.",
         ]
@@ -229,7 +230,7 @@ def posterior_gains(
     for policy in several:
         expect("policy", policy, Policy)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    models = model_draws(problem, settings)
+    models = model_draws(problem, settings, settings.prior_for(problem))
     lower = gains_of(problem, several, settings, models, memory).lower
     return lower[0] if single else lower
 
@@ -252,7 +253,7 @@ def gains_of(
     return Gains(found.lower[place.reshape(-1)], found.error)
 
 
-def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
+def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDraws:
     """The posterior over models, once problem and settings are known to suit each other."""
     discount = problem.discount
     if not isinstance(discount, float) or not discount < 1:
@@ -266,37 +267,17 @@ def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
         raise CertificateRefused(
             f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference"
         )
-    counts = problem.counts
     rewards = reward_draws(problem, settings.rewards, settings.reward_low, settings.reward_high)
-    weight = float(settings.prior_weight)
-    if settings.prior == "empirical-bayes":
-        weight = likeliest_weight(counts)
-    fixed = FIXED_ALPHA.get(settings.prior)
-    alpha = weight / problem.num_states if fixed is None else fixed
-    start_alpha = weight / int(startable(counts).sum()) if fixed is None else fixed
+    if problem.support is not None:
+        place = problem.support.places(problem.counts)
+        rewards = rewards.moved(place, problem.support.successor.size)
     return ModelDraws(
-        counts=counts,
+        counts=problem.counts,
+        rows=prior.rows,
         discount=discount,
         value_bounds=problem.value_bounds,
-        alpha=alpha,
-        start_alpha=0.0 if settings.starts == "known" else start_alpha,
+        alpha=0.0 if prior.alpha is None else prior.alpha,
+        start_alpha=0.0 if settings.starts == "known" else prior.start_alpha,
         rewards=rewards,
         seed=int(settings.seed),
     )
-
-
-def likeliest_weight(counts: Counts) -> float:
-    """The total weight c of `WEIGHTS` under which the data is likeliest, the rows drawn anew.
-
-    ln P(data | c) = Σ_(s,a) lnΓ(c) − lnΓ(c + n(s,a)) + Σ_s' lnΓ(c/S + n(s,a,s')) − lnΓ(c/S).
-    """
-    size = counts.pairs.num_states
-    visits, rows = np.unique(counts.visits[counts.visits > 0], return_counts=True)
-    times, cells = np.unique(counts.times[counts.times > 0], return_counts=True)
-
-    def log_likelihood(weight: float) -> float:
-        of_rows = gammaln(weight) - gammaln(weight + visits)
-        of_cells = gammaln(weight / size + times) - gammaln(weight / size)
-        return float(rows @ of_rows + cells @ of_cells)
-
-    return float(max(WEIGHTS, key=log_likelihood))

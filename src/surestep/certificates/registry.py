@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.robust import Robust
@@ -16,6 +17,7 @@ from surestep.model.problem import Problem
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
+    "beta-corrected": CorrectedBeta,
     "no-claim": NoClaim,
     "robust": Robust,
     "posterior": Posterior,

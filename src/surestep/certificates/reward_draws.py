@@ -35,7 +35,7 @@ def reward_draws(
     check_values(problem, value, settled & (observed > 0))
     bounds = (0.0, 0.0) if low is None or high is None else (float(low), float(high))
     if logged.known or low is None:
-        span = 0.0 if all_known(counts) else bounds[1] - bounds[0]
+        span = 0.0 if all_known(problem) else bounds[1] - bounds[0]
     else:
         span = bounds[1] - bounds[0]
         check_bounds(counts, value, settled, bounds)
@@ -55,7 +55,7 @@ def reward_draws(
 
 def unseen_atoms(problem: Problem, seen: FloatArray, span: float) -> tuple[FloatArray, IntArray]:
     """The rewards that unseen ones are drawn from; none where they are known or have bounds."""
-    if span > 0 or all_known(problem.counts):
+    if span > 0 or all_known(problem):
         return np.zeros(0), np.zeros(0, np.int64)
     if seen.size == 0:
         raise CertificateRefused(
@@ -66,12 +66,13 @@ def unseen_atoms(problem: Problem, seen: FloatArray, span: float) -> tuple[Float
     return atoms, copies
 
 
-def all_known(counts: Counts) -> bool:
-    """Whether the reward of every transition is known, seen or not."""
-    if not counts.rewards.known:
-        return False
-    lengths = np.diff(counts.offsets)[ends_left_out(counts)]
-    return counts.rewards.per == "pair" or bool((lengths == counts.pairs.num_states).all())
+def all_known(problem: Problem) -> bool:
+    """Whether the reward of every transition that may come is known, seen or not."""
+    counts = problem.counts
+    if not counts.rewards.known or counts.rewards.per == "pair":
+        return counts.rewards.known
+    partial = problem.stored_sizes() < problem.support_sizes()
+    return not partial[ends_left_out(counts)].any()
 
 
 def ends_left_out(counts: Counts) -> BoolArray:
@@ -85,7 +86,7 @@ def reward_sentences(
 ) -> tuple[str, ...]:
     """What is assumed about rewards, in plain words."""
     counts = problem.counts
-    if all_known(counts):
+    if all_known(problem):
         return ("The rewards are known.",)
     what = counts.rewards.per
     ends = "" if low is None or high is None else f"{float(low)!r} and {float(high)!r}"

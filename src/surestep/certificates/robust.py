@@ -15,7 +15,8 @@ On that event, and for any policy, however it was chosen:
    The first sum is at least A(s) = Σ_a (π_I − π_b)⁺ Q_low^{π_b} − (π_I − π_b)⁻ Q_high^{π_b}, where
    Q_low and Q_high are one more worst-case and best-case backup of V_low^{π_b} and V_high^{π_b}.
    So D ≥ TD with (TD)(s) = A(s) + γ Σ_a π_I(a|s) min_p Σ p D, the worst case over Ξ; at the end of
-   an episode D = A. A pair that was never seen may lead anywhere: it goes on with γ min D.
+   an episode D = A. A pair that was never seen may lead anywhere, or where the problem says that
+   it may: it goes on with γ min D over these.
 
 Both hold at once, so D ≥ max(TD, f). This operator is a monotone contraction, and applying it to D
 again and again gives ever smaller functions, down to its fixed point: D is at least that. Its value
@@ -54,10 +55,10 @@ class Robust:
     """The claim that holds for every MDP that the data leaves possible, whatever the policy.
 
     `set` says what is known of a row: an interval for each successor, an L1 ball, or intervals for
-    the splits of a balanced tree over all states ("two-successor"). `strict` sets hold for all
-    numbers of visits at once; the others take those numbers for fixed beforehand. `reward_low` and
-    `reward_high` bound all rewards, and are needed where rewards are not known. With `known_start`,
-    the start distribution is exactly that of the counts.
+    the splits of a balanced tree over all that may come ("two-successor"). `strict` sets hold for
+    all numbers of visits at once; the others take those numbers for fixed beforehand. `reward_low`
+    and `reward_high` bound all rewards, and are needed where rewards are not known. With
+    `known_start`, the start distribution is exactly that of the counts.
     """
 
     set: SetKind = "interval"
@@ -151,6 +152,8 @@ class Robust:
             "difference": models.least_start(found.floor),
             "evaluation_error": found.error,
         }
+        if problem.support is not None:
+            figures["successors"] = problem.support.successor.size
         note = "No pair is changed: the policy is the behavior policy, and loses nothing."
         return Certificate(
             kind=self.name,
@@ -203,6 +206,8 @@ class Robust:
             "Episodes end in the states that the counts mark as terminal, and nowhere else.",
             f"Every value lies between {low!r} and {high!r}, as given.",
         ]
+        if problem.support is not None:
+            sentences.append(problem.support.sentence())
         rewards = problem.counts.rewards
         if rewards.known and rewards.per == "transition" and self.reward_low is not None:
             sentences.append(

@@ -2,14 +2,15 @@
 
 δ is shared evenly among what is not known: the row of every pair that does not end the episode, its
 mean reward unless rewards are known, and the start distribution unless it is known. A row's share
-is divided again among all its |S| states, or the |S| − 1 nodes of its tree. So all levels are fixed
-before the data; what the data happens to show decides nothing.
+is divided again among all its |S| states, or the |S| − 1 nodes of its tree. Where the problem says
+to which m states a pair may lead, these m count instead, and a row with one is known. So all levels
+are fixed before the data; what the data happens to show decides nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from surestep.certificates.confidence import (
 from surestep.errors import CertificateRefused
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
+from surestep.model.successors import Successors
 from surestep.planning.rectangular import (
     Earnings,
     IntervalRows,
@@ -77,24 +79,48 @@ class Uncertainty:
         return float(self.starts.worst(Earnings(stored, none, none), one, value).q[0])
 
 
+class Observed(NamedTuple):
+    """How often each row led where, the successors rising, and to how many states it may lead."""
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    times: IntArray  # [T]
+    ends: BoolArray  # [K] pairs that end the episode
+    sizes: IntArray  # [K]
+    closed: bool  # the stored successors are all that may come
+
+    @classmethod
+    def of(cls, counts: Counts, ends: BoolArray, support: Successors | None) -> Observed:
+        """The rows of the counts, over all states or over the given successors."""
+        if support is not None:
+            times = support.times(counts)
+            return cls(support.offsets, support.successor, times, ends, support.sizes, True)
+        sizes = np.full(ends.size, counts.pairs.num_states)
+        return cls(counts.offsets, counts.successor, counts.times, ends, sizes, False)
+
+
 def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
     """The set of all MDPs that the counts leave possible at 1 − δ."""
     counts = sorted_counts(problem.counts)
     ends = counts.terminal[counts.pairs.state]
-    refuse_unusable(counts, ends, terms)
-    open_pairs = int(np.count_nonzero(~ends))
-    parts = open_pairs * (1 if counts.rewards.known else 2) + (0 if terms.known_start else 1)
+    refuse_unusable(problem, ends, terms)
+    observed = Observed.of(counts, ends, problem.support)
+    unknown_rows = int(np.count_nonzero(~ends & (observed.sizes > 1)))
+    unknown_rewards = 0 if counts.rewards.known else int(np.count_nonzero(~ends))
+    parts = unknown_rows + unknown_rewards + (0 if terms.known_start else 1)
     share = terms.delta / max(parts, 1)
     if share / counts.pairs.num_states < SMALLEST_LEVEL:
         raise CertificateRefused(
             f"delta is {terms.delta}, and {parts} parts share it; expected a larger one"
         )
     size = counts.pairs.num_states
-    low, high = earnings(counts, ends, share, terms)
+    low, high = (
+        over_support(each, counts, problem.support) for each in earnings(counts, ends, share, terms)
+    )
     models = RectangularSet(
         counts.pairs,
         np.full(counts.pairs.num_pairs, problem.single_discount),
-        rows_of(counts.offsets, counts.successor, counts.times, ends, size, share, terms),
+        rows_of(observed, size, share, terms),
         low,
         high,
     )
@@ -102,41 +128,45 @@ def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
     if not terms.known_start:
         begun = np.flatnonzero(counts.starts).astype(np.int32)
         one_row, goes_on = np.array([0, begun.size]), np.zeros(1, np.bool_)
-        starts = rows_of(one_row, begun, counts.starts[begun], goes_on, size, share, terms)
+        every = np.array([size])
+        started = Observed(one_row, begun, counts.starts[begun], goes_on, every, closed=False)
+        starts = rows_of(started, size, share, terms)
     return Uncertainty(models, starts, counts.starts / counts.starts.sum(), parts)
 
 
-def rows_of(
-    offsets: IntArray,
-    successor: IndexArray,
-    times: IntArray,
-    ends: BoolArray,
-    num_states: int,
-    share: float,
-    terms: Terms,
-) -> Rows:
+def rows_of(observed: Observed, num_states: int, share: float, terms: Terms) -> Rows:
     """Sets of rows that each contain the true one with probability 1 − share."""
+    offsets, successor, times, ends, sizes, closed = observed
+    visits, owner = run_sums(times, offsets), run_owners(offsets)
     if terms.kind == "l1":
-        visits = np.maximum(run_sums(times, offsets), 1)
-        radius = row_radius(times, offsets, num_states, share, strict=terms.strict)
-        seen = run_sums(times, offsets) > 0
+        radius = row_radius(times, offsets, sizes, share, strict=terms.strict)
+        seen = visits > 0
         # Where nothing was seen the center is any row: the radius is 2.
         center = np.where(
-            seen[run_owners(offsets)],
-            times / visits[run_owners(offsets)],
-            1.0 / np.maximum(run_lengths(offsets), 1)[run_owners(offsets)],
+            seen[owner],
+            times / np.maximum(visits, 1)[owner],
+            1.0 / np.maximum(run_lengths(offsets), 1)[owner],
         )
-        return L1Rows(offsets, successor, center, np.where(seen, radius, 2.0), ends)
+        return L1Rows(offsets, successor, center, np.where(seen, radius, 2.0), ends, closed)
     if terms.kind == "two-successor":
-        trees = SupportTrees.of(offsets, successor, ends, num_states)
+        trees = SupportTrees.of(offsets, successor, ends, num_states, closed=closed)
         passed, left = trees.counts(times)
-        level = share / max(num_states - 1, 1)
+        level = (share / np.maximum(sizes - 1, 1))[run_owners(trees.node_offsets)]
         return TreeRows(trees, *chance_interval(left, passed, level, strict=terms.strict))
-    visits = run_sums(times, offsets)
-    level = share / num_states
-    low, high = chance_interval(times, visits[run_owners(offsets)], level, strict=terms.strict)
+    level = share / np.maximum(sizes, 1)
+    low, high = chance_interval(times, visits[owner], level[owner], strict=terms.strict)
     _, elsewhere = chance_interval(np.zeros_like(visits), visits, level, strict=terms.strict)
-    return IntervalRows.of(offsets, successor, low, high, elsewhere, ends, num_states)
+    return IntervalRows.of(offsets, successor, low, high, elsewhere, ends, sizes)
+
+
+def over_support(earned: Earnings, counts: Counts, support: Successors | None) -> Earnings:
+    """What a step earns, at the given successors instead of those that the counts store."""
+    if support is None:
+        return earned
+    place = support.places(counts)
+    stored = earned.outside[run_owners(support.offsets)]
+    stored[place[place >= 0]] = earned.stored[place >= 0]
+    return earned._replace(stored=stored)
 
 
 def earnings(
@@ -171,15 +201,16 @@ def earnings(
     return below, above
 
 
-def refuse_unusable(counts: Counts, ends: BoolArray, terms: Terms) -> None:
+def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
     """Refuses counts that the set cannot be built from: too many, or with rewards left open."""
+    counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
         raise CertificateRefused(
             f"the counts add up to more than {MOST_VISITS:.0e}, beyond which the intervals are not "
             "accurate"
         )
     pairs, rewards = counts.pairs, counts.rewards
-    partial = ~ends & (run_lengths(counts.offsets) < pairs.num_states)
+    stored, sizes = problem.stored_sizes(), problem.support_sizes()
     needed = "reward_low and reward_high, the range of all rewards"
     if terms.reward_range is not None:
         refuse_out_of_range(counts, terms.reward_range)
@@ -189,11 +220,11 @@ def refuse_unusable(counts: Counts, ends: BoolArray, terms: Terms) -> None:
         )
     elif rewards.per == "transition":
         refuse_where(
-            partial,
+            ~ends & (stored < sizes),
             lambda k: (
-                f"the known rewards of {pairs.pair_name(k)} are given for "
-                f"{run_lengths(counts.offsets)[k]} of {pairs.num_states} states only, and it may "
-                f"lead to any of them; expected known rewards for all, or {needed}"
+                f"the known rewards of {pairs.pair_name(k)} are given for {stored[k]} of "
+                f"{sizes[k]} states only, and it may lead to any of them; expected known rewards "
+                f"for all, or {needed}"
             ),
             "pair",
             CertificateRefused,

@@ -7,9 +7,15 @@ proportional to their weights, the i-th takes a share W_i ~ Beta(1 + α, (m − 
 before it left, while *which* states stand in that order is uniformly random (a finite form of
 stick-breaking). So the states that matter come first, and what is left can be made as small as one
 likes: it is returned, not dropped.
+
+A row may also be about given successors only, each with a weight of its own; then all of them are
+drawn. Gamma numbers of tiny shapes are too small for doubles, so their logarithms are: for a shape
+a < 1, Gamma(a) has the law of Gamma(a + 1) · U^(1/a).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import prange
@@ -97,6 +103,39 @@ def draw_row(
 
 
 @helper
+def draw_given_row(
+    words: AnyArray,
+    first: int,
+    last: int,
+    successor: IndexArray,
+    times: IntArray,
+    weight: FloatArray,
+    target: IndexArray,
+    share: FloatArray,
+    begin: int,
+) -> int:
+    """One row over its given successors, into `target` and `share`; where it ends, or −1."""
+    end = begin + last - first
+    if end > target.size:
+        return -1
+    largest, total = -np.inf, 0.0
+    for t in range(first, last):
+        i, shape = begin + t - first, weight[t] + times[t]
+        target[i] = successor[t]
+        if shape >= 1.0:
+            share[i] = math.log(gamma(words, shape))
+        else:
+            share[i] = math.log(gamma(words, shape + 1.0)) + math.log(uniform(words)) / shape
+        largest = max(largest, share[i])
+    for i in range(begin, end):
+        share[i] = math.exp(share[i] - largest)
+        total += share[i]
+    for i in range(begin, end):
+        share[i] /= total
+    return end
+
+
+@helper
 def draw_reward(
     words: AnyArray,
     noisy: int,
@@ -123,9 +162,9 @@ def draw_reward(
 
 
 @kernel(
-    I64, I64, F64, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, I64, I64, FLOATS_IN,
-    FLOATS_IN, F64, F64, FLOATS_IN, INTS_IN, F64, INDICES_IN, INTS_IN, BOOLS_IN, COUNT_TABLE_OUT,
-    INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, FLOATS_OUT,
+    I64, I64, F64, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, I64, I64,
+    FLOATS_IN, FLOATS_IN, F64, F64, FLOATS_IN, INTS_IN, F64, INDICES_IN, INTS_IN, BOOLS_IN,
+    COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, FLOATS_OUT,
     threads_from=1_000,
 )  # fmt: skip
 def draw_models(
@@ -137,6 +176,7 @@ def draw_models(
     offsets: IntArray,
     successor: IndexArray,
     times: IntArray,
+    prior_weight: FloatArray,
     per_pair: int,
     noisy: int,
     reward_first: FloatArray,
@@ -162,7 +202,7 @@ def draw_models(
     Row k of draw b is `target`, `share`[b, ends[b, k]:ends[b, k+1]], with `rest`[b, k] left over,
     and earns `reward`[b, k] on average over what is not left over. Pairs that are not used have
     no row and their `ending` reward. `ends`[b, K] = −1 where the draw does not fit. Starts are
-    drawn unless `start_alpha` is 0.
+    drawn unless `start_alpha` is 0. With `prior_weight` [T], the stored successors are all.
     """
     num_pairs, num_states = used.size, startable.size
     for b in prange(ends.shape[0]):
@@ -181,10 +221,15 @@ def draw_models(
                 continue
             begin, first, last = end, offsets[k], offsets[k + 1]
             start_stream(words, seed, draw, k)
-            end, rest[b, k] = draw_row(
-                words, k, first, last, successor, times, alpha, num_states, taken,
-                target[b], share[b], begin,
-            )  # fmt: skip
+            if prior_weight.size > 0:
+                end = draw_given_row(
+                    words, first, last, successor, times, prior_weight, target[b], share[b], begin,
+                )  # fmt: skip
+            else:
+                end, rest[b, k] = draw_row(
+                    words, k, first, last, successor, times, alpha, num_states, taken,
+                    target[b], share[b], begin,
+                )  # fmt: skip
             if end < 0:
                 continue
             if per_pair:

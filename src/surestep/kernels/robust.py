@@ -142,8 +142,9 @@ def l1_rows(
     """The p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for a run of pairs.
 
     The mass radius/2 goes to the worst outcome, taken from the best ones downward. Outcomes are the
-    stored successors, and any other state: those earn `outside_reward`. `by_value` [S] lists the
-    states by rising v. A pair with room but without stored successors may go anywhere.
+    stored successors, and with room for one more, any other state: those earn `outside_reward`.
+    `by_value` [S] lists the states by rising v. A pair with room but without stored successors may
+    go anywhere.
     """
     offsets, successor, center, radius, room = rows
     _, outside_reward, ending, discount = step
@@ -158,7 +159,9 @@ def l1_rows(
         store_row(k, offsets, successor, center, room, step, value, worth, found)
         sort_rising(worth, size, order)
         worst = start + order[0] if size > 0 else end - 1
-        other = lowest_elsewhere(offsets[k], offsets[k + 1], successor, by_value)
+        other = -1
+        if end - start > size:
+            other = lowest_elsewhere(offsets[k], offsets[k + 1], successor, by_value)
         if other >= 0:
             states[end - 1] = other
             if size > 0 and outside_reward[k] + discount[k] * value[other] < worth[order[0]]:

@@ -2,7 +2,8 @@
 
 The tree is the same for every pair. Its node i covers the states `first` … `last − 1`; the root is
 node 1, and the children of node i, 2i and 2i + 1, cover the two halves. For one pair, subtrees
-without a stored successor are leaves, of which only the lowest value below them counts.
+without a stored successor are leaves, of which only the lowest value below them counts. Pairs of
+which all possible successors are stored may have trees over these instead, numbered from 0 on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from numba import prange, types
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
     FLOATS_IN,
-    I64,
     INDICES_IN,
     INTS_IN,
     INTS_OUT,
@@ -73,20 +73,23 @@ def below(stored: IndexArray, first: int, last: int, bound: int) -> int:
     return first
 
 
-@kernel(INTS_IN, INDICES_IN, I64, INTS_OUT)
-def tree_sizes(offsets: IntArray, successor: IndexArray, num_states: int, sizes: IntArray) -> None:
-    """How many inner nodes the tree of each pair has: those with a stored successor below them."""
+@kernel(INTS_IN, INDICES_IN, INTS_IN, INTS_OUT)
+def tree_sizes(offsets: IntArray, place: IndexArray, width: IntArray, sizes: IntArray) -> None:
+    """How many inner nodes the tree of each pair has: those with a stored successor below them.
+
+    The tree of pair k is over 0 … `width`[k] − 1; its successors stand at `place` [T], rising.
+    """
     stack = np.empty((DEEPEST, 4), np.int64)
     for k in range(sizes.size):
         count, top = 0, 0
-        stack[0] = (0, num_states, offsets[k], offsets[k + 1])
+        stack[0] = (0, width[k], offsets[k], offsets[k + 1])
         while top >= 0:
             first, last, start, end = stack[top]
             top -= 1
             if start < end and last - first > 1:
                 count += 1
                 middle = (first + last) // 2
-                cut = below(successor, start, end, middle)
+                cut = below(place, start, end, middle)
                 stack[top + 1] = (first, middle, start, cut)
                 stack[top + 2] = (middle, last, cut, end)
                 top += 2
@@ -94,13 +97,13 @@ def tree_sizes(offsets: IntArray, successor: IndexArray, num_states: int, sizes:
 
 
 @kernel(
-    INTS_IN, INDICES_IN, I64, INTS_IN, INTS_IN, types.Array(types.int64, 2, "C"),
+    INTS_IN, INDICES_IN, INTS_IN, INTS_IN, INTS_IN, types.Array(types.int64, 2, "C"),
     types.Array(types.int64, 2, "C"), INTS_OUT,
 )  # fmt: skip
 def tree_nodes(
     offsets: IntArray,
-    successor: IndexArray,
-    num_states: int,
+    place: IndexArray,
+    width: IntArray,
     node_offsets: IntArray,
     room: IntArray,
     child: IntArray,
@@ -115,8 +118,8 @@ def tree_nodes(
     """
     stack = np.empty((DEEPEST, 7), np.int64)
     for k in range(offsets.size - 1):
-        node, place, top = node_offsets[k], room[k], 0
-        stack[0] = (1, 0, num_states, offsets[k], offsets[k + 1], -1, 0)
+        node, free, top = node_offsets[k], room[k], 0
+        stack[0] = (1, 0, width[k], offsets[k], offsets[k + 1], -1, 0)
         if room[k] == room[k + 1]:
             continue
         while top >= 0:
@@ -125,16 +128,16 @@ def tree_nodes(
             if start < end and last - first > 1:
                 name = node
                 middle = (first + last) // 2
-                cut = below(successor, start, end, middle)
+                cut = below(place, start, end, middle)
                 cuts[node] = (start, cut, end)
                 stack[top + 1] = (2 * segment + 1, middle, last, cut, end, node, 1)
                 stack[top + 2] = (2 * segment, first, middle, start, cut, node, 0)
                 top += 2
                 node += 1
             else:
-                name = ~place
-                leaf[place] = ~start if start < end else segment
-                place += 1
+                name = ~free
+                leaf[free] = ~start if start < end else segment
+                free += 1
             if parent >= 0:
                 child[parent, side] = name
 

@@ -30,6 +30,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
+from surestep.model.successors import Successors, check_support
 
 UnseenRule = Literal["terminal", "pessimistic"]
 
@@ -45,7 +46,8 @@ class Problem:
     nothing; "pessimistic" means the lower value bound. `log` is needed by methods that look at
     whole episodes; the counts must be its counts. `premises` are plain sentences
     about what was taken for granted when the problem was put together; every certificate repeats
-    them among its assumptions.
+    them among its assumptions. `support` says which states each pair may lead to, where that is
+    known before the data; None means any.
     """
 
     counts: Counts
@@ -55,6 +57,7 @@ class Problem:
     unseen: UnseenRule = "terminal"
     log: DecisionLog | None = None
     premises: tuple[str, ...] = ()
+    support: Successors | None = None
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
@@ -82,6 +85,9 @@ class Problem:
         if self.log is not None:
             expect("log", self.log, DecisionLog)
             check_counts_of_log(self.counts, self.log)
+        if self.support is not None:
+            expect("support", self.support, Successors)
+            check_support(self.counts, self.support)
         given = self.premises
         if not isinstance(given, tuple | list) or not all(isinstance(each, str) for each in given):
             raise InvalidParameter(f"premises is {given!r}, expected sentences")
@@ -112,6 +118,23 @@ class Problem:
     def value_bound(self) -> float:
         """V_max of the paper: the larger magnitude of the two value bounds."""
         return max(abs(bound) for bound in self.value_bounds)
+
+    def support_sizes(self) -> IntArray:
+        """How many states each pair may lead to [K]."""
+        if self.support is not None:
+            return self.support.sizes
+        return np.full(self.counts.pairs.num_pairs, self.num_states)
+
+    def possible(self) -> BoolArray:
+        """The transitions [T] that the counts store and that may come."""
+        if self.support is None:
+            return np.ones(self.counts.successor.size, np.bool_)
+        inside: BoolArray = self.support.places(self.counts) >= 0
+        return inside
+
+    def stored_sizes(self) -> IntArray:
+        """How many of the states that each pair may lead to [K] the counts store."""
+        return run_sums(self.possible().astype(np.int64), self.counts.offsets)
 
     def estimate(self) -> FiniteMDP:
         """The MLE-MDP of the counts, with unseen pairs worth what `unseen` says.

@@ -100,11 +100,13 @@ class L1Rows:
     center: FloatArray  # [T]
     radius: FloatArray  # [K] 0 to 2
     ends: BoolArray  # [K] pairs that end the episode
+    closed: bool = False  # the stored successors are all that may come
 
     @property
     def room(self) -> IntArray:
         """Stored successors, and one state elsewhere."""
-        return offsets_of(np.where(self.ends, 0, run_lengths(self.offsets) + 1))
+        elsewhere = 0 if self.closed else 1
+        return offsets_of(np.where(self.ends, 0, run_lengths(self.offsets) + elsewhere))
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """The row of the smallest Σ p (R + γ v) for every pair."""
@@ -125,6 +127,7 @@ class L1Rows:
             np.concatenate([part.center for part in parts]),
             np.concatenate([part.radius for part in parts]),
             np.concatenate([part.ends for part in parts]),
+            parts[0].closed,
         )
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
@@ -154,19 +157,22 @@ class IntervalRows:
         high: FloatArray,
         elsewhere: FloatArray,
         ends: BoolArray,
-        num_states: int,
+        support: IntArray | int,
     ) -> IntervalRows:
-        """The rows, with room for as many other states as the mass above the low ends can fill."""
+        """The rows, with room for as many other states as the mass above the low ends can fill.
+
+        A pair may lead to `support` states, one number for all or one for each [K].
+        """
         left = np.maximum(1.0 - run_sums(low, offsets), 0.0)
         stored = run_lengths(offsets)
-        others = np.minimum(np.ceil(left / elsewhere) + 1, num_states - stored)
+        others = np.minimum(np.ceil(left / elsewhere) + 1, support - stored)
         return cls(
             offsets,
             successor,
             low,
             high,
             elsewhere,
-            offsets_of(np.where(ends, 0, stored + others.astype(np.int64))),
+            offsets_of(np.where(ends, 0, stored + others).astype(np.int64)),
         )
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
@@ -202,7 +208,8 @@ class SupportTrees:
     """One balanced binary tree over all states, as far down as each pair's successors need it.
 
     The left half of the states, in their order, hangs below the left child. Where no successor is
-    stored below a node it is a leaf: all that counts is the lowest value below it.
+    stored below a node it is a leaf: all that counts is the lowest value below it. *Closed* rows
+    lead to their stored successors only, and have trees over these.
     """
 
     offsets: IntArray  # [K+1]
@@ -217,16 +224,26 @@ class SupportTrees:
 
     @classmethod
     def of(
-        cls, offsets: IntArray, successor: IndexArray, ends: BoolArray, num_states: int
+        cls,
+        offsets: IntArray,
+        successor: IndexArray,
+        ends: BoolArray,
+        num_states: int,
+        *,
+        closed: bool = False,
     ) -> SupportTrees:
         """The trees of rows whose successors rise."""
+        place, width = successor, np.full(offsets.size - 1, num_states)
+        if closed:
+            width = run_lengths(offsets)
+            place = (np.arange(successor.size) - np.repeat(offsets[:-1], width)).astype(np.int32)
         sizes = np.empty(offsets.size - 1, np.int64)
-        tree_sizes(offsets, successor, num_states, sizes)
+        tree_sizes(offsets, place, width, sizes)
         node_offsets = offsets_of(np.where(ends, 0, sizes))
         room = offsets_of(np.where(ends, 0, sizes + 1))
         child, cuts = (np.empty((node_offsets[-1], width), np.int64) for width in (2, 3))
         leaf = np.empty(room[-1], np.int64)
-        tree_nodes(offsets, successor, num_states, node_offsets, room, child, cuts, leaf)
+        tree_nodes(offsets, place, width, node_offsets, room, child, cuts, leaf)
         first, last = (np.zeros(2 ** ((num_states - 1).bit_length() + 1), np.int64) for _ in "fl")
         last[1] = num_states
         segments(first, last)

@@ -65,9 +65,13 @@ def robust_optima(sets: Sequence[RectangularSet]) -> list[Plan]:
 
 def joinable(sets: Sequence[RectangularSet]) -> bool:
     """Whether the sets are small, of one kind and over the same pairs."""
+
+    def kind(models: RectangularSet) -> tuple[type, bool]:
+        return type(models.rows), getattr(models.rows, "closed", False)
+
     return bool(sets) and all(
         models.pairs.num_states <= SMALL
-        and type(models.rows) is type(sets[0].rows)
+        and kind(models) == kind(sets[0])
         and (models.pairs is sets[0].pairs or models.pairs == sets[0].pairs)
         for models in sets
     )

@@ -104,7 +104,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
         data.times[kept],
         LoggedRewards(values, logged.per, logged.known),
         data.starts,
-        ends_shown(counts, truth, data.times),
+        ends_shown(problem, truth, data.times),
     )
     return Problem(
         counts=collected,
@@ -113,6 +113,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
         log=data.log,
+        support=problem.support,
     )
 
 
@@ -124,9 +125,12 @@ def is_stored(counts: Counts, truth: FiniteMDP) -> BoolArray:
     return stored
 
 
-def ends_shown(counts: Counts, truth: FiniteMDP, times: IntArray) -> BoolArray:
+def ends_shown(problem: Problem, truth: FiniteMDP, times: IntArray) -> BoolArray:
     """The ends of episodes that new data show, and those that the user knew without data."""
+    counts = problem.counts
     reached, shown = np.zeros(truth.num_states, np.bool_), np.zeros(truth.num_states, np.bool_)
     reached[counts.successor[counts.times > 0]] = True
     shown[truth.successor[times > 0]] = True
+    if problem.support is not None:
+        shown |= problem.support.ends()
     return counts.terminal & (shown | ~reached)

@@ -54,7 +54,8 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
 
     They lead back to their state ("self-loop"), everywhere ("uniform"), to the visited state where
     it is worst or best, r + γ V^{π_b} taken together ("pessimistic", "optimistic"), or to where the
-    same action led in the state most like theirs ("similar").
+    same action led in the state most like theirs ("similar"). None leads to where it cannot: what
+    a rule would send there goes to the other successors, to all alike where there are none.
     """
     seen, unseen = estimated_rows(problem.counts), np.flatnonzero(problem.unseen_pairs())
     if unseen.size == 0:
@@ -66,7 +67,28 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
         "optimistic": best_rows,
         "similar": similar_rows,
     }[fill](problem, unseen)
-    return mdp_of_rows(problem, seen.and_also(filled))
+    return mdp_of_rows(problem, seen.and_also(within_support(problem, filled, unseen)))
+
+
+def within_support(problem: Problem, rows: Rows, filled: IntArray) -> Rows:
+    """The rows without what cannot come.
+
+    Of the `filled` pairs, one that is left with nothing goes anywhere that it may.
+    """
+    if problem.support is None:
+        return rows
+    support, size = problem.support, np.int64(problem.num_states)
+    owner = run_owners(support.offsets)
+    inside = np.isin(rows.pair * size + rows.successor, owner * size + support.successor)
+    kept = Rows(
+        rows.pair[inside], rows.successor[inside], rows.probability[inside], rows.like[inside]
+    )
+    total = np.bincount(kept.pair, kept.probability, problem.counts.pairs.num_pairs)
+    kept = kept._replace(probability=kept.probability / total[kept.pair])
+    lost = np.isin(owner, filled[total[filled] == 0])
+    pair = owner[lost]
+    share = 1 / support.sizes[pair]
+    return kept.and_also(Rows.of(pair, support.successor[lost].astype(np.int64), share))
 
 
 def estimated_rows(counts: Counts) -> Rows:
@@ -161,6 +183,8 @@ def self_loops(problem: Problem, unseen: IntArray) -> Rows:
 
 def uniform_rows(problem: Problem, unseen: IntArray) -> Rows:
     """Anything may happen: all known states are equally likely."""
+    if problem.support is not None:
+        return within_support(problem, self_loops(problem, unseen[:0]), unseen)
     pair, everywhere = all_transitions(problem, unseen)
     return Rows.of(pair, everywhere, np.full(pair.size, 1 / problem.num_states))
 
@@ -193,11 +217,11 @@ def extreme_rows(problem: Problem, unseen: IntArray, sign: float) -> Rows:
     only to states that were visited or end episodes.
     """
     counts = problem.counts
-    visited = run_sums(counts.visits, counts.pairs.offsets) > 0
-    barred = np.where(visited | counts.terminal, 0.0, np.inf)
     told_apart = counts.rewards.known and counts.rewards.per == "transition"
+    told_apart |= problem.support is not None
     pair, target = all_transitions(problem, unseen if told_apart else unseen[:1])
-    earned = sign * rewards_at(counts, pair, target).reshape(-1, problem.num_states) - barred
+    earned = sign * rewards_at(counts, pair, target).reshape(-1, problem.num_states)
+    earned = earned - barred_states(problem, unseen)
     rows, seen = self_loops(problem, unseen), estimated_rows(counts)
     for _ in range(MOST_ROUNDS):
         value = evaluate(mdp_of_rows(problem, seen.and_also(rows)), problem.behavior)
@@ -210,6 +234,25 @@ def extreme_rows(problem: Problem, unseen: IntArray, sign: float) -> Rows:
             break
         rows = rows._replace(successor=np.where(better, best, rows.successor))
     return rows
+
+
+def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
+    """0 for states that an unseen pair may lead to, ∞ for others: [S], or [U, S] with a support.
+
+    A pair whose successors were all never visited may lead to any of them.
+    """
+    counts, support = problem.counts, problem.support
+    visited = run_sums(counts.visits, counts.pairs.offsets) > 0
+    open_states = visited | counts.terminal
+    if support is None:
+        return np.where(open_states, 0.0, np.inf)
+    allowed = np.zeros((unseen.size, problem.num_states), np.bool_)
+    row = np.full(counts.pairs.num_pairs, -1)
+    row[unseen] = np.arange(unseen.size)
+    owner = row[run_owners(support.offsets)]
+    allowed[owner[owner >= 0], support.successor[owner >= 0]] = True
+    preferred = allowed & open_states
+    return np.where(np.where(preferred.any(axis=1, keepdims=True), preferred, allowed), 0.0, np.inf)
 
 
 def similar_rows(problem: Problem, unseen: IntArray) -> Rows:

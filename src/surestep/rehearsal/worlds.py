@@ -20,13 +20,13 @@ from surestep.certificates.drawn import (
     expected_cells,
     room_for,
 )
+from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
 from surestep.rehearsal.completion import MOST_CELLS, Fill, Rows, completed, mdp_of_rows
 from surestep.rehearsal.sources import Resampled, Simulated, World
 
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
-ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
 WEIGHTS = (1.0, 5.0)  # of the priors in the default family
 MEMORY = 2**30  # bytes of one drawn world
 
@@ -92,7 +92,8 @@ class Completed:
 class DrawnFromPosterior:
     """A draw from the Dirichlet posterior: "weight" spreads `weight` over the states of a row.
 
-    "uniform" has weight 1 a state, "jeffreys" ½. Rewards are known or the observed means.
+    "uniform" has weight 1 a state, "jeffreys" ½. A row has the states that its pair may lead to.
+    Rewards are known or the observed means.
     """
 
     prior: WorldPrior = "weight"
@@ -133,10 +134,6 @@ class DrawnFromPosterior:
             return False
         return self.weight is None or self.weight == certifier.prior_weight
 
-    def alpha(self, num_states: int) -> float:
-        """The weight of a state in a row."""
-        return ALPHA[self.prior] if self.weight is None else self.weight / num_states
-
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """One model of the posterior, in which π_b acts."""
         counts = problem.counts
@@ -144,11 +141,13 @@ class DrawnFromPosterior:
         no_rewards = RewardDraws(
             True, False, nothing, nothing, 0.0, 0.0, np.zeros(0), np.zeros(0, np.int64)
         )
+        prior = prior_of(problem, self.prior, 0.0 if self.weight is None else self.weight)
         models = ModelDraws(
             counts=counts,
+            rows=prior.rows,
             discount=problem.single_discount,
             value_bounds=problem.value_bounds,
-            alpha=self.alpha(problem.num_states),
+            alpha=0.0 if prior.alpha is None else prior.alpha,
             start_alpha=0.0,
             rewards=no_rewards,
             seed=int(rng.integers(2**63 - 1)),
@@ -215,10 +214,12 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
     """
     size = problem.num_states
     unseen = int(np.count_nonzero(problem.unseen_pairs()))
-    fills = [fill for fill in get_args(Fill) if fill != "uniform" or unseen * size <= MOST_CELLS]
+    wide = ("uniform",) if problem.support is None else ("pessimistic", "optimistic")
+    fits = unseen * size <= MOST_CELLS
+    fills = [fill for fill in get_args(Fill) if fits or fill not in wide]
     family: list[WorldKind] = [Completed(fill) for fill in (fills if unseen else fills[:1])]
     priors = [DrawnFromPosterior("weight", weight) for weight in WEIGHTS]
-    if problem.counts.pairs.num_pairs * size <= MOST_CELLS:
+    if int(problem.support_sizes().sum()) <= MOST_CELLS:
         priors += [DrawnFromPosterior("jeffreys"), DrawnFromPosterior("uniform")]
     family += [prior for prior in priors if not prior.is_of(certifier)]
     if problem.log is not None:

@@ -1,0 +1,145 @@
+"""Successors: the states that each pair may lead to, where that is known before the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    equal_fields,
+    floats,
+    freeze,
+    refuse_where,
+    restore_frozen,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
+from surestep.errors import InvalidModel, ShapeMismatch
+from surestep.model.counts import Counts
+from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.model.transitions import read_successors, transition_name
+
+LIGHTEST, HEAVIEST = 1e-9, 1e9  # weights of a prior
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Successors:
+    """The states that each pair may lead to, in rising order; a pair without any ends the episode.
+
+    They must not depend on the data. `weight`, where it is given, is that of each successor in
+    the Dirichlet prior of its row.
+    """
+
+    pairs: Pairs
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T']
+    weight: FloatArray | None = None  # [T']
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        pairs = self.pairs
+        if not isinstance(pairs, Pairs):
+            raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
+
+        def name(transition: int) -> str:
+            return transition_name(pairs, offsets, successor, transition)
+
+        owner = run_owners(offsets)
+        refuse_where(
+            (successor[1:] < successor[:-1]) & (owner[1:] == owner[:-1]),
+            lambda t: f"{name(t + 1)} is listed after {name(t)}; expected successors that rise",
+            "successor",
+            InvalidModel,
+        )
+        set_field = object.__setattr__
+        set_field(self, "offsets", offsets)
+        set_field(self, "successor", successor)
+        if self.weight is None:
+            return
+        weight = floats("weight", self.weight, (successor.size,), InvalidModel, name)
+        refuse_where(
+            (weight < LIGHTEST) | (weight > HEAVIEST),
+            lambda t: (
+                f"weight of {name(t)} is {weight[t]}, expected {LIGHTEST:g} to {HEAVIEST:g}; leave "
+                "out what cannot come"
+            ),
+            "successor",
+            InvalidModel,
+        )
+        set_field(self, "weight", freeze(weight))
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many states each pair may lead to [K]."""
+        return run_lengths(self.offsets)
+
+    def sentence(self) -> str:
+        """What a certificate assumes that uses them."""
+        return (
+            "Each pair leads only to the successors that were given: "
+            f"{self.successor.size} in all, fixed before the data."
+        )
+
+    def ends(self) -> BoolArray:
+        """The states [S] whose pairs all end the episode."""
+        over: BoolArray = run_sums(self.sizes, self.pairs.offsets) == 0
+        return over
+
+    def places(self, counts: Counts) -> IntArray:
+        """Where each transition [T] that the counts store stands here [T']; −1 where it does not.
+
+        Pairs and successors rise, so that a transition is found by halving.
+        """
+        size = np.int64(self.pairs.num_states)
+        given, stored = (
+            run_owners(each.offsets) * size + each.successor for each in (self, counts)
+        )
+        if given.size == 0:
+            return np.full(stored.size, -1)
+        place = np.minimum(np.searchsorted(given, stored), given.size - 1)
+        return np.where(given[place] == stored, place, -1)
+
+    def times(self, counts: Counts) -> IntArray:
+        """How often each successor [T'] was observed."""
+        place = self.places(counts)
+        times = np.zeros(self.successor.size, np.int64)
+        times[place[place >= 0]] = counts.times[place >= 0]
+        return times
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, Successors) and equal_fields(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
+
+
+def check_support(counts: Counts, support: Successors) -> None:
+    """Refuses successors that the counts contradict: an observed one is missing, or all are."""
+    pairs = counts.pairs
+    check_same_pairs("the counts", pairs, "the support", support.pairs)
+    refuse_where(
+        (counts.times > 0) & (support.places(counts) < 0),
+        lambda t: (
+            f"{transition_name(pairs, counts.offsets, counts.successor, t)} was observed "
+            f"{counts.times[t]} times, but is not in the support; expected all that may come"
+        ),
+        "transition",
+        ShapeMismatch,
+    )
+    refuse_where(
+        (support.sizes == 0) & ~counts.terminal[pairs.state],
+        lambda k: (
+            f"the support of {pairs.pair_name(k)} is empty, but its state is not marked as "
+            "terminal; expected at least one successor, or an end of episodes"
+        ),
+        "pair",
+        ShapeMismatch,
+    )

@@ -1,0 +1,466 @@
+"""A support that the user knows: posterior and robust certificates against plain oracles.
+
+Seeds are fixed, and a comparison of equal laws would fail once in 10⁶ tests.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_log
+from surestep.algorithms import SPIBB
+from surestep.certificates import (
+    Posterior,
+    Robust,
+    drawn,
+    posterior_gains,
+    training_part,
+    verify,
+)
+from surestep.certificates.posterior import model_draws
+from surestep.certificates.prior import WEIGHTS, likeliest_weight
+from surestep.certificates.uncertainty import uncertainty_of
+from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
+from surestep.model import Successors
+from surestep.rehearsal import default_family
+from surestep.rehearsal.collecting import problem_of
+from surestep.rehearsal.completion import completed
+
+RARE = 1e-6
+ALLOWED = np.zeros((4, 2, 4), bool)  # the last state ends episodes
+ALLOWED[0] = [[1, 1, 0, 1], [0, 0, 1, 0]]
+ALLOWED[1] = [[0, 1, 1, 1], [1, 0, 0, 1]]
+ALLOWED[2] = [[0, 1, 1, 1], [1, 1, 1, 1]]
+WEIGHT = np.array([0.2, 3.0, 0.7, 1.0, 0.05, 2.0, 1.5, 4.0, 0.4, 1.0, 1.0, 0.3, 0.6, 0.6, 2.5, 0.1])
+TIMES = np.zeros((4, 2, 4), int)
+TIMES[0] = [[3, 9, 0, 1], [0, 0, 7, 0]]
+TIMES[1] = [[0, 0, 1, 0], [4, 0, 0, 12]]
+TIMES[2] = [[0, 20, 2, 5], [0, 0, 0, 0]]
+
+
+def successors(pairs, allowed, weight=None):
+    """The successors where the table [S, A, S] is true."""
+    rows = allowed.reshape(-1, allowed.shape[2])
+    return Successors(pairs, np.cumsum([0, *rows.sum(axis=1)]), np.nonzero(rows)[1], weight)
+
+
+def example(*, allowed=ALLOWED, weight=WEIGHT, per="pair", known=True):
+    """Three states and an end; one pair never visited, some rows with few successors."""
+    rng = np.random.default_rng(4)
+    observed = TIMES if per == "transition" else TIMES.sum(axis=2)
+    rewards = rng.uniform(-0.5, 1.5, observed.shape)
+    rewards[3] = 0.0
+    counts = Counts.from_dense(
+        TIMES,
+        **{"rewards": rewards} if known else {"reward_sums": rewards * observed},
+        starts=[6, 3, 0, 0],
+        terminal=[False, False, False, True],
+    )
+    problem = Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts),
+        discount=0.8,
+        value_bounds=(-5.0, 10.0),
+        support=successors(counts.pairs, allowed, weight),
+    )
+    policy = Policy.from_dense(counts, [[0.2, 0.8], [1, 0], [0.7, 0.3], [0.5, 0.5]])
+    return problem, policy, rewards
+
+
+# ---- the posterior ----------------------------------------------------------------------------
+
+
+def drawn_rows(problem, certifier, draws):
+    """Drawn rows of all pairs [draws, K, S]."""
+    models = model_draws(problem, certifier, certifier.prior_for(problem))
+    counts = problem.counts
+    used = ~counts.terminal[counts.pairs.state]
+    chunk = drawn.room_for(models, drawn.expected_cells(models, used), draws, 2**30)
+    drawn.draw_chunk(models, used, 0, chunk)
+    rows = np.zeros((draws, used.size, problem.num_states))
+    for row, target, share, ends in zip(rows, chunk.target, chunk.share, chunk.ends, strict=True):
+        assert ends[-1] >= 0
+        pair = np.repeat(np.arange(used.size), np.diff(ends))
+        row[pair, target[: ends[-1]]] = share[: ends[-1]]
+    assert not chunk.rest.any()
+    return rows
+
+
+def shapes_of(problem, prior, weight=5.0):
+    """The Dirichlet shapes [S, A, S] of the posterior, 0 where nothing can come."""
+    sizes = ALLOWED.sum(axis=2, keepdims=True)
+    prior_weight = {
+        "weight": weight / np.maximum(sizes, 1) * ALLOWED,
+        "uniform": 1.0 * ALLOWED,
+        "jeffreys": 0.5 * ALLOWED,
+        "own": np.zeros(ALLOWED.shape),
+    }[prior]
+    if prior == "own":
+        prior_weight[ALLOWED] = problem.support.weight
+    return prior_weight + TIMES
+
+
+@pytest.mark.parametrize(
+    "certifier",
+    [
+        Posterior(),
+        Posterior(prior_weight=0.02),
+        Posterior(prior="uniform"),
+        Posterior(prior="jeffreys"),
+        Posterior(prior="own"),
+    ],
+    ids=repr,
+)
+def test_rows_have_the_moments_of_their_own_dirichlet(certifier):
+    problem, _, _ = example()
+    draws = 10_000
+    rows = drawn_rows(problem, certifier, draws)
+    shapes = shapes_of(problem, certifier.prior, certifier.prior_weight).reshape(-1, 4)
+    limit = scipy.stats.norm.isf(RARE / 2 / (6 * 20))
+    for found, shape in zip(rows.swapaxes(0, 1)[:6], shapes[:6], strict=True):
+        assert not found[:, shape == 0].any()
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
+        mean, total = shape / shape.sum(), shape.sum()
+        covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
+        centred = found - mean
+        products = np.einsum("ni,nj->nij", centred, centred)
+        for gap, spread in (
+            (centred.mean(axis=0), centred.std(axis=0)),
+            (products.mean(axis=0) - covariance, products.std(axis=0)),
+        ):
+            assert (np.abs(gap) <= limit * spread / np.sqrt(draws) + 1e-12).all()
+
+
+def test_the_tiniest_weights_leave_one_successor_each_as_often_as_they_should():
+    problem, _, _ = example(weight=np.full(16, 1e-9))
+    rows = drawn_rows(problem, Posterior(prior="own"), 4000)[:, 5]  # a pair never visited
+    assert np.isfinite(rows).all()
+    assert (rows.max(axis=1) > 1 - 1e-9).all()
+    assert scipy.stats.chisquare((rows > 0.5).sum(axis=0)).pvalue > RARE
+
+
+def oracle_gains(problem, policy, rewards, certifier, draws, rng):
+    """Δ in models drawn with NumPy, and solved by LAPACK."""
+    counts, gains = problem.counts, []
+    shapes = shapes_of(problem, certifier.prior)
+    observed = TIMES if rewards.ndim == 3 else TIMES.sum(axis=2)
+    for _ in range(draws):
+        P, R = np.zeros(TIMES.shape), rewards
+        for s, a in np.argwhere(ALLOWED.any(axis=2)):
+            P[s, a, ALLOWED[s, a]] = rng.dirichlet(shapes[s, a, ALLOWED[s, a]])
+        if not counts.rewards.known:
+            low, high = certifier.reward_low, certifier.reward_high
+            R = np.where(observed > 0, R, rng.uniform(low, high, R.shape))
+            if certifier.rewards == "bounded":
+                x = np.where(observed > 0, (rewards - low) / (high - low), 0.0) * observed
+                R = low + (high - low) * rng.beta(0.5 + x, 0.5 + observed - x)
+        R = np.broadcast_to(R if R.ndim == 3 else R[:, :, None], P.shape)
+        initial = np.zeros(4)
+        initial[:3] = rng.dirichlet(counts.starts[:3] + certifier.prior_weight / 3)
+        values = []
+        for each in (problem.behavior, policy):
+            chances = each.dense()
+            matrix = np.eye(4) - problem.discount * np.einsum("sa,sat->st", chances, P)
+            values.append(
+                initial @ np.linalg.solve(matrix, np.einsum("sa,sat,sat->s", chances, P, R))
+            )
+        gains.append(values[1] - values[0])
+    return np.array(gains)
+
+
+BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
+CASES = {
+    "spread": ("pair", True, Posterior()),
+    "own": ("transition", True, Posterior(prior="own")),
+    "own, unseen rewards": ("transition", False, Posterior(prior="own", **BOUNDS)),
+    "own, noise": ("transition", False, Posterior(prior="own", rewards="bounded", **BOUNDS)),
+    "own, noise by pair": ("pair", False, Posterior(prior="own", rewards="bounded", **BOUNDS)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gains_have_the_law_of_the_oracle(name):
+    per, known, certifier = CASES[name]
+    problem, policy, rewards = example(per=per, known=known)
+    found = posterior_gains(problem, policy, replace(certifier, draws=4000, seed=1))
+    rng = np.random.default_rng(2)
+    expected = oracle_gains(problem, policy, rewards, certifier, 800, rng)
+    assert scipy.stats.ks_2samp(found, expected).pvalue > RARE
+    assert found.std() == pytest.approx(expected.std(), rel=0.15)
+
+
+def one_way():
+    """A problem whose pairs lead to one state each, half of them unseen; a policy, and its gain."""
+    allowed = np.zeros((3, 2, 3), bool)
+    allowed[0, :, 1], allowed[1, 0, 2], allowed[1, 1, 0] = True, True, True
+    rewards = [[1.0, 2.0], [0.5, 3.0], [0.0, 0.0]]
+    counts = Counts.from_dense(
+        allowed * [[[1], [0]], [[1], [0]], [[0], [0]]],  # the second action was never taken
+        rewards=rewards,
+        terminal=[False, False, True],
+    )
+    problem = Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts),
+        discount=0.5,
+        value_bounds=(0.0, 6.0),
+        support=successors(counts.pairs, allowed),
+    )
+    policy = Policy.deterministic(counts, [1, 1, 0])
+    truth = FiniteMDP.from_dense(allowed * 1.0, rewards, 0.5)
+    return problem, policy, performance(truth, policy) - performance(truth, problem.behavior)
+
+
+def test_with_one_successor_a_row_is_known_exactly():
+    problem, policy, difference = one_way()
+    found = certify(problem, policy, Posterior(starts="known", draws=19))
+    assert found.lower == pytest.approx(difference, abs=1e-9)
+    assert found.figures["mean_gain"] == pytest.approx(difference, abs=1e-9)
+
+
+def test_under_the_users_own_prior_the_truth_is_one_more_draw():
+    rng, draws, worlds = np.random.default_rng(12), 9, 150
+    ranks = []
+    for world in range(worlds):
+        P = np.zeros(ALLOWED.shape)
+        shapes = np.zeros(ALLOWED.shape)
+        shapes[ALLOWED] = WEIGHT
+        for s, a in np.argwhere(ALLOWED.any(axis=2)):
+            P[s, a, ALLOWED[s, a]] = rng.dirichlet(shapes[s, a, ALLOWED[s, a]])
+        mdp = FiniteMDP.from_dense(P, rng.normal(size=P.shape[:2]) * [[1], [1], [1], [0]], 0.8)
+        rewards = mdp.pairs.dense(np.where(mdp.pairs.state < 3, mdp.expected_reward, 0.0))
+        log = sample_log(mdp, Policy.uniform(mdp), 8, 5, rng)
+        problem = Problem(
+            counts=replace(log.counts(rewards=rewards), terminal=np.arange(4) == 3),
+            behavior=Policy.uniform(mdp),
+            discount=0.8,
+            value_bounds=(-50.0, 50.0),
+            support=successors(mdp.pairs, ALLOWED, WEIGHT),
+        )
+        policy = SPIBB(n_wedge=1).improve(problem).policy
+        if not np.array_equal(policy.probability, problem.behavior.probability):
+            certifier = Posterior(prior="own", draws=draws, seed=world, starts="known")
+            truth = performance(mdp, policy) - performance(mdp, problem.behavior)
+            ranks.append(int((posterior_gains(problem, policy, certifier) < truth).sum()))
+    assert len(ranks) > 0.8 * worlds
+    assert scipy.stats.chisquare(np.bincount(ranks, minlength=draws + 1)).pvalue > RARE
+
+
+def test_the_likeliest_weight_is_that_of_urns_of_different_sizes():
+    problem, _, _ = example()
+
+    def log_likelihood(weight):
+        total = 0.0
+        for row, allowed in zip(TIMES.reshape(-1, 4), ALLOWED.reshape(-1, 4), strict=True):
+            urn = np.where(allowed, weight / max(allowed.sum(), 1), 0.0)
+            for state in np.repeat(np.arange(4), row):
+                total += np.log(urn[state] / urn.sum())
+                urn[state] += 1
+        return total
+
+    best = max(WEIGHTS, key=log_likelihood)
+    assert WEIGHTS[0] < best < WEIGHTS[-1]
+    assert likeliest_weight(problem.counts, problem.support_sizes()) == best
+    found = certify(problem, example()[1], Posterior(prior="empirical-bayes", draws=9))
+    assert found.figures["total_prior_weight"] == best
+
+
+def test_a_posterior_certificate_says_what_was_given():
+    problem, policy, _ = example()
+    found = certify(problem, policy, Posterior(prior="own", draws=19, prior_weight=3.0))
+    assert "with the weights that were given" in found.assumptions[0]
+    assert found.assumptions[1] == (
+        "Each pair leads only to the successors that were given: 16 in all, fixed before the data."
+    )
+    assert "over 3 states, with weight 1 each" in " ".join(found.assumptions)
+    assert (found.figures["successors"], found.figures["alpha"]) == (16, None)
+    assert verify(found, problem, policy) == found
+    spread = certify(problem, policy, Posterior(draws=19))
+    assert "a weight of 5 shared evenly among those of the row" in spread.assumptions[0]
+    assert spread.figures["total_prior_weight"] == 5.0
+    uniform = certify(problem, policy, Posterior(prior="uniform", draws=19))
+    assert "over the successors that were given, with weight 1 each" in uniform.assumptions[0]
+
+
+def test_weights_that_are_not_there_are_refused():
+    problem, policy, _ = example(weight=None)
+    for each in (problem, replace(problem, support=None)):
+        with pytest.raises(CertificateRefused, match="prior is 'own', but the problem has no"):
+            certify(each, policy, Posterior(prior="own"))
+    with pytest.raises(InvalidParameter, match=r"prior_weight is 3\.0, but the prior uniform"):
+        Posterior(prior="uniform", prior_weight=3.0)
+
+
+# ---- the robust set ---------------------------------------------------------------------------
+
+SETS = [
+    Robust(set=kind, strict=strict, known_start=known, **BOUNDS)
+    for kind in ("interval", "l1", "two-successor")
+    for strict, known in ((False, True), (True, False))
+]
+EVERY_SET = pytest.mark.parametrize("certifier", SETS, ids=repr)
+EXTRA = 5
+
+
+def embedded(problem, policy, order):
+    """The same with states of which nothing comes, `order` saying where each state stands."""
+    counts, size = problem.counts, problem.num_states + EXTRA
+    per_transition, states = counts.rewards.per == "transition", counts.pairs.num_states
+    pair = np.repeat(np.arange(counts.pairs.num_pairs), np.diff(counts.offsets))
+    times, rewards = np.zeros((size, 2, size), int), np.zeros((size, 2, size))
+    state, action = order[counts.pairs.state[pair]], counts.pairs.action[pair]
+    times[state, action, order[counts.successor]] = counts.times
+    rewards[state, action, order[counts.successor]] = (
+        counts.rewards.values if per_transition else 0.0
+    )
+    starts, ends, chances = np.zeros(size, int), np.ones(size, bool), np.full((2, size, 2), 0.5)
+    starts[order], ends[order] = counts.starts, counts.terminal
+    for table, each in zip(chances, (problem.behavior, policy), strict=True):
+        table[order] = each.dense()
+    kind = "rewards" if counts.rewards.known else "reward_sums"
+    if not per_transition:
+        table = np.zeros((size, 2))
+        table[order] = counts.rewards.values.reshape(states, 2)
+        rewards = table
+    larger = Counts.from_dense(times, **{kind: rewards}, starts=starts, terminal=ends)
+    allowed = np.zeros((size, 2, size), bool)
+    allowed[np.ix_(order, [0, 1], order)] = True
+    allowed[ends] = False
+    behavior, other = (Policy.from_dense(larger, table) for table in chances)
+    given = successors(larger.pairs, allowed)
+    return replace(problem, counts=larger, behavior=behavior, support=given), other
+
+
+@EVERY_SET
+@pytest.mark.parametrize(("per", "known"), [("pair", True), ("transition", True), ("pair", False)])
+def test_what_cannot_come_might_as_well_not_exist(certifier, per, known):
+    problem, policy, _ = example(per=per, known=known)
+    alone = replace(problem, support=None)
+    expected = certify(alone, policy, certifier)
+    everywhere = successors(problem.counts.pairs, np.ones((4, 2, 4), bool))
+    same = certify(replace(alone, support=everywhere), policy, certifier)
+    assert same.lower == pytest.approx(expected.lower, abs=1e-9 * expected.span)
+    assert same.figures["parts"] == expected.figures["parts"]
+    if certifier.known_start:  # otherwise the further states may be starts
+        order = np.array([0, 3, 4, 7])
+        larger, other = embedded(alone, policy, order)
+        found = certify(larger, other, certifier)
+        assert found.lower == pytest.approx(expected.lower, abs=1e-9 * expected.span)
+        assert certify(replace(larger, support=None), other, certifier).lower < found.lower
+
+
+@EVERY_SET
+def test_a_smaller_support_says_more_and_one_successor_says_all(certifier):
+    problem, policy, _ = example(per="transition")
+    wide = certify(replace(problem, support=None), policy, certifier)
+    near = certify(problem, policy, certifier)
+    assert near.lower > wide.lower
+    # One of the six rows that go on has one successor, so that it is known.
+    assert wide.figures["parts"] - near.figures["parts"] == 1
+    assert near.figures["successors"] == 16
+    assert problem.support.sentence() in near.assumptions
+    assert verify(near, problem, policy) == near
+    with pytest.raises(CertificateMismatch):
+        verify(near, replace(problem, support=None), policy)
+    exact, best, difference = one_way()
+    found = certify(exact, best, replace(certifier, known_start=True, reward_high=3.0))
+    assert found.lower == pytest.approx(difference, abs=1e-9)
+
+
+@EVERY_SET
+def test_the_claim_holds_for_models_within_the_support_that_the_set_leaves_possible(certifier):
+    problem, policy, rewards = example(per="transition")
+    models = uncertainty_of(problem, certifier.terms())
+    worlds, rng = models.models, np.random.default_rng(7)
+    found = certify(problem, policy, certifier)
+    for _ in range(30):
+        row = worlds.rows.worst(worlds.low, worlds.discount, rng.normal(size=4) * 5)
+        P = np.zeros((8, 4))
+        pair = np.repeat(np.arange(8), np.diff(row.offsets))
+        np.add.at(P, (pair, row.successor), row.probability)
+        np.testing.assert_allclose(P[:6].sum(axis=1), 1.0)
+        assert not P[~ALLOWED.reshape(8, 4)].any()
+        truth = FiniteMDP.from_dense(P.reshape(4, 2, 4), rewards, 0.8, problem.counts.starts / 9)
+        # The set holds these starts, those of the data.
+        difference = performance(truth, policy) - performance(truth, problem.behavior)
+        assert found.lower <= difference + 1e-9
+
+
+def test_where_one_split_is_all_there_is_claims_fail_about_as_often_as_they_may():
+    rng, delta, number, p = np.random.default_rng(9), 0.4, 60, 0.37
+    allowed = np.zeros((4, 2, 4), bool)
+    allowed[0, 0, 3] = allowed[0, 1, 1] = allowed[0, 1, 2] = True
+    allowed[1:3, :, 3] = True
+    certifier = Robust(set="two-successor", delta=delta, known_start=True)
+    wrong = 0
+    for _ in range(number):
+        good = rng.binomial(300, p)
+        table = allowed * 300
+        table[0, 1] = [0, good, 300 - good, 0]
+        counts = Counts.from_dense(
+            table, rewards=[[0, 0], [1, 1], [-1, -1], [0, 0]], terminal=np.arange(4) == 3
+        )
+        left, right = (Policy.from_dense(counts, [row] + [[0.5, 0.5]] * 3) for row in np.eye(2))
+        problem = Problem(
+            counts=counts,
+            behavior=left,
+            discount=0.9,
+            value_bounds=(-1.0, 1.0),
+            support=successors(counts.pairs, allowed),
+        )
+        found = certify(problem, right, certifier)
+        assert found.figures["parts"] == 1
+        wrong += found.lower > 0.9 * (2 * p - 1)
+    # One of the two sides is what counts, so about δ/2 of the claims are wrong.
+    assert number * delta / 6 < wrong <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
+
+
+# ---- problems made from others ----------------------------------------------------------------
+
+
+def logged_example():
+    """A problem with a log of a world in which the support is all there is."""
+    rng = np.random.default_rng(3)
+    P = np.where(ALLOWED, 1.0, 0.0)
+    P /= np.maximum(P.sum(axis=2, keepdims=True), 1)
+    mdp = FiniteMDP.from_dense(P, np.ones((4, 2)) * [[1], [2], [0], [0]], 0.8)
+    log = sample_log(mdp, Policy.uniform(mdp), 2, 3, rng)
+    counts = replace(log.counts(), terminal=np.arange(4) == 3)
+    return Problem(
+        counts=counts,
+        behavior=Policy.uniform(mdp),
+        discount=0.8,
+        value_bounds=(0.0, 10.0),
+        log=log,
+        support=successors(mdp.pairs, ALLOWED, WEIGHT),
+    )
+
+
+def test_the_training_part_knows_the_support():
+    problem = logged_example()
+    for seed in range(5):
+        part = training_part(problem, 0.5, seed)
+        assert part.support == problem.support
+        assert part.counts.terminal[3]
+
+
+def test_worlds_of_a_rehearsal_stay_within_the_support():
+    problem, rng = logged_example(), np.random.default_rng(0)
+    assert problem.unseen_pairs().any()
+    family = default_family(problem, Posterior(prior="own"))
+    assert len(family) == 10
+    for kind in family:
+        world = kind.world(problem, rng)
+        table = world.truth.dense().P
+        assert not table[~ALLOWED].any(), kind
+        again = problem_of(problem, world.truth, world.collect(20, 5, rng))
+        assert again.support == problem.support
+    for fill in ("uniform", "self-loop"):
+        found = completed(problem, fill).dense().P
+        for pair in np.flatnonzero(problem.unseen_pairs()):
+            s, a = divmod(int(pair), 2)
+            stays = fill == "self-loop" and ALLOWED[s, a, s]
+            expected = np.eye(4)[s] if stays else ALLOWED[s, a] / ALLOWED[s, a].sum()
+            np.testing.assert_allclose(found[s, a], expected)
