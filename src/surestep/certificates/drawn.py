@@ -13,7 +13,7 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.drawn import eliminate_drawn, iterate_drawn
+from surestep.kernels.drawn import evaluate_drawn
 from surestep.kernels.posterior import REMAINDER, SINGLY, draw_models
 from surestep.model.counts import Counts
 from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
@@ -138,10 +138,7 @@ def performances(
         np.where(first, worth_high, worth_low),
         np.where(first, value_high, value_low),
     )
-    if models.counts.pairs.num_states <= SMALL:
-        eliminate_drawn(*arguments, found, residual, scale)
-    else:
-        iterate_drawn(*arguments, ACCURACY, keep, start, found, residual, scale)
+    evaluate_drawn(*arguments, SMALL, ACCURACY, keep, start, found, residual, scale)
     return found, proven_error(models, residual, scale)
 
 
