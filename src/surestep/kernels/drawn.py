@@ -212,6 +212,23 @@ def parts_of(work: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, Floa
 
 
 @helper
+def first_move(
+    pair_offsets: IntArray,
+    discount: float,
+    ends: IntArray,
+    target: IndexArray,
+    share: FloatArray,
+    policy: FloatArray,
+    work: FloatArray,
+) -> None:
+    """The move of starts by a constant, where sweeps alone gain the least, and its image."""
+    nothing, _, images, moves = parts_of(work)
+    nothing[:], moves[0, :] = 0.0, 1.0
+    sweep(pair_offsets, discount, ends, target, share, policy, nothing, moves[0])
+    images[0, :] = moves[0] - 1.0
+
+
+@helper
 def mixed_sweeps(
     pair_offsets: IntArray,
     discount: float,
@@ -276,32 +293,35 @@ def improve(
 ) -> float:
     """Moves `value` towards v = r_π + W v, until max_s |r_π + W v − v| is at most `goal`; that max.
 
-    By corrections in the thin model, or from where one does not help, by sweeps v ← r_π + W v.
+    By corrections in the thin model; where one does not help, in the whole one; and where that does
+    not help either, by sweeps v ← r_π + W v, which always get there.
     """
     following, lacking, correction = work[0], work[1], work[2]
     thin = (pair_offsets, discount, thin_ends, thin_target, thin_share, policy)
-    _, _, images, moves = parts_of(work[3:])
-    lacking[:], moves[0, :] = 0.0, 1.0  # a constant: where sweeps alone gain the least
-    sweep(*thin, lacking, moves[0])
-    images[0, :] = moves[0] - 1.0
-    best, correcting = np.inf, True
+    whole = (pair_offsets, discount, ends, target, share, policy)
+    model, failures, best = thin, -1, 0.0
     sweeps = 40 / (1.0 - discount)  # γ^sweeps < 1e-17: more cannot help
     while True:
-        follow(pair_offsets, discount, ends, target, share, policy, value, following)
+        follow(*whole, value, following)
         lack = largest_change(earned, following, value)
         if lack <= goal or not sweeps > 0.0:
             return lack
-        correcting = correcting and lack < 0.5 * best
+        if failures < 2 and not lack < 0.5 * best:
+            failures += 1
+            model = thin if failures == 0 else whole
+            first_move(*model, work[3:])
         best = lack
         for s in range(value.size):
             lacking[s] = earned[s] + following[s] - value[s]
             correction[s] = lacking[s]
-        if correcting:
-            mixed_sweeps(*thin, lacking, max(LEFT * lack, 0.5 * goal), correction, work[3:])
+        if failures < 2:
+            mixed_sweeps(*model, lacking, max(LEFT * lack, 0.5 * goal), correction, work[3:])
         else:
             sweeps -= 1.0
         for s in range(value.size):
             value[s] += correction[s]
+        if not np.isfinite(value).all():
+            value[:] = 0.0
 
 
 @kernel(*CHUNK, I64, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=1_000)

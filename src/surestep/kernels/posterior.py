@@ -90,9 +90,9 @@ def draw_row(
             u, words = uniform(words)
             while taken[np.uint64(u * taken.size)] == row:
                 u, words = uniform(words)
-            s = np.uint64(u * taken.size)
-            taken[s] = row
-            target[end] = s
+            drawn = np.uint64(u * taken.size)
+            taken[drawn] = row
+            target[end] = drawn
             share[end] = left * broken
             left *= 1.0 - broken
             end += 1
