@@ -5,8 +5,10 @@ there the truth is one more draw, so its rank among the draws is uniform. Seeds 
 comparison of equal laws would fail once in 10⁶ tests.
 """
 
+import tracemalloc
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 import scipy.stats
@@ -275,6 +277,69 @@ def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
     assert (posterior_gains(problem, policy, replace(settings, seed=1)) != whole).all()
 
 
+@pytest.mark.parametrize("solver", ["elimination", "iteration"])
+def test_gains_depend_neither_on_threads_nor_on_memory(solver, monkeypatch):
+    if solver == "iteration":
+        monkeypatch.setattr(drawn, "SMALL", 0)
+    threads = numba.get_num_threads()
+    if threads < 2:
+        pytest.skip("there is one thread only")
+    problem, policy = example()
+    settings = Posterior(prior_weight=0.2, draws=300)
+    whole = posterior_gains(problem, policy, settings)
+    few = posterior_gains(problem, policy, settings, memory=10_000)
+    try:
+        numba.set_num_threads(1)
+        alone = posterior_gains(problem, policy, settings)
+    finally:
+        numba.set_num_threads(threads)
+    assert few.tobytes() == whole.tobytes()
+    assert alone.tobytes() == whole.tobytes()
+
+
+SLOW = {
+    # times of staying, of going on, and of each of many ends, which are so rare that the thin model
+    # has none of them, and yet decide the values
+    "random walk": (500, 500, 0, 0.999),
+    "sticky": (9_900, 100, 0, 0.999),
+    "rare ends": (10_000, 90_000, 10, 0.999),
+    "nothing counts but now": (5, 5, 1, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_slow_models_are_evaluated_as_well(name, monkeypatch):
+    stay, go, end, discount = SLOW[name]
+    live, ends = 40, 100
+    table = np.zeros((live + ends, 2, live + ends), int)
+    for s in range(live):
+        table[s, :, s] = stay
+        table[s, 0, (s + 1) % live] += go
+        table[s, 1, (s - 1) % live] += go
+        table[s, :, live:] = end
+    counts = Counts.from_dense(
+        table,
+        rewards=np.random.default_rng(1).random((live + ends, 2)),
+        starts=np.arange(live + ends) == 0,
+        terminal=np.arange(live + ends) >= live,
+    )
+    problem = Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts),
+        discount=discount,
+        value_bounds=(0.0, 1 / (1 - discount)),
+    )
+    policy = Policy.deterministic(counts, np.zeros(live + ends, int))
+    settings = Posterior(prior_weight=0.01, draws=9)
+    near = certify(problem, policy, settings)
+    monkeypatch.setattr(drawn, "SMALL", 1000)
+    exact = certify(problem, policy, settings)
+    error = near.figures["evaluation_error"]
+    assert exact.figures["evaluation_error"] < 1e-3 * error
+    assert error < 4e-6 / (1 - discount)
+    assert exact.lower - 2 * error <= near.lower <= exact.lower + 1e-3 * error
+
+
 def test_the_claim_is_the_quantile_of_the_draws():
     problem, policy = example()
     for delta, draws, rank in ((0.1, 1000, 100), (0.1, 9, 1), (0.05, 99, 5), (0.29, 99, 29)):
@@ -294,7 +359,8 @@ def test_the_behavior_policy_loses_nothing():
     assert "loses nothing" in found.notes[0]
 
 
-def test_many_states_are_no_problem():
+def many_states():
+    """A problem of 10⁵ states, where few were ever seen, and a policy that takes larger rewards."""
     rng = np.random.default_rng(0)
     size = 100_000
     table = [(s, 0, (s * 7 + 1) % size, 3) for s in range(0, size, 50)]
@@ -316,11 +382,31 @@ def test_many_states_are_no_problem():
         counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 2.0)
     )
     best = counts.rewards.values.reshape(-1, 2).argmax(axis=1)
-    policy = Policy.deterministic(counts, best)
+    return problem, Policy.deterministic(counts, best)
+
+
+def test_many_states_are_no_problem():
+    problem, policy = many_states()
     found = certify(problem, policy, Posterior(draws=9, prior_weight=1.0))
     # Half of the better of two uniform rewards is 1/3, of their mean 1/4, twice from anywhere.
     assert 0.1 < found.lower < found.figures["mean_gain"] < 0.5
     assert found.figures["evaluation_error"] < 1e-4
+
+
+@pytest.mark.slow
+def test_many_draws_of_many_states_stay_within_the_memory():
+    problem, policy = many_states()
+    settings, memory = Posterior(draws=99, prior_weight=1.0), 2**27  # room for three models
+    tracemalloc.start()
+    try:
+        gains = posterior_gains(problem, policy, settings, memory=memory)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * memory < peak < 2.5 * memory  # the models, and as much again to evaluate them
+    assert 0.1 < gains.mean() < 0.5
+    first = posterior_gains(problem, policy, replace(settings, draws=9))
+    np.testing.assert_array_equal(gains[:9], first)
 
 
 # ---- the promise ------------------------------------------------------------------------------

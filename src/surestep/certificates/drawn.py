@@ -13,10 +13,11 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.drawn import eliminate_drawn, iterate_drawn
+from surestep.kernels.drawn import evaluate_drawn
 from surestep.kernels.posterior import REMAINDER, SINGLY, UNSEEN_SHAPE, draw_models
 from surestep.model.counts import Counts
 from surestep.model.successors import Successors
+from surestep.parallel import available_cores
 from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
 
 SMALL = 128  # states up to which a dense elimination is the fastest
@@ -174,10 +175,7 @@ def performances(
         np.where(first, worth_high, worth_low),
         np.where(first, value_high, value_low),
     )
-    if models.counts.pairs.num_states <= SMALL:
-        eliminate_drawn(*arguments, found, residual, scale)
-    else:
-        iterate_drawn(*arguments, ACCURACY, keep, start, found, residual, scale)
+    evaluate_drawn(*arguments, SMALL, ACCURACY, keep, start, found, residual, scale)
     return found, proven_error(models, residual, scale)
 
 
@@ -197,15 +195,21 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
 
 
 def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
-    """Arrays for as many drawn models of so many transitions as fit into `memory` bytes."""
+    """Arrays for as many drawn models of so many transitions as fit into `memory` bytes.
+
+    Evaluating a large model takes as much again on every core that does so.
+    """
     pairs = models.counts.pairs
     each = 12 * cells + 24 * pairs.num_pairs + 8 * pairs.num_states
-    if each > memory:
+    cores = available_cores() if pairs.num_states > SMALL else 0
+    needed = each if cores == 0 else 2 * each
+    if needed > memory:
         raise CertificateRefused(
-            f"one drawn model takes {each / 2**20:.0f} MiB, expected at most {memory / 2**20:.0f}; "
-            "take a smaller prior weight, or more memory"
+            f"one drawn model takes {needed / 2**20:.0f} MiB, expected at most "
+            f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory"
         )
-    size = min(draws, memory // each)
+    fitting = memory // each
+    size = min(draws, fitting - min(cores, fitting // 2))
     shares = models.counts.starts / models.counts.starts.sum()
     return Chunk(
         np.zeros((size, pairs.num_pairs + 1), np.int64),

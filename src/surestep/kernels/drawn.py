@@ -1,8 +1,10 @@
 """Policies evaluated in many drawn models, one model a task: by elimination, or by iteration.
 
-Drawn models have successors of their own, so there is no plan that all of them could share. The
-iteration is BiCGSTAB, as in `kernels.krylov`, but without threads inside a solution: there are more
-models than threads.
+Drawn models have successors of their own, so there is no plan that all of them could share. Most
+transitions of a drawn row have next to no weight. So the iteration is iterative refinement: what a
+value lacks is found in the whole model, and what to add for it in a model without the many small
+transitions, by Gauss-Seidel sweeps with Anderson mixing (Walker and Ni 2011). That changes how soon
+an error is small, but not how it is proven: by what the value lacks in the whole model.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ CHUNK = (
     INTS_IN, F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT,
     FLOATS_OUT, TABLE_IN, FLOATS_IN, FLOATS_IN,
 )  # fmt: skip
-MOST_STEPS, RESTARTS = 200, 20  # of BiCGSTAB
+THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected
+LEFT = 0.01  # of what a value lacks: the part that a correction may leave
+MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
+MOST_SWEEPS = 1_000  # for one correction
 
 
 @helper
@@ -116,108 +121,52 @@ def solve_in_place(matrix: FloatArray, right: FloatArray) -> None:
         right[i] = total / matrix[i, i]
 
 
-@kernel(*CHUNK, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=1_000)
-def eliminate_drawn(
+@helper
+def eliminate(
     pair_offsets: IntArray,
     discount: float,
     ends: IntArray,
     target: IndexArray,
     share: FloatArray,
-    reward: FloatArray,
-    rest: FloatArray,
-    initial: FloatArray,
-    initial_rest: FloatArray,
     policy: FloatArray,
-    rest_worth: FloatArray,
-    rest_value: FloatArray,
-    performance: FloatArray,
-    residual: FloatArray,
-    scale: FloatArray,
+    matrix: FloatArray,
+    value: FloatArray,
 ) -> None:
-    """ρ of each policy [P, K] in each drawn model, into `performance` [B, P], by elimination.
-
-    What is left over of a row is worth `rest_worth` [P], and of the starts `rest_value` [P].
-    `residual` [B, P] is max_s |(T_π v)(s) − v(s)|, and `scale` what its rounding is relative to.
-    Elimination needs no pivoting; see `kernels.elimination`.
-    """
-    num_states = pair_offsets.size - 1
-    for b in prange(ends.shape[0]):
-        matrix = np.empty((num_states, num_states))
-        value, earned, following = np.empty((3, num_states))
-        for p in range(policy.shape[0]):
-            most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
-            matrix[:, :] = 0.0
-            for s in range(num_states):
-                matrix[s, s] = 1.0
-                value[s] = earned[s]
-                for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                    if policy[p, k] > 0.0:
-                        weight = policy[p, k] * discount
-                        for i in range(ends[b, k], ends[b, k + 1]):
-                            matrix[s, target[b, i]] -= weight * share[b, i]
-            solve_in_place(matrix, value)
-            follow(
-                pair_offsets, discount, ends[b], target[b], share[b], policy[p], value, following
-            )
-            residual[b, p] = largest_change(earned, following, value)
-            scale[b, p] = most + np.abs(value).max()
-            performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
+    """From r_π in `value` to v = r_π + W v, without pivoting; see `kernels.elimination`."""
+    matrix[:, :] = 0.0
+    for s in range(value.size):
+        matrix[s, s] = 1.0
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            if policy[k] > 0.0:
+                weight = policy[k] * discount
+                for i in range(ends[k], ends[k + 1]):
+                    matrix[s, target[i]] -= weight * share[i]
+    solve_in_place(matrix, value)
 
 
 @helper
-def bicgstab(
-    pair_offsets: IntArray,
-    discount: float,
+def thin_out(
     ends: IntArray,
     target: IndexArray,
     share: FloatArray,
-    policy: FloatArray,
-    earned: FloatArray,
-    goal: float,
-    value: FloatArray,
-    work: FloatArray,
+    thin_ends: IntArray,
+    thin_target: IndexArray,
+    thin_share: FloatArray,
 ) -> None:
-    """Moves `value` towards v = r_π + W v, until the change is at most `goal` or nothing helps."""
-    residual, shadow, direction, image, scratch = work
-    size = value.size
-    for _ in range(RESTARTS):
-        follow(pair_offsets, discount, ends, target, share, policy, value, scratch)
-        for s in range(size):
-            residual[s] = earned[s] + scratch[s] - value[s]
-            shadow[s] = residual[s]
-            direction[s], image[s] = 0.0, 0.0
-        first = np.abs(residual).max()
-        if not first > goal:
-            return
-        rho, alpha, omega = 1.0, 1.0, 1.0
-        for _ in range(MOST_STEPS):
-            before, rho = rho, mean_over(shadow, residual)
-            if rho == 0.0 or omega == 0.0:
-                break
-            beta = (rho / before) * (alpha / omega)
-            for s in range(size):
-                direction[s] = residual[s] + beta * (direction[s] - omega * image[s])
-            follow(pair_offsets, discount, ends, target, share, policy, direction, image)
-            for s in range(size):
-                image[s] = direction[s] - image[s]
-            bottom = mean_over(shadow, image)
-            if bottom == 0.0:
-                break
-            alpha = rho / bottom
-            for s in range(size):
-                residual[s] -= alpha * image[s]
-            follow(pair_offsets, discount, ends, target, share, policy, residual, scratch)
-            for s in range(size):
-                scratch[s] = residual[s] - scratch[s]
-            bottom = mean_over(scratch, scratch)
-            omega = mean_over(scratch, residual) / bottom if bottom > 0.0 else 0.0
-            largest = 0.0
-            for s in range(size):
-                value[s] += alpha * direction[s] + omega * residual[s]
-                residual[s] -= omega * scratch[s]
-                largest = max(largest, abs(residual[s]))
-            if not goal < largest < 1e3 * first:  # done, broken down, or diverging
-                break
+    """The rows without their small transitions, each with sum 1 again, into the last three."""
+    end = 0
+    for k in range(ends.size - 1):
+        begin, kept = end, 0.0
+        thin_ends[k] = begin
+        least = THIN / max(ends[k + 1] - ends[k], 1)
+        for i in range(np.uint64(ends[k]), np.uint64(ends[k + 1])):
+            thin_target[end], thin_share[end] = target[i], share[i]
+            if share[i] >= least:
+                kept += share[i]
+                end += 1
+        for i in range(begin, end):
+            thin_share[i] /= kept
+    thin_ends[-1] = end
 
 
 @helper
@@ -229,25 +178,154 @@ def sweep(
     share: FloatArray,
     policy: FloatArray,
     earned: FloatArray,
+    value: FloatArray,
+) -> None:
+    """v(s) ← r_π(s) + (W v)(s), one state after the other (Gauss-Seidel)."""
+    states = target.view(np.uint32)
+    for s in range(value.size):
+        total = earned[s]
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            if policy[k] > 0.0:
+                sum_of_row = 0.0
+                for i in range(np.uint64(ends[k]), np.uint64(ends[k + 1])):
+                    sum_of_row += share[i] * value[states[i]]
+                total += policy[k] * discount * sum_of_row
+        value[s] = total
+
+
+@helper
+def take_off(
+    image: FloatArray, move: FloatArray, length: float, change: FloatArray, value: FloatArray
+) -> None:
+    """Makes `change` orthogonal to `image`, with the same multiple of `move` off `value`."""
+    if length > 0.0:
+        factor = mean_over(change, image) / length
+        for s in range(value.size):
+            change[s] -= factor * image[s]
+            value[s] -= factor * move[s]
+
+
+@helper
+def parts_of(work: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """What mixing needs: change and value [S] of a sweep, images and moves [1 + MIXED, S]."""
+    return work[0], work[1], work[2 : 3 + MIXED], work[3 + MIXED : 4 + 2 * MIXED]
+
+
+@helper
+def first_move(
+    pair_offsets: IntArray,
+    discount: float,
+    ends: IntArray,
+    target: IndexArray,
+    share: FloatArray,
+    policy: FloatArray,
+    work: FloatArray,
+) -> None:
+    """The move of starts by a constant, where sweeps alone gain the least, and its image."""
+    nothing, _, images, moves = parts_of(work)
+    nothing[:], moves[0, :] = 0.0, 1.0
+    sweep(pair_offsets, discount, ends, target, share, policy, nothing, moves[0])
+    images[0, :] = moves[0] - 1.0
+
+
+@helper
+def mixed_sweeps(
+    pair_offsets: IntArray,
+    discount: float,
+    ends: IntArray,
+    target: IndexArray,
+    share: FloatArray,
+    policy: FloatArray,
+    earned: FloatArray,
     goal: float,
     value: FloatArray,
-    following: FloatArray,
+    work: FloatArray,
+) -> None:
+    """Moves `value` towards v = r_π + W v, until a sweep changes it by at most `goal`.
+
+    Results of sweeps that differ by `moves`[i] have changes that differ by `images`[i], as earlier
+    sweeps have shown; all images are orthogonal. So each result is moved to where its change has
+    the least squares. The first move and image are given, the others begin anew.
+    """
+    change, before, images, moves = parts_of(work)
+    lengths = np.zeros(1 + MIXED)
+    lengths[0] = mean_over(images[0], images[0])
+    for step in range(MOST_SWEEPS):
+        before[:] = value
+        sweep(pair_offsets, discount, ends, target, share, policy, earned, value)
+        largest = 0.0
+        for s in range(value.size):
+            change[s] = value[s] - before[s]
+            largest = max(largest, abs(change[s]))
+        if not goal < largest < np.inf:
+            return
+        last, next_one = 1 + (step - 1) % MIXED, 1 + step % MIXED
+        if step > 0:
+            for s in range(value.size):
+                images[last, s] += change[s]
+                moves[last, s] += value[s]
+            for i in range(1 + MIXED):
+                if i != last:
+                    take_off(images[i], moves[i], lengths[i], images[last], moves[last])
+            lengths[last] = mean_over(images[last], images[last])
+        lengths[next_one] = 0.0
+        for s in range(value.size):  # the sweep after this one adds its own
+            images[next_one, s], moves[next_one, s] = -change[s], -value[s]
+        for i in range(1 + MIXED):
+            take_off(images[i], moves[i], lengths[i], change, value)
+
+
+@helper
+def improve(
+    pair_offsets: IntArray,
+    discount: float,
+    ends: IntArray,
+    target: IndexArray,
+    share: FloatArray,
+    thin_ends: IntArray,
+    thin_target: IndexArray,
+    thin_share: FloatArray,
+    policy: FloatArray,
+    earned: FloatArray,
+    goal: float,
+    value: FloatArray,
+    work: FloatArray,
 ) -> float:
-    """Sweeps v ← r_π + W v, which always get there, until the change is at most `goal`."""
-    if not np.isfinite(value).all():
-        value[:] = 0.0
-    limit = 40 / (1.0 - discount)  # γ^limit < 1e-17: more sweeps cannot help
+    """Moves `value` towards v = r_π + W v, until max_s |r_π + W v − v| is at most `goal`; that max.
+
+    By corrections in the thin model; where one does not help, in the whole one; and where that does
+    not help either, by sweeps v ← r_π + W v, which always get there.
+    """
+    following, lacking, correction = work[0], work[1], work[2]
+    thin = (pair_offsets, discount, thin_ends, thin_target, thin_share, policy)
+    whole = (pair_offsets, discount, ends, target, share, policy)
+    model, failures, best = thin, -1, 0.0
+    sweeps = 40 / (1.0 - discount)  # γ^sweeps < 1e-17: more cannot help
     while True:
-        follow(pair_offsets, discount, ends, target, share, policy, value, following)
-        change = largest_change(earned, following, value)
-        if change <= goal or not limit > 0.0:
-            return change
-        value[:] = earned + following
-        limit -= 1.0
+        follow(*whole, value, following)
+        lack = largest_change(earned, following, value)
+        if lack <= goal or not sweeps > 0.0:
+            return lack
+        if failures < 2 and not lack < 0.5 * best:
+            failures += 1
+            model = thin if failures == 0 else whole
+            first_move(*model, work[3:])
+        best = lack
+        for s in range(value.size):
+            lacking[s] = earned[s] + following[s] - value[s]
+            correction[s] = lacking[s]
+        if failures < 2:
+            mixed_sweeps(*model, lacking, max(LEFT * lack, 0.5 * goal), correction, work[3:])
+        else:
+            sweeps -= 1.0
+        for s in range(value.size):
+            value[s] += correction[s]
+        if not np.isfinite(value).all():
+            value[:] = 0.0
 
 
-@kernel(*CHUNK, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=1_000)
-def iterate_drawn(
+@kernel(*CHUNK, I64, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=1_000)
+def evaluate_drawn(
     pair_offsets: IntArray,
     discount: float,
     ends: IntArray,
@@ -260,6 +338,7 @@ def iterate_drawn(
     policy: FloatArray,
     rest_worth: FloatArray,
     rest_value: FloatArray,
+    small: int,
     accuracy: float,
     keep: int,
     start: FloatArray,
@@ -267,21 +346,37 @@ def iterate_drawn(
     residual: FloatArray,
     scale: FloatArray,
 ) -> None:
-    """As `eliminate_drawn`, by iterations from the values `start` [P, S].
+    """ρ of each policy [P, K] in each drawn model, into `performance` [B, P].
 
-    They aim for an error of `accuracy` times the largest reward and value. With `keep`, for one
-    model only, its values are left in `start`.
+    What is left over of a row is worth `rest_worth` [P], and of the starts `rest_value` [P].
+    `residual` [B, P] is max_s |(T_π v)(s) − v(s)|, and `scale` what its rounding is relative to.
+    Up to `small` states by elimination, else by iterations from the values `start` [P, S], which
+    aim for an error of `accuracy` times the largest reward and value. With `keep`, for one model
+    only, its values are left in `start`.
     """
     num_states = pair_offsets.size - 1
+    order = num_states if num_states <= small else 0  # of the matrix, where there is one
     for b in prange(ends.shape[0]):
-        work, earned, value = np.empty((5, num_states)), np.empty(num_states), np.empty(num_states)
+        matrix, work = np.empty((order, order)), np.empty((7 + 2 * MIXED, num_states))
+        earned, value = np.empty(num_states), np.empty(num_states)
+        whole = (ends[b], target[b], share[b])
+        size = ends[b, -1] + 1 if order == 0 else 0
+        thin = (np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size))
+        if order == 0:
+            thin_out(*whole, *thin)
         for p in range(policy.shape[0]):
             most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
-            value[:] = start[p]
-            goal = accuracy * (most + np.abs(value).max()) * (1.0 - discount)
-            model = (pair_offsets, discount, ends[b], target[b], share[b], policy[p])
-            bicgstab(*model, earned, goal, value, work)
-            residual[b, p] = sweep(*model, earned, goal, value, work[0])
+            if order > 0:
+                value[:] = earned
+                eliminate(pair_offsets, discount, *whole, policy[p], matrix, value)
+                follow(pair_offsets, discount, *whole, policy[p], value, work[0])
+                residual[b, p] = largest_change(earned, work[0], value)
+            else:
+                value[:] = start[p]
+                goal = accuracy * (most + np.abs(value).max()) * (1.0 - discount)
+                residual[b, p] = improve(
+                    pair_offsets, discount, *whole, *thin, policy[p], earned, goal, value, work
+                )
             scale[b, p] = most + np.abs(value).max()
             performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
             if keep:

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numba import prange
 
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
     BOOLS_IN,
     COUNT_TABLE_OUT,
@@ -35,7 +35,7 @@ from surestep.kernels._compile import (
     helper,
     kernel,
 )
-from surestep.kernels.random_words import beta, broken_off, gamma, start_stream, uniform
+from surestep.kernels.random_words import Words, beta, broken_off, gamma, start_stream, uniform
 
 REMAINDER = 1e-6  # of a row: the weight that is not given to any state
 SINGLY = 0.08  # α from which on nearly all unseen states would be drawn: then all of them are
@@ -44,7 +44,7 @@ UNSEEN_SHAPE = 0.5  # of the Beta prior of a mean reward between its bounds
 
 @helper
 def draw_row(
-    words: AnyArray,
+    words: Words,
     row: int,
     first: int,
     last: int,
@@ -56,7 +56,7 @@ def draw_row(
     target: IndexArray,
     share: FloatArray,
     begin: int,
-) -> tuple[int, float]:
+) -> tuple[int, float, Words]:
     """One row, into `target` and `share` from `begin` on; where it ends, and the weight left over.
 
     The row is about `size` states, those s with `taken`[s] ≠ `row`; −1 where it does not fit.
@@ -65,46 +65,51 @@ def draw_row(
     for t in range(first, last):
         if times[t] > 0:
             if end == target.size:
-                return -1, 0.0
+                return -1, 0.0, words
             taken[successor[t]] = row
             target[end] = successor[t]
-            share[end] = gamma(words, alpha + times[t])
+            share[end], words = gamma(words, alpha + times[t])
             total += share[end]
             end += 1
             unseen -= 1
     if alpha >= SINGLY:
         if target.size - end < unseen:
-            return -1, 0.0
+            return -1, 0.0, words
         for s in range(taken.size):
             if taken[s] != row:
                 target[end] = s
-                share[end] = gamma(words, alpha)
+                share[end], words = gamma(words, alpha)
                 total += share[end]
                 end += 1
     elif unseen > 0:
-        left = gamma(words, alpha * unseen) if total > 0.0 else 1.0
+        left = 1.0
+        if total > 0.0:
+            left, words = gamma(words, alpha * unseen)
         total += left
         while unseen > 0 and left > REMAINDER * total:
             if end == target.size:
-                return -1, 0.0
+                return -1, 0.0, words
             unseen -= 1
-            broken = broken_off(words, alpha, alpha * unseen) if unseen > 0 else 1.0
-            s = int(uniform(words) * taken.size)
-            while taken[s] == row:
-                s = int(uniform(words) * taken.size)
-            taken[s] = row
-            target[end] = s
+            broken = 1.0
+            if unseen > 0:
+                broken, words = broken_off(words, alpha, alpha * unseen)
+            u, words = uniform(words)
+            while taken[np.uint64(u * taken.size)] == row:
+                u, words = uniform(words)
+            drawn = np.uint64(u * taken.size)
+            taken[drawn] = row
+            target[end] = drawn
             share[end] = left * broken
             left *= 1.0 - broken
             end += 1
     for i in range(begin, end):
         share[i] /= total
-    return end, left / total
+    return end, left / total, words
 
 
 @helper
 def draw_given_row(
-    words: AnyArray,
+    words: Words,
     first: int,
     last: int,
     successor: IndexArray,
@@ -113,31 +118,32 @@ def draw_given_row(
     target: IndexArray,
     share: FloatArray,
     begin: int,
-) -> int:
+) -> tuple[int, Words]:
     """One row over its given successors, into `target` and `share`; where it ends, or −1."""
     end = begin + last - first
     if end > target.size:
-        return -1
+        return -1, words
     largest, total = -np.inf, 0.0
     for t in range(first, last):
         i, shape = begin + t - first, weight[t] + times[t]
         target[i] = successor[t]
-        if shape >= 1.0:
-            share[i] = math.log(gamma(words, shape))
-        else:
-            share[i] = math.log(gamma(words, shape + 1.0)) + math.log(uniform(words)) / shape
+        drawn, words = gamma(words, shape if shape >= 1.0 else shape + 1.0)
+        share[i] = math.log(drawn)
+        if shape < 1.0:
+            boost, words = uniform(words)
+            share[i] += math.log(boost) / shape
         largest = max(largest, share[i])
     for i in range(begin, end):
         share[i] = math.exp(share[i] - largest)
         total += share[i]
     for i in range(begin, end):
         share[i] /= total
-    return end
+    return end, words
 
 
 @helper
 def draw_reward(
-    words: AnyArray,
+    words: Words,
     noisy: int,
     first: float,
     second: float,
@@ -145,20 +151,22 @@ def draw_reward(
     span: float,
     atoms: FloatArray,
     weights: FloatArray,
-) -> float:
+) -> tuple[float, Words]:
     """A reward: `first` itself, unless it is unknown (NaN), or `noisy`, that is, Beta distributed.
 
     An unknown one is one of the `atoms`, with chances given by running sums, or without atoms
     uniform between its bounds.
     """
     if noisy:
-        return low + span * beta(words, first, second)
+        x, words = beta(words, first, second)
+        return low + span * x, words
     if not np.isnan(first):
-        return first
+        return first, words
+    x, words = uniform(words)
     if atoms.size == 0:
-        return low + span * uniform(words)
-    level = uniform(words) * weights[-1]
-    return float(atoms[min(np.searchsorted(weights, level, side="right"), atoms.size - 1)])
+        return low + span * x, words
+    place = np.searchsorted(weights, x * weights[-1], side="right")
+    return atoms[min(place, atoms.size - 1)], words
 
 
 @kernel(
@@ -206,13 +214,13 @@ def draw_models(
     """
     num_pairs, num_states = used.size, startable.size
     for b in prange(ends.shape[0]):
-        words = np.empty(4, np.uint64)
         taken, place = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
         weights = np.empty(atoms.size)
-        start_stream(words, seed, draw, num_pairs + 1)
+        words = start_stream(seed, draw, num_pairs + 1)
         for i in range(atoms.size):
-            weights[i] = gamma(words, float(copies[i])) + (weights[i - 1] if i > 0 else 0.0)
+            weight, words = gamma(words, float(copies[i]))
+            weights[i] = weight + (weights[i - 1] if i > 0 else 0.0)
         end = 0
         for k in range(num_pairs):
             ends[b, k] = end
@@ -220,20 +228,20 @@ def draw_models(
             if not used[k] or end < 0:
                 continue
             begin, first, last = end, offsets[k], offsets[k + 1]
-            start_stream(words, seed, draw, k)
+            words = start_stream(seed, draw, k)
             if prior_weight.size > 0:
-                end = draw_given_row(
+                end, words = draw_given_row(
                     words, first, last, successor, times, prior_weight, target[b], share[b], begin,
                 )  # fmt: skip
             else:
-                end, rest[b, k] = draw_row(
+                end, rest[b, k], words = draw_row(
                     words, k, first, last, successor, times, alpha, num_states, taken,
                     target[b], share[b], begin,
                 )  # fmt: skip
             if end < 0:
                 continue
             if per_pair:
-                earned = draw_reward(
+                earned, words = draw_reward(
                     words, noisy, reward_first[k], reward_second[k], low, span, atoms, weights
                 )
                 reward[b, k] = earned * (1.0 - rest[b, k])
@@ -246,9 +254,8 @@ def draw_models(
                 stored = first <= t < last
                 one = reward_first[t] if stored else (UNSEEN_SHAPE if noisy else np.nan)
                 two = reward_second[t] if stored else UNSEEN_SHAPE
-                earned += share[b, i] * draw_reward(
-                    words, noisy, one, two, low, span, atoms, weights
-                )
+                one_reward, words = draw_reward(words, noisy, one, two, low, span, atoms, weights)
+                earned += share[b, i] * one_reward
             reward[b, k] = earned
         ends[b, num_pairs] = end
         if start_alpha > 0.0:
@@ -257,11 +264,11 @@ def draw_models(
                 initial[b, s] = 0.0
                 taken[s] = -1 if startable[s] else num_pairs
                 size += startable[s]
-            where, weight = np.empty(num_states, np.int32), np.empty(num_states)
-            start_stream(words, seed, draw, num_pairs)
-            end, initial_rest[b] = draw_row(
+            where, chance = np.empty(num_states, np.int32), np.empty(num_states)
+            words = start_stream(seed, draw, num_pairs)
+            end, initial_rest[b], _ = draw_row(
                 words, num_pairs, 0, start_state.size, start_state, start_times, start_alpha,
-                size, taken, where, weight, 0,
+                size, taken, where, chance, 0,
             )  # fmt: skip
             for i in range(end):
-                initial[b, where[i]] = weight[i]
+                initial[b, where[i]] = chance[i]

@@ -3,15 +3,19 @@
 A stream depends on its three numbers alone, so what is drawn does not depend on how draws are
 shared out among threads and chunks, nor on which other rows are drawn. Streams are those of
 xoshiro256++ (Blackman and Vigna 2021), started by SplitMix64 (Steele, Lea and Flood 2014).
+
+A stream is four words, and a function that draws from it returns them anew beside what it drew:
+so they stay in registers, where an array would be written and read at every number.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
-from surestep._arrays import AnyArray
+from surestep._arrays import FloatArray
 from surestep.kernels._compile import F64, FLOATS_OUT, I64, helper, kernel
 
 # Every number is a uint64: mixed with a signed one, Numba would turn it into a double.
@@ -20,6 +24,8 @@ FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 BITS_12, BITS_17, BITS_23, BITS_27 = np.uint64(12), np.uint64(17), np.uint64(23), np.uint64(27)
 BITS_30, BITS_31, BITS_45, BITS_64 = np.uint64(30), np.uint64(31), np.uint64(45), np.uint64(64)
+
+Words: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 
 @helper
@@ -31,14 +37,13 @@ def mixed(word: np.uint64) -> np.uint64:
 
 
 @helper
-def start_stream(words: AnyArray, seed: int, draw: int, row: int) -> None:
-    """Sets `words` [4], unsigned of 64 bits, to the start of the stream of these numbers."""
+def start_stream(seed: int, draw: int, row: int) -> Words:
+    """The start of the stream of these numbers."""
     state = mixed(np.uint64(seed) + GOLDEN)
     state = mixed((state ^ np.uint64(draw)) + GOLDEN)
-    state = mixed((state ^ np.uint64(row)) + GOLDEN)
-    for i in range(4):
-        state += GOLDEN
-        words[i] = mixed(state)
+    first = mixed((state ^ np.uint64(row)) + GOLDEN) + GOLDEN
+    second, third = first + GOLDEN, first + GOLDEN + GOLDEN
+    return mixed(first), mixed(second), mixed(third), mixed(third + GOLDEN)
 
 
 @helper
@@ -48,31 +53,33 @@ def turned(word: np.uint64, bits: np.uint64) -> np.uint64:
 
 
 @helper
-def uniform(words: AnyArray) -> float:
+def uniform(words: Words) -> tuple[float, Words]:
     """The next number of the stream, more than 0 and less than 1, of 52 random bits."""
-    result = turned(words[0] + words[3], BITS_23) + words[0]
-    shifted = words[1] << BITS_17
-    words[2] ^= words[0]
-    words[3] ^= words[1]
-    words[1] ^= words[2]
-    words[0] ^= words[3]
-    words[2] ^= shifted
-    words[3] = turned(words[3], BITS_45)
-    return (np.float64(result >> BITS_12) + 0.5) * 2.0**-52
+    a, b, c, d = words
+    result = turned(a + d, BITS_23) + a
+    shifted = b << BITS_17
+    c ^= a
+    d ^= b
+    b ^= c
+    a ^= d
+    c ^= shifted
+    return (np.float64(result >> BITS_12) + 0.5) * 2.0**-52, (a, b, c, turned(d, BITS_45))
 
 
 @helper
-def normal(words: AnyArray) -> float:
+def normal(words: Words) -> tuple[float, Words]:
     """A standard normal number, by the polar method (Marsaglia and Bray 1964)."""
     while True:
-        x, y = 2.0 * uniform(words) - 1.0, 2.0 * uniform(words) - 1.0
+        u, words = uniform(words)
+        v, words = uniform(words)
+        x, y = 2.0 * u - 1.0, 2.0 * v - 1.0
         square = x * x + y * y
         if 0.0 < square < 1.0:
-            return x * math.sqrt(-2.0 * math.log(square) / square)
+            return x * math.sqrt(-2.0 * math.log(square) / square), words
 
 
 @helper
-def gamma(words: AnyArray, shape: float) -> float:
+def gamma(words: Words, shape: float) -> tuple[float, Words]:
     """A number with density ∝ x^(shape − 1) e^(−x).
 
     By Marsaglia and Tsang (2000) from shape 1 on, below by Ahrens and Dieter (1974, GS), which is
@@ -82,64 +89,64 @@ def gamma(words: AnyArray, shape: float) -> float:
         d = shape - 1.0 / 3.0
         c = 1.0 / math.sqrt(9.0 * d)
         while True:
-            x = normal(words)
+            x, words = normal(words)
             v = 1.0 + c * x
             if v > 0.0:
                 v = v * v * v
-                u = uniform(words)
+                u, words = uniform(words)
                 if u < 1.0 - 0.0331 * (x * x) * (x * x):  # saves the logarithms, nearly always
-                    return d * v
+                    return d * v, words
                 if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
-                    return d * v
+                    return d * v, words
     b = 1.0 + shape / math.e
     while True:
-        p = b * uniform(words)
+        u, words = uniform(words)
+        p = b * u
+        u, words = uniform(words)
         if p <= 1.0:
             x = math.exp(math.log(p) / shape)
-            u = uniform(words)
             if u <= 1.0 - x or math.log(u) <= -x:  # 1 − x ≤ e^(−x)
-                return x
+                return x, words
         else:
             x = -math.log((b - p) / shape)
-            if math.log(uniform(words)) <= (shape - 1.0) * math.log(x):
-                return x
+            if math.log(u) <= (shape - 1.0) * math.log(x):
+                return x, words
 
 
 @helper
-def beta(words: AnyArray, first: float, second: float) -> float:
+def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
     """A number with density ∝ x^(first − 1) (1 − x)^(second − 1); the two are not both tiny."""
-    x, y = gamma(words, first), gamma(words, second)
-    return x / (x + y)
+    x, words = gamma(words, first)
+    y, words = gamma(words, second)
+    return x / (x + y), words
 
 
 @helper
-def broken_off(words: AnyArray, alpha: float, rest: float) -> float:
+def broken_off(words: Words, alpha: float, rest: float) -> tuple[float, Words]:
     """A number from Beta(1 + α, rest), for α of no more than about 0.1.
 
     Drawn from Beta(1, rest) by inversion, and kept with probability x^α, which is about rest^(−α)
     on average.
     """
     while True:
-        x = 1.0 - math.exp(math.log(uniform(words)) / rest)
-        u = uniform(words)
+        u, words = uniform(words)
+        x = 1.0 - math.exp(math.log(u) / rest)
+        u, words = uniform(words)
         # By convexity x^α ≥ 1 + α (1 − 1/x): saves the logarithms, nearly always.
         if x > 0.0 and ((1.0 - u) * x >= alpha * (1.0 - x) or math.log(u) <= alpha * math.log(x)):
-            return x
+            return x, words
 
 
 @kernel(I64, I64, I64, FLOATS_OUT)
-def uniforms(seed: int, draw: int, row: int, numbers: AnyArray) -> None:
+def uniforms(seed: int, draw: int, row: int, numbers: FloatArray) -> None:
     """The first numbers of a stream."""
-    words = np.empty(4, np.uint64)
-    start_stream(words, seed, draw, row)
+    words = start_stream(seed, draw, row)
     for i in range(numbers.size):
-        numbers[i] = uniform(words)
+        numbers[i], words = uniform(words)
 
 
 @kernel(I64, F64, FLOATS_OUT)
-def gammas(seed: int, shape: float, numbers: AnyArray) -> None:
+def gammas(seed: int, shape: float, numbers: FloatArray) -> None:
     """Independent Gamma(shape) numbers, each from a stream of its own."""
-    words = np.empty(4, np.uint64)
     for i in range(numbers.size):
-        start_stream(words, seed, i, 0)
-        numbers[i] = gamma(words, shape)
+        numbers[i], _ = gamma(start_stream(seed, i, 0), shape)
