@@ -11,6 +11,7 @@ from scipy.special import betaincinv
 
 from strategies import policies, problems
 from surestep import (
+    Certificate,
     Counts,
     FiniteMDP,
     Pairs,
@@ -22,7 +23,7 @@ from surestep import (
     sample_counts,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Robust
+from surestep.certificates import Robust, verify
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -499,3 +500,14 @@ def test_the_assumptions_say_what_is_known_and_what_is_not():
     text = assumed(small_problem(counts=sums), reward_low=0.0, reward_high=2.0)
     assert "Every reward lies between 0.0 and 2.0, as given." in text
     assert certify(problem, problem.behavior, Robust()).standing == "proved"
+
+
+def test_words_do_not_depend_on_whose_numbers_they_are():
+    """Else a certificate that was read from JSON could not be confirmed."""
+    counts = Counts.from_dense(np.full((1, 2, 1), 5), reward_sums=np.ones((1, 2, 1)), starts=[5])
+    behavior = Policy.uniform(counts)
+    problem = Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(-2.0, 2.0))
+    ours = certify(problem, behavior, Robust(reward_low=-1, reward_high=1))
+    theirs = certify(problem, behavior, Robust(reward_low=np.float64(-1), reward_high=np.int64(1)))
+    assert ours.assumptions == theirs.assumptions
+    verify(Certificate.from_json(theirs.to_json()), problem, behavior)

@@ -190,6 +190,7 @@ class Robust:
     def assumptions(self, problem: Problem) -> tuple[str, ...]:
         """What must hold for the claim."""
         low, high = problem.value_bounds
+        rewards_lie = f"between {plain(self.reward_low)} and {plain(self.reward_high)}"
         sentences = [
             "The log is Markov in the given states, and its dynamics never change.",
             "There are no states and actions beyond those given.",
@@ -198,8 +199,7 @@ class Robust:
             else "The behavior policy is known.",
             "The rewards are known."
             if problem.counts.rewards.known
-            else f"Every reward lies between {self.reward_low!r} and {self.reward_high!r}, as "
-            "given.",
+            else f"Every reward lies {rewards_lie}, as given.",
             "Episodes start exactly as they did in the log."
             if self.known_start
             else "Each episode starts afresh, with chances that never change.",
@@ -210,15 +210,17 @@ class Robust:
             sentences.append(problem.support.sentence())
         rewards = problem.counts.rewards
         if rewards.known and rewards.per == "transition" and self.reward_low is not None:
-            sentences.append(
-                f"Rewards of transitions that are not given lie between {self.reward_low!r} and "
-                f"{self.reward_high!r}."
-            )
+            sentences.append(f"Rewards of transitions that are not given lie {rewards_lie}.")
         if not self.strict:
             sentences.append(
                 "The numbers of visits count as fixed beforehand, although chance decided them."
             )
         return tuple(sentences)
+
+
+def plain(number: float | None) -> str:
+    """A number in words that do not depend on whose double it is: 3.0, also for 3."""
+    return "?" if number is None else repr(float(number))
 
 
 def check_discount(problem: Problem) -> None:

@@ -137,7 +137,7 @@ def stress_test_line(findings: Findings) -> Element | None:
 
 def caveat_box(findings: Findings) -> Element | None:
     """What was chosen or guessed rather than derived or known."""
-    caveats = (n_wedge_caveat(findings), behavior_caveat(findings))
+    caveats = (n_wedge_caveat(findings), boldness_caveat(findings), behavior_caveat(findings))
     said = [sentence for sentence in caveats if sentence is not None]
     if not said:
         return None
@@ -150,14 +150,35 @@ def caveat_box(findings: Findings) -> Element | None:
 
 
 def n_wedge_caveat(findings: Findings) -> str | None:
-    """That N∧ was chosen, unless it was derived from a ζ."""
-    record = findings.record
-    if findings.n_wedge is None or record.parameters.get("zeta") is not None:
+    """Where N∧ comes from, unless it was derived from a ζ."""
+    parameters = findings.record.parameters
+    if findings.n_wedge is None or parameters["zeta"] is not None:
         return None
-    chosen = "It is the default." if "n_wedge" in record.defaults else "It was chosen by hand."
+    chooser = parameters["n_wedge_chosen_by"]
+    if chooser is None:
+        origin = f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee."
+    else:
+        origin = f"N∧ = {findings.n_wedge:,} was chosen from the data, by {HOW_CHOSEN[chooser]}."
     return (
-        f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee. {chosen} An action "
-        "seen more often than that counts as known well enough to be changed."
+        f"{origin} An action seen more often than that counts as known well enough to be changed."
+    )
+
+
+HOW_CHOSEN = {
+    "posterior": "the lower bound of a posterior, with other draws than those of the guarantee",
+    "robust": "the lower bound of the robust guarantee, which allows for that",
+    "trajectory": "the training part of the episodes alone",
+}
+
+
+def boldness_caveat(findings: Findings) -> str | None:
+    """That a prior protects little where the policy is bold on scarce data."""
+    if findings.n_wedge is not None or findings.certificate.standing != "posterior":
+        return None
+    return (
+        "This algorithm may change what was seen but a few times. There a belief that rests on a "
+        "prior can be far too sure: where the truth is known, such claims were wrong more often "
+        "than δ."
     )
 
 

@@ -1,0 +1,116 @@
+"""`surestep certify`: further claims about a saved policy, from its log or from another one."""
+
+import json
+
+import jsonschema
+import pytest
+
+from pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
+from surestep import Certificate
+from surestep.model import certificate_schema
+
+BEHAVIOR = ("--behavior", EXAMPLES / "pumps_policy.csv")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A result of the first pumps, and a log of later ones."""
+    home = tmp_path_factory.mktemp("certify")
+    write_lines(home / "log.csv", LINES[:3001])
+    write_lines(home / "later.csv", [LINES[0], *LINES[3015:9000]])
+    terms = (*BEHAVIOR, "--reward-bounds", "-400", "300", "-o", home / "out")
+    done = run_surestep("improve", home / "log.csv", *PUMPS, *terms)
+    assert done.exit_code == 0, done.output
+    return home
+
+
+def test_claims_of_several_kinds_name_their_standing_and_assumptions(home):
+    kinds = ("--kind", "robust:set=two-successor,strict=true", "--kind", "a-priori:bound=beta")
+    result = run_surestep("certify", home / "out", home / "log.csv", *kinds)
+    assert result.exit_code == 0, result.output
+    for words in (
+        "robust, two-successor, strict\n",
+        "standing: proved",
+        "a-priori, beta\n",
+        "This guarantee says nothing\n",
+        "standing: as-published",
+        "it assumes:\n",
+        "  - Every reward lies between -400.0 and 300.0, as given.\n",
+        "confidence 1 − δ = 90",
+    ):
+        assert words in result.stdout, words
+    assert "another log" not in result.stdout
+
+
+def test_a_kind_of_the_result_itself_says_the_same_again(home):
+    made = [Certificate.from_json(json.dumps(each)) for each in saved(home / "out")]
+    out = home / "posterior.json"
+    args = ("--kind", "posterior", "-o", out)
+    assert run_surestep("certify", home / "out", home / "log.csv", *args).exit_code == 0
+    assert Certificate.from_json(out.read_text()) == made[0]
+
+
+def saved(out):
+    return json.loads((out / "certificates.json").read_text())
+
+
+def test_what_was_kept_can_be_checked_and_a_forgery_is_refused(home, tmp_path):
+    out = tmp_path / "claims.json"
+    kinds = ("--kind", "robust", "--kind", "posterior:draws=99,prior=jeffreys")
+    assert run_surestep("certify", home / "out", home / "log.csv", *kinds, "-o", out).exit_code == 0
+    claims = json.loads(out.read_text())
+    for claim in claims:
+        jsonschema.validate(claim, certificate_schema())
+    check = ("certify", home / "out", home / "log.csv", "--check", out)
+    assert run_surestep(*check).stdout == "confirmed: the claims come out the same\n"
+    claims[1]["lower"] += 1.0
+    claims[1]["zeta"] -= 1.0
+    out.write_text(json.dumps(claims))
+    result = run_surestep(*check)
+    assert result.exit_code == 2
+    assert "lower is " in result.stderr
+
+
+def test_another_log_judges_by_whole_episodes_too(home, tmp_path):
+    out = tmp_path / "claim.json"
+    kinds = ("--kind", "trajectory:horizon=5,claim=horizon", "--kind", "robust")
+    result = run_surestep("certify", home / "out", home / "later.csv", *kinds, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "This is another log than the one that the policy was made from.\n" in result.stdout
+    claim = json.loads(out.read_text())[0]
+    assert claim["parameters"]["train_share"] == 0
+    assert "The policy was chosen without this log." in claim["assumptions"]
+    assert any("also for this log" in sentence for sentence in claim["assumptions"])
+    check = run_surestep("certify", home / "out", home / "later.csv", "--check", out)
+    assert check.exit_code == 0, check.output
+    assert run_surestep("certify", home / "out", home / "log.csv", "--check", out).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--kind", "robsut"), "there is no certificate of the kind 'robsut'; did you mean robust"),
+        (("--kind", "robust:sets=l1"), "robust has no setting 'sets'; did you mean set"),
+        (("--kind", "posterior:draws=5"), "draws is 5, expected at least 1/delta"),
+        (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected more than 0"),
+        (("--kind", "trajectory"), "the policy was chosen from this very log"),
+        (("--kind", "a-priori:n_wedge=100000"), "the bound spibb needs more than 100000"),
+        (("--kind", "beta-corrected"), "beta-corrected needs known rewards"),
+        ((), "expected at least one --kind, or --check"),
+        (("--kind", "robust", "--check", "x.json"), "--check makes what is in the file again"),
+        (("--check", "missing.json"), "missing.json cannot be read"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(given, words, home):
+    result = run_surestep("certify", home / "out", home / "log.csv", *given)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split()), result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_log_of_something_else_is_refused(home, tmp_path):
+    other = tmp_path / "other.csv"
+    write_lines(other, [LINES[0], LINES[1].replace("new", "brand new"), *LINES[2:20]])
+    result = run_surestep("certify", home / "out", other, "--kind", "robust")
+    assert result.exit_code == 2
+    assert "brand new" in result.stderr

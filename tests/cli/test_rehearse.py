@@ -1,0 +1,57 @@
+"""`surestep rehearse`: a stress test with a page, and what it says about more data."""
+
+import json
+
+import pytest
+
+from pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
+from surestep.rehearsal import rehearsal_from_json
+
+BEHAVIOR = ("--behavior", EXAMPLES / "pumps_policy.csv")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    home = tmp_path_factory.mktemp("rehearse")
+    write_lines(home / "log.csv", LINES[:201])
+    return home / "log.csv"
+
+
+def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
+    out = tmp_path / "out"
+    options = (*BEHAVIOR, "--worlds", "9", "--sizes", "1,4", "--workers", "1", "-o", out)
+    result = run_surestep("rehearse", log, *PUMPS, *options)
+    assert result.exit_code == 0, result.output
+    for words in ("Stress test of posterior", "estimate, unseen: optimistic", "not a confidence"):
+        assert words in result.stdout, words
+    assert sorted(path.name for path in out.iterdir()) == ["rehearsal.html", "rehearsal.json"]
+    text = (out / "rehearsal.json").read_text()
+    found = rehearsal_from_json(text)
+    assert found.sizes == (1.0, 4.0)
+    assert f"{found.to_json()}\n" == text
+    kinds = len(found.family)
+    assert found.gain.shape == (9 * kinds, 2)
+    assert "estimate, unseen: optimistic" not in json.loads(text)["calibration"]["ranks"]
+    page = (out / "rehearsal.html").read_text()
+    assert "a stress test, not a confidence level" in page
+    again = run_surestep("rehearse", log, *PUMPS, *options[:-1], tmp_path / "again")
+    assert again.exit_code == 0
+    assert (tmp_path / "again" / "rehearsal.json").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--worlds", "8"), "worlds is 8, expected 0, or at least 9 of each kind"),
+        (("--sizes", "1,x"), "'1,x' is no list of numbers"),
+        (("--sizes", "0"), "sizes"),
+        (("--kind", "posterior", "--kind", "posterior"), "none twice"),
+        (("--n-wedge", "many"), "'many' is neither a whole number nor 'auto'"),
+        (("--discount", "1", "--value-bounds", "-9", "9"), "discount is 1"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(given, words, log):
+    result = run_surestep("rehearse", log, *PUMPS, *BEHAVIOR, "--workers", "1", *given)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split()), result.stderr
+    assert "Traceback" not in result.output
