@@ -15,6 +15,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, expect_count, is_number, refuse_where, run_sums
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
+from surestep.certificates.reward_draws import check_observed
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
 from surestep.model.counts import LARGEST_TOTAL
@@ -57,6 +58,7 @@ class APriori:
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = gain − f(γ) · V_max · radius(N∧), less what evaluating and copying may be off."""
         discount = usable_discount(problem)
+        check_observed(problem)
         low, high = problem.value_bounds
         change = np.abs(policy.probability - problem.behavior.probability)
         n_wedge, error = self.covering_n_wedge(problem, change), copying_error(problem, change)

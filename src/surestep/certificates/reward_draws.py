@@ -136,8 +136,36 @@ def check_bounds(
     )
 
 
+def check_observed(problem: Problem) -> None:
+    """Refuses value bounds that the mean rewards of visited pairs contradict."""
+    counts = problem.counts
+    observed = counts.visits if counts.rewards.per == "pair" else counts.times
+    mean = counts.rewards.values
+    if not counts.rewards.known:
+        mean = mean / np.maximum(observed, 1)
+    check_rewards(problem, mean, observed > 0)
+
+
 def check_values(problem: Problem, value: FloatArray, seen: BoolArray) -> None:
-    """Refuses value bounds that the rewards of a pair contradict, and ends outside of them.
+    """Refuses value bounds that the rewards of a pair contradict, and ends outside of them."""
+    check_rewards(problem, value, seen)
+    counts, (low, high) = problem.counts, problem.value_bounds
+    pairs, slack = counts.pairs, SAME * max(abs(low), abs(high), SAME)
+    ending = counts.unseen_reward()
+    over = ~ends_left_out(counts)
+    refuse_where(
+        over & ((ending < low - slack) | (ending > high + slack)),
+        lambda k: (
+            f"{pairs.pair_name(k)} ends the episode with {ending[k]:.10g}, outside of value_bounds "
+            f"= ({low}, {high}); expected wider bounds"
+        ),
+        "pair",
+        CertificateRefused,
+    )
+
+
+def check_rewards(problem: Problem, value: FloatArray, seen: BoolArray) -> None:
+    """Refuses value bounds that the rewards of a pair contradict.
 
     V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min.
     """
@@ -157,17 +185,6 @@ def check_values(problem: Problem, value: FloatArray, seen: BoolArray) -> None:
             f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}, but values "
             f"between value_bounds = ({low}, {high}) allow only {least:.10g} to {most:.10g}; "
             "expected wider bounds"
-        ),
-        "pair",
-        CertificateRefused,
-    )
-    ending = counts.unseen_reward()
-    over = ~ends_left_out(counts)
-    refuse_where(
-        over & ((ending < low - slack) | (ending > high + slack)),
-        lambda k: (
-            f"{pairs.pair_name(k)} ends the episode with {ending[k]:.10g}, outside of value_bounds "
-            f"= ({low}, {high}); expected wider bounds"
         ),
         "pair",
         CertificateRefused,
