@@ -95,7 +95,7 @@ def test_another_log_judges_by_whole_episodes_too(home, tmp_path):
         (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected more than 0"),
         (("--kind", "trajectory"), "the policy was chosen from this very log"),
         (("--kind", "a-priori:n_wedge=100000"), "the bound spibb needs more than 100000"),
-        (("--kind", "beta-corrected"), "beta-corrected needs known rewards"),
+        (("--kind", "beta-corrected"), "the bound beta-corrected needs more than 0 of every pair"),
         ((), "expected at least one --kind, or --check"),
         (("--kind", "robust", "--check", "x.json"), "--check makes what is in the file again"),
         (("--check", "missing.json"), "missing.json cannot be read"),
@@ -110,7 +110,10 @@ def test_mistakes_are_told_in_one_line(given, words, home):
 
 def test_a_log_of_something_else_is_refused(home, tmp_path):
     other = tmp_path / "other.csv"
-    write_lines(other, [LINES[0], LINES[1].replace("new", "brand new"), *LINES[2:20]])
+    place = LINES[0].split(",").index("condition")
+    cells = LINES[1].split(",")
+    cells[place] = "brand new"
+    write_lines(other, [LINES[0], ",".join(cells), *LINES[2:20]])
     result = run_surestep("certify", home / "out", other, "--kind", "robust")
     assert result.exit_code == 2
     assert "brand new" in result.stderr

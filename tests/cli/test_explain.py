@@ -29,6 +29,7 @@ def test_all_actions_stand_side_by_side(out):
 
 def test_json_says_what_the_table_says(out):
     table = surestep.load(out).table
+    n_wedge = surestep.load(out).record.parameters["n_wedge"]
     for label in table.vocabulary.states:
         words = [word for text in label for word in ("--state", text)]
         result = run_surestep("explain", out, *words, "--json")
@@ -45,7 +46,7 @@ def test_json_says_what_the_table_says(out):
             assert told["behavior"] == table.behavior[k]
             assert told["visits"] == table.visits[k]
             assert told["q"] == table.q[k]
-            missing = 21 - table.visits[k]
+            missing = n_wedge + 1 - table.visits[k]
             assert told["more_visits"] == (missing if missing > 0 else None)
 
 

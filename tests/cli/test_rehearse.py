@@ -47,7 +47,7 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
         (("--sizes", "0"), "sizes"),
         (("--kind", "posterior", "--kind", "posterior"), "none twice"),
         (("--n-wedge", "many"), "'many' is neither a whole number nor 'auto'"),
-        (("--discount", "1", "--value-bounds", "-9", "9"), "discount is 1"),
+        (("--value-bounds", "0", "1"), "values between value_bounds = (0.0, 1.0) allow only"),
     ],
 )
 def test_mistakes_are_told_in_one_line(given, words, log):

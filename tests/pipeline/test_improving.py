@@ -39,6 +39,7 @@ DISCOUNTS = st.sampled_from([0.3, 0.9])
 N_WEDGES = st.integers(1, 12)
 RULES = st.sampled_from(["terminal", "pessimistic"])
 BOUNDS = (-40.0, 40.0)
+REWARDS = (-9.0, 9.0)
 
 
 def source_of(rows, columns=(*NAMES, "behavior_prob"), **options):
@@ -124,7 +125,9 @@ def test_with_a_behavior_table_states_and_actions_are_its_rows(
         behavior=frame_of(table, tuple(table[0])),
         n_wedge=n_wedge,
         value_bounds=BOUNDS,
+        reward_bounds=REWARDS,
         unseen=unseen,
+        certificates=["a-priori"],
     )
     problem = Problem(
         counts=each.log.counts(),
@@ -153,6 +156,7 @@ def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, 
         n_wedge=n_wedge,
         value_bounds=BOUNDS,
         unseen=unseen,
+        certificates=["a-priori"],
     )
     pairs = counts.pairs
     total = np.bincount(pairs.state, counts.visits, pairs.num_states)[pairs.state]
@@ -195,6 +199,7 @@ def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
         behavior[run] = np.where(unknown, max(0.0, rest), behavior[run])
         lost |= rest > 1e-6 and not unknown.any()
     terms = {"discount": 0.9, "n_wedge": n_wedge, "value_bounds": BOUNDS}
+    terms["certificates"] = ["a-priori"]
     if lost:
         with pytest.raises(InvalidLog, match="if there are more actions, list them"):
             improve(source_of(each.rows), **terms)
@@ -353,6 +358,8 @@ def test_every_algorithm_makes_a_result_that_its_command_makes_again(name, tmp_p
         {"n_wedge": 7, "delta": 0.2, "value_bounds": (-30.0, 50.0), "unseen": "terminal"},
         {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
         {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
+        {"n_wedge": "auto", "certificates": ["robust:set=l1", "posterior:draws=99"]},
+        {"reward_bounds": (-9.0, 9.0), "worlds": 9},
     ],
 )
 def test_a_command_repeats_what_was_given_and_leaves_out_what_was_not(terms, tmp_path, monkeypatch):
@@ -371,8 +378,9 @@ def test_lists_say_what_there_is_beyond_the_log():
     rows = world(1).rows
     everywhere = sorted({(row["place"], row["level"]) for row in rows})
     listed = {"states": [*everywhere, ("attic", "9")], "actions": [f"m{a}" for a in range(4)]}
-    plain = improve(without_propensities(rows), discount=0.9)
-    more = improve(without_propensities(rows), discount=0.9, **listed)
+    terms = {"discount": 0.9, "certificates": ["a-priori"]}
+    plain = improve(without_propensities(rows), **terms)
+    more = improve(without_propensities(rows), **terms, **listed)
     assert more.table.pairs.num_states == plain.table.pairs.num_states + 1
     assert ("attic", "9") in more.table.vocabulary.states
     assert more.certificate.figures["actions"] == 4

@@ -84,9 +84,20 @@ def test_a_refusal_takes_its_place_and_says_what_was_asked():
         .parameters["refusal"]
         .startswith("trajectory: the behavior policy is only estimated")
     )
-    undiscounted = made(Terms(discount=1, value_bounds=(-90.0, 90.0), n_wedge=3)).result
-    assert {each.kind for each in undiscounted.certificates} == {"no-claim"}
-    assert undiscounted.rehearsal is None
+
+
+def test_without_a_discount_nothing_is_claimed_and_n_wedge_must_be_given():
+    one_way = [
+        {"state": f"s{i % 3}", "action": f"a{i % 2}", "reward": 1.0, "next_state": f"s{i % 3 + 1}"}
+        for i in range(60)
+    ]
+    source = read_log(frame_of(one_way, tuple(one_way[0])))
+    terms = {"discount": 1, "value_bounds": (-90.0, 90.0)}
+    result = improve(source, **terms, n_wedge=3)
+    assert {each.kind for each in result.certificates} == {"no-claim"}
+    assert result.rehearsal is None
+    with pytest.raises(InvalidParameter, match=r"N∧ cannot be chosen: discount is 1.*give one"):
+        improve(source, **terms)
 
 
 def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
@@ -114,11 +125,11 @@ def test_small_logs_are_rehearsed_by_default_and_large_ones_are_not(monkeypatch)
 
 
 def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
-    result = improve(known_log(), discount=0.9, reward_bounds=(-2.0, 30.0), worlds=0)
-    assert result.record.parameters["value_bounds"] == [-20.0, 300.0]
+    result = improve(known_log(), discount=0.9, reward_bounds=(-3.0, 30.0), worlds=0)
+    assert result.record.parameters["value_bounds"] == [-30.0, 300.0]
     assert "value_bounds" not in result.record.defaults
     for each in result.certificates:
-        assert not any("read off the data" in sentence for sentence in each.assumptions)
+        assert not any("were read off the data" in sentence for sentence in each.assumptions)
     assert result.certificates[1].parameters["reward_high"] == 30.0
 
 

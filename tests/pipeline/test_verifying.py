@@ -142,19 +142,39 @@ def certificate_changed(**changes):
         if "lower" in changes:
             content["zeta"] = -content["lower"]
             content["says_nothing"] = -content["lower"] >= content["span"]
-        forged(folder, "certificate.json", f"{json.dumps(content, indent=2)}\n".encode())
+        claims_forged(folder, [content])
 
     return change
 
 
-def other_claim(folder):
-    """A certificate that is right by itself, but not the one that the algorithm has."""
-    table = surestep.load(folder).table
+def claims_forged(folder, first):
+    """Other claims in place of the first ones, in both files."""
+    content = json.loads((folder / "certificates.json").read_text())
+    content[: len(first)] = first
+    forged(folder, "certificates.json", f"{json.dumps(content, indent=2)}\n".encode())
+    forged(folder, "certificate.json", f"{json.dumps(content[0], indent=2)}\n".encode())
+
+
+def other_claim(place, name, value):
+    """A certificate that may be right by itself, but not the one that the terms ask for."""
+
+    def change(folder):
+        content = json.loads((folder / "certificates.json").read_text())
+        assert content[place]["parameters"][name] != value
+        content[place]["parameters"][name] = value
+        claims_forged(folder, content)
+
+    return change
+
+
+def claim_left_out(folder):
+    content = json.loads((folder / "certificates.json").read_text())[:-1]
+    forged(folder, "certificates.json", f"{json.dumps(content, indent=2)}\n".encode())
+
+
+def only_one_file(folder):
     content = json.loads((folder / "certificate.json").read_text())
-    assert content["parameters"]["n_wedge"] == 12
-    assert table.trusted is not None
-    content["parameters"]["n_wedge"] = 11
-    forged(folder, "certificate.json", f"{json.dumps(content, indent=2)}\n".encode())
+    forged(folder, "certificate.json", json.dumps({**content, "notes": ["Surely."]}).encode())
 
 
 def parquet_changed(folder):
@@ -198,7 +218,15 @@ def record_changed(*path, value):
         (certificate_changed(lower=5.0), "lower is 5.0 in the certificate, but"),
         (certificate_changed(delta=0.2), "delta"),
         (certificate_changed(assumptions=["None."]), "assumptions is .* in the certificate"),
-        (other_claim, r"certificate\.json claims a-priori with .*'n_wedge': 11"),
+        (other_claim(0, "seed", 7), r"claims posterior with .*'seed': 7"),
+        (other_claim(1, "strict", True), r"claims robust with .*'strict': True"),
+        (other_claim(2, "n_wedge", 11), r"claims a-priori with .*'n_wedge': 11"),
+        (claim_left_out, "there are 2 certificates, but 3 when the result is made again"),
+        (only_one_file, r"certificate\.json is not the first of certificates\.json"),
+        (
+            record_changed("parameters", "n_wedge_chosen_by", value="posterior"),
+            "n_wedge_chosen_by|n_wedge|visits|probab|trusted",
+        ),
         (parquet_changed, r"policy\.parquet (has other bytes|does not say the same)"),
         (record_changed("parameters", "discount", value=0.8), "value_bounds|discount|q of|probab"),
         (

@@ -21,7 +21,10 @@ from surestep.errors import FileFailure, InvalidParameter, InvalidResult, Surest
 from surestep.pipeline import explain
 from surestep.pipeline.terms import terms_of
 
-FILES = ("certificate.json", "policy.csv", "policy.parquet", "report.html", "run.json")
+FILES = (
+    *("certificate.json", "certificates.json", "policy.csv", "policy.parquet"),
+    *("report.html", "run.json"),
+)
 FALSE_ALARM = 1e-6
 
 

@@ -128,7 +128,7 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         own_size,
     )
 
-    names = ("", "worlds", "policy worse", "claim wrong", "gain certified", "median gain")
+    names = ("", "worlds", "worse", "claim wrong", "certified", "median gain")
     size = own_size(rehearsal)
     by_size = [
         (f"{each.episodes:,} episodes (× {each.size:g})", each)
@@ -136,9 +136,11 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
     ]
     by_kind = [(kind, rehearsal.summary(size, kind)) for kind in rehearsal.family]
     for title, rows in (("by the amount of data", by_size), ("by kind of world", by_kind)):
-        table = Table(title=f"Stress test of {rehearsal.kind}, {title}", title_justify="left")
+        table = Table(
+            title=f"Stress test of {rehearsal.kind}, {title}", title_justify="left", box=None
+        )
         for name in names:
-            table.add_column(name, justify="left" if not name else "right")
+            table.add_column(name, justify="right" if name else "left", no_wrap=not name)
         for name, found in rows:
             table.add_row(
                 name,

@@ -92,7 +92,7 @@ def check_same_claim(before: Certificate, now: Certificate) -> None:
     same = before.kind == now.kind and before.delta == now.delta
     if not same or (now.kind != NO_CLAIM and before.parameters != now.parameters):
         raise ResultMismatch(
-            f"certificate.json claims {before.kind} with {dict(before.parameters)}, but the result "
+            f"a certificate claims {before.kind} with {dict(before.parameters)}, but the result "
             f"made again has {now.kind} with {dict(now.parameters)}"
         )
 

@@ -18,7 +18,7 @@ from surestep.choosing import (
     usual_grid,
     with_n_wedge,
 )
-from surestep.errors import SurestepError
+from surestep.errors import CertificateRefused, InvalidParameter, SurestepError
 from surestep.model import Certificate, Problem
 from surestep.model.problem import Improvement
 from surestep.pipeline.certifying import Settings
@@ -40,7 +40,12 @@ def settle(algorithm: Algorithm | AutoNWedge, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
     if not isinstance(algorithm, AutoNWedge):
         return Settled(algorithm, algorithm.improve(problem), None, None)
-    choice = algorithm.choose(problem)
+    try:
+        choice = algorithm.choose(problem)
+    except CertificateRefused as refusal:
+        raise InvalidParameter(
+            f"N∧ cannot be chosen: {refusal}; mend that, or give one (--n-wedge)"
+        ) from None
     used = with_n_wedge(algorithm.algorithm, choice.best.n_wedge)
     return Settled(used, choice.best.improvement, choice, algorithm.certifier)
 

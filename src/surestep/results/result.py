@@ -46,7 +46,7 @@ class Result:
     certificates: tuple[Certificate, ...]  # the first is the one to stand by
     record: Record
     report: str = field(repr=False)  # HTML
-    rehearsal: Rehearsal | None = field(default=None, repr=False)  # the stress test
+    rehearsal: Rehearsal | None = field(default=None, repr=False, compare=False)  # stress test
 
     @property
     def certificate(self) -> Certificate:
