@@ -402,3 +402,15 @@ def test_the_gaps_of_a_bound_are_among_its_assumptions(bound):
     assert ("are asked for no visits" in text) == split
     assert ("centred at the estimate, which it is not" in text) == (bound == "beta")
     assert ("at most N∧ visits count as known" in text) == (bound in BOOTSTRAPPING)
+
+
+def test_value_bounds_that_rewards_contradict_are_refused():
+    table = np.zeros((2, 2, 2), int)
+    table[0, :, 1] = [30, 40]
+    counts = Counts.from_dense(table, rewards=[[0.0, 9.0], [0.0, 0.0]], terminal=[False, True])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 2.0)
+    )
+    policy = SPIBB(n_wedge=5).improve(problem).policy
+    with pytest.raises(CertificateRefused, match=r"earns 9 to 9, but values between value_bounds"):
+        certify(problem, policy, APriori(n_wedge=5))

@@ -322,3 +322,12 @@ def test_discounts_that_the_formula_has_no_use_for_are_refused(discount):
 def test_bad_settings_are_refused(name, value):
     with pytest.raises(InvalidParameter, match=f"{name} is"):
         CorrectedBeta(**{name: value})
+
+
+def test_value_bounds_that_the_claim_itself_contradicts_are_refused():
+    table = np.zeros((2, 2, 2), int)
+    table[0, :, 1] = 10**6
+    problem = problem_of(table, np.array([[0.0, 9.0], [0.0, 0.0]]), value_bounds=(0.0, 1.0))
+    policy = SPIBB(n_wedge=5).improve(problem).policy
+    with pytest.raises(CertificateRefused, match="by the data the policies differ by at least"):
+        certify(problem, policy, CorrectedBeta())

@@ -1,6 +1,6 @@
 """Whole rehearsals on small problems: deterministic, honest about bad priors, and refusing."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,8 +8,15 @@ import pytest
 from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import APriori, Posterior, Robust, Trajectory, certify
+from surestep.choosing import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.rehearsal import Completed, DrawnFromPosterior, EpisodeBootstrap, rehearse
+from surestep.rehearsal import (
+    Completed,
+    DrawnFromPosterior,
+    EpisodeBootstrap,
+    calibrate,
+    rehearse,
+)
 from surestep.rehearsal.block import Block, claimed, run_block
 from surestep.rehearsal.collecting import DataSize, problem_of
 
@@ -111,8 +118,8 @@ def test_a_refusal_in_a_world_is_no_claim():
     problem = problem_with(30)
     rng = np.random.default_rng(0)
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=2.0, reward_high=3.0)
-    claim, draws = claimed(noisy, problem, problem.behavior.probability, rng)
-    assert np.isnan(claim)
+    claims, draws = claimed(noisy, [problem], problem.behavior.probability[np.newaxis], [rng])
+    assert np.isnan(claims).all()
     assert np.isnan(draws).all()
     found = run(problem, APriori(n_wedge=10**6), sizes=(1.0,))  # SPIBB changes what it must not
     assert found.summary().refused.share == 1.0
@@ -242,3 +249,47 @@ def test_an_estimated_behavior_policy_is_mentioned():
     guess = replace(problem.behavior, estimated=True)
     found = run(replace(problem, behavior=guess), Robust(), worlds=2, sizes=(1.0,))
     assert "behavior policy was estimated" in found.limits[-1]
+
+
+# ---- N∧ chosen in every world -----------------------------------------------------------------
+
+
+def test_the_choice_of_n_wedge_is_rehearsed_too():
+    """Together with others, every world has the policy that it would have alone."""
+    problem = problem_with(30)
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=POSTERIOR)
+    found = rehearse(
+        problem, auto, POSTERIOR, rng=np.random.default_rng(2), worlds=9, sizes=(1.0,),
+        family=[Completed("self-loop")],
+    )  # fmt: skip
+    alone = rehearse(
+        problem, Alone(auto), POSTERIOR, rng=np.random.default_rng(2), worlds=9, sizes=(1.0,),
+        family=[Completed("self-loop")],
+    )  # fmt: skip
+    np.testing.assert_allclose(found.gain, alone.gain, atol=1e-12)
+    np.testing.assert_allclose(found.claim, alone.claim, atol=1e-9)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """An algorithm that is not worked on together with others."""
+
+    algorithm: AutoNWedge
+
+    def improve(self, problem):
+        return self.algorithm.improve(problem)
+
+
+def test_optimistic_worlds_are_held_against_a_claim_but_do_not_calibrate_it():
+    problem = problem_with(30)
+    family = [Completed("optimistic"), Completed("uniform")]
+    terms = {"rng": np.random.default_rng(1), "worlds": 9}
+    found = rehearse(problem, SPIBB(n_wedge=2), POSTERIOR, **terms, sizes=(1.0,), family=family)
+    assert found.family == tuple(kind.name for kind in family)
+    assert found.calibration.family == (Completed("uniform").name,)
+    again = calibrate(
+        problem, SPIBB(n_wedge=2), POSTERIOR, rng=np.random.default_rng(1), worlds=9, family=family
+    )
+    assert again == found.calibration
+    with pytest.raises(InvalidParameter, match="no kind of world in the family calibrates"):
+        calibrate(problem, SPIBB(n_wedge=2), POSTERIOR, **terms, family=family[:1])

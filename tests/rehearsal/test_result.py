@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surestep.errors import InvalidParameter
-from surestep.rehearsal import Calibration, Rate, Rehearsal
+from surestep.errors import InvalidParameter, InvalidResult
+from surestep.rehearsal import Calibration, Rate, Rehearsal, rehearsal_from_json
 from surestep.rehearsal.result import LIMITS
 
 
@@ -138,3 +138,33 @@ def test_a_rehearsal_is_frozen_and_survives_pickling():
 def test_questions_without_an_answer_are_refused(ask, words):
     with pytest.raises(InvalidParameter, match=words):
         ask(rehearsal([[0.1, 0.2]]))
+
+
+def test_json_is_read_back():
+    nan = float("nan")
+    found = rehearsal([[0.1, nan], [0.2, 0.3]], calibrated=[[0.0, nan], [0.1, 0.2]])
+    again = rehearsal_from_json(found.to_json())
+    assert again.to_json() == found.to_json()
+    assert again.summary() == found.summary()
+    assert again.calibration == found.calibration
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gain": [[1.0]]},
+        {"sizes": []},
+        {"member": None},
+        {"family": ["one"]},
+        {"outside_value_bounds": [[99, 0]]},
+        {"calibration": {}},
+        {"summary": {}},
+        {"claim": "none"},
+    ],
+)
+def test_what_is_no_rehearsal_is_refused(change):
+    content = json.loads(rehearsal([[0.1, 0.2], [0.2, 0.3]]).to_json())
+    with pytest.raises(InvalidResult, match="no rehearsal that surestep wrote"):
+        rehearsal_from_json(json.dumps(content | change))
+    with pytest.raises(InvalidResult, match="no rehearsal that surestep wrote"):
+        rehearsal_from_json("{")

@@ -364,8 +364,17 @@ def test_a_chosen_n_wedge_has_no_guarantee():
     sentence = "N∧ = 20 is a hyper-parameter without a guarantee"
     assert sentence in section(grid(), "answer")
     assert sentence not in result_page(with_parameters(grid(), zeta=0.1))
-    record = replace(grid().record, defaults=("n_wedge",))
-    assert "It is the default." in section(replace(grid(), record=record), "answer")
+    chosen = section(with_parameters(grid(), n_wedge_chosen_by="posterior"), "answer")
+    assert sentence not in chosen
+    assert "N∧ = 20 was chosen from the data, by the lower bound of a posterior" in chosen
+
+
+def test_a_belief_about_a_bold_policy_is_doubted():
+    belief = replace(grid().certificate, standing="posterior")
+    bold = replace(grid(), certificate=belief, n_wedge=None)
+    assert "can be far too sure" in section(bold, "answer")
+    assert "can be far too sure" not in section(replace(bold, n_wedge=20), "answer")
+    assert "can be far too sure" not in section(replace(grid(), n_wedge=None), "answer")
 
 
 def test_an_estimated_behavior_policy_is_marked_everywhere():

@@ -46,7 +46,6 @@ from surestep._arrays import (
 from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior, RowCounts, row_errors
 from surestep.certificates.apriori import gain_terms, performance_with_bound, usable_discount
 from surestep.certificates.confidence import MOST_VISITS
-from surestep.certificates.reward_draws import check_observed
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, sorted_counts
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
@@ -94,7 +93,6 @@ class CorrectedBeta:
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = gain − loss(π_I) − loss(π_b), less what evaluating them may be off."""
         discount = usable_discount(problem)
-        check_observed(problem)
         low, high = problem.value_bounds
         counts, behavior = problem.counts, problem.behavior
         changed = policy.probability != behavior.probability
@@ -121,6 +119,11 @@ class CorrectedBeta:
             terms = self.terms(problem, policy, used)
             figures |= terms
             lower = terms["gain"] - terms["loss"]
+            if lower > high - low:
+                raise CertificateRefused(
+                    f"value_bounds is {problem.value_bounds}, but by the data the policies differ "
+                    f"by at least {lower:.6g}; expected bounds on the values of both policies"
+                )
         return Certificate(
             kind=self.name,
             standing=CORRECTED[self.bound].standing,  # type: ignore[arg-type]

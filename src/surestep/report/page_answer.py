@@ -152,9 +152,9 @@ def caveat_box(findings: Findings) -> Element | None:
 def n_wedge_caveat(findings: Findings) -> str | None:
     """Where N∧ comes from, unless it was derived from a ζ."""
     parameters = findings.record.parameters
-    if findings.n_wedge is None or parameters["zeta"] is not None:
+    if findings.n_wedge is None or parameters.get("zeta") is not None:
         return None
-    chooser = parameters["n_wedge_chosen_by"]
+    chooser = parameters.get("n_wedge_chosen_by")
     if chooser is None:
         origin = f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee."
     else:
