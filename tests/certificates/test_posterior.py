@@ -396,14 +396,14 @@ def test_many_states_are_no_problem():
 @pytest.mark.slow
 def test_many_draws_of_many_states_stay_within_the_memory():
     problem, policy = many_states()
-    settings, memory = Posterior(draws=99, prior_weight=1.0), 2**27  # room for three models
+    settings, memory = Posterior(draws=99, prior_weight=1.0), 2**28
     tracemalloc.start()
     try:
         gains = posterior_gains(problem, policy, settings, memory=memory)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert 0.5 * memory < peak < 2.5 * memory  # the models, and as much again to evaluate them
+    assert 0.5 * memory < peak < memory + 2**26  # which the problem itself may take
     assert 0.1 < gains.mean() < 0.5
     first = posterior_gains(problem, policy, replace(settings, draws=9))
     np.testing.assert_array_equal(gains[:9], first)

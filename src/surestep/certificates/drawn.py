@@ -13,7 +13,7 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.drawn import evaluate_drawn
+from surestep.kernels.drawn import VALUES_BESIDE, evaluate_drawn
 from surestep.kernels.posterior import REMAINDER, SINGLY, UNSEEN_SHAPE, draw_models
 from surestep.model.counts import Counts
 from surestep.model.successors import Successors
@@ -197,19 +197,19 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
 def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
     """Arrays for as many drawn models of so many transitions as fit into `memory` bytes.
 
-    Evaluating a large model takes as much again on every core that does so.
+    Evaluating a large model takes a thinner copy and some more values on every core that does so.
     """
     pairs = models.counts.pairs
     each = 12 * cells + 24 * pairs.num_pairs + 8 * pairs.num_states
-    cores = available_cores() if pairs.num_states > SMALL else 0
-    needed = each if cores == 0 else 2 * each
-    if needed > memory:
+    large = pairs.num_states > SMALL
+    beside = each + 8 * VALUES_BESIDE * pairs.num_states if large else 0  # on every core
+    if each + beside > memory:
         raise CertificateRefused(
-            f"one drawn model takes {needed / 2**20:.0f} MiB, expected at most "
+            f"one drawn model takes {(each + beside) / 2**20:.0f} MiB, expected at most "
             f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory"
         )
-    fitting = memory // each
-    size = min(draws, fitting - min(cores, fitting // 2))
+    cores = min(available_cores(), memory // (each + beside))
+    size = min(draws, (memory - cores * beside) // each)
     shares = models.counts.starts / models.counts.starts.sum()
     return Chunk(
         np.zeros((size, pairs.num_pairs + 1), np.int64),

@@ -35,6 +35,7 @@ CHUNK = (
 THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected
 LEFT = 0.01  # of what a value lacks: the part that a correction may leave
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
+VALUES_BESIDE = 9 + 2 * MIXED  # for every state, on each core that evaluates a large model
 MOST_SWEEPS = 1_000  # for one correction
 
 
@@ -357,7 +358,7 @@ def evaluate_drawn(
     num_states = pair_offsets.size - 1
     order = num_states if num_states <= small else 0  # of the matrix, where there is one
     for b in prange(ends.shape[0]):
-        matrix, work = np.empty((order, order)), np.empty((7 + 2 * MIXED, num_states))
+        matrix, work = np.empty((order, order)), np.empty((VALUES_BESIDE - 2, num_states))
         earned, value = np.empty(num_states), np.empty(num_states)
         whole = (ends[b], target[b], share[b])
         size = ends[b, -1] + 1 if order == 0 else 0
