@@ -10,7 +10,8 @@ from surestep.report.coverage_page import write_coverage_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 ORDER = (
-    "gridworld", "wet-chicken", "resource-gathering", "random-mdps", "settings", "trajectories",
+    "gridworld", "wet-chicken", "resource-gathering", "random-mdps", "chosen", "chosen-random",
+    "rehearsed", "settings", "trajectories",
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ WORDS = {  # what a setting is called in a legend, where its value alone would n
     "prior_weight": "c",
     "n_wedge": "N∧",
     "delta": "δ",
+    "worlds": "worlds",
 }
 LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
@@ -145,7 +146,9 @@ def algorithm_name(summary: CellSummary) -> str:
     parts = [cell.algorithm]
     if not math.isnan(cell.n_wedge):
         parts.append(f"N∧ = {cell.n_wedge:g}")
-    return ", ".join([*parts, cell.setting] if cell.setting else parts)
+    if cell.setting:
+        parts.append(cell.setting.replace("n_wedge=auto", "N∧ chosen"))
+    return ", ".join(parts)
 
 
 def certifier_name(summary: CellSummary) -> str:
