@@ -19,7 +19,8 @@ def log(tmp_path_factory):
 
 def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     out = tmp_path / "out"
-    options = (*BEHAVIOR, "--worlds", "9", "--sizes", "1,4", "--workers", "1", "-o", out)
+    options = (*BEHAVIOR, "--n-wedge", "5", "--worlds", "9", "--sizes", "1,4", "--workers", "1")
+    options += ("--kind", "posterior:starts=known", "-o", out)
     result = run_surestep("rehearse", log, *PUMPS, *options)
     assert result.exit_code == 0, result.output
     for words in ("Stress test of posterior", "estimate, unseen: optimistic", "not a confidence"):
@@ -34,9 +35,6 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     assert "estimate, unseen: optimistic" not in json.loads(text)["calibration"]["ranks"]
     page = (out / "rehearsal.html").read_text()
     assert "a stress test, not a confidence level" in page
-    again = run_surestep("rehearse", log, *PUMPS, *options[:-1], tmp_path / "again")
-    assert again.exit_code == 0
-    assert (tmp_path / "again" / "rehearsal.json").read_text() == text
 
 
 @pytest.mark.parametrize(

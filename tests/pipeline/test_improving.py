@@ -359,7 +359,7 @@ def test_every_algorithm_makes_a_result_that_its_command_makes_again(name, tmp_p
         {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
         {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
         {"n_wedge": "auto", "certificates": ["robust:set=l1", "posterior:draws=99"]},
-        {"reward_bounds": (-9.0, 9.0), "worlds": 9},
+        {"reward_bounds": (-9.0, 9.0), "worlds": 0},
     ],
 )
 def test_a_command_repeats_what_was_given_and_leaves_out_what_was_not(terms, tmp_path, monkeypatch):
