@@ -13,8 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect_count, is_number, refuse_where, run_sums
+from surestep._arrays import FloatArray, refuse_where, run_sums
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
+from surestep.certificates.common import check_delta, check_n_wedge, log_sentences
 from surestep.certificates.reward_draws import check_observed
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
@@ -48,12 +49,8 @@ class APriori:
         """Checks the settings."""
         if not isinstance(self.bound, str) or self.bound not in BOUNDS:
             raise InvalidParameter(f"bound is {self.bound!r}, expected one of {', '.join(BOUNDS)}")
-        if not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
-        if self.n_wedge is not None:
-            expect_count("n_wedge", self.n_wedge)
-            if self.n_wedge > LARGEST_TOTAL:
-                raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
+        check_delta(self.delta)
+        check_n_wedge(self.n_wedge)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = gain − f(γ) · V_max · radius(N∧), less what evaluating and copying may be off."""
@@ -148,11 +145,7 @@ class APriori:
         low, high = problem.value_bounds
         bound = BOUNDS[self.bound]
         sentences = [
-            "The log is Markov in the given states, and its dynamics never change.",
-            "There are no states and actions beyond those given.",
-            "The behavior policy is only estimated: the claim is relative to the estimate."
-            if problem.behavior_is_estimated
-            else "The behavior policy is known.",
+            *log_sentences(problem),
             "The rewards are known."
             if problem.counts.rewards.known
             else "The mean rewards are those observed: their error is not counted.",

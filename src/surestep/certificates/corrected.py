@@ -37,14 +37,13 @@ import numpy as np
 from surestep._arrays import (
     BoolArray,
     FloatArray,
-    expect_count,
-    is_number,
     refuse_where,
     run_lengths,
     run_owners,
 )
 from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior, RowCounts, row_errors
 from surestep.certificates.apriori import gain_terms, performance_with_bound, usable_discount
+from surestep.certificates.common import check_delta, check_n_wedge, log_sentences
 from surestep.certificates.confidence import MOST_VISITS
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, sorted_counts
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -83,12 +82,8 @@ class CorrectedBeta:
             raise InvalidParameter(
                 f"bound is {self.bound!r}, expected one of {', '.join(CORRECTED)}"
             )
-        if not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
-        if self.n_wedge is not None:
-            expect_count("n_wedge", self.n_wedge)
-            if self.n_wedge > LARGEST_TOTAL:
-                raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
+        check_delta(self.delta)
+        check_n_wedge(self.n_wedge)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = gain − loss(π_I) − loss(π_b), less what evaluating them may be off."""
@@ -192,11 +187,7 @@ class CorrectedBeta:
         """What must hold for the claim."""
         low, high = problem.value_bounds
         sentences = [
-            "The log is Markov in the given states, and its dynamics never change.",
-            "There are no states and actions beyond those given.",
-            "The behavior policy is only estimated: the claim is relative to the estimate."
-            if problem.behavior_is_estimated
-            else "The behavior policy is known.",
+            *log_sentences(problem),
             "The rewards are known.",
             "Episodes start exactly as they did in the log.",
             "Episodes end in the states that the counts mark as terminal, and nowhere else.",

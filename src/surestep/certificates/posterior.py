@@ -22,6 +22,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from surestep._arrays import FloatArray, expect, expect_count, is_number
+from surestep.certificates.common import check_delta, log_sentences
 from surestep.certificates.drawn import Gains, ModelDraws, drawn_gains, startable
 from surestep.certificates.prior import Prior, PriorName, prior_of
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
@@ -69,8 +70,7 @@ class Posterior:
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        if not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        check_delta(self.delta)
         for name, kind in (("prior", PriorName), ("starts", Starts), ("rewards", RewardModel)):
             value, choices = getattr(self, name), get_args(kind)
             if not isinstance(value, str) or value not in choices:
@@ -191,11 +191,7 @@ class Posterior:
                 "The weight of the prior was read off the same data, so this is no exact posterior."
             )
         sentences += [
-            "The log is Markov in the given states, and its dynamics never change.",
-            "There are no states and actions beyond those given.",
-            "The behavior policy is only estimated: the claim is relative to the estimate."
-            if problem.behavior_is_estimated
-            else "The behavior policy is known.",
+            *log_sentences(problem),
             *reward_sentences(problem, self.rewards, self.reward_low, self.reward_high),
             "Episodes start as they did in the log."
             if self.starts == "known"

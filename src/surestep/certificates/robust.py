@@ -37,6 +37,7 @@ from typing import ClassVar, NamedTuple, get_args
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums
+from surestep.certificates.common import check_delta, log_sentences
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
@@ -83,8 +84,7 @@ class Robust:
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise InvalidParameter(f"{name} is {value!r}, expected True or False")
-        if not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        check_delta(self.delta)
         ends = (self.reward_low, self.reward_high)
         if ends == (None, None):
             return
@@ -192,11 +192,7 @@ class Robust:
         low, high = problem.value_bounds
         rewards_lie = f"between {plain(self.reward_low)} and {plain(self.reward_high)}"
         sentences = [
-            "The log is Markov in the given states, and its dynamics never change.",
-            "There are no states and actions beyond those given.",
-            "The behavior policy is only estimated: the claim is relative to the estimate."
-            if problem.behavior_is_estimated
-            else "The behavior policy is known.",
+            *log_sentences(problem),
             "The rewards are known."
             if problem.counts.rewards.known
             else f"Every reward lies {rewards_lie}, as given.",

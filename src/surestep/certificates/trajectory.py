@@ -23,6 +23,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from surestep._arrays import FloatArray, is_number, refuse_where
+from surestep.certificates.common import check_delta
 from surestep.certificates.episodes import (
     check_known_support,
     over_at_last,
@@ -101,8 +102,7 @@ class Trajectory:
             value, choices = getattr(self, name), get_args(kind)
             if not isinstance(value, str) or value not in choices:
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
-        if not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        check_delta(self.delta)
         if not (is_number(self.train_share) and 0 <= self.train_share < 1):
             raise InvalidParameter(
                 f"train_share is {self.train_share!r}, expected at least 0 and less than 1"

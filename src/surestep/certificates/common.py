@@ -1,0 +1,34 @@
+"""What several kinds of certificates check and assume in the same words."""
+
+from __future__ import annotations
+
+from surestep._arrays import expect_count, is_number
+from surestep.errors import InvalidParameter
+from surestep.model.counts import LARGEST_TOTAL
+from surestep.model.problem import Problem
+
+
+def check_delta(delta: object) -> None:
+    """Refuses a δ outside (0, 1)."""
+    if not (is_number(delta) and 0 < delta < 1):
+        raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
+
+
+def check_n_wedge(n_wedge: object) -> None:
+    """Refuses an N∧ that is no count, or more than any log can have; None leaves it open."""
+    if n_wedge is None:
+        return
+    expect_count("n_wedge", n_wedge)
+    if n_wedge > LARGEST_TOTAL:  # type: ignore[operator]
+        raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
+
+
+def log_sentences(problem: Problem) -> tuple[str, ...]:
+    """What every claim by counts takes for granted about the log and who made it."""
+    return (
+        "The log is Markov in the given states, and its dynamics never change.",
+        "There are no states and actions beyond those given.",
+        "The behavior policy is only estimated: the claim is relative to the estimate."
+        if problem.behavior_is_estimated
+        else "The behavior policy is known.",
+    )
