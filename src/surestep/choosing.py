@@ -39,6 +39,7 @@ from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import ProblemBatch
 
 SEEDS = 2**63  # a posterior's seeds are below
+CHOOSING = 0x5E1EC7104A11E5ED  # moves a seed to draws that no small seed has
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 Bound = float | CertificateRefused
 
@@ -121,7 +122,7 @@ class AutoNWedge:
         """What the choice goes by: the lower bound of each candidate, or why there is none."""
         judge = self.certifier
         if isinstance(judge, Posterior):
-            judge = with_few_draws(replace(judge, seed=(judge.seed + 1) % SEEDS))
+            judge = with_few_draws(replace(judge, seed=(judge.seed + CHOOSING) % SEEDS))
         elif isinstance(judge, Trajectory):
             training = training_part(problem, judge.train_share, judge.seed)
             policies = [each.policy for each in self.improved(training, grid)]

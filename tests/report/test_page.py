@@ -325,7 +325,7 @@ def test_a_guarantee_that_says_something_is_not_called_empty(lower):
 
 def test_a_certified_gain():
     said = plain(section(with_certificate(grid(), lower=0.11), "answer"))
-    assert "Better with confidence 90 %, if the assumptions below hold" in said
+    assert "Better with confidence 90 %, if its assumptions hold" in said
     assert "gains at least 0.11" in said
 
 

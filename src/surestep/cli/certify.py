@@ -105,7 +105,9 @@ def command(
     if len(judged.certificates) > 1:
         from surestep.report.page_certificates import together_words
 
-        console.print(f"\n{together_words(judged.certificates)}", style="dim", markup=False)
+        console.print(
+            f"\n{together_words(judged.certificates, settled=False)}", style="dim", markup=False
+        )
     if output is not None:
         alone = len(judged.certificates) == 1
         claims = judged.certificates

@@ -113,6 +113,8 @@ def print_terms(console: Console, result: Result) -> None:
     given = record.parameters
     for name in record.defaults:
         value = given["algorithm"]["algorithm"] if name == "algorithm" else given[name]
+        if name == "n_wedge":
+            value = "auto"
         console.print(f"by default: {WORDS.get(name, name)} = {shown(value)}", markup=False)
     if given["behavior"] == "estimate":
         console.print("The behavior policy is estimated: all claims are relative to the estimate.")
@@ -145,7 +147,7 @@ def print_answer(console: Console, result: Result) -> None:
         f"expected gain {signed(after - before)} per episode, from {number(before)} to "
         f"{number(after)} (estimated from the log)"
     )
-    judged = verdict(result.certificate, changed=changed > 0)
+    judged = verdict(result.certificate, changed=changed > 0, rehearsal=result.rehearsal)
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(
         judged.headline.upper() if judged.mood == "bad" else judged.headline,
@@ -168,12 +170,18 @@ def print_certificates(console: Console, result: Result) -> None:
     names = names_of(result.certificates)
     for name, certificate in zip(names, result.certificates, strict=True):
         console.print(f"{name}: {claim_words(certificate)}", markup=False)
-    console.print(together_words(result.certificates), style="dim", markup=False)
+    if len(result.certificates) > 1:
+        console.print(together_words(result.certificates), style="dim", markup=False)
 
 
 def print_rehearsal(console: Console, result: Result) -> None:
     """What the stress test found."""
-    from surestep.report.rehearsal_words import calibration_words, harm_words, more_data_words
+    from surestep.report.rehearsal_words import (
+        calibration_words,
+        harm_words,
+        luck_words,
+        more_data_words,
+    )
 
     rehearsal = result.rehearsal
     if rehearsal is None:
@@ -181,8 +189,9 @@ def print_rehearsal(console: Console, result: Result) -> None:
         return
     console.print(f"\n{harm_words(rehearsal)}", markup=False)
     if rehearsal.calibration is not None:
-        _, headline, _ = calibration_words(rehearsal.calibration, rehearsal.delta)
-        console.print(f"{headline}.", markup=False)
+        _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
+        console.print(f"{headline}. {sentence}", markup=False)
+    console.print(luck_words(rehearsal), markup=False)
     console.print(more_data_words(rehearsal), markup=False)
 
 

@@ -124,6 +124,7 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         calibration_words,
         certified_rate,
         harm_words,
+        luck_words,
         more_data_words,
         own_size,
     )
@@ -155,6 +156,7 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
     if rehearsal.calibration is not None:
         _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
         console.print(f"{headline}. {sentence}", markup=False)
+    console.print(luck_words(rehearsal), markup=False)
     console.print(more_data_words(rehearsal), style="bold", markup=False)
     for sentence in rehearsal.limits:
         console.print(f"  - {sentence}", style="dim", markup=False)

@@ -15,6 +15,7 @@ from surestep.io.labelled_counts import joined
 from surestep.model import Certificate, Policy
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.improving import Made
+from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -22,6 +23,7 @@ from surestep.results.table import PolicyTable
 NO_CLAIM = "no-claim"
 AGREEMENT = 1e-9  # of the largest value
 SAME_PROBABILITY = 1e-9
+MOST_WORLDS = 0.9  # in which a rehearsal must find the same on every machine
 
 
 def check_same_counts(record: Record, evidence: Evidence) -> None:
@@ -56,6 +58,7 @@ def check_agreement(saved: Result, made: Made) -> None:
                 f"{again.estimates[name]!r} when the result is made again"
             )
     check_claims(saved, made)
+    check_same_rehearsal(saved.rehearsal, made.result.rehearsal)
 
 
 def check_claims(saved: Result, made: Made) -> None:
@@ -71,6 +74,29 @@ def check_claims(saved: Result, made: Made) -> None:
         check_same_claim(ours, theirs)
         if not (same_policy and ours == theirs):  # else it has just been made again
             verify(ours, made.problem, policy)
+
+
+def check_same_rehearsal(before: Rehearsal | None, now: Rehearsal | None) -> None:
+    """Refuses a stress test that is missing, or that found something else."""
+    if before is None or now is None:
+        if (before is None) != (now is None):
+            raise ResultMismatch(
+                f"there is {'no' if before is None else 'a'} rehearsal, but "
+                f"{'one' if before is None else 'none'} when the result is made again"
+            )
+        return
+    same = (before.family, before.sizes, before.episodes) == (now.family, now.sizes, now.episodes)
+    for name in ("gain", "claim"):
+        ours, theirs = getattr(before, name), getattr(now, name)
+        same = same and ours.shape == theirs.shape
+        # Ties between actions may fall otherwise on another machine, in some of the worlds.
+        close = same and np.isclose(
+            ours, theirs, rtol=AGREEMENT, atol=now.tolerance, equal_nan=True
+        )
+        if not same or np.mean(close) < MOST_WORLDS:
+            raise ResultMismatch(
+                f"{name} of rehearsal.json is not what the stress test finds when it is made again"
+            )
 
 
 def check_same_numbers(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> None:

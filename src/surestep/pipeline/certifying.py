@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from surestep.algorithms import Algorithm
 from surestep.certificates import (
-    APriori,
     Asked,
     Certifier,
     NoClaim,
@@ -16,12 +17,37 @@ from surestep.certificates import (
     certify,
     certify_at,
 )
+from surestep.certificates.certifying import with_delta
 from surestep.certificates.trajectory import PROVED
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.io.labelled_counts import LabelledCounts
+from surestep.io.log_source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
 DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+class RewardFacts(NamedTuple):
+    """What the data show of single rewards."""
+
+    bounds: tuple[float, float] | None  # None where only sums are known, and rewards vary
+    vary: bool  # one transition earned different rewards
+
+    @classmethod
+    def of(cls, counts: LabelledCounts, source: LogSource | None) -> RewardFacts:
+        """From counts, and the log where there is one.
+
+        Sums are exact, in whole units. Where a transition always earns the same, its sum is a
+        multiple of how often it was taken; where some sum is none, rewards vary.
+        """
+        rows = counts.transitions
+        vary = bool(np.any(rows.reward_sum % np.maximum(rows.times, 1) != 0))
+        if source is not None:
+            return cls(source.reward_range(), vary)
+        means = [int(total) / (int(n) * 10**counts.scale)
+                 for total, n in zip(rows.reward_sum, rows.times, strict=True)]  # fmt: skip
+        return cls(None if vary else (min(0.0, *means), max(0.0, *means)), vary)
 
 
 class Settings(NamedTuple):
@@ -29,6 +55,7 @@ class Settings(NamedTuple):
 
     delta: float
     reward_bounds: tuple[float, float] | None  # as given; None: nobody said
+    rewards: RewardFacts
     bound: str = "spibb"  # of a-priori
     n_wedge: int | None = None  # of a-priori: fixed before the data, or None
 
@@ -37,20 +64,17 @@ class Settings(NamedTuple):
         # 0 visits buy nothing: then the certifier finds its own.
         return self._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
 
-    def a_priori(self, algorithm: Algorithm, n_wedge: int | None) -> APriori:
-        """That bound itself."""
-        told = self.of_algorithm(algorithm, n_wedge)
-        return APriori(bound=told.bound, delta=told.delta, n_wedge=told.n_wedge)
-
-    def certifier(self, asked: Asked, problem: Problem) -> Certifier:
+    def certifier(self, asked: Asked) -> Certifier:
         """The certifier with everything that it takes and was not told."""
         more: dict[str, object] = {"delta": self.delta}
         if asked.kind == "a-priori":
             more |= {"bound": self.bound, "n_wedge": self.n_wedge}
+        if asked.kind == "posterior" and self.rewards.vary:
+            more["rewards"] = "bounded"
         if not {"reward_low", "reward_high"} & set(asked.settings):
             bounds = self.reward_bounds
-            if needs_reward_bounds(asked):
-                bounds = reward_range(problem) if bounds is None else bounds
+            if self.needs_reward_bounds(asked):
+                bounds = self.observed_bounds(asked) if bounds is None else bounds
             elif asked.kind == "trajectory":
                 bounds = None  # it asks for none
             if bounds is not None:
@@ -58,19 +82,23 @@ class Settings(NamedTuple):
         known = {name: value for name, value in more.items() if name in asked.takes}
         return asked.make(**known)
 
+    def needs_reward_bounds(self, asked: Asked) -> bool:
+        """Whether the claim rests on what rewards are possible."""
+        if asked.kind == "posterior":
+            usual = "bounded" if self.rewards.vary else "deterministic"
+            return bool(asked.settings.get("rewards", usual) == "bounded")
+        interval = Trajectory.__dataclass_fields__["interval"].default
+        proved = asked.settings.get("interval", interval) in PROVED
+        return asked.kind == "robust" or (asked.kind == "trajectory" and proved)
 
-def needs_reward_bounds(asked: Asked) -> bool:
-    """Whether the claim rests on what rewards are possible."""
-    interval = asked.settings.get("interval", Trajectory.__dataclass_fields__["interval"].default)
-    return asked.kind == "robust" or (asked.kind == "trajectory" and interval in PROVED)
-
-
-def reward_range(problem: Problem) -> tuple[float, float]:
-    """The smallest and the largest reward that the data show, and 0, which an end earns."""
-    if problem.log is None:
-        return mean_reward_range(problem.counts)
-    rewards = problem.log.reward
-    return min(0.0, float(rewards.min())), max(0.0, float(rewards.max()))
+    def observed_bounds(self, asked: Asked) -> tuple[float, float]:
+        """Those of the single rewards that the log shows, where they are known and differ."""
+        if self.rewards.bounds is None:
+            raise InvalidParameter(
+                f"{asked.kind} needs to know what rewards are possible: they vary, and counts do "
+                "not say between which bounds; give them (--reward-bounds LOW HIGH)"
+            )
+        return self.rewards.bounds
 
 
 def mean_reward_range(counts: Counts) -> tuple[float, float]:
@@ -98,11 +126,20 @@ class Claims(NamedTuple):
 def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) -> Claims:
     """The claim, and the same at other levels; for the price of one where that is possible."""
     levels = sorted({*filter(lambda delta: suits(certifier, delta), DELTAS), certifier.delta})
-    try:
-        claims = certify_at(problem, policy, certifier, levels)
-    except CertificateRefused as refusal:
-        return Claims(no_claim(problem, policy, certifier, refusal), ())
-    return Claims(claims[levels.index(certifier.delta)], tuple(claims))
+    if isinstance(certifier, Posterior):
+        try:
+            claims = certify_at(problem, policy, certifier, levels)
+        except CertificateRefused as refusal:
+            return Claims(no_claim(problem, policy, certifier, refusal), ())
+        return Claims(claims[levels.index(certifier.delta)], tuple(claims))
+    own = certified(problem, policy, certifier)
+    if own.kind == NoClaim.name:
+        return Claims(own, ())
+    found = [
+        own if delta == own.delta else certified(problem, policy, with_delta(certifier, delta))
+        for delta in levels
+    ]
+    return Claims(own, tuple(each for each in found if each.kind != NoClaim.name))
 
 
 def suits(certifier: Certifier, delta: float) -> bool:

@@ -20,6 +20,7 @@ from surestep.io.log_source import LogSource, read_log
 from surestep.io.log_tables import matching
 from surestep.io.vocabulary import read_labels
 from surestep.pipeline.assembly import Assembly, BehaviorKind, assemble
+from surestep.pipeline.certifying import RewardFacts
 from surestep.results.record import InputFile
 
 Inferred = Literal["propensities", "estimate"]
@@ -39,6 +40,7 @@ class Evidence:
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | None  # None where only counts are given
+    rewards: RewardFacts
 
 
 def gather(
@@ -76,6 +78,7 @@ def gather(
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
+        rewards=RewardFacts.of(counts, log if isinstance(log, LogSource) else None),
     )
 
 

@@ -28,6 +28,7 @@ from surestep.results.findings import Findings
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
+READ_OFF = "Bounds of rewards, where the claim has them, were read off the data."
 Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 
@@ -110,8 +111,8 @@ def find(
     workers: int,
 ) -> Findings:
     """All that there is to say: the policy, what is claimed of it, and what a rehearsal found."""
-    told = terms.certifier_settings
-    part = training_problem(problem, [told.certifier(asked, problem) for asked in terms.asked])
+    told = terms.certifier_settings(evidence.rewards)
+    part = training_problem(problem, [told.certifier(asked) for asked in terms.asked])
     progress("improving the policy", 0, 1)
     settled = settle(algorithm, part)
     policy = settled.improvement.policy
@@ -119,7 +120,7 @@ def find(
     told = told.of_algorithm(
         settled.algorithm, None if settled.choice else settled.improvement.n_wedge
     )
-    certifiers = [told.certifier(asked, problem) for asked in terms.asked]
+    certifiers = [told.certifier(asked) for asked in terms.asked]
     progress("certifying", 0, len(certifiers))
     claims = certified_at_levels(problem, policy, certifiers[0])
     others = []
@@ -159,14 +160,13 @@ def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Probl
 def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Algorithm | AutoNWedge]:
     """The problem, with whole episodes where they are looked at, and what improves it."""
     problem = problem_of(evidence.assembly, terms)
-    algorithm = terms.algorithm_for(problem)
+    algorithm = terms.algorithm_for(problem, evidence.rewards)
     whole = [asked.kind for asked in terms.asked if asked.kind == "trajectory"]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
     if not whole:
         return problem, algorithm
-    problem = with_log(problem, evidence, whole[0])
-    return problem, terms.algorithm_for(problem)
+    return with_log(problem, evidence, whole[0]), algorithm
 
 
 def rehearsal_of(
@@ -196,12 +196,13 @@ def problem_of(assembly: Assembly, terms: Terms) -> Problem:
     """The problem under the terms; what was taken for granted goes into its premises."""
     low, high = terms.value_bounds_for(assembly.counts)
     premises = assembly.premises
-    if terms.reward_bounds is None:
-        read = "the bounds of rewards" if terms.value_bounds else "the bounds of rewards and values"
+    if terms.reward_bounds is None and terms.value_bounds is None:
         premises += (
-            f"No step ever earns less or more than the mean rewards observed, or 0: {read} were "
-            "read off the data.",
+            "No step ever earns less or more, on average, than the mean rewards observed, or 0: "
+            "the value bounds were read off the data.",
         )
+    if terms.reward_bounds is None:
+        premises += (READ_OFF,)
     return Problem(
         counts=assembly.counts,
         behavior=assembly.behavior,

@@ -7,20 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from surestep._arrays import refuse_where
 from surestep._files import read_path
 from surestep.algorithms import Algorithm, settings_from_json
 from surestep.certificates import Asked, Certifier, Trajectory, certify, verify
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts_digest import counts_digest
 from surestep.io.labelled_counts import LabelledCounts
-from surestep.model import Certificate, Policy, Problem
-from surestep.pipeline.assembly import Assembly, starts_of
-from surestep.pipeline.certifying import Settings
+from surestep.io.log_source import LogSource
+from surestep.model import Certificate, Counts, Policy, Problem
+from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
+from surestep.pipeline.certifying import RewardFacts, Settings
 from surestep.pipeline.evidence import CountsSource, gather
-from surestep.pipeline.improving import Progress, problem_of
+from surestep.pipeline.improving import READ_OFF, Progress, problem_of
 from surestep.pipeline.terms import Terms, terms_of
 from surestep.pipeline.verifying import completed, open_again
+from surestep.results.record import InputFile
 from surestep.results.result import Result, load
+
+SAME_CHANCE = 1e-6
+UNUSED_BOUNDS = (0.0, 1.0)  # claims that are made again have bounds of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +56,19 @@ def certify_result(
     """
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    judge = Judge.of(directory, log, memory_limit, kinds)
-    terms = terms_of(judge.saved.record)
-    told = Settings(
-        terms.level if delta is None else delta,
-        terms.reward_bounds if reward_bounds is None else reward_bounds,
-    )
-    parameters = judge.saved.record.parameters
-    chosen = parameters["n_wedge_chosen_by"] is not None
-    told = told.of_algorithm(judge.algorithm, None if chosen else parameters["n_wedge"])
     asked = [Asked.of(each) for each in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
+    judge = Judge.of(directory, log, memory_limit, asked, reward_bounds)
+    terms = judge.terms
+    told = Settings(terms.level if delta is None else delta, terms.reward_bounds, judge.rewards)
+    parameters = judge.saved.record.parameters
+    chosen = parameters["n_wedge_chosen_by"] is not None
+    told = told.of_algorithm(judge.algorithm, None if chosen else parameters["n_wedge"])
     claims = []
     for done, each in enumerate(asked):
         tell("certifying", done, len(asked))
-        certifier = told.certifier(judge.fitting(each), judge.problem)
+        certifier = told.certifier(judge.fitting(each))
         claims.append(certify(judge.problem, judge.policy, certifier))
     return Judged(tuple(claims), judge.same_log)
 
@@ -79,11 +84,14 @@ def check_certificates(
     """Makes certificates about the policy in a folder again, and refuses them where they differ."""
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    judge = Judge.of(directory, log, memory_limit, [each.kind for each in certificates])
-    for done, each in enumerate(certificates):
+    asked = [Asked(each.kind, each.parameters) for each in certificates]
+    read_off = any(READ_OFF in each.assumptions for each in certificates)
+    given = None if read_off else UNUSED_BOUNDS
+    judge = Judge.of(directory, log, memory_limit, asked, given)
+    for done, (each, settings) in enumerate(zip(certificates, asked, strict=True)):
         tell("certifying", done, len(certificates))
         if each.kind == "trajectory":
-            judge.fitting(Asked(each.kind, each.parameters))
+            judge.fitting(settings)
         verify(each, judge.problem, judge.policy)
 
 
@@ -92,26 +100,39 @@ class Judge:
     """A saved policy, and the problem that a log poses about it."""
 
     saved: Result
+    terms: Terms
+    rewards: RewardFacts
     problem: Problem
     policy: Policy
     same_log: bool
+    overlaps: bool  # a file of this log is one that the policy was made from
 
     @classmethod
     def of(
-        cls, directory: str | Path, log: object, memory_limit: str | None, kinds: Sequence[object]
+        cls,
+        directory: str | Path,
+        log: object,
+        memory_limit: str | None,
+        kinds: Sequence[Asked],
+        reward_bounds: tuple[float, float] | None,
     ) -> Judge:
         """Reads folder and log; whole episodes where a kind looks at them."""
         saved = load(read_path(directory))
         source = open_again(saved.record, log, memory_limit)
         counts = source.counts()
         same_log = counts_digest(counts) == saved.record.counts_sha256
+        used = {each.sha256 for each in saved.record.inputs if each.role == "log"}
+        overlaps = any(InputFile.of("log", path).sha256 in used for path in source.files)
+        rewards = RewardFacts.of(counts, source if isinstance(source, LogSource) else None)
         terms = terms_of(saved.record)
+        if reward_bounds is not None:
+            terms = replace(terms, reward_bounds=reward_bounds)
         if same_log:
             known, _ = completed(saved, {"behavior": None, "states": None, "actions": None})
             problem = problem_of(gather(counts, **known).assembly, terms)
         else:
             problem = problem_of(other_assembly(saved, counts), fixed_bounds(terms, saved))
-        if any(str(kind).startswith("trajectory") for kind in kinds):
+        if any(kind.kind == "trajectory" for kind in kinds):
             if isinstance(source, CountsSource):
                 raise InvalidParameter(
                     "trajectory looks at whole episodes, but only counts are given; expected a log"
@@ -119,7 +140,7 @@ class Judge:
             log_of_steps = source.load(problem.counts.pairs)
             problem = replace(problem, log=log_of_steps, counts=log_of_steps.counts())
         policy = Policy(problem.counts.pairs, saved.table.probability)
-        return cls(saved, problem, policy, same_log)
+        return cls(saved, terms, rewards, problem, policy, same_log, overlaps)
 
     @property
     def algorithm(self) -> Algorithm:
@@ -130,6 +151,11 @@ class Judge:
         """What is asked for, if this log may judge so; another log need not be split."""
         if asked.kind != "trajectory":
             return asked
+        if not self.same_log and self.overlaps:
+            raise CertificateRefused(
+                "a file of this log is one that the policy was made from, so that its episodes "
+                "cannot judge it; expected files that had no part in it"
+            )
         if not self.same_log:
             return Asked(asked.kind, {"train_share": 0.0, **asked.settings})
         made = [Asked.of(text) for text in self.saved.record.parameters["certificates"]]
@@ -163,11 +189,29 @@ def other_assembly(saved: Result, counts: LabelledCounts) -> Assembly:
         raise ShapeMismatch("the log has other columns of states or actions than the result")
     estimated = saved.record.parameters["behavior"] == "estimate"
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
-    premises = (
+    numbered = counts.to_counts(table.pairs)
+    if counts.transitions.lowest is not None:
+        check_same_behavior(behavior, logged_policy(counts, numbered)[0], numbered)
+    premises: tuple[str, ...] = (
         *starts_of(counts),
         "The behavior policy is the one in the result, also for this log, which the policy was not "
         "made from.",
     )
-    return Assembly(
-        table.vocabulary, counts.to_counts(table.pairs), behavior, table.quiet, premises
+    if "value_bounds" in saved.record.defaults:
+        premises += ("The value bounds were read off the log that the policy was made from.",)
+    return Assembly(table.vocabulary, numbered, behavior, table.quiet, premises)
+
+
+def check_same_behavior(known: Policy, logged: Policy, counts: Counts) -> None:
+    """Refuses a log whose propensities say that another policy made it."""
+    other = (counts.visits > 0) & (np.abs(known.probability - logged.probability) > SAME_CHANCE)
+    refuse_where(
+        other,
+        lambda k: (
+            f"the log says that {counts.pairs.pair_name(k)} was taken with probability "
+            f"{logged.probability[k]:.6g}, but the behavior policy of the result has "
+            f"{known.probability[k]:.6g}; expected a log that the same policy made"
+        ),
+        "pair",
+        ShapeMismatch,
     )

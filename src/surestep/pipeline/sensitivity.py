@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from surestep.algorithms import Algorithm
@@ -10,6 +11,7 @@ from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import Certifier, Posterior, Robust, Trajectory
 from surestep.choosing import (
     AutoNWedge,
+    Bound,
     Candidate,
     Choice,
     lower_bounds,
@@ -21,7 +23,6 @@ from surestep.choosing import (
 from surestep.errors import CertificateRefused, InvalidParameter, SurestepError
 from surestep.model import Certificate, Problem
 from surestep.model.problem import Improvement
-from surestep.pipeline.certifying import Settings
 from surestep.results.findings import DeltaPoint, NWedgePoint, ZetaCurve
 
 LARGEST_POWER = 12  # ζ is drawn for up to 10¹² visits
@@ -77,10 +78,16 @@ def n_wedge_curve(
             each.n_wedge,
             int((visits > (each.improvement.n_wedge or each.n_wedge)).sum()),
             gain_of(each.improvement),
-            claimed(certificate) if each.n_wedge == used else number_or_none(each.lower),
+            claimed(certificate) if each.n_wedge == used else shown(settled, certifier, each.lower),
         )
         for each in candidates
     )
+
+
+def shown(settled: Settled, certifier: Certifier, lower: Bound) -> float | None:
+    """The bound of a candidate, unless another kind chose: bounds of two kinds make no curve."""
+    other = settled.chosen_by is not None and settled.chosen_by.name != certifier.name
+    return None if other else number_or_none(lower)
 
 
 def claimed(certificate: Certificate) -> float | None:
@@ -109,13 +116,18 @@ def other_candidates(
         auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid)
         lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
     else:
-        told = Settings(certifier.delta, None)
         lower = [
-            lower_bounds(problem, [each.policy], told.a_priori(algorithm, each.n_wedge))[0]
+            lower_bounds(problem, [each.policy], at_n_wedge(certifier, each.n_wedge))[0]
             for each in improvements
         ]
     progress(len(grid), len(grid))
     return [*map(Candidate, grid, improvements, lower)]
+
+
+def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:
+    """An a-priori claim at another N∧; 0 visits buy nothing, so that it finds its own."""
+    changed: Certifier = replace(certifier, n_wedge=n_wedge or None)  # type: ignore[type-var]
+    return changed
 
 
 def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:

@@ -23,7 +23,7 @@ from surestep.choosing import AutoNWedge, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.certifying import Settings, mean_reward_range
+from surestep.pipeline.certifying import RewardFacts, Settings, mean_reward_range
 from surestep.results.record import Record
 
 AUTO: Literal["auto"] = "auto"
@@ -33,6 +33,7 @@ DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 # The first is the one that a result stands by. It is settled before the data.
 DEFAULT_CERTIFICATES = ("posterior", "robust", "a-priori")
 DEFAULT_WORLDS = 10  # of each kind in the stress test of an improvement
+MOST_WORLDS = 40  # by default
 MOST_STATES_REHEARSED = 128  # by default: beyond, every world takes seconds
 
 
@@ -113,12 +114,14 @@ class Terms:
                 )
         if self.worlds is not None:
             whole = isinstance(self.worlds, int) and not isinstance(self.worlds, bool)
-            least = math.ceil(1 / self.level - 1e-9) - 1 if self.asked[0].kind == "posterior" else 1
+            least = self.least_worlds
             if not whole or (self.worlds != 0 and self.worlds < least):
                 raise InvalidParameter(
                     f"worlds is {self.worlds!r}, expected 0, or at least {least} of each kind: "
                     "fewer do not show what happens so rarely"
                 )
+            if self.worlds and self.why_not_rehearsed:
+                raise InvalidParameter(f"worlds is {self.worlds}, but {self.why_not_rehearsed}")
 
     @property
     def asked(self) -> tuple[Asked, ...]:
@@ -128,18 +131,35 @@ class Terms:
             raise InvalidParameter(f"certificates is {given!r}, expected a list of kinds")
         return tuple(map(Asked.of, given))
 
-    @property
-    def certifier_settings(self) -> Settings:
+    def certifier_settings(self, rewards: RewardFacts) -> Settings:
         """What certifiers are told, but for what depends on the algorithm."""
-        return Settings(self.level, self.reward_bounds)
+        return Settings(self.level, self.reward_bounds, rewards)
+
+    @property
+    def least_worlds(self) -> int:
+        """How many worlds of each kind a rehearsal needs: a posterior is calibrated in them."""
+        first = self.asked[0]
+        delta = float(first.settings.get("delta", self.level))
+        return math.ceil(1 / delta - 1e-9) - 1 if first.kind == "posterior" else 1
+
+    @property
+    def why_not_rehearsed(self) -> str:
+        """What stands against a rehearsal; empty where nothing does."""
+        first, *others = self.asked
+        if not self.discount < 1:
+            return "discount is 1, and in some worlds episodes never end"
+        if first.settings.get("claim") == "horizon":
+            return "the claim is about the first steps only, while worlds are compared by ρ"
+        if first.kind != "trajectory" and any(each.kind == "trajectory" for each in others):
+            return "only a trajectory certificate that comes first is rehearsed with its split"
+        return ""
 
     def worlds_for(self, problem: Problem) -> int:
         """How many worlds of each kind are rehearsed in: by default some where that is quick."""
         if self.worlds is not None:
             return self.worlds
-        small = problem.num_states <= MOST_STATES_REHEARSED
-        least = math.ceil(1 / self.level - 1e-9) - 1
-        return max(DEFAULT_WORLDS, least) if small and problem.single_discount < 1 else 0
+        quick = problem.num_states <= MOST_STATES_REHEARSED and self.least_worlds <= MOST_WORLDS
+        return max(DEFAULT_WORLDS, self.least_worlds) if quick and not self.why_not_rehearsed else 0
 
     @property
     def level(self) -> float:
@@ -170,7 +190,7 @@ class Terms:
             return DEFAULT_ALGORITHM
         return self.algorithm if isinstance(self.algorithm, str) else self.algorithm.name
 
-    def algorithm_for(self, problem: Problem) -> Algorithm | AutoNWedge:
+    def algorithm_for(self, problem: Problem, rewards: RewardFacts) -> Algorithm | AutoNWedge:
         """The algorithm with its settings; N∧ as given, from ζ, or chosen by a certificate."""
         if not isinstance(self.algorithm, str | None):
             return self.algorithm
@@ -186,19 +206,20 @@ class Terms:
             settings[wedge] = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
         elif wedge not in settings and self.n_wedge in (None, AUTO):
             algorithm = make_algorithm(self.name, **settings, **{wedge: 1})
-            return AutoNWedge(algorithm=algorithm, certifier=self.chooser(problem))
+            return AutoNWedge(algorithm=algorithm, certifier=self.chooser(rewards))
         elif wedge not in settings:
             settings[wedge] = self.n_wedge
         return make_algorithm(self.name, **settings)
 
-    def chooser(self, problem: Problem) -> Certifier:
+    def chooser(self, rewards: RewardFacts) -> Certifier:
         """By whose lower bound N∧ is chosen: the first certificate's, or where it may not choose,
         a posterior's.
         """
-        first = self.certifier_settings.certifier(self.asked[0], problem)
+        told = self.certifier_settings(rewards)
+        first = told.certifier(self.asked[0])
         if isinstance(first, Robust | Posterior | Trajectory):
             return first
-        return self.certifier_settings.certifier(Asked("posterior", {}), problem)
+        return told.certifier(Asked("posterior", {}))
 
     def value_bounds_for(self, counts: Counts) -> tuple[float, float]:
         """Value bounds as given, or those of the rewards, given or observed: nothing earns more."""

@@ -6,6 +6,7 @@ from surestep.rehearsal.rehearse import calibrate, rehearse
 from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary, rehearsal_from_json
 from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import (
+    ActionsAlike,
     Completed,
     DrawnFromPosterior,
     EpisodeBootstrap,
@@ -14,6 +15,7 @@ from surestep.rehearsal.worlds import (
 )
 
 __all__ = [
+    "ActionsAlike",
     "Calibration",
     "Completed",
     "DrawnFromPosterior",

@@ -30,7 +30,7 @@ from surestep.certificates import (
     training_part,
 )
 from surestep.choosing import AutoNWedge, choose_batch
-from surestep.errors import CertificateRefused
+from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.counts import LoggedRewards
 from surestep.model.mdp import FiniteMDP
@@ -122,24 +122,34 @@ def proposed(
 ) -> FloatArray:
     """π_I [B, K] of each data set, or of its training part where the rest is for the test."""
     algorithm = block.algorithm
+    chosen_from: list[Problem | None] = [*problems]
     if isinstance(block.certifier, Trajectory):
         share, seed = block.certifier.train_share, block.certifier.seed
-        problems = [training_part(each, share, seed) for each in problems]
+        chosen_from = [training_or_none(each, share, seed) for each in problems]
     inner = algorithm.algorithm if isinstance(algorithm, AutoNWedge) else algorithm
     if isinstance(block.certifier, Trajectory) or not isinstance(inner, COMPILED):
-        return np.stack([improved(algorithm, each) for each in problems])
+        behavior = block.problem.behavior.probability
+        return np.stack([improved(algorithm, each, behavior) for each in chosen_from])
     batch = batch_of(block.problem, worlds, models, data)
     if isinstance(algorithm, AutoNWedge):
         return choose_batch(algorithm, batch, problems)
     return improve_batch(inner, batch).policy
 
 
-def improved(algorithm: Improver, problem: Problem) -> FloatArray:
-    """π_I [K]; π_b where the certificate that should choose N∧ refuses every candidate."""
+def training_or_none(problem: Problem, share: float, seed: int) -> Problem | None:
+    """The training part; None where so few episodes leave none."""
     try:
-        return algorithm.improve(problem).policy.probability
+        return training_part(problem, share, seed)
+    except InvalidParameter:
+        return None
+
+
+def improved(algorithm: Improver, problem: Problem | None, behavior: FloatArray) -> FloatArray:
+    """π_I [K]; π_b where no data may choose, or where every candidate for N∧ is refused."""
+    try:
+        return behavior if problem is None else algorithm.improve(problem).policy.probability
     except CertificateRefused:
-        return problem.behavior.probability
+        return behavior
 
 
 def batch_of(

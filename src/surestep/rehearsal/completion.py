@@ -6,6 +6,7 @@ say about the rest. So none is the truth, and together they show how much rests 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from surestep._arrays import (
     IntArray,
     offsets_of,
     own,
+    run_lengths,
     run_owners,
     run_sums,
 )
@@ -89,6 +91,43 @@ def within_support(problem: Problem, rows: Rows, filled: IntArray) -> Rows:
     pair = owner[lost]
     share = 1 / support.sizes[pair]
     return kept.and_also(Rows.of(pair, support.successor[lost].astype(np.int64), share))
+
+
+def actions_alike(problem: Problem) -> FiniteMDP:
+    """The MLE-MDP of states alone: every action has the pooled row, and the pooled mean rewards.
+
+    A state in which nobody decided leads back to itself.
+    """
+    counts, pairs = problem.counts, problem.counts.pairs
+    seen = counts.times > 0
+    owner = run_owners(counts.offsets)[seen]
+    size = np.int64(pairs.num_states)
+    cell, place = np.unique(pairs.state[owner] * size + counts.successor[seen], return_inverse=True)
+    times = np.bincount(place, counts.times[seen])
+    state, successor = cell // size, cell % size
+    offsets = offsets_of(np.bincount(state, minlength=pairs.num_states))
+    share = times / np.bincount(state, times, pairs.num_states)[state]
+    going_on = np.flatnonzero(~counts.terminal[pairs.state])
+    lengths = run_lengths(offsets)[pairs.state[going_on]]
+    stored = run_places(offsets[pairs.state[going_on]], lengths)
+    rows = Rows.of(np.repeat(going_on, lengths), successor[stored], share[stored])
+    mdp = mdp_of_rows(problem, rows.and_also(self_loops(problem, going_on[lengths == 0])))
+    if counts.rewards.known:
+        return mdp
+    observed = counts.visits if counts.rewards.per == "pair" else counts.times
+    mean = counts.rewards.values / np.maximum(observed, 1)
+    mean = mean[owner] if counts.rewards.per == "pair" else mean[seen]
+    pooled = np.bincount(place, counts.times[seen] * mean) / times
+    key = pairs.state[run_owners(mdp.offsets)] * size + mdp.successor
+    found = np.minimum(np.searchsorted(cell, key), cell.size - 1)
+    return replace(mdp, reward=own(np.where(cell[found] == key, pooled[found], mdp.reward)))
+
+
+def run_places(begin: IntArray, lengths: IntArray) -> IntArray:
+    """begin_0, begin_0 + 1, …, begin_1, …: the places of runs, each of its length."""
+    before = offsets_of(lengths)[:-1]
+    places: IntArray = np.arange(int(lengths.sum())) + np.repeat(begin - before, lengths)
+    return places
 
 
 def estimated_rows(counts: Counts) -> Rows:

@@ -21,14 +21,14 @@ from surestep.rehearsal.block import Block, Outcomes, run_block
 from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
 from surestep.rehearsal.collecting import DataSize, size_of
 from surestep.rehearsal.result import LIMITS, Rehearsal
-from surestep.rehearsal.worlds import WorldKind, default_family
+from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family
 
 Progress = Callable[[int, int], None]  # blocks done, blocks in all
 
 SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
 SMALL = 128  # states up to which worlds are worked on together
 TOGETHER = 25  # worlds of a block
-CALIBRATING, REPORTING = 0, 1  # the two stages have worlds of their own
+CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
 
 
@@ -47,7 +47,8 @@ def rehearse(
     """Improves and certifies in `worlds` worlds of each kind, at each size, and compares: a test.
 
     Sizes are multiples of the user's data. A posterior certificate is first calibrated, in as many
-    other worlds of the same kinds at size 1. Nothing but the problem is looked at, and the result
+    other worlds of the same kinds at size 1. What luck alone would claim is seen in as many worlds
+    in which all actions are alike. Nothing but the problem is looked at, and the result
     depends on the generator's state, not on the number of workers.
     """
     expect("rng", rng, np.random.Generator)
@@ -61,7 +62,8 @@ def rehearse(
     plan = Plan(problem, algorithm, lighter, kinds, int(rng.integers(2**63 - 1)), worlds)
     calibrates = isinstance(plan.certifier, Posterior) and any(kind.calibrates for kind in kinds)
     stages = [plan.blocks(CALIBRATING, (own_size,))] if calibrates else []
-    blocks = [*stages, plan.blocks(REPORTING, data_sizes)]
+    alike = plan._replace(kinds=(ActionsAlike(),)).blocks(LUCK, (own_size,))
+    blocks = [*stages, alike, plan.blocks(REPORTING, data_sizes)]
     total = sum(map(len, blocks))
     found: list[Outcomes] = []
     for outcome in map_in_order(run_block, itertools.chain(*blocks), workers=workers):
@@ -73,6 +75,7 @@ def rehearse(
     if calibrates:
         calibration = calibrated(plan, found[: len(blocks[0])], tolerance)
     reported = found[-len(blocks[-1]) :]
+    lucky = found[-len(blocks[-1]) - len(alike) : -len(blocks[-1])]
     outside = np.concatenate([each.outside for each in reported]) > tolerance
     return Rehearsal(
         kind=certifier.name,
@@ -90,6 +93,7 @@ def rehearse(
         tolerance=tolerance,
         outside=outside,
         limits=limits_of(problem, outside),
+        luck=np.concatenate([each.claim[:, 0] - each.gain[:, 0] for each in lucky]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,12 +102,14 @@ class Rehearsal:
     tolerance: float  # claims and truths this close count as equal
     outside: BoolArray  # [W, Z] a true value lay outside of the given value bounds
     limits: tuple[str, ...]  # what all this does not say
+    luck: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # [W'] claim less truth where all actions are alike, at size 1; NaN where nothing was claimed
 
     __setstate__ = restore_frozen
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""
-        for name in ("member", "gain", "claim", "calibrated_claim", "outside"):
+        for name in ("member", "gain", "claim", "calibrated_claim", "outside", "luck"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, freeze(value))
@@ -142,6 +144,17 @@ class Rehearsal:
             gain_quantiles=tuple(float(each) for each in np.quantile(gain, QUANTILES)),
             median_claim=float(np.median(claim[made])) if made.any() else None,
         )
+
+    @property
+    def luck_bound(self) -> float | None:
+        """What luck alone claims in at most a share δ of the worlds where all actions are alike.
+
+        The ⌈(1 − δ)(W + 1)⌉-th smallest; None where there are too few worlds for that.
+        """
+        place = math.ceil((1 - self.delta) * (self.luck.size + 1) - 1e-9)
+        if not 1 <= place <= self.luck.size:
+            return None
+        return float(np.sort(np.nan_to_num(self.luck, nan=-np.inf))[place - 1])
 
     def power(self) -> FloatArray:
         """The share of worlds in which a gain is certified, at each size [Z].
@@ -199,6 +212,7 @@ class Rehearsal:
                 name: [self.summary(size, kind).in_json() for size in self.sizes]
                 for name, kind in [("all", None), *((each, each) for each in self.family)]
             },
+            "luck": without_nan(self.luck[np.newaxis])[0],
             "member": self.member.tolist(),
             "gain": self.gain.tolist(),
             "claim": without_nan(self.claim),
@@ -240,6 +254,7 @@ def rehearsal_from_json(text: str) -> Rehearsal:
             tolerance=float(content["tolerance"]),
             outside=outside,
             limits=tuple(map(str, content["limits"])),
+            luck=with_nan([content["luck"]])[0],
         )
         if json.loads(rehearsal.to_json()) != content:
             raise ValueError("its parts do not fit together")

@@ -23,7 +23,14 @@ from surestep.certificates.drawn import (
 from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
-from surestep.rehearsal.completion import MOST_CELLS, Fill, Rows, completed, mdp_of_rows
+from surestep.rehearsal.completion import (
+    MOST_CELLS,
+    Fill,
+    Rows,
+    actions_alike,
+    completed,
+    mdp_of_rows,
+)
 from surestep.rehearsal.sources import Resampled, Simulated, World
 
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
@@ -204,6 +211,34 @@ class EpisodeBootstrap:
                 "Problem(log=…), or leave this kind of world out"
             )
         return Resampled.of(completed(problem, self.fill), problem.log)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionsAlike:
+    """Worlds in which it makes no difference what is done: only luck can look like a gain.
+
+    Every action of a state has the row of all its actions together, and observed rewards are those
+    of all together too. Known rewards stay as they are.
+    """
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return "all actions alike"
+
+    @property
+    def is_one_world(self) -> bool:
+        """Only the data differ."""
+        return True
+
+    @property
+    def calibrates(self) -> bool:
+        """Never: what luck claims is told for itself."""
+        return False
+
+    def world(self, problem: Problem, rng: np.random.Generator) -> World:
+        """The pooled MDP, in which π_b acts."""
+        return Simulated.of(actions_alike(problem), problem.behavior)
 
 
 def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, ...]:

@@ -14,7 +14,9 @@ from surestep.results.findings import Findings
 
 def answer_section(findings: Findings) -> Element:
     """The whole result for those who read no further."""
-    judged = verdict(findings.certificate, changed=bool(findings.changes))
+    judged = verdict(
+        findings.certificate, changed=bool(findings.changes), rehearsal=findings.rehearsal
+    )
     return element(
         "section",
         element("h2", "The answer"),

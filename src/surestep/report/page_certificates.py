@@ -54,8 +54,11 @@ def certificates_section(findings: Findings) -> Element | None:
     )
 
 
-def together_words(claims: Sequence[Certificate]) -> str:
-    """What may be claimed of one of them, of all, and of the best."""
+def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
+    """What may be claimed of one of them, of all, and of the best.
+
+    `settled` says that the first was settled on before the data.
+    """
     made = [claim for claim in claims if claim.kind != NO_CLAIM]
     deltas = [claim.delta for claim in made]
     if len(made) < 2:
@@ -67,8 +70,9 @@ def together_words(claims: Sequence[Certificate]) -> str:
     worth = f" = {percent(left)}" if left > 0 else ", that is, nothing"
     return (
         f"Each claim holds on its own with confidence {each}, in the sense of its standing. That "
-        f"all {many} hold at once has only {joint}{worth}. The one at the top was settled on "
-        f"before the data; choosing the best of them afterwards would claim only {joint}."
+        f"all {many} hold at once has only {joint}{worth}. "
+        + ("The one at the top was settled on before the data; choosing" if settled else "Choosing")
+        + f" the best of them afterwards would claim only {joint}."
     )
 
 

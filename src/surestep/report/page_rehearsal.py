@@ -15,7 +15,13 @@ from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.page_answer import key
 from surestep.report.page_power import power_part
-from surestep.report.rehearsal_words import calibration_words, own_size, rate_words, times_words
+from surestep.report.rehearsal_words import (
+    calibration_words,
+    luck_words,
+    own_size,
+    rate_words,
+    times_words,
+)
 from surestep.report.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.svg import Caption, Tone, legend_of_bars
 from surestep.report.tables import Cell, Column, Row, data_table, figure
@@ -41,6 +47,7 @@ def rehearsal_section(findings: Findings) -> Element:
         element("p", setting_words(rehearsal, size)),
         rates(rehearsal, found),
         calibration_box(rehearsal),
+        element("p", luck_words(rehearsal)) if rehearsal.luck.size else None,
         element("h3", "What the new policy truly gains there"),
         gains_figure(findings, rehearsal, size),
         kinds_figure(findings, rehearsal, size) if len(rehearsal.family) > 1 else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
-from surestep.report.numbers import about, percent
+from surestep.report.numbers import about, number, percent
 
 TIMES = {0.5: "half", 2.0: "twice", 5.0: "five times", 10.0: "ten times"}
 
@@ -37,6 +37,19 @@ def harm_words(rehearsal: Rehearsal) -> str:
         f"In a stress test{other_size}, a policy made the same way was worse than the current "
         f"one in {harmed.happened:,} of {harmed.total:,} worlds ({percent(harmed.share)})."
     )
+
+
+def luck_words(rehearsal: Rehearsal) -> str:
+    """What luck alone would claim where all actions are alike."""
+    lucky = int((rehearsal.luck > rehearsal.tolerance).sum())
+    sentence = (
+        f"Where all actions are alike, so that nothing can be gained, luck alone claims a gain in "
+        f"{lucky:,} of {rehearsal.luck.size:,} worlds"
+    )
+    bound = rehearsal.luck_bound
+    if lucky == 0 or bound is None or bound <= 0:
+        return f"{sentence}."
+    return f"{sentence}; claims up to {number(bound)} are no more than that."
 
 
 def certified_rate(found: SizeSummary) -> Rate:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from surestep.model import Certificate
+from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, number, percent
 from surestep.results.findings import ZetaCurve
 
@@ -29,7 +30,43 @@ class Verdict(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def verdict(certificate: Certificate, *, changed: bool) -> Verdict:
+def verdict(
+    certificate: Certificate, *, changed: bool, rehearsal: Rehearsal | None = None
+) -> Verdict:
+    """The certificate in words, and what a stress test leaves of it.
+
+    `changed` says whether the policy is another one than π_b.
+    """
+    judged = verdict_alone(certificate, changed=changed)
+    doubt = None if rehearsal is None or judged.mood != "good" else doubts(certificate, rehearsal)
+    if doubt is None:
+        return judged
+    sure = percent(1 - certificate.delta)
+    headline = f"Claimed with confidence {sure}, but {doubt[0]}"
+    return Verdict("caution", "Doubtful", headline, (*judged.sentences, doubt[1]))
+
+
+def doubts(certificate: Certificate, rehearsal: Rehearsal) -> tuple[str, str] | None:
+    """Why a claimed gain should not be relied on, in short and at length; None: no reason found."""
+    luck = rehearsal.luck_bound
+    if luck is not None and certificate.lower <= luck:
+        many = int((rehearsal.luck >= certificate.lower).sum())
+        return (
+            "luck alone would claim as much",
+            "In worlds made from this log in which all actions are alike, so that nothing can be "
+            f"gained, as much was claimed in {many:,} of {rehearsal.luck.size:,}: the best of many "
+            "actions looks good by chance.",
+        )
+    if rehearsal.calibration is not None and rehearsal.calibration.rank == 0:
+        return (
+            "the stress test leaves nothing of it",
+            f"In worlds of the kind “{rehearsal.calibration.strictest}”, made from this log, such "
+            "claims are wrong too often, however careful they are.",
+        )
+    return None
+
+
+def verdict_alone(certificate: Certificate, *, changed: bool) -> Verdict:
     """The certificate in words; `changed` says whether the policy is another one than π_b."""
     sure, loss = percent(1 - certificate.delta), number(certificate.zeta)
     if certificate.kind == NO_CLAIM:
@@ -64,7 +101,7 @@ def verdict(certificate: Certificate, *, changed: bool) -> Verdict:
         return Verdict(
             "good",
             f"Better, with confidence {sure}",
-            f"Better with confidence {sure}, if the assumptions below hold",
+            f"Better with confidence {sure}, if its assumptions hold",
             (
                 f"The new policy gains at least {number(certificate.lower)} an episode over the "
                 f"current one, says the guarantee. It may be wrong with probability "
@@ -76,7 +113,7 @@ def verdict(certificate: Certificate, *, changed: bool) -> Verdict:
         f"Loses at most {loss}",
         f"Not shown to be better: with confidence {sure}, it loses at most {loss}",
         (
-            f"The guarantee limits the loss to ζ = {loss} an episode, if the assumptions below "
+            f"The guarantee limits the loss to ζ = {loss} an episode, if its assumptions "
             f"hold. No two policies can differ by more than {number(certificate.span)}. That the "
             "new policy is better at all is an estimate.",
         ),
