@@ -39,7 +39,7 @@ from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import ProblemBatch
 
 SEEDS = 2**63  # a posterior's seeds are below
-CHOOSING = 0x5E1EC7104A11E5ED  # moves a seed to draws that no small seed has
+CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 Bound = float | CertificateRefused
 

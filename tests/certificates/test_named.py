@@ -35,9 +35,12 @@ def test_settings_that_are_written_are_read_again(certifier):
     assert str(Asked.of(text)) == text
 
 
-def test_only_what_differs_from_the_default_is_written():
-    assert str(Asked.of(Posterior())) == "posterior"
-    assert str(Asked.of(Robust(strict=True, set="l1"))) == "robust:set=l1,strict=true"
+def test_all_that_settings_say_counts_as_given_and_of_a_name_nothing():
+    assert str(Asked.of("posterior")) == "posterior"
+    assert Asked.of(Posterior()).make(delta=0.2) == Posterior()
+    assert str(Asked.of(Robust(set="l1"))) == (
+        "robust:set=l1,strict=false,delta=0.1,known_start=false"
+    )
     assert str(Asked.of("a-priori:n-wedge=none")) == "a-priori:n_wedge=none"
 
 
@@ -65,6 +68,7 @@ def test_a_policy_is_certified_by_name():
         ("robust:sett=l1", "robust has no setting 'sett'; did you mean set"),
         ("robust:set", "a setting of a certificate is 'set', expected NAME=VALUE"),
         ("robust:set=", "expected NAME=VALUE"),
+        ("robust:set=l1,set=interval", "the setting set of robust is given twice"),
         ("robust:set=ball", "set is 'ball', expected one of interval"),
         ("posterior:draws=2", "draws is 2, expected at least 1/delta"),
         ("trajectory", "betting needs to know what rewards are possible"),

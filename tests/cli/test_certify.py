@@ -117,3 +117,20 @@ def test_a_log_of_something_else_is_refused(home, tmp_path):
     result = run_surestep("certify", home / "out", other, "--kind", "robust")
     assert result.exit_code == 2
     assert "brand new" in result.stderr
+
+
+def test_a_log_that_had_a_part_in_the_policy_cannot_judge_it(home):
+    kind = ("--kind", "trajectory:horizon=5,claim=horizon")
+    logs = (home / "log.csv", home / "later.csv")
+    result = run_surestep("certify", home / "out", *logs, *kind)
+    assert result.exit_code == 2
+    assert "a file of this log is one that the policy was made from" in result.stderr
+
+
+def test_a_log_that_another_policy_made_is_refused(home, tmp_path):
+    other = tmp_path / "other.csv"
+    rows = [f"{line},0.25" for line in LINES[3015:3100]]
+    write_lines(other, [f"{LINES[0]},behavior_prob", *rows])
+    result = run_surestep("certify", home / "out", other, "--kind", "robust")
+    assert result.exit_code == 2
+    assert "expected a log that the same policy made" in result.stderr

@@ -1,5 +1,7 @@
 """What `improve` does with several certificates, a choice of N∧, and a stress test."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,12 +11,13 @@ from surestep import Policy, certify, improve, load, read_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import APriori, Posterior, Robust, Trajectory, training_part
 from surestep.choosing import choose_n_wedge
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, ResultMismatch
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improving import make_result, prepared
 from surestep.pipeline.terms import DEFAULT_WORLDS, Terms
 from surestep.pipeline.verifying import verify_result
 from surestep.rehearsal import rehearse
+from surestep.report.verdict import verdict
 
 
 def known_log(seed=1):
@@ -138,7 +141,13 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
     [
         ({"certificates": []}, "expected at least one, and none twice"),
         ({"certificates": "posterior"}, "certificates is 'posterior', expected a list of kinds"),
-        ({"certificates": ["robust", Robust()]}, "none twice"),
+        ({"certificates": ["robust", "robust"]}, "none twice"),
+        ({"worlds": 12, "certificates": ["posterior:delta=0.05"]}, "at least 19 of each kind"),
+        (
+            {"worlds": 9, "certificates": ["trajectory:claim=horizon,horizon=3"]},
+            "the claim is about the first steps only",
+        ),
+        ({"worlds": 9, "certificates": ["posterior", "trajectory"]}, "is rehearsed with its split"),
         ({"certificates": ["no-claim"]}, "there is no certificate of the kind 'no-claim'"),
         ({"certificates": [Policy]}, "a certifier is of type type"),
         ({"reward_bounds": (3.0, 3.0)}, "reward_bounds is .*, expected two finite numbers"),
@@ -151,3 +160,90 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
 def test_terms_that_make_no_sense_are_refused(terms, words):
     with pytest.raises(InvalidParameter, match=words):
         Terms(discount=0.9, **terms)
+
+
+# ---- rewards that vary, and luck --------------------------------------------------------------
+
+
+def treatments(seed, chances, rows=400):
+    return read_log(treatment_table(seed, chances, rows))
+
+
+def treatment_table(seed, chances, rows=400):
+    """One decision among some arms, each of which pays 1 with its chance."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(len(chances), size=rows)
+    table = {
+        "state": np.full(rows, "here", object),
+        "action": np.array([f"a{each}" for each in arm], object),
+        "reward": (rng.random(rows) < np.array(chances)[arm]).astype(float),
+        "next_state": np.full(rows, "there", object),
+        "terminated": np.ones(rows, bool),
+    }
+    return table
+
+
+def test_rewards_that_vary_are_no_exact_observations():
+    """Sums of varying rewards are no multiples of the visits: bounds of single rewards are taken.
+
+    All arms are equal, so that every gain proved would be wrong.
+    """
+    for seed in range(8):
+        result = improve(treatments(seed, [0.3] * 4), discount=0.5, worlds=0, n_wedge=10)
+        posterior, robust = result.certificates[:2]
+        assert posterior.parameters["rewards"] == "bounded"
+        assert (robust.parameters["reward_low"], robust.parameters["reward_high"]) == (0.0, 1.0)
+        assert robust.lower <= 0
+    same = improve(known_log(), discount=0.9, worlds=0)
+    assert same.certificate.parameters["rewards"] == "deterministic"
+
+
+def test_counts_of_rewards_that_vary_ask_for_bounds():
+    counts = treatments(0, [0.3] * 4).counts()
+    with pytest.raises(
+        InvalidParameter, match=r"they vary, and counts do not say .*--reward-bounds"
+    ):
+        improve(counts, discount=0.5)
+    result = improve(counts, discount=0.5, reward_bounds=(0.0, 1.0), worlds=0)
+    assert result.certificates[1].parameters["reward_high"] == 1.0
+
+
+def test_what_luck_alone_would_claim_is_no_clean_verdict():
+    """Where nothing can be gained, a claimed gain is doubted in most logs; a clear effect is not.
+
+    At most a tenth of such logs should look better than luck; 3 or more of 6 would by chance be
+    seen in 1.6 % of cases, and seeds are fixed.
+    """
+    doubted = clean = 0
+    for seed in range(6):
+        result = improve(treatments(seed, [0.3] * 4), discount=0.5, worlds=9, n_wedge=10)
+        found = result.rehearsal
+        assert (np.nan_to_num(found.luck) == found.luck).all()
+        judged = verdict(result.certificate, changed=True, rehearsal=found)
+        clean += judged.mood == "good"
+        doubted += judged.short == "Doubtful"
+        if judged.short == "Doubtful":
+            assert "Doubtful" in result.report
+    assert doubted > 0
+    assert clean < 3
+    clear = improve(treatments(0, [0.1, 0.9], rows=300), discount=0.5, worlds=9, n_wedge=10)
+    judged = verdict(clear.certificate, changed=True, rehearsal=clear.rehearsal)
+    assert judged.mood == "good"
+
+
+def test_a_forged_stress_test_is_refused(tmp_path):
+    table = treatment_table(0, [0.2, 0.8])
+    made = improve(read_log(table), discount=0.5, worlds=9, n_wedge=5)
+    found = made.rehearsal
+    better = dataclasses.replace(found, gain=np.abs(found.gain) + 1.0)
+    for forged, words in (
+        (better, "gain of rehearsal.json is not"),
+        (None, "there is no rehearsal"),
+    ):
+        folder = tmp_path / words[:4]
+        other = dataclasses.replace(
+            made.record, machine={**made.record.machine, "processor": "another"}
+        )
+        dataclasses.replace(made, rehearsal=forged, record=other).save(folder)
+        with pytest.raises(ResultMismatch, match=words):
+            verify_result(folder, table)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from strategies import logged_problems, problems
@@ -19,6 +19,7 @@ from surestep.rehearsal import (
     default_family,
 )
 from surestep.rehearsal.collecting import DataSize, horizon_for, problem_of, size_of
+from surestep.rehearsal.completion import actions_alike
 
 FILLS = ("self-loop", "uniform", "pessimistic", "optimistic", "similar")
 USABLE = problems().filter(lambda problem: problem.counts.visits.any())
@@ -329,3 +330,17 @@ def test_a_bootstrap_needs_episodes_and_a_world_needs_data():
     empty = replace(leaving(0.5), counts=counts, behavior=Policy.uniform(counts))
     with pytest.raises(InvalidParameter, match="the data has no visits"):
         completed(empty, "uniform")
+
+
+@given(problem=USABLE)
+def test_where_all_actions_are_alike_every_policy_earns_the_same(problem):
+    """Rows and observed rewards are pooled over the actions of a state."""
+    assume(not problem.counts.rewards.known and problem.single_discount < 1)
+    mdp = actions_alike(problem)
+    uniform = Policy.uniform(mdp)
+    first = np.zeros(mdp.pairs.num_pairs)
+    first[mdp.pairs.offsets[:-1]] = 1.0
+    np.testing.assert_allclose(
+        evaluate(mdp, uniform), evaluate(mdp, Policy(mdp.pairs, first)), atol=1e-9
+    )
+    assert (mdp.initial == problem.counts.starts / problem.counts.starts.sum()).all()

@@ -25,7 +25,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, given: object) -> Asked:
-        """A text, or a certifier, of which only settings other than the default count."""
+        """A text, or a certifier, of which every setting but None counts as given."""
         if isinstance(given, str):
             return read_asked(given)
         if type(given) not in CERTIFIERS.values():
@@ -35,11 +35,10 @@ class Asked(NamedTuple):
             )
         if isinstance(given, NoClaim):
             raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
-        fields = dataclasses.fields(given)  # type: ignore[arg-type]
-        values = {field.name: getattr(given, field.name) for field in fields}
-        default = {field.name: field.default for field in fields}
-        different = {name: each for name, each in values.items() if each != default[name]}
-        return cls(given.name, {name: plain(each) for name, each in different.items()})  # type: ignore[attr-defined]
+        names = [field.name for field in dataclasses.fields(given)]  # type: ignore[arg-type]
+        values = {name: plain(getattr(given, name)) for name in names}
+        said = {name: value for name, value in values.items() if value is not None}
+        return cls(given.name, said)  # type: ignore[attr-defined]
 
     def make(self, **more: Any) -> Certifier:
         """The certifier; settings that were given win over `more`."""
@@ -79,7 +78,11 @@ def read_asked(text: str) -> Asked:
             f"there is no certificate of the kind {kind!r}; "
             f"{f'did you mean {close[0]}? ' if close else ''}expected one of {', '.join(KINDS)}"
         )
-    asked = Asked(kind, dict(map(read_setting, rest.split(","))) if rest else {})
+    given = [*map(read_setting, rest.split(","))] if rest else []
+    twice = next((name for name, _ in given if [n for n, _ in given].count(name) > 1), None)
+    if twice is not None:
+        raise InvalidParameter(f"the setting {twice} of {kind} is given twice, expected once")
+    asked = Asked(kind, dict(given))
     for name in asked.settings:
         if name not in asked.takes:
             close = get_close_matches(name, asked.takes, 1)

@@ -62,7 +62,7 @@ def rehearse(
     plan = Plan(problem, algorithm, lighter, kinds, int(rng.integers(2**63 - 1)), worlds)
     calibrates = isinstance(plan.certifier, Posterior) and any(kind.calibrates for kind in kinds)
     stages = [plan.blocks(CALIBRATING, (own_size,))] if calibrates else []
-    alike = plan._replace(kinds=(ActionsAlike(),)).blocks(LUCK, (own_size,))
+    alike = plan._replace(kinds=(actions_alike(problem, certifier),)).blocks(LUCK, (own_size,))
     blocks = [*stages, alike, plan.blocks(REPORTING, data_sizes)]
     total = sum(map(len, blocks))
     found: list[Outcomes] = []
@@ -95,6 +95,14 @@ def rehearse(
         limits=limits_of(problem, outside),
         luck=np.concatenate([each.claim[:, 0] - each.gain[:, 0] for each in lucky]),
     )
+
+
+def actions_alike(problem: Problem, certifier: Certifier) -> ActionsAlike:
+    """Worlds of luck alone, with noise where the certificate expects some."""
+    if problem.counts.rewards.known or getattr(certifier, "rewards", None) != "bounded":
+        return ActionsAlike()
+    assert isinstance(certifier, Posterior)
+    return ActionsAlike((float(certifier.reward_low or 0.0), float(certifier.reward_high or 0.0)))
 
 
 def calibrate(

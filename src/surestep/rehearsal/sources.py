@@ -46,18 +46,26 @@ class Simulated:
 
     truth: FiniteMDP
     sampler: CountSampler
+    noise: tuple[float, float] | None = None  # every reward is one of these two; None: no noise
 
     @classmethod
-    def of(cls, truth: FiniteMDP, behavior: Policy) -> Simulated:
+    def of(
+        cls, truth: FiniteMDP, behavior: Policy, noise: tuple[float, float] | None = None
+    ) -> Simulated:
         """The world of that truth."""
         # A log does not show what ends are worth, so the sampler must not either.
         silent = replace(truth, ending_reward=np.zeros(truth.num_pairs))
-        return cls(truth, CountSampler.of(silent, behavior))
+        return cls(truth, CountSampler.of(silent, behavior), noise)
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """Counts of episodes that end where the model says so, or after `horizon` steps."""
         times, starts = self.sampler.draw(episodes, horizon, rng)
-        return Data(times, times * self.truth.reward, starts)
+        earned = times * self.truth.reward
+        if self.noise is not None:
+            low, high = self.noise
+            share = np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0)
+            earned = low * times + (high - low) * rng.binomial(times, share)
+        return Data(times, earned, starts)
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """The log of such episodes."""

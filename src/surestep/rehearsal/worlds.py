@@ -218,8 +218,11 @@ class ActionsAlike:
     """Worlds in which it makes no difference what is done: only luck can look like a gain.
 
     Every action of a state has the row of all its actions together, and observed rewards are those
-    of all together too. Known rewards stay as they are.
+    of all together too. Known rewards stay as they are. Where rewards vary, each is one of the two
+    bounds `noise`, which leaves the most to luck.
     """
+
+    noise: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -238,7 +241,7 @@ class ActionsAlike:
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The pooled MDP, in which π_b acts."""
-        return Simulated.of(actions_alike(problem), problem.behavior)
+        return Simulated.of(actions_alike(problem), problem.behavior, self.noise)
 
 
 def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, ...]:
