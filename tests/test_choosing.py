@@ -65,7 +65,6 @@ def test_a_posterior_chooses_with_one_seed_and_certifies_with_its_own():
     problem, certifier = arms(), Posterior(starts="known", draws=99, seed=4)
     chosen = choose_n_wedge(problem, "spibb", certifier, GRID)
     assert chosen.certificate == certify(problem, chosen.policy, certifier)
-    other = replace(certifier, seed=(4 + CHOOSING) % 2**63)
     others = [
         certify(
             problem,

@@ -214,8 +214,7 @@ def posterior_gains(
     """Δ_k of one policy [draws], or of several in the same draws [P, draws], in the order of k.
 
     Each is less by what evaluating it may be off. `memory` is the most bytes that drawn models
-    take at a time, to which each thread adds about one model while it evaluates; it changes nothing
-    else.
+    take at a time, with what evaluating them takes; it changes nothing else.
     """
     expect("problem", problem, Problem)
     expect("settings", settings, Posterior)

@@ -56,8 +56,9 @@ def command(
 ) -> None:
     """Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
 
-    OUTPUT gets the policy (policy.csv, policy.parquet), its certificate (certificate.json), a page
-    that explains both (report.html), and all that is needed to repeat it (run.json).
+    OUTPUT gets the policy (policy.csv, policy.parquet), the certificate to stand by and all others
+    (certificate.json, certificates.json), what a stress test found (rehearsal.json), a page that
+    explains everything (report.html), and all that is needed to repeat it (run.json).
 
     \b
     surestep improve log.csv --discount 0.95 -o result

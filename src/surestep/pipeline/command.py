@@ -1,4 +1,4 @@
-"""The command line that makes a result again, every setting spelled out."""
+"""The command line that makes a result again."""
 
 from __future__ import annotations
 
