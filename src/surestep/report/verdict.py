@@ -61,7 +61,9 @@ def doubts(certificate: Certificate, rehearsal: Rehearsal) -> tuple[str, str] | 
         return (
             "the stress test leaves nothing of it",
             f"In worlds of the kind “{rehearsal.calibration.strictest}”, made from this log, such "
-            "claims are wrong too often, however careful they are.",
+            "claims are wrong too often, however careful they are. Of "
+            f"{rehearsal.member.size // len(rehearsal.family):,} worlds of a kind, one that goes "
+            "wrong may be enough: more of them say more.",
         )
     return None
 
