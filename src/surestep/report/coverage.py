@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from surestep._arrays import AnyArray
 from surestep._files import write_together
 from surestep.experiments import (
     CellSummary,
@@ -72,6 +73,7 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
                 if series:
                     draw_series(list(grid[:, column]), series, place, len(certifiers))
             label_panels(list(grid[:, column]), task, mine)
+        scale_panels(grid, found)
         for axes, label in zip(grid[:, 0], ("P(Δ < L)", "P(L > 0)", "tightness"), strict=True):
             axes.set_ylabel(label)
         handles = legend_of(certifiers)
@@ -114,9 +116,17 @@ def label_panels(panels: Sequence[Axes], task: str, found: list[CellSummary]) ->
         )  # fmt: skip
     panels[0].set_title(task, fontsize=10)
     panels[0].set_xscale("log")
-    for axes in panels:
-        axes.set_ylim(-0.03, 1.03 if axes is panels[1] else None)
     panels[2].set_xlabel("trajectories in the data set")
+
+
+def scale_panels(grid: AnyArray, found: list[CellSummary]) -> None:
+    """The ends of the axes, once everything is drawn: rows share theirs."""
+    for row, axes in enumerate(grid[:, 0]):
+        axes.set_ylim(-0.03, 1.03 if row == 1 else None)
+    sizes = {each.cell.episodes for each in found}
+    if len(sizes) == 1:  # which has no scale of its own
+        size = float(sizes.pop())
+        grid[0, 0].set_xlim(size / 3, size * 3)
 
 
 def legend_of(certifiers: list[str]) -> list[object]:
