@@ -20,9 +20,10 @@ from surestep.bounds import (
     credible_width,
     equivalent_n_wedge,
     n_wedge,
+    radius,
     zeta,
 )
-from surestep.bounds.radius import beta_width_bracket, symmetric_beta_width
+from surestep.bounds.radius import beta_width_bracket, odds_against, symmetric_beta_width
 from surestep.errors import InvalidParameter
 
 CAPTIONS = [  # |S|, |A|, N∧^SPIBB, N∧^2s, N∧^β: the captions of the paper's Figures 4 to 6
@@ -117,14 +118,39 @@ def test_radii_fall_with_visits(name, size, visits):
 @given(
     first=st.one_of(
         st.floats(0, 17).map(lambda e: math.floor(10.0**e)),
-        st.integers(10**15 - 60, 10**15 + 60),  # where the inverse beta function is left
+        st.integers(2**16, 2**20).map(lambda n: n - n % 2**10 - 30),  # around knots
+        st.integers(2**50 - 60, 2**50 + 60),  # where the inverse beta function is left
     ),
     log_share=st.one_of(st.floats(-1e4, -1e-3), st.floats(-701, -699)),
+    noise=st.sampled_from([0.0, 1e-15, 1e-12]),
 )
-def test_the_beta_width_never_rises_from_one_number_of_visits_to_the_next(first, log_share):
-    widths = symmetric_beta_width(np.arange(first, first + 60).astype(float), log_share)
+def test_the_beta_width_never_rises_whatever_the_last_digits_of_the_library_are(
+    first, log_share, noise
+):
+    """Each machine has a library of its own, so this one's last digits are shaken too."""
+
+    def blurred(function):
+        def answer(*args):
+            exact = np.asarray(function(*args))
+            return exact * (1 + noise * np.sin(1e9 * np.frexp(exact)[0]))
+
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("betainccinv", "betaincinv", "beta_width_bracket"):
+            patch.setattr(radius, name, blurred(getattr(radius, name)))
+        widths = symmetric_beta_width(np.arange(first, first + 60).astype(float), log_share)
     assert (np.diff(widths) <= 0).all()
     assert (widths >= 0).all()
+    assert (widths <= 1).all()
+
+
+@given(log_visits=st.floats(0, 17), log_share=st.floats(-1e4, -1e-9))
+def test_the_beta_width_between_knots_is_what_the_library_says_there(log_visits, log_share):
+    visits = np.floor(10.0**log_visits)
+    exact = 1 / np.sqrt(1 + odds_against(np.minimum(visits, 2.0**50) / 2 + 1, log_share))
+    expected = exact * np.sqrt(min(1.0, 2.0**50 / visits))
+    assert symmetric_beta_width(visits, log_share) == pytest.approx(expected, rel=1e-11)
 
 
 @settings(max_examples=25)

@@ -16,14 +16,16 @@ from enum import Enum
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import betainccinv, ndtri_exp
+from scipy.special import betainccinv, betaincinv, ndtri_exp
 
 from surestep._arrays import FloatArray, is_number, numbers
 from surestep.errors import InvalidParameter
 
 LN2 = math.log(2.0)
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
-MOST_EXACT_VISITS = 1e15  # up to here the inverse beta function is accurate
+KNOT_BITS = 16  # knots of the beta width have this many binary digits
+LAST_KNOT = 2.0**49  # up to here, 10¹⁵ visits, the inverse beta function is accurate
+SURELY_ABOVE_ROUNDING = 1e-11  # far above the last digits of a library, far below a step of knots
 SMALLEST_LOG = -700.0  # below it, e^x is no normal double
 
 
@@ -214,19 +216,44 @@ class BetaBound:
 
 
 def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:
-    """The width r of the central interval of Beta(N/2+1, N/2+1) with mass 1 − e^log_share.
+    """The width r of the central interval of Beta(a, a), a = N/2 + 1, with mass 1 − e^log_share.
+
+    It falls with N, and `n_wedge` searches by that, so the last bits of a library may not make it
+    rise. The library is asked at knots only, which lie so far apart that its errors cannot turn two
+    answers round; in between, q = (1 − r²)/r² is a line. It nearly is one: q = αa + β + O(z²/a)
+    with z = Φ⁻¹(1 − δ_T/2), so r is off by less than one part in 10¹². Sums, products, quotients
+    and roots are rounded correctly everywhere, and so keep the order. Beyond the last knot r falls
+    with √a, up to one part in a.
+    """
+    a = visits / 2.0 + 1.0
+    fraction, exponent = np.frexp(np.minimum(a, LAST_KNOT))
+    below = np.floor(np.ldexp(fraction, KNOT_BITS))
+    knots = np.ldexp([below, below + 1.0], exponent - KNOT_BITS)
+    low, high = odds_against(knots, log_share)
+    way = np.minimum((a - knots[0]) / (knots[1] - knots[0]), 1.0)
+    between = 1.0 / np.sqrt(1.0 + np.minimum(low + way * (high - low), high))
+    beyond = np.sqrt(LAST_KNOT / a) / np.sqrt(1.0 + low)
+    width: FloatArray = np.where(a < LAST_KNOT, between, beyond)
+    return width
+
+
+def odds_against(a: FloatArray, log_share: float) -> FloatArray:
+    """q = (1 − r²)/r² for the width r of `symmetric_beta_width`, as accurately as libraries can.
 
     With p ~ Beta(a, a), t = 1 − 2p has a density ∝ (1 − t²)^(a−1) and t² ~ Beta(½, a), so
-    P(t² > r²) = δ_T gives r = √I_c⁻¹(δ_T; ½, a), without cancellation. Where δ_T is no double any
-    more, the upper end of `beta_width_bracket` stands in for it. Beyond 10¹⁵ visits the angle
-    arcsin r falls with √(N+1), as both ends of the bracket do up to one part in N.
+    P(t² > r²) = δ_T gives r² = I_c⁻¹(δ_T; ½, a) and 1 − r² = I⁻¹(δ_T; a, ½). The smaller one is
+    taken, so nothing cancels. Where δ_T is no double any more, the upper end of
+    `beta_width_bracket` stands in for r, and 1 for what the library cannot tell from it.
     """
     if log_share < SMALLEST_LOG:
-        return beta_width_bracket(visits, log_share)[1]
-    few = np.minimum(visits, MOST_EXACT_VISITS)
-    width: FloatArray = np.sqrt(betainccinv(0.5, few / 2.0 + 1.0, math.exp(log_share)))
-    shrink = np.sqrt((few + 1.0) / (visits + 1.0))
-    return np.where(visits > few, np.sin(np.arcsin(width) * shrink), width)
+        upper = beta_width_bracket(2.0 * (a - 1.0), log_share)[1]
+        odds: FloatArray = 1.0 / upper**2 - 1.0
+        return odds * (odds > SURELY_ABOVE_ROUNDING)
+    share = math.exp(log_share)
+    square, rest = betainccinv(0.5, a, share), betaincinv(a, 0.5, share)
+    wide = square > 0.5
+    exact: FloatArray = np.where(wide, rest, 1.0 - square) / np.where(wide, 1.0 - rest, square)
+    return exact
 
 
 def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray, FloatArray]:
