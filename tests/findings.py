@@ -169,7 +169,11 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
         ),
         zeta_curves=zeta_curves(problem, performance - usual_performance),
         n_wedge_curve=tuple(n_wedge_point(problem, other) for other in N_WEDGES),
-        delta_curve=tuple(DeltaPoint(d, claim(problem, policy, d).lower) for d in DELTAS),
+        delta_curve=tuple(
+            DeltaPoint(d, made.lower)
+            for d in DELTAS
+            if (made := claim(problem, policy, d)).lower is not None
+        ),
         wanted=wanted_pairs(problem, table, n_wedge, after / after.sum()),
         record=record(problem, n_wedge),
     )
@@ -202,8 +206,8 @@ def no_claim(problem, reason, delta=0.1):
     low, high = problem.value_bounds
     return Certificate(
         kind="no-claim",
-        standing="proved",
-        lower=low - high,
+        standing="none",
+        lower=None,
         delta=delta,
         span=high - low,
         assumptions=("Every value lies between the bounds given.",),
@@ -243,7 +247,7 @@ def n_wedge_point(problem, n_wedge):
         n_wedge,
         int((problem.counts.visits > n_wedge).sum()),
         float(gain),
-        None if made.kind == "no-claim" else made.lower,
+        made.lower,
     )
 
 

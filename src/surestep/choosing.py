@@ -206,7 +206,14 @@ def lower_bounds(problem: Problem, policies: Sequence[Policy], certifier: Certif
             return [reason] * len(policies)
         return [float(each) for each in gains[:, certifier.rank - 1]]
     claims = certify_batch([problem] * len(policies), policies, certifier)
-    return [each if isinstance(each, CertificateRefused) else each.lower for each in claims]
+    return [bound_of(each) for each in claims]
+
+
+def bound_of(claim: Certificate | CertificateRefused) -> Bound:
+    """L, or why there is none."""
+    if isinstance(claim, CertificateRefused):
+        return claim
+    return CertificateRefused(" ".join(claim.notes)) if claim.lower is None else claim.lower
 
 
 def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:

@@ -41,6 +41,10 @@ class CertificateRefused(SurestepError):
     """A claim that cannot be made about this policy, or not from this data."""
 
 
+class RefutedBounds(CertificateRefused):
+    """Bounds of rewards or values that the data refute, so that no claim may rest on them."""
+
+
 class CertificateMismatch(CertificateRefused):
     """A certificate that comes out differently when it is computed again."""
 

@@ -13,10 +13,11 @@ def small_problem(**changes):
     return Problem(counts=counts, **(given | changes))
 
 
-def test_it_claims_no_more_than_the_value_bounds_do():
+def test_it_claims_nothing_and_says_why():
     problem = small_problem()
     found = certify(problem, problem.behavior, NoClaim(refusal="nobody knows"))
-    assert (found.lower, found.span, found.says_nothing) == (-12.0, 12.0, True)
+    assert (found.standing, found.lower, found.zeta) == ("none", None, None)
+    assert (found.span, found.says_nothing) == (12.0, True)
     assert any("nobody knows" in note for note in found.notes)
     assert verify(Certificate.from_json(found.to_json()), problem, problem.behavior) == found
 

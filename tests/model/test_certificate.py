@@ -24,11 +24,11 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 SENTENCES = st.lists(TEXT.filter(bool), max_size=3).map(tuple)
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), NUMBERS, TEXT)
 FACTS = st.dictionaries(TEXT, SCALARS, max_size=4)
+CLAIMED = st.tuples(st.sampled_from(["proved", "asymptotic", "posterior", "as-published"]), NUMBERS)
 CERTIFICATES = st.builds(
-    Certificate,
+    lambda claimed, **others: Certificate(standing=claimed[0], lower=claimed[1], **others),
     kind=st.sampled_from(["a-priori", "robust", "k2-x"]),
-    standing=st.sampled_from(["proved", "asymptotic", "posterior", "as-published"]),
-    lower=NUMBERS,
+    claimed=CLAIMED | st.just(("none", None)),
     delta=st.floats(0, 1, exclude_min=True, exclude_max=True),
     span=st.floats(0, 1e300),
     assumptions=SENTENCES.filter(bool),
@@ -64,6 +64,10 @@ def validator():
 
 @given(certificate=CERTIFICATES)
 def test_zeta_is_what_may_be_lost_and_a_loss_of_the_whole_span_says_nothing(certificate):
+    if certificate.lower is None:
+        assert certificate.zeta is None
+        assert certificate.says_nothing
+        return
     assert certificate.zeta == -certificate.lower
     assert math.copysign(1, Certificate(**GOOD | {"lower": 0.0}).zeta) == 1
     assert certificate.says_nothing == (-certificate.lower >= certificate.span)
@@ -152,7 +156,9 @@ WRONG = [  # field, value, the path that the message begins with
     ("kind", "", "kind"),
     ("standing", "certain", "standing"),
     ("says_nothing", 0, "says_nothing"),
-    ("schema_version", 2, "schema_version"),
+    ("schema_version", 3, "schema_version"),
+    ("schema_version", 0, "schema_version"),
+    ("standing", "none", "lower"),
     ("schema_version", "1", "schema_version"),
     ("surprise", 1, "'surprise'"),
 ]
@@ -165,6 +171,60 @@ def test_a_wrong_field_is_refused_by_its_path_and_by_the_schema(name, value, pat
         Certificate.from_json(json.dumps(content))
     # True equals 1 in JSON Schema's `const` only for some validators.
     assert name == "schema_version" or not validator().is_valid(content)
+
+
+NOTHING = {"kind": "no-claim", "standing": "none", "lower": None, "zeta": None} | {
+    "says_nothing": True
+}
+IN_VERSION_1 = {"schema_version": 1, "standing": "proved", "lower": -2.0, "zeta": 2.0}
+
+
+def test_a_certificate_without_a_claim_has_no_number():
+    found = Certificate.from_json(json.dumps(document(**NOTHING)))
+    assert (found.standing, found.lower, found.zeta, found.says_nothing) == (
+        "none",
+        None,
+        None,
+        True,
+    )
+    assert validator().is_valid(document(**NOTHING))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"standing": "proved"}, {"lower": -2.0, "zeta": 2.0}, {"zeta": 0.0}, {"says_nothing": False}],
+    ids=str,
+)
+def test_half_a_claim_is_refused(changes):
+    with pytest.raises(InvalidCertificate):
+        Certificate.from_json(json.dumps(document(**NOTHING | changes)))
+    assert "says_nothing" in changes or not validator().is_valid(document(**NOTHING | changes))
+
+
+@given(CERTIFICATES.filter(lambda each: each.lower is not None))
+def test_claims_of_version_1_are_read(certificate):
+    before = json.loads(certificate.to_json()) | {"schema_version": 1}
+    assert Certificate.from_json(json.dumps(before)) == certificate
+
+
+def test_no_claim_of_version_1_is_read_as_none():
+    found = Certificate.from_json(json.dumps(document(**NOTHING | IN_VERSION_1)))
+    assert (found.kind, found.standing, found.lower, found.span) == ("no-claim", "none", None, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lower": -1.0, "zeta": 1.0, "says_nothing": False}, "lower is -1.0, expected -2.0 in a"),
+        ({"lower": None, "zeta": None}, "lower is None, expected -2.0 in a no-claim of version 1"),
+        ({"standing": "posterior"}, "standing is 'posterior', expected proved in a"),
+        ({"standing": "none"}, "standing is 'none', which version 1 does not have"),
+    ],
+)
+def test_what_version_1_never_wrote_is_refused(changes, message):
+    content = document(**NOTHING | IN_VERSION_1 | changes)
+    with pytest.raises(InvalidCertificate, match=message):
+        Certificate.from_json(json.dumps(content))
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400])

@@ -336,13 +336,19 @@ def test_a_limited_loss_is_no_gain():
 
 def test_no_claim_gives_the_reason():
     findings = with_certificate(
-        grid(), kind="no-claim", lower=-1.0, notes=("the policy changes <b>state 3</b>",)
+        grid(),
+        kind="no-claim",
+        standing="none",
+        lower=None,
+        notes=("the policy changes <b>state 3</b>",),
     )
     for identity in ("answer", "certificate"):
         said = section(findings, identity)
         assert "No guarantee covers this policy" in said
         assert "the policy changes <b>state 3</b>" in said
         assert "This guarantee says nothing" not in said
+    assert "there is no claim" in said
+    assert re.search("Guaranteed difference L\\s*none", said)
 
 
 def test_nothing_changes():
@@ -351,7 +357,7 @@ def test_nothing_changes():
     assert "The new policy is the old one" in said
 
 
-@pytest.mark.parametrize("standing", list(STANDINGS))
+@pytest.mark.parametrize("standing", [each for each in STANDINGS if each != "none"])
 def test_standing_and_assumptions_stand_beside_the_claim(standing):
     findings = with_certificate(grid(), standing=standing, lower=0.1)
     for identity in ("answer", "certificate"):

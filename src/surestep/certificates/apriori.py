@@ -16,7 +16,7 @@ import numpy as np
 from surestep._arrays import FloatArray, refuse_where, run_sums
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
 from surestep.certificates.common import check_delta, check_n_wedge, log_sentences
-from surestep.certificates.reward_draws import check_observed
+from surestep.certificates.refuting import check_ends, check_observed
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
 from surestep.model.counts import LARGEST_TOTAL
@@ -56,6 +56,7 @@ class APriori:
         """L = gain − f(γ) · V_max · radius(N∧), less what evaluating and copying may be off."""
         discount = usable_discount(problem)
         check_observed(problem)
+        check_ends(problem)
         low, high = problem.value_bounds
         change = np.abs(policy.probability - problem.behavior.probability)
         n_wedge, error = self.covering_n_wedge(problem, change), copying_error(problem, change)

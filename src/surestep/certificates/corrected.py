@@ -46,7 +46,7 @@ from surestep.certificates.apriori import gain_terms, performance_with_bound, us
 from surestep.certificates.common import check_delta, check_n_wedge, log_sentences
 from surestep.certificates.confidence import MOST_VISITS
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, sorted_counts
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model.certificate import Certificate, Scalar
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.policy import Policy
@@ -115,7 +115,7 @@ class CorrectedBeta:
             figures |= terms
             lower = terms["gain"] - terms["loss"]
             if lower > high - low:
-                raise CertificateRefused(
+                raise RefutedBounds(
                     f"value_bounds is {problem.value_bounds}, but by the data the policies differ "
                     f"by at least {lower:.6g}; expected bounds on the values of both policies"
                 )

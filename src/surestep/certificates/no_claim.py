@@ -1,4 +1,4 @@
-"""The certificate of a policy that nothing covers: no more than the value bounds say anyway."""
+"""The certificate of a policy that nothing covers: no claim, and the reason why."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surestep.errors import InvalidParameter
-from surestep.model.certificate import Certificate
+from surestep.model.certificate import NO_CLAIM, Certificate
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoClaim:
-    """L = −(V_max − V_min), which holds for any two policies: a result without a guarantee.
+    """No L at all: a result without a guarantee.
 
     A result always carries a certificate. Where the one that was asked for is refused, this says
     so, with the reason, instead of leaving a gap that a reader might overlook.
@@ -22,7 +22,7 @@ class NoClaim:
     refusal: str  # why there is no other
     delta: float = 0.1
 
-    name: ClassVar = "no-claim"
+    name: ClassVar = NO_CLAIM
     value_figures: ClassVar = frozenset[str]()
 
     def __post_init__(self) -> None:
@@ -31,12 +31,12 @@ class NoClaim:
             raise InvalidParameter(f"refusal is {self.refusal!r}, expected a reason in words")
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """The span of the values, and the reason why nothing more is claimed."""
+        """The reason why nothing is claimed."""
         low, high = problem.value_bounds
         return Certificate(
             kind=self.name,
-            standing="proved",
-            lower=low - high,
+            standing="none",
+            lower=None,
             delta=self.delta,
             span=high - low,
             assumptions=(f"Every value lies between {low!r} and {high!r}.",),

@@ -6,14 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, refuse_where, run_owners
+from surestep._arrays import BoolArray, FloatArray, IntArray, refuse_where
 from surestep.certificates.drawn import RewardDraws
+from surestep.certificates.refuting import check_ends, check_observed, check_reward_bounds
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import UNSEEN_SHAPE
 from surestep.model.counts import Counts
 from surestep.model.log import DecisionLog
 from surestep.model.problem import Problem
-from surestep.model.transitions import transition_name
 
 RewardModel = Literal["deterministic", "bounded"]
 
@@ -32,13 +32,14 @@ def reward_draws(
     if logged.known:
         settled = ends_left_out(counts) if per_pair else np.ones(observed.size, np.bool_)
     value = logged.values / np.where(logged.known, 1, np.maximum(observed, 1))
-    check_values(problem, value, settled & (observed > 0))
+    check_observed(problem)
+    check_ends(problem)
     bounds = (0.0, 0.0) if low is None or high is None else (float(low), float(high))
     if logged.known or low is None:
         span = 0.0 if all_known(problem) else bounds[1] - bounds[0]
     else:
         span = bounds[1] - bounds[0]
-        check_bounds(counts, value, settled, bounds)
+        check_reward_bounds(counts, bounds)
     if model == "bounded" and not logged.known:
         share = np.where(settled, (value - bounds[0]) / span, 0.0).clip(0.0, 1.0) * observed
         shapes = UNSEEN_SHAPE + share, UNSEEN_SHAPE + observed - share
@@ -110,85 +111,6 @@ def reward_sentences(
             "equally likely."
         )
     return tuple(sentences)
-
-
-def name_of(counts: Counts, index: int) -> str:
-    """The pair or the transition that a reward belongs to."""
-    if counts.rewards.per == "pair":
-        return counts.pairs.pair_name(index)
-    return transition_name(counts.pairs, counts.offsets, counts.successor, index)
-
-
-def check_bounds(
-    counts: Counts, value: FloatArray, settled: BoolArray, bounds: tuple[float, float]
-) -> None:
-    """Refuses bounds that an observed mean reward exceeds."""
-    low, high = bounds
-    slack = SAME * max(abs(low), abs(high))
-    refuse_where(
-        settled & ((value < low - slack) | (value > high + slack)),
-        lambda i: (
-            f"the mean reward of {name_of(counts, i)} is {value[i]}, expected reward_low = {low} "
-            f"to reward_high = {high}"
-        ),
-        counts.rewards.per,
-        CertificateRefused,
-    )
-
-
-def check_observed(problem: Problem) -> None:
-    """Refuses value bounds that the mean rewards of visited pairs contradict."""
-    counts = problem.counts
-    observed = counts.visits if counts.rewards.per == "pair" else counts.times
-    mean = counts.rewards.values
-    if not counts.rewards.known:
-        mean = mean / np.maximum(observed, 1)
-    check_rewards(problem, mean, observed > 0)
-
-
-def check_values(problem: Problem, value: FloatArray, seen: BoolArray) -> None:
-    """Refuses value bounds that the rewards of a pair contradict, and ends outside of them."""
-    check_rewards(problem, value, seen)
-    counts, (low, high) = problem.counts, problem.value_bounds
-    pairs, slack = counts.pairs, SAME * max(abs(low), abs(high), SAME)
-    ending = counts.unseen_reward()
-    over = ~ends_left_out(counts)
-    refuse_where(
-        over & ((ending < low - slack) | (ending > high + slack)),
-        lambda k: (
-            f"{pairs.pair_name(k)} ends the episode with {ending[k]:.10g}, outside of value_bounds "
-            f"= ({low}, {high}); expected wider bounds"
-        ),
-        "pair",
-        CertificateRefused,
-    )
-
-
-def check_rewards(problem: Problem, value: FloatArray, seen: BoolArray) -> None:
-    """Refuses value bounds that the rewards of a pair contradict.
-
-    V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min.
-    """
-    counts, (low, high) = problem.counts, problem.value_bounds
-    pairs, discount = counts.pairs, problem.single_discount
-    least, most = low - discount * high, high - discount * low
-    slack = SAME * max(abs(low), abs(high), SAME)
-    per_pair = counts.rewards.per == "pair"
-    owner = np.arange(pairs.num_pairs) if per_pair else run_owners(counts.offsets)
-    smallest, largest = np.full(pairs.num_pairs, np.inf), np.full(pairs.num_pairs, -np.inf)
-    np.minimum.at(smallest, owner[seen], value[seen])
-    np.maximum.at(largest, owner[seen], value[seen])
-    visited = largest >= smallest
-    refuse_where(
-        visited & ((smallest > most + slack) | (largest < least - slack)),
-        lambda k: (
-            f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}, but values "
-            f"between value_bounds = ({low}, {high}) allow only {least:.10g} to {most:.10g}; "
-            "expected wider bounds"
-        ),
-        "pair",
-        CertificateRefused,
-    )
 
 
 def check_deterministic(counts: Counts, log: DecisionLog) -> None:

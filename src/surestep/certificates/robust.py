@@ -39,7 +39,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums
 from surestep.certificates.common import check_delta, log_sentences
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model.certificate import Certificate, Scalar
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
@@ -359,7 +359,7 @@ def check_value_bounds(problem: Problem, least: FloatArray, most: FloatArray) ->
                 "on the values of all policies in all states"
             ),
             "state",
-            CertificateRefused,
+            RefutedBounds,
         )
 
     refuse(least > high, least, "at least")

@@ -30,7 +30,13 @@ from surestep.certificates.episodes import (
     recorded_log,
     training_part,
 )
-from surestep.errors import CertificateRefused, InvalidParameter, UnsupportedPolicy
+from surestep.certificates.refuting import check_observed
+from surestep.errors import (
+    CertificateRefused,
+    InvalidParameter,
+    RefutedBounds,
+    UnsupportedPolicy,
+)
 from surestep.model.certificate import Certificate, Scalar, Standing
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy
@@ -163,6 +169,8 @@ class Trajectory:
         except UnsupportedPolicy as reason:
             raise CertificateRefused(str(reason)) from None
         after = self._after_steps(problem)
+        if after > 0:
+            check_observed(problem)
         low, high = problem.value_bounds
         total = weights.total
         figures: dict[str, Scalar] = {
@@ -321,7 +329,7 @@ def check_rewards(log: DecisionLog, low: float, high: float) -> None:
             f"reward_low = {low} to reward_high = {high}"
         ),
         "step",
-        CertificateRefused,
+        RefutedBounds,
     )
 
 

@@ -30,6 +30,7 @@ from surestep.certificates.confidence import (
     mean_interval,
     row_radius,
 )
+from surestep.certificates.refuting import check_reward_bounds
 from surestep.errors import CertificateRefused
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
@@ -213,7 +214,7 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
     needed = "reward_low and reward_high, the range of all rewards"
     if terms.reward_range is not None:
-        refuse_out_of_range(counts, terms.reward_range)
+        check_reward_bounds(counts, terms.reward_range)
     elif not rewards.known:
         raise CertificateRefused(
             f"the rewards are not known, only what was observed of them; expected {needed}"
@@ -229,28 +230,6 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
             "pair",
             CertificateRefused,
         )
-
-
-def refuse_out_of_range(counts: Counts, reward_range: tuple[float, float]) -> None:
-    """Refuses rewards, known or on average, that lie outside the range that was given."""
-    low, high = reward_range
-    rewards = counts.rewards
-    seen = counts.times > 0 if rewards.per == "transition" else counts.visits > 0
-    mean = rewards.values
-    if not rewards.known:
-        mean = mean / np.maximum(counts.times if rewards.per == "transition" else counts.visits, 1)
-    slack = REWARD_SLACK * max(abs(low), abs(high))
-    owner = run_owners(counts.offsets)
-    refuse_where(
-        seen & ((mean < low - slack) | (mean > high + slack)),
-        lambda i: (
-            f"a reward of {mean[i]} was seen at "
-            f"{counts.pairs.pair_name(int(owner[i]) if rewards.per == 'transition' else i)}, but "
-            f"reward_low is {low} and reward_high {high}; expected a range of all rewards"
-        ),
-        "value",
-        CertificateRefused,
-    )
 
 
 def sorted_counts(counts: Counts) -> Counts:

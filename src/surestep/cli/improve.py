@@ -139,7 +139,7 @@ def print_terms(console: Console, result: Result) -> None:
 def print_answer(console: Console, result: Result) -> None:
     """What changes, what it should gain, and how sure that is."""
     from surestep.report.numbers import number, signed
-    from surestep.report.verdict import NO_CLAIM, verdict
+    from surestep.report.verdict import verdict
 
     changed, states = int(result.table.changed.sum()), result.table.num_deciding
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
@@ -157,7 +157,7 @@ def print_answer(console: Console, result: Result) -> None:
     )
     for sentence in judged.sentences:
         console.print(sentence, markup=False)
-    if result.certificate.kind != NO_CLAIM:
+    if result.certificate.lower is not None:
         console.print(f"standing of the certificate: {result.certificate.standing}", style="dim")
     print_certificates(console, result)
     print_rehearsal(console, result)

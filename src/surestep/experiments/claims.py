@@ -264,6 +264,8 @@ def add_claim(claims: Claims, policy: Policy, claim: Certificate | CertificateRe
     lower, standing, reason = float("nan"), "", ""
     if isinstance(claim, CertificateRefused):
         reason = reason_of(claim)
+    elif claim.lower is None:
+        reason = " ".join(claim.notes)
     else:
         lower, standing = claim.lower, claim.standing
     claims.policy.append(policy.probability)

@@ -15,10 +15,11 @@ import numpy as np
 from surestep._arrays import is_number
 from surestep.errors import InvalidCertificate
 
-Standing = Literal["proved", "asymptotic", "posterior", "as-published"]
+Standing = Literal["proved", "asymptotic", "posterior", "as-published", "none"]
 Scalar = None | bool | int | float | str
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+NO_CLAIM = "no-claim"  # the kind of a certificate that stands where another was refused
 KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 DERIVED = ("schema_version", "zeta", "says_nothing")  # written for readers, held against the rest
 
@@ -30,12 +31,13 @@ class Certificate:
     `kind` and `parameters` say which certifier made it and with which settings, so that it can be
     made again; `figures` are the numbers it was computed from. `standing` says in which sense the
     confidence is meant: "proved" in finite samples, "asymptotic", "posterior", or "as-published",
-    that is, taken over from a paper with its gaps.
+    that is, taken over from a paper with its gaps. Where it is "none" nothing is claimed, and
+    `lower` is None: the certificate only says why.
     """
 
     kind: str
     standing: Standing
-    lower: float  # L
+    lower: float | None  # L; None where nothing is claimed
     delta: float  # δ
     span: float  # V_max − V_min: two policies cannot differ by more
     assumptions: tuple[str, ...]  # plain sentences, at least one
@@ -55,8 +57,14 @@ class Certificate:
                 f"{', '.join(get_args(Standing))}"
             )
         set_field = object.__setattr__
+        if (self.standing == "none") != (self.lower is None):
+            raise InvalidCertificate(
+                f"lower is {shown(self.lower)} and standing {self.standing!r}, expected a number, "
+                "or None and 'none'"
+            )
         for name in ("lower", "delta", "span"):
-            set_field(self, name, read_number(name, getattr(self, name)))
+            if getattr(self, name) is not None or name != "lower":
+                set_field(self, name, read_number(name, getattr(self, name)))
         if not 0 < self.delta < 1:
             raise InvalidCertificate(f"delta is {self.delta}, expected more than 0 and less than 1")
         if self.span < 0:
@@ -69,14 +77,14 @@ class Certificate:
             set_field(self, name, read_scalars(name, getattr(self, name)))
 
     @property
-    def zeta(self) -> float:
-        """ζ = −L, the loss that the claim leaves open; negative where a gain is claimed."""
-        return 0.0 - self.lower  # never −0
+    def zeta(self) -> float | None:
+        """ζ = −L, the loss that the claim leaves open: below 0 for a gain; None without a claim."""
+        return None if self.lower is None else 0.0 - self.lower  # never −0
 
     @property
     def says_nothing(self) -> bool:
-        """Whether ζ is at least the span of the values, so that the claim holds for any policy."""
-        return self.zeta >= self.span
+        """Whether nothing is claimed, or a ζ of at least the span of values, true of any policy."""
+        return self.zeta is None or self.zeta >= self.span
 
     def to_json(self) -> str:
         """The certificate as JSON, in the form that `certificate_schema` describes."""
@@ -98,7 +106,10 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """The certificate that `to_json` wrote; anything else is refused with the field named."""
+        """The certificate that `to_json` wrote; anything else is refused with the field named.
+
+        Version 1 wrote minus the span as the claim of a `no-claim`: that is read as none.
+        """
         content = read_object(text)
         names = [field.name for field in fields(cls)]
         for name in (*names, *DERIVED):
@@ -108,16 +119,18 @@ class Certificate:
         if unknown:
             raise InvalidCertificate(f"{shown(unknown[0])} is no field of a certificate")
         version = content["schema_version"]
-        if type(version) is not int or version != SCHEMA_VERSION:
+        if type(version) is not int or version not in (1, SCHEMA_VERSION):
             raise InvalidCertificate(
-                f"schema_version is {shown(version)}, expected {SCHEMA_VERSION}: this version of "
-                "surestep reads no other"
+                f"schema_version is {shown(version)}, expected {SCHEMA_VERSION} or 1: this version "
+                "of surestep reads no other"
             )
+        if version == 1:
+            content = from_version_1(content)
         certificate = cls(**{name: content[name] for name in names})
-        if read_number("zeta", content["zeta"]) != certificate.zeta:
+        zeta = content["zeta"]
+        if (None if zeta is None else read_number("zeta", zeta)) != certificate.zeta:
             raise InvalidCertificate(
-                f"zeta is {content['zeta']}, but lower is {certificate.lower}; expected zeta = "
-                "−lower"
+                f"zeta is {zeta}, but lower is {certificate.lower}; expected zeta = −lower"
             )
         if content["says_nothing"] is not certificate.says_nothing:
             raise InvalidCertificate(
@@ -136,7 +149,8 @@ class Certificate:
 def certificate_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
 
-    Beyond it, `from_json` demands that zeta is −lower and that says_nothing is right.
+    Beyond it, `from_json` demands that zeta is −lower and that says_nothing is right, and it reads
+    version 1 too.
     """
     sentences = {"type": "array", "items": {"type": "string", "minLength": 1}}
     scalars = {
@@ -147,11 +161,14 @@ def certificate_schema() -> dict[str, Any]:
         "schema_version": {"const": SCHEMA_VERSION},
         "kind": {"type": "string", "pattern": KIND},
         "standing": {"enum": list(get_args(Standing))},
-        "lower": {"type": "number", "description": "L: the claim is ρ(π_I) − ρ(π_b) ≥ L"},
-        "zeta": {"type": "number", "description": "−lower"},
+        "lower": {
+            "type": ["number", "null"],
+            "description": "L: the claim is ρ(π_I) − ρ(π_b) ≥ L; null where nothing is claimed",
+        },
+        "zeta": {"type": ["number", "null"], "description": "−lower"},
         "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         "span": {"type": "number", "minimum": 0, "description": "V_max − V_min"},
-        "says_nothing": {"type": "boolean", "description": "zeta ≥ span"},
+        "says_nothing": {"type": "boolean", "description": "zeta is null, or zeta ≥ span"},
         "assumptions": sentences | {"minItems": 1},
         "notes": sentences,
         "parameters": scalars | {"description": "the settings of the certifier"},
@@ -165,6 +182,9 @@ def certificate_schema() -> dict[str, Any]:
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
+        "if": {"properties": {"standing": {"const": "none"}}},
+        "then": {"properties": {"lower": {"type": "null"}, "zeta": {"type": "null"}}},
+        "else": {"properties": {"lower": {"type": "number"}, "zeta": {"type": "number"}}},
     }
 
 
@@ -191,6 +211,22 @@ def read_object(text: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InvalidCertificate(f"the certificate is {shown(content)}, expected an object")
     return content
+
+
+def from_version_1(content: dict[str, Any]) -> dict[str, Any]:
+    """What the file says in version 2, where a certificate without a claim has no L."""
+    if content["standing"] == "none":
+        raise InvalidCertificate("standing is 'none', which version 1 does not have")
+    if content["kind"] != NO_CLAIM:
+        return content
+    span = read_number("span", content["span"])
+    expected = {"standing": "proved", "lower": -span, "zeta": span, "says_nothing": True}
+    for name, value in expected.items():
+        if content[name] != value:
+            raise InvalidCertificate(
+                f"{name} is {shown(content[name])}, expected {value} in a {NO_CLAIM} of version 1"
+            )
+    return content | {"standing": "none", "lower": None, "zeta": None}
 
 
 def read_number(path: str, value: object) -> float:

@@ -20,7 +20,6 @@ from surestep.results.record import Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
-NO_CLAIM = "no-claim"
 AGREEMENT = 1e-9  # of the largest value
 SAME_PROBABILITY = 1e-9
 MOST_WORLDS = 0.9  # in which a rehearsal must find the same on every machine
@@ -116,7 +115,7 @@ def check_same_claim(before: Certificate, now: Certificate) -> None:
     other digits.
     """
     same = before.kind == now.kind and before.delta == now.delta
-    if not same or (now.kind != NO_CLAIM and before.parameters != now.parameters):
+    if not same or (now.lower is not None and before.parameters != now.parameters):
         raise ResultMismatch(
             f"a certificate claims {before.kind} with {dict(before.parameters)}, but the result "
             f"made again has {now.kind} with {dict(now.parameters)}"

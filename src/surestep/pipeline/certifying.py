@@ -17,9 +17,9 @@ from surestep.certificates import (
     certify,
     certify_at,
 )
-from surestep.certificates.certifying import with_delta
+from surestep.certificates.certifying import certify_batch, with_delta
 from surestep.certificates.trajectory import PROVED
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.labelled_counts import LabelledCounts
 from surestep.io.log_source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
@@ -109,9 +109,14 @@ def mean_reward_range(counts: Counts) -> tuple[float, float]:
 
 
 def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certificate:
-    """The claim of the certifier, or where it refuses, a certificate that says so."""
+    """The claim of the certifier, or where it refuses, a certificate that says so.
+
+    Bounds that the data refute are a mistake of whoever gave them, and no answer: they are raised.
+    """
     try:
         return certify(problem, policy, certifier)
+    except RefutedBounds:
+        raise
     except CertificateRefused as refusal:
         return no_claim(problem, policy, certifier, refusal)
 
@@ -129,17 +134,21 @@ def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) 
     if isinstance(certifier, Posterior):
         try:
             claims = certify_at(problem, policy, certifier, levels)
+        except RefutedBounds:
+            raise
         except CertificateRefused as refusal:
             return Claims(no_claim(problem, policy, certifier, refusal), ())
         return Claims(claims[levels.index(certifier.delta)], tuple(claims))
     own = certified(problem, policy, certifier)
-    if own.kind == NoClaim.name:
+    if own.lower is None:
         return Claims(own, ())
     found = [
-        own if delta == own.delta else certified(problem, policy, with_delta(certifier, delta))
+        own
+        if delta == own.delta
+        else certify_batch([problem], [policy], with_delta(certifier, delta))[0]
         for delta in levels
     ]
-    return Claims(own, tuple(each for each in found if each.kind != NoClaim.name))
+    return Claims(own, tuple(each for each in found if isinstance(each, Certificate)))
 
 
 def suits(certifier: Certifier, delta: float) -> bool:

@@ -19,6 +19,7 @@ from surestep.pipeline.certifying import certified, certified_at_levels, trainin
 from surestep.pipeline.evidence import Evidence, gather
 from surestep.pipeline.findings import findings_of
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
+from surestep.pipeline.refuting import check_given_bounds
 from surestep.pipeline.sensitivity import settle
 from surestep.pipeline.terms import Terms
 from surestep.planning import performance
@@ -160,6 +161,7 @@ def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Probl
 def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Algorithm | AutoNWedge]:
     """The problem, with whole episodes where they are looked at, and what improves it."""
     problem = problem_of(evidence.assembly, terms)
+    check_given_bounds(terms, problem, evidence.rewards)
     algorithm = terms.algorithm_for(problem, evidence.rewards)
     whole = [asked.kind for asked in terms.asked if asked.kind == "trajectory"]
     if needs_log(algorithm):

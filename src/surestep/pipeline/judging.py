@@ -22,6 +22,7 @@ from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
 from surestep.pipeline.certifying import RewardFacts, Settings
 from surestep.pipeline.evidence import CountsSource, gather
 from surestep.pipeline.improving import READ_OFF, Progress, problem_of
+from surestep.pipeline.refuting import check_given_bounds
 from surestep.pipeline.terms import Terms, terms_of
 from surestep.pipeline.verifying import completed, open_again
 from surestep.results.record import InputFile
@@ -61,6 +62,7 @@ def certify_result(
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     judge = Judge.of(directory, log, memory_limit, asked, reward_bounds)
     terms = judge.terms
+    check_given_bounds(terms, judge.problem, judge.rewards)
     told = Settings(terms.level if delta is None else delta, terms.reward_bounds, judge.rewards)
     parameters = judge.saved.record.parameters
     chosen = parameters["n_wedge_chosen_by"] is not None

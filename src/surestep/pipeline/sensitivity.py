@@ -78,7 +78,7 @@ def n_wedge_curve(
             each.n_wedge,
             int((visits > (each.improvement.n_wedge or each.n_wedge)).sum()),
             gain_of(each.improvement),
-            claimed(certificate) if each.n_wedge == used else shown(settled, certifier, each.lower),
+            certificate.lower if each.n_wedge == used else shown(settled, certifier, each.lower),
         )
         for each in candidates
     )
@@ -88,11 +88,6 @@ def shown(settled: Settled, certifier: Certifier, lower: Bound) -> float | None:
     """The bound of a candidate, unless another kind chose: bounds of two kinds make no curve."""
     other = settled.chosen_by is not None and settled.chosen_by.name != certifier.name
     return None if other else number_or_none(lower)
-
-
-def claimed(certificate: Certificate) -> float | None:
-    """L, where anything is claimed."""
-    return None if certificate.kind == "no-claim" else certificate.lower
 
 
 def other_candidates(
@@ -132,7 +127,7 @@ def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:
 
 def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:
     """L of the same policy at other levels; nothing where the certifier refuses it."""
-    return tuple(DeltaPoint(claim.delta, claim.lower) for claim in claims)
+    return tuple(DeltaPoint(each.delta, each.lower) for each in claims if each.lower is not None)
 
 
 def zeta_curves(problem: Problem, delta: float) -> tuple[ZetaCurve, ...]:

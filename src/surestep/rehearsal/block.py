@@ -32,6 +32,7 @@ from surestep.certificates import (
 from surestep.choosing import AutoNWedge, choose_batch
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.batch import MDPBatch
+from surestep.model.certificate import Certificate
 from surestep.model.counts import LoggedRewards
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
@@ -201,9 +202,14 @@ def claimed(
         )
         return draws[:, certifier.rank - 1], draws
     found = certify_batch(problems, policies, certifier)
-    return np.array(
-        [np.nan if isinstance(claim, CertificateRefused) else claim.lower for claim in found]
-    ), None
+    return np.array([lower_or_nan(claim) for claim in found]), None
+
+
+def lower_or_nan(claim: Certificate | CertificateRefused) -> float:
+    """L; NaN where nothing is claimed."""
+    if isinstance(claim, CertificateRefused) or claim.lower is None:
+        return np.nan
+    return claim.lower
 
 
 def sorted_gains(certifier: Posterior, problem: Problem, policy: Policy) -> FloatArray:

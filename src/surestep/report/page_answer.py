@@ -8,7 +8,7 @@ from surestep.report.html import Element, Node, element
 from surestep.report.numbers import counted, listed, number, percent, relative, signed
 from surestep.report.rehearsal_words import harm_words, more_data_words
 from surestep.report.tables import more
-from surestep.report.verdict import NO_CLAIM, Verdict, remedy, standing_words, verdict
+from surestep.report.verdict import Verdict, remedy, standing_words, verdict
 from surestep.results.findings import Findings
 
 
@@ -69,7 +69,7 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
 
 def how_sure(findings: Findings) -> str:
     """The sense in which the certificate is meant, for the smallest print there is."""
-    if findings.certificate.kind == NO_CLAIM:
+    if findings.certificate.lower is None:
         return "The reason is given below."
     return f"The claim is {standing_words(findings.certificate.standing)}."
 
@@ -93,7 +93,7 @@ def small(text: str) -> Element:
 def verdict_box(findings: Findings, judged: Verdict) -> Element:
     """How sure, with the standing and the assumptions right there."""
     certificate = findings.certificate
-    covered = certificate.kind != NO_CLAIM
+    covered = certificate.lower is not None
     assumptions = [element("li", sentence) for sentence in certificate.assumptions]
     return element(
         "div",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import number, percent, signed
 from surestep.report.page_changes import estimated_tag
 from surestep.report.svg import WIDTH, Caption, picture, side_of
 from surestep.report.tables import facts, figure, more
-from surestep.report.verdict import NO_CLAIM, standing_words, verdict
+from surestep.report.verdict import standing_words, verdict
 from surestep.results.findings import Findings
 
 HEIGHT, LEFT, RIGHT = 150.0, 34.0, 646.0
@@ -21,13 +23,15 @@ def certificate_section(findings: Findings) -> Element:
         "section",
         element("h2", "The certificate", estimated_tag(findings)),
         element("p", claim_words(findings), class_="lead"),
-        claim_figure(findings) if certificate.span > 0 else None,
+        None
+        if certificate.lower is None or certificate.span == 0
+        else claim_figure(findings, certificate.lower),
         facts(
             [
                 ("Kind", certificate.kind),
                 ("Standing", standing_words(certificate.standing)),
-                ("Guaranteed difference L", signed(certificate.lower)),
-                ("Possible loss ζ = −L", number(certificate.zeta)),
+                ("Guaranteed difference L", or_none(certificate.lower, signed)),
+                ("Possible loss ζ = −L", or_none(certificate.zeta, number)),
                 ("Largest possible difference", number(certificate.span)),
                 ("Chance to be wrong δ", number(certificate.delta)),
             ]
@@ -48,17 +52,22 @@ def claim_words(findings: Findings) -> list[Node]:
     """The claim itself, or that there is none."""
     certificate = findings.certificate
     judged = verdict(certificate, changed=bool(findings.changes))
-    if certificate.kind == NO_CLAIM:
-        return [element("strong", f"{judged.headline}.")]
+    if certificate.lower is None:
+        return [element("strong", f"{judged.headline}: there is no claim.", class_="nothing")]
     sure = f"With confidence {percent(1 - certificate.delta)}, the new policy"
     claim = (
         f"gains at least L = {signed(certificate.lower)} over the current one"
         if certificate.lower > 0
-        else f"loses at most ζ = {number(certificate.zeta)} against the current one"
+        else f"loses at most ζ = {number(0.0 - certificate.lower)} against the current one"
     )
     text = f"{sure} {claim}, if all that is listed below holds."
     nothing = element("strong", " This guarantee says nothing.", class_="nothing")
     return [text, nothing if certificate.says_nothing else None]
+
+
+def or_none(value: float | None, words: Callable[[float], str]) -> str:
+    """A number in words, or that there is none."""
+    return "none" if value is None else words(value)
 
 
 def notes(findings: Findings) -> Node:
@@ -97,10 +106,10 @@ def scalar_words(value: object) -> str:
 # ---- the claim as a picture ----------------------------------------------------------------------
 
 
-def claim_figure(findings: Findings) -> Element:
+def claim_figure(findings: Findings, lower: float) -> Element:
     """On the line of all possible differences: what the claim leaves open, and the estimate."""
     certificate = findings.certificate
-    span, lower = certificate.span, certificate.lower
+    span = certificate.span
     says = (
         "The claim leaves every possible difference open."
         if certificate.says_nothing

@@ -13,7 +13,7 @@ from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.svg import Caption, Tone
 from surestep.report.tables import Cell, Column, Row, data_table, figure, more
-from surestep.report.verdict import NO_CLAIM, STANDINGS
+from surestep.report.verdict import STANDINGS
 from surestep.results.findings import Findings
 
 STANDING_TONES: dict[str, Tone] = {
@@ -48,7 +48,7 @@ def certificates_section(findings: Findings) -> Element | None:
                 element("ol", [element("li", each) for each in claim.assumptions], class_="plain"),
             )
             for claim, name in zip(claims, names, strict=True)
-            if claim.kind != NO_CLAIM
+            if claim.lower is not None
         ],
         id="certificates",
     )
@@ -59,7 +59,7 @@ def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> st
 
     `settled` says that the first was settled on before the data.
     """
-    made = [claim for claim in claims if claim.kind != NO_CLAIM]
+    made = [claim for claim in claims if claim.lower is not None]
     deltas = [claim.delta for claim in made]
     if len(made) < 2:
         return "Other guarantees were asked for as well, about the same policy and the same data."
@@ -84,7 +84,7 @@ def names_of(claims: Sequence[Certificate]) -> list[str]:
     names = [certificate_name(claim) for claim in claims]
     return [
         f"{name}, δ = {number(claim.delta)}"
-        if names.count(name) > 1 and claim.kind != NO_CLAIM
+        if names.count(name) > 1 and claim.lower is not None
         else name
         for name, claim in zip(names, claims, strict=True)
     ]
@@ -92,7 +92,7 @@ def names_of(claims: Sequence[Certificate]) -> list[str]:
 
 def certificate_name(claim: Certificate) -> str:
     """The kind with its main settings: 'robust, interval, strict'."""
-    if claim.kind == NO_CLAIM:
+    if claim.lower is None:
         return refusal_of(claim)[0]
     given = claim.parameters
     weight = given.get("prior_weight")
@@ -119,7 +119,7 @@ def refusal_of(claim: Certificate) -> tuple[str, str]:
 
 def refusals(claims: Sequence[Certificate]) -> Element | None:
     """Why there is no claim of some kinds."""
-    refused = [refusal_of(claim) for claim in claims if claim.kind == NO_CLAIM]
+    refused = [refusal_of(claim) for claim in claims if claim.lower is None]
     if not refused:
         return None
     return element(
@@ -173,7 +173,7 @@ def claims_figure(
 
 def claim_words(claim: Certificate) -> str:
     """A claim in a few words, for those who do not see the picture."""
-    if claim.kind == NO_CLAIM:
+    if claim.lower is None:
         return "refused"
     nothing = ", says nothing" if claim.says_nothing else ""
     return f"{claim.standing}, L = {signed(claim.lower)}{nothing}"
@@ -181,7 +181,7 @@ def claim_words(claim: Certificate) -> str:
 
 def claim_strip(claim: Certificate, name: str, axis: Axis, heading: str) -> Strip:
     """A claim as a strip."""
-    if claim.kind == NO_CLAIM:
+    if claim.lower is None:
         return Strip(name, empty="refused", words="refused: the reason is below", heading=heading)
     tone, lower = STANDING_TONES[claim.standing], f"L = {signed(claim.lower)}"
     if claim.says_nothing:
@@ -205,7 +205,11 @@ def claims_axis(gain: float, claims: Sequence[Certificate]) -> Axis:
     L further below 0 than a few times that is cut.
     """
     label = "difference to the current policy"
-    said = [within_reach(claim.lower) for claim in claims if not claim.says_nothing]
+    said = [
+        within_reach(claim.lower)
+        for claim in claims
+        if claim.lower is not None and not claim.says_nothing
+    ]
     gain = within_reach(gain)
     scale = max(abs(gain), min(map(abs, said), default=0.0), *said, SMALLEST)
     shown = [lower for lower in said if lower >= -FEW * scale]
@@ -251,7 +255,7 @@ def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: boo
     """One claim, or that it was refused."""
     mark = element("span", f" {SETTLED}", class_="used below") if settled else None
     named = Cell([label(name), mark])
-    if claim.kind == NO_CLAIM:
+    if claim.lower is None:
         refused: Node = element("span", "refused", class_="nothing")
         return Row([named, Cell("–"), *[Cell("–")] * 4, Cell(refused)])
     share = claim.lower / findings.gain if findings.gain > 0 and claim.lower > 0 else None
@@ -261,7 +265,7 @@ def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: boo
             named,
             Cell(element("span", claim.standing, class_="word")),
             Cell(signed(claim.lower), claim.lower),
-            Cell(number(claim.zeta), claim.zeta),
+            Cell(number(0.0 - claim.lower), 0.0 - claim.lower),
             Cell(number(claim.delta), claim.delta),
             Cell("none" if share is None else percent(share), share),
             Cell(says),

@@ -25,7 +25,6 @@ from surestep.report.rehearsal_words import (
 from surestep.report.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.svg import Caption, Tone, legend_of_bars
 from surestep.report.tables import Cell, Column, Row, data_table, figure
-from surestep.report.verdict import NO_CLAIM
 from surestep.results.findings import Findings
 
 HEADING = "Rehearsal: a stress test, not a confidence level"
@@ -181,7 +180,7 @@ def flags_of(findings: Findings) -> list[Flag]:
         Flag(0.0, "no difference"),
         Flag(findings.gain, f"estimated gain {signed(findings.gain)}"),
     ]
-    if certificate.kind != NO_CLAIM:
+    if certificate.lower is not None:
         flags.append(Flag(certificate.lower, f"guaranteed: L = {signed(certificate.lower)}"))
     return flags
 

@@ -12,12 +12,12 @@ from surestep.results.findings import ZetaCurve
 
 Mood = Literal["good", "plain", "caution", "bad"]
 
-NO_CLAIM = "no-claim"  # the kind of a certificate that stands where every other was refused
 STANDINGS = {
     "proved": "it holds for every size of the log, if the assumptions hold",
     "asymptotic": "it holds as the log grows without end; no promise for a log of this size",
     "posterior": "a degree of belief, which rests on what was thought likely before (a prior)",
     "as-published": "taken over from the papers, with known gaps",
+    "none": "nothing is claimed",
 }
 
 
@@ -49,8 +49,9 @@ def verdict(
 def doubts(certificate: Certificate, rehearsal: Rehearsal) -> tuple[str, str] | None:
     """Why a claimed gain should not be relied on, in short and at length; None: no reason found."""
     luck = rehearsal.luck_bound
-    if luck is not None and certificate.lower <= luck:
-        many = int((rehearsal.luck >= certificate.lower).sum())
+    lower = certificate.lower
+    if luck is not None and lower is not None and lower <= luck:
+        many = int((rehearsal.luck >= lower).sum())
         return (
             "luck alone would claim as much",
             "In worlds made from this log in which all actions are alike, so that nothing can be "
@@ -70,14 +71,14 @@ def doubts(certificate: Certificate, rehearsal: Rehearsal) -> tuple[str, str] | 
 
 def verdict_alone(certificate: Certificate, *, changed: bool) -> Verdict:
     """The certificate in words; `changed` says whether the policy is another one than π_b."""
-    sure, loss = percent(1 - certificate.delta), number(certificate.zeta)
-    if certificate.kind == NO_CLAIM:
+    if certificate.lower is None:
         return Verdict(
             "bad",
             "No guarantee",
             "No guarantee covers this policy",
             (*certificate.notes, "The expected gain is an estimate from the log, and no more."),
         )
+    sure, loss = percent(1 - certificate.delta), number(0.0 - certificate.lower)
     if certificate.says_nothing:
         return Verdict(
             "bad",

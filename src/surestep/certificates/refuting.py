@@ -1,0 +1,90 @@
+"""Bounds of rewards and values, held against the data: a claim may not rest on what they refute."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, refuse_where, run_owners
+from surestep.errors import RefutedBounds
+from surestep.model.counts import Counts
+from surestep.model.problem import Problem
+from surestep.model.transitions import transition_name
+
+SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
+
+
+def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
+    """Refuses bounds of rewards that a mean reward, known or observed, exceeds."""
+    low, high = bounds
+    mean, seen = mean_rewards(counts)
+    slack = SAME * max(abs(low), abs(high))
+    refuse_where(
+        seen & ((mean < low - slack) | (mean > high + slack)),
+        lambda i: (
+            f"the mean reward of {name_of(counts, i)} is {mean[i]}, expected reward_low = {low} "
+            f"to reward_high = {high}: wider bounds of rewards"
+        ),
+        counts.rewards.per,
+        RefutedBounds,
+    )
+
+
+def check_observed(problem: Problem) -> None:
+    """Refuses value bounds that the mean rewards of a visited pair contradict.
+
+    V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min.
+    """
+    counts, (low, high) = problem.counts, problem.value_bounds
+    pairs, discount = counts.pairs, problem.single_discount
+    least, most = low - discount * high, high - discount * low
+    slack = SAME * max(abs(low), abs(high), SAME)
+    mean, seen = mean_rewards(counts)
+    per_pair = counts.rewards.per == "pair"
+    owner = np.arange(pairs.num_pairs) if per_pair else run_owners(counts.offsets)
+    smallest, largest = np.full(pairs.num_pairs, np.inf), np.full(pairs.num_pairs, -np.inf)
+    np.minimum.at(smallest, owner[seen], mean[seen])
+    np.maximum.at(largest, owner[seen], mean[seen])
+    visited = largest >= smallest
+    refuse_where(
+        visited & ((smallest > most + slack) | (largest < least - slack)),
+        lambda k: (
+            f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}, but values "
+            f"between value_bounds = ({low}, {high}) allow only {least:.10g} to {most:.10g}; "
+            "expected wider bounds"
+        ),
+        "pair",
+        RefutedBounds,
+    )
+
+
+def check_ends(problem: Problem) -> None:
+    """Refuses value bounds outside of which an episode ends."""
+    counts, (low, high) = problem.counts, problem.value_bounds
+    pairs, slack = counts.pairs, SAME * max(abs(low), abs(high), SAME)
+    ending = counts.unseen_reward()
+    over = counts.terminal[pairs.state]
+    refuse_where(
+        over & ((ending < low - slack) | (ending > high + slack)),
+        lambda k: (
+            f"{pairs.pair_name(k)} ends the episode with {ending[k]:.10g}, outside of value_bounds "
+            f"= ({low}, {high}); expected wider bounds"
+        ),
+        "pair",
+        RefutedBounds,
+    )
+
+
+def mean_rewards(counts: Counts) -> tuple[FloatArray, BoolArray]:
+    """The mean rewards of pairs or transitions, known or observed, and which were seen."""
+    observed = counts.visits if counts.rewards.per == "pair" else counts.times
+    mean = counts.rewards.values
+    if not counts.rewards.known:
+        mean = mean / np.maximum(observed, 1)
+    return mean, observed > 0
+
+
+def name_of(counts: Counts, index: int) -> str:
+    """The pair or the transition that a reward belongs to."""
+    if counts.rewards.per == "pair":
+        return counts.pairs.pair_name(index)
+    return transition_name(counts.pairs, counts.offsets, counts.successor, index)

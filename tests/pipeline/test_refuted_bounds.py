@@ -1,0 +1,121 @@
+"""Bounds that the data refute: nothing rests on them, whoever is told of them."""
+
+import json
+
+import pytest
+
+from pump_commands import run_surestep, write_lines
+from surestep import Counts, Policy, Problem, certify, improve, read_log
+from surestep.certificates import Posterior, Robust
+from surestep.errors import RefutedBounds
+from surestep.pipeline import certify_result, rehearse_log
+from surestep.pipeline.evidence import gather
+from surestep.pipeline.improving import make_result
+from surestep.pipeline.terms import Terms
+
+# Each of two arms pays the same every time, one of them 2, the other 0.5.
+ROWS = [
+    "episode,step,state,action,reward,next_state,terminated",
+    *(f"{i},0,here,{'ab'[i % 2]},{(2, 0.5)[i % 2]},there,true" for i in range(40)),
+]
+KINDS = ("a-priori", "robust", "posterior", "trajectory:horizon=3")
+REFUTED = [
+    ({"reward_bounds": (-0.001, 0.001)}, r"reward_bounds is \(-0\.001, 0\.001\), .* is 2\.0"),
+    ({"reward_bounds": (0.0, 1.5)}, "a reward of the data is 2"),
+    ({"reward_bounds": (1.0, 3.0)}, r"the mean reward of state 'here', action 'b' → .* is 0\.5"),
+    ({"value_bounds": (-1.0, 1.0)}, "'a' earns 2 to 2, but values between value_bounds"),
+    ({"value_bounds": (5.0, 6.0)}, "earns 0.5 to 0.5, but values between value_bounds"),
+    ({"value_bounds": (0.5, 6.0)}, "state 'there', action 'a' ends the episode with 0, outside of"),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    home = tmp_path_factory.mktemp("refuted")
+    write_lines(home / "log.csv", ROWS)
+    result = improve(home / "log.csv", discount=0.5, n_wedge=3, certificates=["a-priori"], worlds=0)
+    result.save(home / "out")
+    return home
+
+
+@pytest.mark.parametrize(("bounds", "words"), REFUTED)
+def test_no_improvement_rests_on_them_whatever_kind_is_asked_for(bounds, words, home):
+    evidence = gather(home / "log.csv")
+    for kind in KINDS:
+        terms = Terms(discount=0.5, n_wedge=3, certificates=[kind], **bounds)
+        with pytest.raises(RefutedBounds, match=words):
+            make_result(evidence, terms, lambda *told: None)
+    with pytest.raises(RefutedBounds):
+        improve(evidence.counts, discount=0.5, n_wedge=3, certificates=["a-priori"], **bounds)
+
+
+def test_no_rehearsal_rests_on_them(home):
+    terms = Terms(discount=0.5, n_wedge=3, certificates=["a-priori"], reward_bounds=(0.0, 1.5))
+    with pytest.raises(RefutedBounds, match="a reward of the data is 2"):
+        rehearse_log(read_log(home / "log.csv"), terms, worlds=9)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.5), (1.0, 3.0)])
+def test_a_saved_policy_is_not_judged_by_them(bounds, home):
+    with pytest.raises(RefutedBounds):
+        certify_result(home / "out", home / "log.csv", ["a-priori"], reward_bounds=bounds)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["robust:reward_low=0,reward_high=1", "posterior:reward_low=1,reward_high=3"],
+)
+def test_bounds_among_the_settings_of_a_certificate_are_held_against_the_data_too(setting, home):
+    terms = {"discount": 0.5, "n_wedge": 3, "worlds": 0}
+    with pytest.raises(RefutedBounds, match="the mean reward of state 'here'"):
+        improve(home / "log.csv", certificates=[setting], **terms)
+    with pytest.raises(RefutedBounds, match="the mean reward of state 'here'"):
+        improve(home / "log.csv", certificates=["a-priori", setting], **terms)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("improve", "log.csv", "--kind", "a-priori", "--discount", "0.5", "--n-wedge", "3"),
+        ("rehearse", "log.csv", "--kind", "robust", "--discount", "0.5", "--n-wedge", "3"),
+        ("certify", "out", "log.csv", "--kind", "a-priori"),
+    ],
+)
+def test_the_command_line_says_so_in_one_line(given, home, monkeypatch):
+    monkeypatch.chdir(home)
+    out = ("-o", "new") if given[0] != "certify" else ()
+    result = run_surestep(*given, *out, "--reward-bounds", "-0.001", "0.001")
+    assert result.exit_code == 2
+    assert "a reward of the data is 2.0; expected bounds of all rewards" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (home / "new").exists()
+
+
+def test_bounds_that_the_data_touch_are_taken(home):
+    terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori"], "worlds": 0}
+    assert (
+        improve(home / "log.csv", reward_bounds=(0.5, 2.0), **terms).certificate.lower is not None
+    )
+    assert improve(home / "log.csv", value_bounds=(0.0, 2.0), **terms).certificate.lower is not None
+
+
+def test_a_refusal_is_saved_without_a_claim_and_the_page_is_loud(home, tmp_path):
+    terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["robust", "trajectory"], "worlds": 0}
+    result = improve(home / "log.csv", **terms | {"discount": 1.0, "value_bounds": (0.0, 2.0)})
+    result.save(tmp_path / "out")
+    for name in ("certificate.json", "certificates.json"):
+        found = json.loads((tmp_path / "out" / name).read_text())
+        claim = found[0] if isinstance(found, list) else found
+        assert (claim["standing"], claim["lower"], claim["zeta"]) == ("none", None, None)
+    assert "No guarantee covers this policy: there is no claim." in result.report
+    assert result.certificate.says_nothing
+
+
+def test_certifiers_refuse_them_in_python_too():
+    counts = Counts.from_dense([[[3, 1], [0, 2]], [[0, 5], [1, 4]]], rewards=[[0, 1], [1, 0]])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-0.1, 0.1)
+    )
+    for certifier in ("a-priori", Posterior(), Robust(reward_low=0, reward_high=1)):
+        with pytest.raises(RefutedBounds, match="value_bounds"):
+            certify(problem, problem.behavior, certifier)
