@@ -398,6 +398,23 @@ def test_the_order_in_which_successors_are_stored_does_not_matter(kind):
 # ---- refusals and words -----------------------------------------------------------------------
 
 
+@EVERY
+@pytest.mark.parametrize("discount", [1 - 1e-5, 1 - 1e-8])
+def test_discounts_near_1_are_certified_without_sweeping_the_whole_horizon(kind, discount):
+    # Two rows s0 → s0 that earn 1 and 2: the bounds on values are halfway to the worst case.
+    counts = Counts.from_dense([[[2]]], reward_sums=[[3.0]])
+    horizon = 1 / (1 - discount)
+    problem = Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts.pairs),
+        discount=discount,
+        value_bounds=(0.5 * horizon, 3 * horizon),
+    )
+    claim = certify(problem, problem.behavior, Robust(set=kind, reward_low=0.0, reward_high=2.0))
+    assert claim.lower == 0
+    assert claim.figures["lowest_performance"] == pytest.approx(0.5 * horizon, rel=1e-3)
+
+
 @pytest.mark.parametrize("discount", [1.0, np.full(6, 0.5)], ids=["1", "per pair"])
 def test_discounts_without_a_worst_case_are_refused(discount):
     problem = small_problem(discount=discount)

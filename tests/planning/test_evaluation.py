@@ -169,6 +169,11 @@ def test_occupancy_without_ends_adds_up_to_the_horizon():
     assert occupancy(mdp, Policy.uniform(mdp)).sum() == pytest.approx(20.0, rel=1e-9)
 
 
+def test_occupancy_near_discount_1_is_what_doubles_can_prove():
+    mdp = random_mdp(20, 2, 3, 1 - 1e-8, seed=3)
+    assert occupancy(mdp, Policy.uniform(mdp)).sum() == pytest.approx(1e8, rel=1e-5)
+
+
 def test_a_tolerance_below_what_doubles_can_prove_is_refused_with_the_bound_that_holds():
     mdp = random_mdp(20, 2, 3, 0.99, seed=0, reward_scale=1e6)
     with pytest.raises(NotConverged, match="proven to be at most"):

@@ -2,19 +2,21 @@
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import exact_value, largest_gap, worst_row
+from oracles import exact_value, largest_gap, solve_exactly, worst_row
 from storm_oracle import storm_interval_optimum
 from strategies import REWARDS, all_pairs, mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, optimal
-from surestep.errors import InvalidParameter
-from surestep.planning.rectangular import Earnings, IntervalRows, RectangularSet
+from surestep.errors import InvalidParameter, NotConverged
+from surestep.planning.rectangular import Earnings, IntervalRows, L1Rows, RectangularSet
 from surestep.planning.robust import L1Ball, best_value, robust_optimal, worst_value
+from surestep.planning.robust_batch import robust_optima, worst_values
 
 
 @st.composite
@@ -273,3 +275,120 @@ def test_few_rounds_are_enough_for_discounts_near_1(discount):
     for plan in (robust_optimal(models), best_value(models, Policy.uniform(models.pairs))):
         assert plan.iterations <= 25
         assert plan.error_bound <= 1e-4 * np.abs(plan.value).max()
+
+
+# ---- discounts near 1 -------------------------------------------------------------------------
+
+NEAR_ONE = [0.9, 0.999, 1 - 1e-5, 1 - 1e-7, 1 - 1e-8, 1 - 1e-9]
+
+
+def staying(discount, reward):
+    """One state that is never left, or to another one that is worth the same."""
+    rows = L1Rows(
+        np.array([0, 1]), np.zeros(1, np.int32), np.ones(1), np.ones(1), np.zeros(1, bool)
+    )
+    earnings = Earnings.of_pairs(np.array([float(reward)]), rows.offsets)
+    return RectangularSet(Pairs.full(1, 1), np.array([discount]), rows, earnings, earnings)
+
+
+def both_loops(models, policy, floor):
+    """What the loop for one set says, and what the one for many says."""
+    return worst_value(models, policy, floor), *worst_values([models], [policy], [floor])
+
+
+@pytest.mark.parametrize("discount", NEAR_ONE)
+@pytest.mark.parametrize("reward", [-1, 1])
+@pytest.mark.parametrize("share", [-2.0, -0.5, 0.0, 0.5, 2.0])
+def test_a_floor_that_is_far_away_is_reached_in_few_rounds(discount, reward, share):
+    models = staying(discount, reward)
+    policy, horizon = Policy.uniform(models.pairs), float(1 / (1 - Fraction(discount)))
+    expected = max(reward, share) * horizon
+    for plan in both_loops(models, policy, np.array([share * horizon])):
+        assert plan.iterations <= 4
+        assert abs(plan.value[0] - expected) <= plan.error_bound + 1e-12 * abs(expected)
+        assert plan.error_bound <= 1e-3 * max(horizon, abs(expected))
+
+
+def exact_vertices(low, high):
+    """`vertices` in rationals."""
+    low, high = ([Fraction(float(end)) for end in ends] for ends in (low, high))
+    found = []
+    for free in range(len(low)):
+        for ends in itertools.product((low, high), repeat=len(low)):
+            row = [end[i] for i, end in enumerate(ends)]
+            row[free] = 1 - sum(row) + row[free]
+            if low[free] <= row[free] <= high[free]:
+                found.append(row)
+    return found
+
+
+def exact_game(models, low, high, floor, policies):
+    """max over policies and sets of states held at the floor of the min over vertices of V^π."""
+    pairs, size = models.pairs, models.pairs.num_states
+    discount = Fraction(float(models.discount[0]))
+    reward = [Fraction(float(r)) for r in models.low.outside]
+    corners = [exact_vertices(*ends) for ends in zip(low, high, strict=True)]
+    best = None
+    for policy in policies:
+        share = [Fraction(float(p)) for p in policy]
+        used = [c if p > 0 else c[:1] for c, p in zip(corners, share, strict=True)]
+        for held in itertools.product((False, True), repeat=size):
+            worst = None
+            for rows in itertools.product(*used):
+                matrix = [[Fraction(int(i == j)) for j in range(size)] for i in range(size)]
+                right = [Fraction(float(floor[s])) if held[s] else Fraction(0) for s in range(size)]
+                for k, s in enumerate(pairs.state.tolist()):
+                    if not held[s]:
+                        right[s] += share[k] * reward[k]
+                        for j in range(size):
+                            matrix[s][j] -= share[k] * discount * rows[k][j]
+                value = solve_exactly(matrix, right)
+                worst = value if worst is None else list(map(min, worst, value))
+            best = worst if best is None else list(map(max, best, worst))
+    return best
+
+
+@pytest.mark.parametrize("discount", NEAR_ONE)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_values_near_discount_1_are_those_of_exact_rationals(discount, data):
+    models, low, high = data.draw(interval_sets(max_states=2))
+    models = replace(models, discount=np.full(models.pairs.num_pairs, discount))
+    policy = data.draw(policies(models.pairs))
+    share = data.draw(st.sampled_from([-1.0, 0.3, 0.5, 0.7]))
+    floor = np.array([share, share + 0.1]) / (1 - discount)
+    truth = exact_game(models, low, high, floor, [policy.probability])
+    for plan in both_loops(models, policy, floor):
+        assert plan.iterations <= 20
+        # Ends that add up to 1 within rounding only: see ROW_EXCESS.
+        near = 1e-14 / (1 - discount) * np.abs(plan.value).max()
+        assert largest_gap(plan.value, truth) <= plan.error_bound + near
+        assert plan.error_bound <= 1e-3 * (1 + np.abs(plan.value).max())
+
+
+@pytest.mark.parametrize("discount", NEAR_ONE)
+def test_robust_policies_near_discount_1_take_few_rounds_or_are_refused(discount):
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        states, size = 12, 36
+        center = rng.dirichlet(np.full(states, 0.3), size)
+        rows = L1Rows(
+            np.arange(size + 1) * states,
+            np.tile(np.arange(states), size).astype(np.int32),
+            center.ravel(),
+            rng.random(size),
+            np.zeros(size, bool),
+        )
+        earnings = Earnings.of_pairs(rng.random(size), rows.offsets)
+        models = RectangularSet(
+            Pairs.full(states, 3), np.full(size, discount), rows, earnings, earnings
+        )
+        if discount > 1 - 2e-9:
+            with pytest.raises(NotConverged, match="discounts further below 1"):
+                robust_optimal(models)
+            continue
+        for plan in (robust_optimal(models), *robust_optima([models])):
+            assert plan.iterations <= 30
+            own = worst_value(models, plan.policy)
+            gap = np.abs(own.value - plan.value).max()
+            assert gap <= own.error_bound + plan.error_bound

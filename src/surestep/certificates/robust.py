@@ -331,7 +331,7 @@ def advantage(
     models: RectangularSet, change: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
     """A(s) = Σ_a (π_I − π_b)⁺ Q_low − (π_I − π_b)⁻ Q_high [S], rounded down."""
-    judge = judge_of(models, None)
+    judge = judge_of(models, None, None)
     scale = judge.reward_scale + max(float(np.abs(low).max()), float(np.abs(high).max()))
     slack = judge.terms * ROUNDING * scale
     least = models.worst(low).q - slack

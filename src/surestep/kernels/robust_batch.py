@@ -2,8 +2,8 @@
 
 The sets stand one after the other in all arrays: pair k of set b is entry b·K + k, and successors
 are states of their own set. The loop is that of `planning.robust`: the worst rows found for v are
-taken for fixed and the chain that they make is solved; where that brings v no nearer, sweeps
-follow. What is proven does not rest on it, but on the residuals that are written at the end.
+taken for fixed and the chain that they make is solved; where that brings v no nearer, nature and we
+take turns. What is proven does not rest on it, but on the residuals that are written at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import prange, types
 
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import (
     F64,
     FLOATS_IN,
@@ -46,8 +46,8 @@ from surestep.kernels.small import BATCH_THREADS
 Ranking = Callable[[FloatArray, Any, IntArray], None]  # v, what a ranking needs, the ranking
 WorstRows = Callable[[int, int, Any, Step, FloatArray, IntArray, Found], None]
 # Whether policies are sought, pairs [S+1], floor [B, S]; a residual is small enough where it is
-# below `enough` [B] times max |v| + `reward_scale` [B]; the share of a residual that a solving step
-# may leave, the tolerance of ties, and the most rounds.
+# below `enough` [B] times max |v| + `reward_scale` [B]; the share of a residual that a step of both
+# sides may leave, the tolerance of ties, and the most rounds.
 Game = tuple[bool, IntArray, FloatArray, FloatArray, FloatArray, float, float, int]
 # Policies [B, K], v [B, S], the lowest and the highest residual [B, 2], rounds [B].
 Answer = tuple[FloatArray, FloatArray, FloatArray, IntArray]
@@ -73,13 +73,6 @@ def rank_by_segment(value: FloatArray, segments: tuple[IntArray, IntArray], low:
 
 
 @helper
-def copy(source: FloatArray, target: FloatArray) -> None:
-    """Entry by entry: a loop compiles much faster than a slice."""
-    for i in range(target.size):
-        target[i] = source[i]
-
-
-@helper
 def choose_best(
     first: int, pair_offsets: IntArray, q: FloatArray, tie_tolerance: float, policy: FloatArray
 ) -> None:
@@ -95,25 +88,69 @@ def choose_best(
 
 
 @helper
-def back_up(
+def worth(s: int, first: int, pair_offsets: IntArray, policy: FloatArray, q: FloatArray) -> float:
+    """Σ_a π q in state s."""
+    total = 0.0
+    for k in range(pair_offsets[s], pair_offsets[s + 1]):
+        total += policy[k] * q[first + k]
+    return total
+
+
+@helper
+def residuals_of(
     first: int,
     pair_offsets: IntArray,
     floor: FloatArray,
     policy: FloatArray,
     q: FloatArray,
     value: FloatArray,
-    after: FloatArray,
 ) -> tuple[float, float, float]:
-    """max(Σ_a π q, floor), into `after` [S]; the least and the most of it minus v, and max |v|."""
+    """The least and the most of max(Σ_a π q, floor) − v, and max |v|."""
     low, high, size = np.inf, -np.inf, 0.0
     for s in range(value.size):
-        total = 0.0
-        for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            total += policy[k] * q[first + k]
-        after[s] = max(total, floor[s])
-        low, high = min(low, after[s] - value[s]), max(high, after[s] - value[s])
+        after = max(worth(s, first, pair_offsets, policy, q), floor[s])
+        low, high = min(low, after - value[s]), max(high, after - value[s])
         size = max(size, abs(value[s]))
     return low, high, size
+
+
+@helper
+def gained(
+    first: int,
+    pair_offsets: IntArray,
+    policy: FloatArray,
+    held: BoolArray,
+    q: FloatArray,
+    value: FloatArray,
+) -> float:
+    """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
+    most = 0.0
+    for s in range(value.size):
+        if not held[s]:
+            most = max(most, value[s] - worth(s, first, pair_offsets, policy, q))
+    return most
+
+
+@helper
+def choose_anew(
+    first: int,
+    pair_offsets: IntArray,
+    floor: FloatArray,
+    best: FloatArray,
+    q: FloatArray,
+    tie: float,
+    ours: FloatArray,
+    held: BoolArray,
+) -> None:
+    """The best policy in place of ours, and the floor where that is better; ties stay as before."""
+    for s in range(held.size):
+        going_on = worth(s, first, pair_offsets, ours, q)
+        after = worth(s, first, pair_offsets, best, q)
+        if not going_on >= after - tie:  # also where nothing was chosen before
+            going_on = after
+            for k in range(pair_offsets[s], pair_offsets[s + 1]):
+                ours[k] = best[k]
+        held[s] = going_on <= floor[s] + (tie if held[s] else -tie)
 
 
 @helper
@@ -125,11 +162,11 @@ def solve_rows(
     found: Found,
     floor: FloatArray,
     policy: FloatArray,
-    after: FloatArray,
+    held: BoolArray,
     system: FloatArray,
     value: FloatArray,
 ) -> None:
-    """The value of the chain of the rows and the policy, which ends where the floor binds.
+    """The value of the chain of the rows and the policy, which ends where the floor is held.
 
     Elimination goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
     """
@@ -140,7 +177,7 @@ def solve_rows(
             system[s, j] = 0.0
         system[s, s] = 1.0
         value[s] = floor[s]
-        if after[s] <= floor[s]:
+        if held[s]:
             continue
         value[s] = 0.0
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
@@ -181,33 +218,28 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
         choosing, pair_offsets, floors, enough, reward_scale, half, tie_tolerance, limit = game
         policy, value, floor = answer[0][b], answer[1][b], floors[b]
         size, first = value.size, b * policy.size
-        after, kept, system = np.zeros(size), np.empty(size), np.empty((size, size))
-        copy(after, value)
-        rounds, sweeps, left, before = 0, 1, 0, np.inf
+        system, held = np.empty((size, size)), np.zeros(size, np.bool_)
+        ours = np.full(policy.size, np.nan)
+        for s in range(size):
+            value[s] = 0.0
+        rounds, together, before = 0, True, np.inf
         while True:
             rounds += 1
             rank(value, ranked_by, ranking)
             worst_rows(first, first + policy.size, rows, step, value, ranking, found)
+            q = found[3]
             if choosing:
-                choose_best(first, pair_offsets, found[3], tie_tolerance, policy)
-            low, high, scale = back_up(first, pair_offsets, floor, policy, found[3], value, after)
-            residual = max(-low, high)
-            good = residual <= enough[b] * (reward_scale[b] + scale)
-            if good or not residual < np.inf or rounds >= limit:
+                choose_best(first, pair_offsets, q, tie_tolerance, policy)
+            low, high, scale = residuals_of(first, pair_offsets, floor, policy, q, value)
+            residual, scale = max(-low, high), reward_scale[b] + scale
+            if residual <= enough[b] * scale or not residual < np.inf or rounds >= limit:
                 break
-            if left > 0:  # sweeps that are still to come
-                left -= 1
-                copy(after, value)
-            elif residual <= half * before:
-                before = residual
-                copy(after, kept)
-                solve_rows(
-                    first, pair_offsets, room, step[3], found, floor, policy, after, system, value
-                )
-            else:
-                # On from where the last solving step came from, if that was nearer.
-                copy(kept if before < residual else after, value)
-                sweeps, left, before = 2 * sweeps, sweeps - 1, np.inf
+            together = together and residual <= half * before
+            before = residual
+            tie = 0.0 if together else tie_tolerance * scale
+            if together or gained(first, pair_offsets, ours, held, q, value) <= tie:
+                choose_anew(first, pair_offsets, floor, policy, q, tie, ours, held)
+            solve_rows(first, pair_offsets, room, step[3], found, floor, ours, held, system, value)
         answer[2][b, 0], answer[2][b, 1], answer[3][b] = low, high, rounds
 
     return settle

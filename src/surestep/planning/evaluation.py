@@ -26,7 +26,7 @@ from surestep.planning.chain import (
     solve_sparse,
     solve_sweeps,
 )
-from surestep.planning.proof import Horizon, Judge, Verdict, horizon_of
+from surestep.planning.proof import LOOSEST_DEFAULT, Horizon, Judge, Verdict, horizon_of
 
 Method = Literal["auto", "dense", "sparse", "iterative"]
 
@@ -118,13 +118,14 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
     """Expected discounted visits of each pair [K]: Σ_t E[γ^t 1(s_t = s, a_t = a)].
 
     With discounts per pair, γ^t is the product of the discounts passed. The errors of all pairs
-    together are at most 1e-9 · max w, with w the expected discounted number of steps.
+    together are at most 1e-9 · max w, with w the expected discounted number of steps, or what
+    doubles can prove.
     """
     check_inputs(mdp, policy, method)
     horizon = horizon_of(mdp)
     chain = policy_chain(mdp, policy.probability).transposed(mdp.initial)
-    allowed = 1e-9
     rounding = (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52
+    allowed = min(max(1e-9, 4 * rounding * (1 + horizon.high)), LOOSEST_DEFAULT)
 
     def imbalance(visits: FloatArray) -> float:
         # In the sum norm, (I − Wᵀ)⁻¹ is at most max w.

@@ -141,6 +141,7 @@ class Judge:
     reward_scale: float  # max |R|
     terms: int
     tolerance: float | None  # the largest error allowed; None: what doubles can prove
+    leeway: float = 0.0  # relative to max |R| + max |v|: a residual that need not become smaller
 
     @classmethod
     def of(cls, mdp: FiniteMDP, tolerance: float | None) -> Judge:
@@ -166,15 +167,16 @@ class Judge:
         slack, ties = self.terms * 2.0**-52 * scale, tie_tolerance * scale
         lowest, highest = residuals[0] - slack - ties, residuals[1] + slack + ties
         steps = self.horizon
+        floor = slack + ties + self.leeway * scale
         goal = self.tolerance
         if goal is None:
-            provable = 4 * (slack + ties) * steps.high
+            provable = 4 * floor * steps.high
             goal = min(max(DEFAULT_TOLERANCE * scale, provable), LOOSEST_DEFAULT * scale)
         return Verdict(
             low=lowest * (steps.high if lowest < 0 else steps.low),
             high=highest * (steps.high if highest > 0 else steps.low),
             goal=goal,
-            floor=slack + ties,
+            floor=floor,
         )
 
     def refuse(self, verdict: Verdict) -> NoReturn:

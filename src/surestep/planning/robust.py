@@ -5,21 +5,25 @@ contraction like the ordinary operator, so that |V − v| ≤ max |Tv − v| / (
 that no value is below a `floor`, max(Tv, floor) takes its place, and is a contraction too.
 
 Sweeps v ← Tv are slow for γ near 1. So the worst rows found for v are taken for fixed, and the
-chain that they make is solved: this is policy iteration of nature. Where a policy is sought at the
-same time, or a floor binds, that step need not bring v nearer; then it is taken back, and sweeps
-follow, which always do.
+chain that they make is solved: this is policy iteration of nature, which brings v down to the worst
+case in steps whose number does not grow with 1/(1 − γ). Where a policy is sought at the same time,
+or a floor binds, two sides move: we, who choose the policy and where to be content with the floor,
+and nature. Both move at once for as long as that brings v much nearer. If it does not, they take
+turns: nature answers a choice of ours until nothing is left to gain, and only then we choose anew,
+so that v only rises from one choice to the next (A. J. Hoffman and R. M. Karp, "On nonterminating
+stochastic games", Management Science 12, 1966).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import (
+    BoolArray,
     FloatArray,
     IndexArray,
     IntArray,
@@ -38,13 +42,12 @@ from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest, policy_chain
 from surestep.planning.evaluation import Method, choose_method, solve
-from surestep.planning.iteration import INEXACT, sweep_limit
+from surestep.planning.iteration import INEXACT
 from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, Judge, longest_horizon
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
 
-Choice = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
-
-ENOUGH = 0.5  # a step that leaves more of the residual than this is followed by sweeps
+ENOUGH = 0.5  # a step of both sides that leaves more of the residual than this is the last one
+MOST_ROUNDS = 1_000  # many times what has been seen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,21 +103,14 @@ class L1Ball:
 
 def robust_optimal(models: RectangularSet | L1Ball) -> Plan:
     """The policy with the best worst case, and that worst case as its value."""
-    models = rectangular(models)
-
-    def choose(q: FloatArray) -> FloatArray:
-        policy = np.empty(q.size)
-        greedy(models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
-        return policy
-
-    return fixed_point(models, choose, None)
+    return fixed_point(rectangular(models), None, None)
 
 
 def worst_value(
     models: RectangularSet | L1Ball, policy: Policy, floor: FloatArray | None = None
 ) -> Plan:
     """The policy with its worst case over the set, where no value is known to be below `floor`."""
-    return fixed_point(rectangular(models), lambda _: policy.probability, floor)
+    return fixed_point(rectangular(models), policy, floor)
 
 
 def best_value(
@@ -135,52 +131,64 @@ def rectangular(models: RectangularSet | L1Ball) -> RectangularSet:
     return models.rectangular() if isinstance(models, L1Ball) else models
 
 
-def fixed_point(models: RectangularSet, choose: Choice, floor: FloatArray | None) -> Plan:
-    """Brings v near the fixed point of v ↦ max(Σ_a π q, floor), with a proven error."""
-    operator = Operator(models, choose, floor)
-    judge = judge_of(models, floor)
+def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:
+    """Brings v near the fixed point of v ↦ max(Σ_a π q, floor), with a proven error.
+
+    π is the policy given, or the best one for q.
+    """
+    judge, states = judge_of(models, policy, floor), models.pairs.num_states
+    operator = Operator(models, policy, np.full(states, -np.inf) if floor is None else floor)
+    found = operator.at(np.zeros(states))
+    ours, together, before = found.choice, True, np.inf
     method: Method | None = None
-    limit, sweeps = sweep_limit(judge, None), 1
-    found = operator.at(np.zeros(models.pairs.num_states))
-    before: Backup | None = None  # where the last solving step came from
-    for used in range(1, limit + 1):
-        verdict = judge.verdict(found.residuals, float(np.abs(found.value).max()), TIE_TOLERANCE)
+    for used in range(1, MOST_ROUNDS + 1):
+        verdict = judge.verdict(found.residuals, float(np.abs(found.value).max()), ties_of(judge))
         if verdict.good:
-            chosen = Policy(models.pairs, found.policy)
+            chosen = policy or Policy(models.pairs, found.choice.policy)
             return Plan(chosen, found.value, used, found.residual, verdict.error)
         if found.residual <= verdict.floor:
             judge.refuse(verdict)
-        if before is None or found.residual <= ENOUGH * before.residual:
-            chain = operator.chain(found)
-            method = method or choose_method(chain)
-            before, found = found, operator.at(solved(chain, method, found, judge))
+        together = together and found.residual <= ENOUGH * before
+        before = wanted = found.residual
+        gained = operator.gained(found, ours)  # by nature, against what we chose last
+        if together:
+            ours = found.choice
+        elif gained > verdict.floor:
+            wanted = gained
         else:
-            if before.residual < found.residual:
-                found = before
-            for _ in range(sweeps):
-                found = operator.at(found.after)
-            sweeps, before = 2 * sweeps, None
-    raise NotConverged(f"robust evaluation stopped after {limit} rounds, the limit")
+            ours = operator.improved(ours, found)
+        chain = operator.chain(found.extreme, ours)
+        method = method or choose_method(chain)
+        found = operator.at(solved(chain, method, found.after, INEXACT * wanted, judge))
+    raise NotConverged(f"robust evaluation stopped after {MOST_ROUNDS} rounds, the limit")
 
 
-def solved(chain: Chain, method: Method, found: Backup, judge: Judge) -> FloatArray:
-    """The value of the chain: exactly where that is cheap, else to a tenth of the residual."""
-    target = INEXACT * found.residual
+def solved(
+    chain: Chain, method: Method, start: FloatArray, target: float, judge: Judge
+) -> FloatArray:
+    """The value of the chain: exactly where that is cheap, else up to a residual of `target`."""
 
     def good_enough(_: FloatArray, reached: float) -> bool:
         return reached <= target
 
-    return solve(chain, method, found.after, target, judge.horizon, good_enough)[0]
+    return solve(chain, method, start, target, judge.horizon, good_enough)[0]
+
+
+class Choice(NamedTuple):
+    """What we choose: a policy, and the states in which the floor takes the place of going on."""
+
+    policy: FloatArray  # [K]
+    held: BoolArray  # [S]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Backup:
-    """One application of the operator: what it makes of v, and the rows and policy it chose."""
+    """One application of the operator: what it makes of v, with the rows and the choice for it."""
 
     value: FloatArray  # [S] v
     after: FloatArray  # [S] Tv
     extreme: Extreme
-    policy: FloatArray  # [K]
+    choice: Choice
     residuals: tuple[float, float]
 
     @property
@@ -191,29 +199,55 @@ class Backup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """v ↦ max(Σ_a π q, floor), with q from the worst rows for v and π chosen for q."""
+    """v ↦ max(Σ_a π q, floor), with q from the worst rows for v, and π given or the best for q."""
 
     models: RectangularSet
-    choose: Choice
-    floor: FloatArray | None
+    policy: Policy | None
+    floor: FloatArray  # [S] −∞ where there is none
 
     def at(self, value: FloatArray) -> Backup:
         """The operator applied to v."""
         extreme = self.models.worst(value)
-        policy, after = self.choose(extreme.q), np.empty(value.size)
-        expected_values(self.models.pairs.offsets, policy, extreme.q, after)
-        if self.floor is not None:
-            np.maximum(after, self.floor, out=after)
-        return Backup(value, after, extreme, policy, difference_range(after, value))
+        policy = self.policy.probability if self.policy else self.greedy(extreme.q)
+        going_on = self.worth(extreme.q, policy)
+        choice = Choice(policy, going_on <= self.floor)
+        after = np.maximum(going_on, self.floor)
+        return Backup(value, after, extreme, choice, difference_range(after, value))
 
-    def chain(self, found: Backup) -> Chain:
-        """The chain of the rows and the policy found; it ends where the floor binds."""
-        chain = policy_chain(FixedRows.of(self.models, found.extreme), found.policy)
-        if self.floor is None:
-            return chain
-        held = found.after <= self.floor
-        chain.weight[np.repeat(held, run_lengths(chain.offsets))] = 0.0
-        return dataclasses.replace(chain, reward=np.where(held, self.floor, chain.reward))
+    def worth(self, q: FloatArray, policy: FloatArray) -> FloatArray:
+        """Σ_a π q [S]."""
+        result = np.empty(self.models.pairs.num_states)
+        expected_values(self.models.pairs.offsets, policy, q, result)
+        return result
+
+    def greedy(self, q: FloatArray) -> FloatArray:
+        """The best policy for q [K], the lowest action among ties."""
+        policy = np.empty(q.size)
+        greedy(self.models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
+        return policy
+
+    def gained(self, found: Backup, ours: Choice) -> float:
+        """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
+        lost = found.value - self.worth(found.extreme.q, ours.policy)
+        return float(lost[~ours.held].max(initial=0.0))
+
+    def improved(self, ours: Choice, found: Backup) -> Choice:
+        """The choice for q, but as before where that is as good, so that ties make no cycle."""
+        q, best = found.extreme.q, found.choice
+        tie = TIE_TOLERANCE * float(np.abs(q).max())
+        before, after = self.worth(q, ours.policy), self.worth(q, best.policy)
+        kept = before >= after - tie
+        going_on = np.where(kept, before, after)
+        return Choice(
+            np.where(kept[self.models.pairs.state], ours.policy, best.policy),
+            going_on <= np.where(ours.held, self.floor + tie, self.floor - tie),
+        )
+
+    def chain(self, extreme: Extreme, ours: Choice) -> Chain:
+        """The chain of the rows and of our policy; it ends where we hold the floor."""
+        chain = policy_chain(FixedRows.of(self.models, extreme), ours.policy)
+        chain.weight[np.repeat(ours.held, run_lengths(chain.offsets))] = 0.0
+        return dataclasses.replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
 
 
 class FixedRows(NamedTuple):
@@ -233,11 +267,12 @@ class FixedRows(NamedTuple):
         return cls(models.pairs, models.discount, offsets, successor, probability, expected_reward)
 
 
-def judge_of(models: RectangularSet, floor: FloatArray | None) -> Judge:
-    """The judge for residuals of worst-case backups.
+def judge_of(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Judge:
+    """The judge for residuals of worst-case backups, under a policy or under the best one.
 
     Each row is written with as many roundings as it has places, added up once for its mass and once
-    for its worth.
+    for its worth. Under a policy no ties are broken, and the error is that much smaller; but where
+    to stop is the same.
     """
     room, discount = run_lengths(models.rows.room), models.discount
     endless = floor is None and bool((room > 0).all())
@@ -253,4 +288,10 @@ def judge_of(models: RectangularSet, floor: FloatArray | None) -> Judge:
         float(max(bounds)),
         3 * int(room.max()) + int(run_lengths(models.pairs.offsets).max()) + 8,
         None,
+        leeway=TIE_TOLERANCE if policy else 0.0,
     )
+
+
+def ties_of(judge: Judge) -> float:
+    """What breaking ties may cost, relative to max |q|: nothing under a policy that is given."""
+    return TIE_TOLERANCE - judge.leeway

@@ -18,10 +18,17 @@ from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.proof import DEFAULT_TOLERANCE, LOOSEST_DEFAULT, TIE_TOLERANCE, Judge
 from surestep.planning.rectangular import RectangularSet
-from surestep.planning.robust import ENOUGH, judge_of, mirrored_plan, robust_optimal, worst_value
+from surestep.planning.robust import (
+    ENOUGH,
+    MOST_ROUNDS,
+    judge_of,
+    mirrored_plan,
+    robust_optimal,
+    ties_of,
+    worst_value,
+)
 
 SMALL = 128  # states up to which a set is one task, with a dense elimination
-MOST_ROUNDS = 1_000  # of the compiled loop; what needs more is left to the other one
 
 
 def worst_values(
@@ -31,7 +38,7 @@ def worst_values(
     if not joinable(sets):
         return [worst_value(*each) for each in zip(sets, policies, floors, strict=True)]
     chances = np.stack([policy.probability for policy in policies])
-    judges = [judge_of(*each) for each in zip(sets, floors, strict=True)]
+    judges = [judge_of(*each) for each in zip(sets, policies, floors, strict=True)]
     found = settled(sets, judges, chances, np.stack(floors), choosing=False)
     return [
         plan_of(policy, b, judges[b], found) or worst_value(sets[b], policy, floors[b])
@@ -54,7 +61,7 @@ def robust_optima(sets: Sequence[RectangularSet]) -> list[Plan]:
         return [robust_optimal(models) for models in sets]
     pairs = sets[0].pairs
     chances = np.empty((len(sets), pairs.num_pairs))
-    judges = [judge_of(models, None) for models in sets]
+    judges = [judge_of(models, None, None) for models in sets]
     unbounded = np.full((len(sets), pairs.num_states), -np.inf)
     found = settled(sets, judges, chances, unbounded, choosing=True)
     return [
@@ -81,7 +88,7 @@ def plan_of(policy: Policy, b: int, judge: Judge, found: Answer) -> Plan | None:
     """The plan of one set, or None where the values found are not proven to be good."""
     _, value, residuals, rounds = found
     low, high = residuals[b].tolist()
-    verdict = judge.verdict((low, high), float(np.abs(value[b]).max()), TIE_TOLERANCE)
+    verdict = judge.verdict((low, high), float(np.abs(value[b]).max()), ties_of(judge))
     if not verdict.good:
         return None
     return Plan(policy, value[b], int(rounds[b]), max(-low, high), verdict.error)
@@ -125,4 +132,4 @@ def enough_for(judge: Judge) -> float:
     """The residual, as a part of max |R| + max |v|, that proves the error asked for."""
     slack = judge.terms * 2.0**-52 + TIE_TOLERANCE
     goal = min(max(DEFAULT_TOLERANCE, 4 * slack * judge.horizon.high), LOOSEST_DEFAULT)
-    return (1 - 1e-9) * (goal / judge.horizon.high - slack)
+    return (1 - 1e-9) * (goal / judge.horizon.high - slack + judge.leeway)
