@@ -182,6 +182,29 @@ def test_the_bracket_holds_the_beta_width(log_visits, log_share):
     assert width <= upper * (1 + 1e-12)
 
 
+def normal_tail_quantile(q):
+    """The z with P(Z > z) = q for a standard normal Z, with the digits of the context."""
+    guess = mpmath.sqrt(-2 * mpmath.log(q)) if q < 0.1 else mpmath.mpf("0.5")
+    return mpmath.findroot(lambda z: mpmath.log(mpmath.erfc(z / mpmath.sqrt(2)) / (2 * q)), guess)
+
+
+@pytest.mark.parametrize("visits", [1, 7, 40])
+@pytest.mark.parametrize("log_share", [-0.001, -0.5, -6.0, -80.0, -750.0])
+def test_the_bracket_is_that_of_its_proof(visits, log_share):
+    with mpmath.workdps(40):
+        n, x = mpmath.mpf(visits), mpmath.exp(mpmath.mpf(log_share)) / 2
+        angle = normal_tail_quantile(x * mpmath.sqrt((n + 1) / (n + 2))) / mpmath.sqrt(n + 1)
+        upper = min(
+            mpmath.sin(min(angle, mpmath.pi / 2)),
+            mpmath.sqrt(2 * (mpmath.log(2) - log_share) / (n + 3)),
+        )
+        most = x / mpmath.sqrt(1 - 1 / (2 * n + 4))
+        lower = mpmath.tanh(normal_tail_quantile(most) / mpmath.sqrt(n + 2)) if most < 0.5 else 0
+        expected = float(lower), float(upper)
+    found = beta_width_bracket(np.asarray(float(visits)), log_share)
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
 @given(visits=st.integers(1, 10**15), actions=st.integers(1, 10))
 def test_the_beta_radius_does_not_fall_where_the_share_stops_being_a_double(visits, actions):
     states = [10**e for e in range(1, 13)]
@@ -197,10 +220,25 @@ def test_the_smallest_losses_still_get_an_answer(name, loss):
     assert zeta(name, found, **TERMS) <= loss
 
 
+@pytest.mark.parametrize("gain", [0.0, 0.3])
+def test_the_loss_is_the_factor_times_the_value_bound_times_the_radius_less_the_gain(gain):
+    terms = {**TERMS, "value_bound": 2.5, "gain": gain}
+    split = math.sqrt(2 / 60 * math.log(8 * 25**2 * 4**2 / 0.1))
+    assert zeta("2s", 60, **terms) == pytest.approx(4 / 0.05 * 2.5 * split - gain, rel=1e-13)
+    row = math.sqrt(2 / 60 * math.log(2 * 25 * 4 * 2**25 / 0.1))
+    assert zeta("spibb", 60, **terms) == pytest.approx(4 / 0.05 * 2.5 * row - gain, rel=1e-13)
+    five = math.sqrt(2 / 60 * math.log(2 * 25**2 * 4**2 * 2**5 / (4 * 0.1)))
+    expected = pytest.approx(4 / 0.05 * 2.5 * five - gain, rel=1e-13)
+    assert zeta(KSuccessor(5), 60, **terms) == expected
+    assert {BOUNDS[name].loss_factor(0.75) for name in ("spibb", "2s", "ks", "beta")} == {16.0}
+    assert (BOUNDS["spi"].loss_factor(0.75), BOUNDS["spi-no-gamma"].loss_factor(0.75)) == (6.0, 8.0)
+
+
 def test_two_successors_are_the_best_number_of_successors_and_three_ties():
     size = ProblemSize(50, 4, 0.1)
     radii = [float(KSuccessor(k).radius(100, size)) for k in range(2, 7)]
     assert radii[0] == float(BOUNDS["2s"].radius(100, size))
+    assert radii[1] == float(BOUNDS["ks"].radius(100, size))
     assert radii[0] == pytest.approx(radii[1], rel=1e-12)
     assert radii == sorted(radii)
 
@@ -246,7 +284,7 @@ def test_the_best_bound_is_named():
 def test_the_uniform_prior_gives_the_beta_width(visits, delta):
     expected = float(BetaBound().radius(visits, ProblemSize(1, 1, delta)))
     assert credible_width(visits, delta) == pytest.approx(expected, rel=1e-14)
-    assert credible_width(visits, delta, prior=(2.0, 3.0)) < credible_width(visits, delta)
+    assert credible_width(visits, delta, prior=(2.0, 3.0)) == credible_width(visits + 3, delta)
 
 
 @pytest.mark.parametrize(
@@ -256,9 +294,15 @@ def test_the_uniform_prior_gives_the_beta_width(visits, delta):
         ({"delta": 1.0}, "delta is 1.0"),
         ({"states": 0}, "states is 0, expected a whole number of at least 1"),
         ({"actions": 2.5}, "actions is 2.5"),
+        ({"actions": True}, "actions is True, expected a whole number of at least 1"),
         ({"discount": 1.0}, "discount is 1.0, expected more than 0 and less than 1"),
-        ({"value_bound": -1.0}, "value_bound is -1.0"),
+        ({"discount": 0.0}, "discount is 0.0, expected more than 0 and less than 1"),
+        ({"value_bound": 0.0}, "value_bound is 0.0, expected a number above 0"),
+        ({"value_bound": math.inf}, "value_bound is inf, expected a number above 0"),
+        ({"gain": math.inf}, "gain is inf, expected a finite number"),
+        ({"gain": None}, "gain is None, expected a finite number"),
         ({"branching": 26}, "branching is 26, expected a whole number from 1 to"),
+        ({"branching": 0}, "branching is 0, expected a whole number from 1 to"),
     ],
 )
 def test_terms_out_of_range_are_refused_by_name(wrong, message):
@@ -266,12 +310,43 @@ def test_terms_out_of_range_are_refused_by_name(wrong, message):
         zeta("spibb", 10, **{**TERMS, **wrong})
 
 
+def test_the_ends_of_the_ranges_are_allowed():
+    one = {**TERMS, "states": 1, "actions": 1, "branching": 1}
+    assert zeta("spibb", 1, **one) == pytest.approx(80 * math.sqrt(2 * math.log(2 * 2 / 0.1)))
+    assert zeta("spibb", 1, **{**one, "states": 7, "branching": 7}) == zeta(
+        "spibb", 1, **{**TERMS, "states": 7, "actions": 1}
+    )
+    assert float(BetaBound().radius(10**400, ProblemSize(25, 4, 0.1))) == 0.0
+
+
+@pytest.mark.parametrize("k", [1, 0, 2.0, True, None])
+def test_a_split_has_at_least_two_successors(k):
+    with pytest.raises(InvalidParameter, match=r"k is .*, expected a whole number of at least 2"):
+        KSuccessor(k)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"delta": 0.0}, "delta is 0.0, expected more than 0 and less than 1"),
+        ({"delta": 1.0}, "delta is 1.0, expected more than 0 and less than 1"),
+        ({"prior": (1.0,)}, "expected two finite numbers above 0"),
+        ({"prior": (1.0, 1.0, 1.0)}, "expected two finite numbers above 0"),
+        ({"prior": (0.0, 1.0)}, "expected two finite numbers above 0"),
+        ({"prior": (1.0, math.inf)}, "expected two finite numbers above 0"),
+    ],
+)
+def test_widths_need_a_level_and_a_prior(terms, message):
+    with pytest.raises(InvalidParameter, match=message):
+        credible_width(10, **{"delta": 0.1, **terms})
+
+
 def test_unknown_methods_are_refused_with_the_closest_names():
     with pytest.raises(InvalidParameter, match=r"method is 'spib'; did you mean spibb or spi"):
         zeta("spib", 10, **TERMS)
     with pytest.raises(InvalidParameter, match="the number of visits is 0, expected at least 1"):
         zeta("spibb", 0, **TERMS)
-    for loss, gain in ((0.0, 0.0), (-0.1, 0.1), (-1.0, 0.5)):
+    for loss, gain in ((0.0, 0.0), (-0.1, 0.1), (-1.0, 0.5), (math.inf, 0.0), (None, 0.0)):
         with pytest.raises(InvalidParameter, match=r"expected zeta \+ gain above 0"):
             n_wedge("spibb", loss, gain=gain, **TERMS)
     with pytest.raises(InvalidParameter, match="different loss factors"):
@@ -295,6 +370,20 @@ def test_all_bounds_side_by_side_say_what_each_says_alone():
     assert refused == {"spi", "spi-no-gamma"}
     assert all(answer.says_nothing for answer in with_gain if answer.refusal is None)
     assert all(answer.n_wedge is None for answer in with_gain)
+
+
+def test_a_loss_of_the_whole_span_says_nothing():
+    terms = {key: value for key, value in TERMS.items() if key != "value_bound"}
+    visits = n_wedge("2s", 1.9, **TERMS)
+    loss = zeta("2s", visits, **TERMS)
+    assert 1 < loss < 2
+    for low, nothing in ((1 - loss, True), (1 - loss - 1e-9, False)):
+        bounds = (low, 1.0)  # 1 − (1 − loss) is loss without rounding
+        answer = compare_bounds(visits=visits, value_bounds=bounds, **terms)[3]
+        assert (answer.method, answer.zeta, answer.says_nothing) == ("2s", loss, nothing)
+    # V_max is the larger magnitude, on whichever side of 0 it lies.
+    for bounds in ((-1.0, 0.25), (-0.25, 1.0)):
+        assert compare_bounds(visits=visits, value_bounds=bounds, **terms)[3].zeta == loss
 
 
 @pytest.mark.parametrize("value_bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, math.inf), ("0", 1.0)])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc, betaincinv
+from scipy.stats import norm
 
 from surestep.bounds import (
     BOUNDS,
@@ -57,6 +58,29 @@ def test_the_radius_is_above_the_error_of_every_outcome_and_not_by_much(bound, n
     assert radius >= errors.max() * (1 - 1e-12)
     if n >= 27 and delta <= 1e-2:
         assert radius <= 1.13 * errors.max()
+
+
+@pytest.mark.parametrize("visits", [1, 2, 10, 1000])
+def test_radii_are_those_of_the_proof(visits):
+    # At 25 states and 4 actions, one split has the share 0.1 / 100².
+    size, share = ProblemSize(25, 4, 0.1), 0.1 / 100**2
+    z = norm.isf(share / 2)
+    direct = min(z / math.sqrt(visits) + 2 / visits, math.sqrt(2 * math.log(2 / share) / visits), 2)
+    assert float(BetaCorrected().radius(visits, size)) == pytest.approx(direct, rel=1e-12)
+    after = min(z / math.sqrt(visits + 1) + 2 / (visits + 1), 2)
+    assert float(BetaCorrectedPosterior().radius(visits, size)) == pytest.approx(after, rel=1e-12)
+    assert BetaCorrected().loss_factor(0.75) == BetaCorrectedPosterior().loss_factor(0.75) == 16.0
+
+
+@BOTH
+def test_no_row_errs_by_more_than_two(bound):
+    # Eight successors seen once each: seven splits of which none says much.
+    splits = [(4, 8, 1), (2, 4, 1), (1, 2, 1)]  # k, n, P̂ of all splits on that level
+    k, n, reach = (np.array(part) for part in zip(*splits, strict=True))
+    assert (reach * bound.split_error(k, n, 0.001 / 7)).sum() > 2
+    assert float(bound.row_error([1] * 8, 0.001)) == 2
+    assert float(bound.row_error([0, 0], 0.001)) == 2
+    assert float(bound.row_error([0], 0.001)) == 0
 
 
 @BOTH

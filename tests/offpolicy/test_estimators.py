@@ -277,6 +277,23 @@ def test_a_log_of_which_the_policy_does_nothing_has_no_weighted_mean():
             estimator.estimate(weights, 0.9)
 
 
+def test_the_first_step_without_any_weight_is_named():
+    # Both episodes begin as the policy would, and then do what it never does.
+    log = DecisionLog(
+        Pairs.full(2, 2),
+        [0, 0, 0, 0],
+        [0, 1, 0, 1],
+        [1.0, 2.0, 3.0, 4.0],
+        [0, 1, 0, 1],
+        [False, True, False, True],
+        [False] * 4,
+        [0, 2, 4],
+    )
+    weights = importance_weights(log, Policy.deterministic(log, [0, 0]), Policy.uniform(log))
+    with pytest.raises(UnsupportedPolicy, match="at step 1 no episode of the log has any weight"):
+        WeightedPerDecision().estimate(weights, 0.9)
+
+
 def long_log(steps, reward):
     """Two episodes that take action 0 so many times."""
     once = np.zeros(steps, int)

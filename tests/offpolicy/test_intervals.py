@@ -36,6 +36,7 @@ from surestep.offpolicy import (
     student_t,
     truncated_bernstein,
 )
+from surestep.offpolicy.asymptotic import accelerated, bias_correction
 from surestep.offpolicy.capital import LARGEST_SHARE, predictable_stakes
 
 DELTAS = st.sampled_from([0.5, 0.1, 0.05, 1e-3, 1e-9, 0.9])
@@ -184,11 +185,36 @@ def test_the_bootstrap_of_equal_values_is_their_value():
     assert found == pytest.approx(0.1, rel=1e-12)
 
 
+def test_where_all_draws_lie_on_one_side_the_bias_is_that_of_half_a_draw():
+    draws = np.arange(1.0, 11.0)
+    assert bias_correction(draws, 0.0) == pytest.approx(scipy.stats.norm.ppf(0.05))
+    assert bias_correction(draws, 11.0) == pytest.approx(scipy.stats.norm.ppf(0.95))
+    assert bias_correction(draws, 5.5) == 0.0
+    assert bias_correction(draws, 2.0) == pytest.approx(scipy.stats.norm.ppf(0.15))  # half a tie
+
+
+def test_beyond_the_pole_of_the_acceleration_all_draws_lie_on_one_side():
+    assert accelerated(0.3, -2.0, -0.5) == accelerated(0.3, -4.0, -0.5) == 0.0
+    assert accelerated(0.3, 2.0, 0.5) == accelerated(0.3, 4.0, 0.5) == 1.0
+    assert accelerated(0.3, -1.0, 0.5) == pytest.approx(scipy.stats.norm.cdf(0.3 - 1 / 1.5))
+
+
+def test_the_fewest_resamples_are_one_over_delta():
+    values = MeanEstimate([0.0, 1.0, 5.0])
+    rng = np.random.default_rng(0)
+    for delta, resamples in ((0.1, 10), (0.001, 1000), (1 / 3, 3)):
+        assert 0.0 <= bca_bootstrap(values, delta, rng, resamples) <= 5.0
+        with pytest.raises(InvalidParameter, match="expected at least 1/delta"):
+            bca_bootstrap(values, delta, rng, resamples - 1)
+
+
 def test_many_episodes_are_resampled_in_parts(monkeypatch):
     values = np.random.default_rng(0).normal(size=50)
-    whole = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 400)
-    monkeypatch.setattr("surestep.offpolicy.asymptotic.CELLS", 1000)
-    parts = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 400)
+    whole = bca_bootstrap(
+        MeanEstimate(values), 0.1, np.random.default_rng(2), 410
+    )  # the last part is smaller
+    monkeypatch.setattr("surestep.offpolicy.asymptotic.CELLS", 1000)  # 20 a part, and a rest
+    parts = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 410)
     assert parts == pytest.approx(whole, rel=1e-12)
 
 
