@@ -62,11 +62,14 @@ def random_tables(seed, states=4, actions=3, most=12):
 
 @pytest.mark.parametrize("estimator", ["bayesian", "frequentist"])
 @settings(max_examples=15)
-@given(seed=st.integers(0, 10**6), xi=st.sampled_from([0.0, 0.3, 2.0]))
-def test_the_policy_is_that_of_the_published_formulas(estimator, seed, xi):
+@given(seed=st.integers(0, 10**6), xi=st.sampled_from([0.0, 0.3, 2.0]), per=st.sampled_from([1, 4]))
+def test_the_policy_is_that_of_the_published_formulas(estimator, seed, xi, per):
     times, rewards = random_tables(seed)
+    rewards = rewards[:, :, :per]  # one for each pair, or one for each transition
     with patch.object(duipi, "ROUNDS", 250):
-        found = DUIPI(xi=xi, estimator=estimator).improve(problem_of(times, rewards))
+        found = DUIPI(xi=xi, estimator=estimator).improve(
+            problem_of(times, rewards if per > 1 else rewards[:, :, 0])
+        )
     expected, _ = published(times, rewards, 0.9, xi, estimator, found.plan.iterations)
     assert found.policy.dense() == pytest.approx(expected, abs=1e-9)
 
@@ -76,7 +79,7 @@ def test_two_actions_may_take_turns_until_the_rounds_are_over():
     times = np.array([[[3, 3], [1, 0]], [[3, 3], [1, 0]]])
     rewards = np.array([[0.0, 1.0], [2.0, 0.0]])
     found = DUIPI(xi=1.0).improve(problem_of(times, rewards))
-    assert found.plan.iterations == duipi.ROUNDS
+    assert found.plan.iterations == 5_000
     assert found.policy.dense()[0] == pytest.approx([0.289, 0.711], abs=1e-3)
     expected, moved = published(
         times, rewards[:, :, np.newaxis], 0.9, 1.0, "bayesian", duipi.ROUNDS
@@ -99,6 +102,20 @@ def test_it_waits_for_the_policy_where_values_do_not_tell(estimator):
     found = DUIPI(xi=0.1, estimator=estimator).improve(chain())
     assert found.policy.dense()[0].tolist() == [0.0, 1.0]
     assert found.plan.iterations < 20
+
+
+@pytest.mark.parametrize("estimator", ["bayesian", "frequentist"])
+def test_nothing_is_uncertain_about_a_known_end(estimator):
+    """State 0 goes to the end, worth 1, or stays for 0.06 a step: 0.9 against 0.6, both for sure.
+
+    An end whose two actions had a variance of 1 each would lose 0.9 / √2 on the way.
+    """
+    times = np.zeros((2, 2, 2), int)
+    times[0, 0, 1], times[0, 1, 0] = 10**9, 10**9
+    rewards = [[0.0, 0.06], [1.0, 1.0]]
+    problem = problem_of(times, rewards, terminal=[False, True])
+    found = DUIPI(xi=1.0, estimator=estimator).improve(problem)
+    assert found.policy.dense()[0].tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(("unseen", "action"), [("terminal", 1), ("pessimistic", 0)])

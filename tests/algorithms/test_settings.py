@@ -10,6 +10,7 @@ from contract.settings import SETTINGS
 from surestep.algorithms import (
     ALGORITHMS,
     DUIPI,
+    HCPI,
     SPIBB,
     AdvantageSoftSPIBB,
     ApproxSoftSPIBB,
@@ -24,6 +25,7 @@ from surestep.algorithms import (
     RMin,
     RobustMDP,
     TwoSuccessorSPIBB,
+    described,
     make_algorithm,
     settings_from_json,
     settings_to_json,
@@ -85,11 +87,15 @@ BAD = [
     *refused("xi", DUIPI, (-0.1, *NO_NUMBERS), "expected a number of at least 0"),
     *(
         case
-        for kind in (PessimisticMBIE, RobustMDP)
+        for kind in (PessimisticMBIE, RobustMDP, HCPI)
         for case in refused(
             "delta", kind, (0, 1, -1, *NO_NUMBERS), "expected more than 0 and less than 1"
         )
     ),
+    *refused("train_share", HCPI, (-0.1, 1.1, *NO_NUMBERS), "expected a number from 0 to 1"),
+    *refused("seed", HCPI, (-1, 2.0, *NO_NUMBERS[:-1]), f"{WHOLE}0"),
+    *refused("estimator", HCPI, ("", None, 3), "?.*expected one of is, pdis, wis, wpdis, dr"),
+    *refused("interval", HCPI, ("t", None, 3), "?.*expected one of student-t, bca"),
     *refused(
         "estimator",
         DUIPI,
@@ -119,6 +125,43 @@ def test_a_setting_out_of_range_is_refused_with_the_range_and_the_reason(kind, s
     assert len(reason.split()) >= 5, reason
 
 
+def test_defaults_are_those_of_the_papers():
+    soft = ("epsilon", "delta=1.0", "error='hoeffding'")
+    assert {each.name: each.settings for each in described()} == {
+        "basic-rl": (),
+        "spibb": ("n_wedge",),
+        "lower-spibb": ("n_wedge",),
+        "spibb-2s": ("spibb_n_wedge", "delta=0.1"),
+        "spibb-beta": ("spibb_n_wedge", "delta=0.1"),
+        "exact-soft-spibb": soft,
+        "approx-soft-spibb": soft,
+        "lower-soft-spibb": soft,
+        "advantage-soft-spibb": (*soft, "behavior_q='monte-carlo'"),
+        "one-step-exact-soft-spibb": (*soft, "behavior_q='model'"),
+        "one-step-approx-soft-spibb": (*soft, "behavior_q='model'"),
+        "ramdp": ("kappa",),
+        "rmin": ("n_wedge",),
+        "pessimistic-mbie": ("delta=0.1",),
+        "duipi": ("xi", "estimator='bayesian'"),
+        "robust-mdp": ("delta=0.1",),
+        "hcpi": (
+            "delta=0.1",
+            "estimator='dr'",
+            "interval='student-t'",
+            "train_share=0.2",
+            "seed=0",
+        ),
+    }
+
+
+def test_an_algorithm_is_described_in_its_own_words():
+    (found,) = described("lower-spibb")
+    assert found.summary.startswith("Π_≤b-SPIBB: at most π_b on every pair")
+    assert "\n\n" not in found.summary
+    assert found.promises[0] == "keeps π_b without data"
+    assert (found.constraint, found.source) == (LowerSPIBB.constraint, LowerSPIBB.source)
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_an_algorithm_is_made_by_name_as_by_its_class(name):
     for algorithm in SETTINGS[name]:
@@ -129,13 +172,18 @@ def test_an_algorithm_is_made_by_name_as_by_its_class(name):
 
 @pytest.mark.parametrize(
     ("name", "guess"),
-    [("spib", "spibb"), ("SPIBB", None), ("lower-spib", "lower-spibb"), ("rmn", "rmin")],
+    [
+        ("spib", "spibb or spibb-2s or spibb-beta"),  # three at most
+        ("SPIBB", None),
+        ("lower-spib", "lower-spibb or lower-soft-spibb or spibb"),
+        ("rmn", "rmin or ramdp"),
+    ],
 )
 def test_unknown_names_offer_the_closest_ones(name, guess):
     with pytest.raises(InvalidParameter, match=f"there is no algorithm '{name}'; ") as refusal:
         make_algorithm(name)
     if guess:
-        assert f"did you mean {guess}" in str(refusal.value)
+        assert f"; did you mean {guess}? expected" in str(refusal.value)
     assert str(refusal.value).endswith(f"expected one of {', '.join(ALGORITHMS)}")
 
 

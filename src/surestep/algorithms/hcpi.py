@@ -73,7 +73,12 @@ class HCPI:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_delta(self.delta)
-        check_choice("estimator", self.estimator, get_args(EstimatorName), "it judges candidates")
+        check_choice(
+            "estimator",
+            self.estimator,
+            get_args(EstimatorName),
+            "it says what candidates would have earned",
+        )
         check_choice("interval", self.interval, get_args(Interval), "it makes the test's bound")
         check_range("train_share", self.train_share, 0, 1, "the other episodes are for the test")
         check_whole("seed", self.seed, 0, "it makes the bootstrap's draws the same each time")
