@@ -66,6 +66,32 @@ def test_strict_ends_are_where_the_mixture_is_one_over_delta_times_the_likelihoo
     assert ends[0] <= (k / n if n else 0) <= ends[1]
 
 
+@given(
+    n=st.integers(1, 300) | st.just(10**6),
+    share=st.floats(0, 1),
+    delta=LEVELS,
+    strict=st.booleans(),
+)
+def test_ends_of_means_are_where_the_deviance_is_what_the_level_allows(n, share, delta, strict):
+    k = share * n
+    ends = mean_interval(np.array([k]), np.array([n]), delta, strict=strict)
+    with mpmath.workdps(40):
+        k, half = mpmath.mpf(k), mpmath.mpf(1) / 2
+        rest = n - k
+        most = (k * mpmath.log(k / n) if k else 0) + (rest * mpmath.log(rest / n) if rest else 0)
+        allowed = mpmath.log(2 / mpmath.mpf(delta))
+        if strict:
+            mixture = mpmath.beta(k + half, rest + half) / mpmath.pi
+            allowed = most - mpmath.log(mixture) - mpmath.log(delta)
+        for end, whole, certain in zip(ends, (0.0, 1.0), (k < 1e-200, rest == 0), strict=True):
+            p = mpmath.mpf(float(end[0]))
+            if certain:
+                assert p == whole
+            elif 1e-200 < p < 1 - 1e-6:
+                deviance = most - k * mpmath.log(p) - rest * mpmath.log(1 - p)
+                assert -1e-9 <= deviance - allowed <= 1e-5
+
+
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("chance", [0.003, 0.2, 0.5])
 @pytest.mark.parametrize("n", [1, 7, 60])

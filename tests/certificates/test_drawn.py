@@ -1,0 +1,126 @@
+"""Room for drawn models, what is left over of them, and what their values may be off."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import Counts, Policy, Problem
+from surestep.certificates import Posterior, drawn
+from surestep.certificates.drawn import RewardDraws
+from surestep.certificates.posterior import model_draws
+from surestep.errors import CertificateRefused, NotConverged
+from surestep.kernels.drawn import VALUES_BESIDE
+from surestep.kernels.posterior import REMAINDER, SINGLY
+
+# Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
+TABLE = np.zeros((5, 2, 5), int)
+TABLE[0, 0, [1, 2]] = 4
+TABLE[1, 0, 0] = 3
+
+
+def models_of(**terms):
+    counts = Counts.from_dense(
+        TABLE, rewards=np.arange(10.0).reshape(5, 2) / 9, terminal=[False] * 4 + [True]
+    )
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.75, value_bounds=(-1.0, 8.0)
+    )
+    settings = Posterior()
+    return replace(model_draws(problem, settings, settings.prior_for(problem)), **terms)
+
+
+@pytest.mark.parametrize("memory", [10_000, 123_457])
+def test_drawn_models_fill_the_memory_that_they_may_take(memory):
+    models = models_of()
+    chunk = drawn.room_for(models, 30, 10**9, memory)
+    each = sum(array[0].nbytes for array in chunk)
+    assert memory - each < sum(array.nbytes for array in chunk) <= memory + 16 * len(chunk.ends)
+    assert len(drawn.room_for(models, 30, 3, memory).ends) == 3  # and no more than are asked for
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_what_evaluating_large_models_takes_is_left_free_on_every_core(cores, monkeypatch):
+    models, memory = models_of(), 100_000
+    monkeypatch.setattr(drawn, "SMALL", 4)
+    monkeypatch.setattr(drawn, "available_cores", lambda: cores)
+    chunk = drawn.room_for(models, 30, 10**9, memory)
+    each = sum(array[0].nbytes for array in chunk) - 16  # one more end, and what is left of starts
+    beside = cores * (each + 8 * VALUES_BESIDE * 5)
+    assert memory - each < each * len(chunk.ends) + beside <= memory
+    monkeypatch.setattr(drawn, "SMALL", 5)  # up to there an elimination takes nothing
+    assert len(drawn.room_for(models, 30, 10**9, memory).ends) == memory // each
+
+
+def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
+    models = models_of()
+    monkeypatch.setattr(drawn, "SMALL", 4)
+    monkeypatch.setattr(drawn, "available_cores", lambda: 1000)
+    each = sum(array[0].nbytes for array in drawn.room_for(models, 30, 1, 10**6)) - 16
+    least = 2 * each + 8 * VALUES_BESIDE * 5
+    assert len(drawn.room_for(models, 30, 10**9, least).ends) == 1
+    assert len(drawn.room_for(models, 30, 10**9, 3 * least).ends) == 3
+    with pytest.raises(CertificateRefused, match="one drawn model takes 0 MiB, expected at most 0"):
+        drawn.room_for(models, 30, 10**9, least - 1)
+    with pytest.raises(CertificateRefused, match="takes 12 MiB, expected at most 1;"):
+        drawn.room_for(models, 2**19, 10**9, 2**20)
+
+
+def test_cells_are_expected_by_how_rows_are_drawn():
+    used = np.arange(10) < 4  # the first two states: rows with 2, 0, 1 and 0 successors seen
+    assert drawn.expected_cells(models_of(alpha=SINGLY), used) == 4 * 5
+    # Sticks of Beta(1, θ), θ = α · unseen, until the share ε = REMAINDER is left: 1 + θ ln(1/ε) of
+    # them on average, and no more than there are states.
+    alpha, unseen = SINGLY / 4, np.array([3, 5, 4, 5])
+    sticks = (1 + alpha * unseen * math.log(1 / REMAINDER)).sum()
+    expected = 3 + sticks + 8 * math.sqrt(sticks) + 16
+    assert drawn.expected_cells(models_of(alpha=alpha), used) == int(expected)
+    models = models_of(alpha=SINGLY * 0.999)
+    assert drawn.expected_cells(models, used) == int(3 + 17 + 8 * math.sqrt(17) + 16)
+
+
+def test_what_values_may_be_off_grows_with_their_terms():
+    models = models_of()
+    one = np.ones((1, 2))
+    assert drawn.proven_error(models, one, 0 * one) == pytest.approx(4 * one, rel=1e-9)
+    # Two pairs a state and the start make 3 terms for each of 5 states, and 8 to spare.
+    rounding = (3 * 5 + 8) * 2.0**-52 * 4
+    assert drawn.proven_error(models, 0 * one, one) == pytest.approx(rounding * one, rel=1e-9)
+    for large in (math.inf, math.nan):
+        with pytest.raises(NotConverged, match="too large for doubles"):
+            drawn.proven_error(models, np.array([[0.0, large]]), one)
+
+
+def rewards(**terms):
+    """One reward a transition: 3, −2, one that is not known."""
+    first = np.array([3.0, -2.0, math.nan])
+    usual = RewardDraws(False, False, first, first, 0.0, 0.0, np.zeros(0), np.zeros(0, int))
+    return usual._replace(**terms)
+
+
+def test_the_range_of_rewards_holds_all_that_may_be_drawn():
+    assert rewards().range_of() == (-2.0, 3.0)
+    assert rewards(low=-4.0, span=9.0).range_of() == (-4.0, 5.0)
+    assert rewards(atoms=np.array([-7.0, 8.0])).range_of() == (-7.0, 8.0)
+    assert rewards(noisy=True, low=1.0, span=0.5).range_of() == (0.0, 1.5)  # shapes are no rewards
+    assert rewards(first=np.array([1.0, 2.0])).range_of() == (0.0, 2.0)
+
+
+def test_rewards_move_with_their_transitions():
+    moved = rewards(second=np.array([5.0, 6.0, 7.0])).moved(np.array([2, -1, 0]), 4)
+    assert moved.first == pytest.approx([math.nan, math.nan, 3.0, math.nan], nan_ok=True)
+    assert moved.second == pytest.approx([7.0, math.nan, 5.0, math.nan], nan_ok=True)
+    noisy = rewards(noisy=True).moved(np.array([0, 1, -1]), 3)
+    assert noisy.first.tolist() == [3.0, -2.0, 0.5]  # the shape of one that was never seen
+    per_pair = rewards(per_pair=True)
+    assert per_pair.moved(np.array([0]), 9) is per_pair
+
+
+def test_what_is_left_over_is_worth_what_no_value_of_the_model_exceeds():
+    # Rewards from 0 to 7/9 and ends worth up to 1: values from 0 to 1/(1 − γ) = 4.
+    (worth_low, worth_high), (value_low, value_high) = models_of().ends()
+    assert (value_low, value_high) == (-1.0, 8.0)
+    assert (worth_low, worth_high) == (0.0 - 0.75, 7 / 9 + 0.75 * 8.0)
+    tight = models_of(value_bounds=(1.0, 2.0))
+    assert tight.ends() == ((0.0, 7 / 9 + 0.75 * 4.0), (0.0, 4.0))
