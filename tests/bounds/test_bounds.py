@@ -57,6 +57,13 @@ def test_the_papers_captions_come_out(states, actions, spibb, two, beta):
         assert (n_wedge("2s", loss, **terms), n_wedge("beta", loss, **terms)) == (two, beta)
 
 
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("visits", [1, 27, 400])
+def test_a_bound_promises_what_it_promises(name, visits):
+    size = {"states": 25, "actions": 4, "delta": 0.1}
+    assert equivalent_n_wedge(visits, given=name, wanted=name, **size) == visits
+
+
 @pytest.mark.parametrize(
     ("states", "spibb", "two", "beta"),
     [

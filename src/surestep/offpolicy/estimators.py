@@ -106,7 +106,7 @@ class DoublyRobust:
         with np.errstate(over="ignore", invalid="ignore"):
             value = run_sums(weights.policy.probability * q, pairs.offsets)
             surprise = value[log.state] + weights.ratio * (log.reward - q[log.pair])
-            before = np.append(1.0, weights.cumulative[:-1])
+            before = np.roll(weights.cumulative, 1)
             before[log.episode_offsets[:-1]] = 1.0
             return MeanEstimate(run_sums(powers * before * surprise, log.episode_offsets))
 

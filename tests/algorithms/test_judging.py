@@ -1,0 +1,72 @@
+"""What the algorithms share: ties, known rewards, and the lowest value in place of scarce pairs."""
+
+import numpy as np
+import pytest
+
+from surestep import Counts, Pairs, Policy, Problem
+from surestep.algorithms.judging import judged, tie_of, valued_at_lowest, with_known_reward
+from surestep.algorithms.soft import exact_step
+from surestep.model.counts import LoggedRewards
+
+
+def counts_of(values, per, known):
+    """Two states and one action; the second transition of state 0 was never seen."""
+    return Counts(
+        Pairs.full(2, 1),
+        [0, 2, 3],
+        [0, 1, 0],
+        [4, 0, 3],
+        LoggedRewards(np.array(values), per, known),
+        [1, 1],
+        [False, False],
+    )
+
+
+def problem_of(counts):
+    return Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-7.0, 9.0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "per", "known", "expected"),
+    [
+        ([1.0, 2.0, 3.0], "transition", True, [True, True, True]),
+        ([4.0, 0.0, 9.0], "transition", False, [True, False, True]),
+        ([1.0, 3.0], "pair", True, [True, False, True]),
+        ([4.0, 9.0], "pair", False, [True, False, True]),
+    ],
+)
+def test_a_reward_is_known_of_what_was_seen_or_told_for_the_transition(
+    values, per, known, expected
+):
+    assert with_known_reward(counts_of(values, per, known)).tolist() == expected
+
+
+def test_scarce_pairs_end_at_the_lower_value_bound_and_others_pay_their_price():
+    problem = problem_of(counts_of([1.0, 3.0], "pair", True))
+    changed = valued_at_lowest(problem, np.array([False, True]), price=np.array([0.25, 0.5]))
+    assert changed.expected_reward.tolist() == [0.75, -7.0]
+    assert changed.offsets.tolist() == [0, 1, 1]
+    assert changed.ending_reward[1] == -7.0
+    free = valued_at_lowest(problem, np.array([True, False]))
+    assert free.expected_reward.tolist() == [-7.0, 3.0]
+
+
+def test_a_policy_is_judged_in_the_estimated_mdp():
+    problem = problem_of(counts_of([1.0, 3.0], "pair", True))
+    found = judged(problem, problem.behavior, 5, 2)
+    assert found.plan.value == pytest.approx([2.0, 4.0])  # 1/(1 − ½), and 3 + ½ · 2
+    assert (found.plan.iterations, found.n_wedge) == (5, 2)
+
+
+def test_ties_are_a_share_of_the_largest_value_and_twice_as_much_is_none():
+    q = np.array([0.0, 0.0, -8.0])
+    tie = tie_of(q)
+    assert tie_of(q / 2) == tie / 2 > 0
+    counts = Counts.from_dense([[[5], [5], [5]]], rewards=[[0.0, 0.0, 0.0]])
+    step = exact_step(problem_of(counts), np.zeros(3), np.zeros(3), 1.0)
+    q[1] = 2 * tie
+    assert step(q).tolist() == [0.0, 1.0, 0.0]
+    q[1] = tie / 8  # so near, the lowest action that π_b takes keeps what it has
+    assert step(q)[0] > 0
