@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 
 import surestep
 
@@ -39,3 +40,21 @@ def improved(task):
     algorithm, problem = task
     found = algorithm.improve(problem)
     return found.policy.probability.tolist(), found.plan.value.tolist()
+
+
+def never_done(task):
+    """Says that it has begun, and then takes longer than anybody waits."""
+    os.write(1, b"begun\n")  # at once: another worker says the same
+    time.sleep(10_000)
+
+
+def wait_if_asked(task):
+    """The task; if it is not 0, after longer than anybody waits."""
+    if task:
+        time.sleep(10_000)
+    return task
+
+
+def die(task):
+    """Ends its process, as the system does when memory runs out."""
+    os._exit(9)

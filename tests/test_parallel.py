@@ -1,13 +1,17 @@
 """One map over tasks: the same answers in this process and in workers, which are spawned."""
 
 import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tasks
 from surestep import FiniteMDP, Pairs, Policy, evaluate
-from surestep.errors import InvalidModel, InvalidParameter
+from surestep.errors import InvalidModel, InvalidParameter, SurestepError
 from surestep.parallel import map_in_order
 
 
@@ -87,3 +91,40 @@ def test_there_is_at_least_one_worker(workers):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_no_tasks_give_no_answers(workers):
     assert list(map_in_order(tasks.whereabouts, [], workers=workers)) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_parent(number):
+    """All of them have the pipe open that is read here, which ends when the last one has."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"sys.path.insert(0, {str(Path(tasks.__file__).parent)!r})\n"
+        "import tasks; from surestep.parallel import map_in_order\n"
+        "list(map_in_order(tasks.never_done, range(4), workers=2))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    begun = [process.stdout.readline() for _ in range(2)]
+    os.killpg(process.pid, number) if number == signal.SIGINT else process.kill()
+    _, said = process.communicate(timeout=120)
+    assert begun == ["begun\n"] * 2
+    assert process.returncode in (-number, 130)
+    if number == signal.SIGINT:  # one traceback, the parent's; workers say nothing
+        assert said.count("Traceback") == 1
+        assert said.endswith("KeyboardInterrupt\n")
+
+
+def test_answers_that_are_no_longer_wanted_are_not_waited_for():
+    answers = map_in_order(tasks.wait_if_asked, [0, 1, 1, 1], workers=2)
+    assert next(answers) == 0
+    answers.close()
+
+
+def test_a_worker_that_dies_is_told_in_a_sentence():
+    with pytest.raises(SurestepError, match="a worker process died, perhaps for want of memory"):
+        list(map_in_order(tasks.die, range(3), workers=2))

@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import IO
 
+from surestep._locks import lock
 from surestep.errors import FileFailure, InvalidParameter
 
 Chunks = Iterable[bytes | memoryview]
+BESIDE = ".surestep-"  # how names of files begin that are not yet in their place
+TEMPORARY = "surestep-tmp-"
+HELD = "held-by-surestep"  # the file in a temporary folder that its process keeps locked
 
 
 def read_path(path: object) -> Path:
@@ -102,15 +109,76 @@ def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards, in the place the system has for such."""
+    """A folder that is gone afterwards, in the place the system has for such.
+
+    A process that is killed leaves its folder behind; the next one that needs a folder removes it.
+    """
     try:
-        folder = tempfile.TemporaryDirectory(prefix="surestep-")
+        remove_leftovers(Path(tempfile.gettempdir()))
+        folder, held = held_folder()
     except OSError as problem:
         raise FileFailure(
             f"no temporary folder can be made: {problem.strerror}; set TMPDIR to a folder with room"
         ) from None
-    with folder as name:
-        yield Path(name)
+    with held:
+        try:
+            yield folder
+        finally:
+            remove_held(folder)
+
+
+def held_folder() -> tuple[Path, IO[bytes]]:
+    """A new temporary folder, and the open file whose lock says that somebody needs it."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
+        try:
+            held = (folder / HELD).open("xb")
+        except FileNotFoundError:  # another process found the folder empty, and removed it
+            continue
+        except OSError:
+            folder.rmdir()
+            raise
+        try:
+            mine = lock(held)
+        except OSError:  # no locks here: nobody will remove it, whatever becomes of us
+            return folder, held
+        if mine and os.fstat(held.fileno()).st_nlink > 0:
+            return folder, held
+        held.close()  # another process took it for a dead one's before it was locked
+
+
+@cache  # once a process: whoever dies later is the next one's concern
+def remove_leftovers(place: Path) -> None:
+    """Removes the temporary folders that dead processes of this user left in that place."""
+    if sys.platform == "win32":
+        return
+    for folder in place.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):  # gone, or nothing to be done about it
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            try:
+                held = (folder / HELD).open("r+b")
+            except FileNotFoundError:
+                folder.rmdir()  # which only removes what is empty
+                continue
+            with held:
+                if lock(held):
+                    remove_held(folder)
+
+
+def remove_held(folder: Path) -> None:
+    """Removes a temporary folder; the file that is locked last, so that who dies here is noticed.
+
+    What cannot be removed stays.
+    """
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != HELD:
+                path.unlink(missing_ok=True)
+        (folder / HELD).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def remove_if_empty(folder: Path) -> None:
@@ -121,4 +189,4 @@ def remove_if_empty(folder: Path) -> None:
 
 def beside(path: Path) -> Path:
     """A temporary name in the same folder, from where a move is a mere change of names."""
-    return path.with_name(f".surestep-{secrets.token_hex(8)}")
+    return path.with_name(f"{BESIDE}{secrets.token_hex(8)}")

@@ -1,19 +1,26 @@
 """One map over tasks: in this process, in worker processes, or on a Ray cluster.
 
 Workers are spawned, never forked: a fork copies the threads' locks of compiled kernels but not the
-threads, and hangs.
+threads, and hangs. They live as long as their lifeline, a pipe whose other end the parent holds:
+when the parent is done with them, or dead, it is closed, and they end.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from surestep.errors import InvalidParameter, MissingExtra
+from surestep.errors import InvalidParameter, MissingExtra, SurestepError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -74,13 +81,73 @@ def on_one_thread(function: Callable[[Task], Result], task: Task) -> Result:
 def in_workers(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
 ) -> Iterator[Result]:
-    """The map in spawned processes, each of which runs kernels on one thread."""
+    """The map in spawned processes, each of which runs kernels on one thread.
+
+    After an error, tasks under way are finished; after an interrupt they are not.
+    """
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=use_one_thread)
+    lifeline, held = context.Pipe(duplex=False)
+    executor = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=begin_work, initargs=(lifeline,)
+    )
     try:
-        yield from executor.map(function, tasks)
-    finally:
+        with signals_wait():
+            answers = deque(executor.submit(function, task) for task in tasks)
+        while answers:
+            yield answers.popleft().result()
+    except BrokenProcessPool:
+        raise SurestepError(
+            "a worker process died, perhaps for want of memory; try fewer workers"
+        ) from None
+    except Exception:
         executor.shutdown(cancel_futures=True)
+        raise
+    else:
+        executor.shutdown()
+    finally:
+        held.close()  # who still works now, was interrupted
+        executor.shutdown()
+        lifeline.close()
+
+
+@contextmanager
+def signals_wait() -> Iterator[None]:
+    """Lets processes be started undisturbed: a signal meanwhile reaches this one afterwards.
+
+    Those that are started never see Ctrl-C, which a terminal sends to all of a command's processes:
+    it is for this one to end them.
+    """
+    came: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not None:  # None: not Python's to put back
+                before[number] = signal.signal(number, lambda number, frame: came.append(number))
+    masks = hasattr(signal, "pthread_sigmask")
+    if masks:
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
+
+
+def begin_work(lifeline: Connection) -> None:
+    """What a worker does first."""
+    use_one_thread()
+    threading.Thread(target=end_with, args=(lifeline,), daemon=True).start()
+
+
+def end_with(lifeline: Connection) -> None:
+    """Ends this process once nobody holds the other end, on which nothing is ever sent."""
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()
+    os._exit(1)
 
 
 def use_one_thread() -> None:

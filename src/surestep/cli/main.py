@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import os
+import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
+from typing import Any
 
 import click
 
 from surestep._version import __version__
+from surestep.cli.ending import signals_end
 from surestep.errors import SurestepError
 
 # Each module holds one `command`; it is imported when its verb is asked for, or listed.
@@ -37,6 +42,25 @@ class Mistake(click.ClickException):
 
 class Verbs(click.Group):
     """A group of verbs in modules of their own, whose mistakes end with code 2, not a traceback."""
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Runs the command line; a signal, or nowhere to print to, ends it with one line."""
+        with signals_end() as came:
+            try:
+                try:
+                    return super().main(*args, **settings)
+                finally:
+                    if sys.stdout is not None:  # as where the caller closed it
+                        sys.stdout.flush()
+            except BaseException as problem:
+                broken = broken_output() if isinstance(problem, OSError) else ""
+                if not (came or broken):
+                    raise
+            # Whatever was raised after a signal, was raised because of it.
+            message, code = (told(came[0]), 128 + came[0]) if came else (broken, 2)
+            with suppress(OSError):
+                click.echo(f"Error: {message}", err=True)
+            sys.exit(code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs, in their own order."""
@@ -67,6 +91,23 @@ class Verbs(click.Group):
             return super().invoke(ctx)
         except SurestepError as problem:
             raise Mistake(str(problem)) from None
+
+
+def told(number: int) -> str:
+    """What is said of a signal."""
+    return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+
+
+def broken_output() -> str:
+    """What is wrong with standard output, or nothing; it is then out of the way."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError as problem:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return f"standard output cannot be written: {problem.strerror}"
+    return ""
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

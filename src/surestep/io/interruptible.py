@@ -7,9 +7,11 @@ long piece of the query.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
+
+BETWEEN_INTERRUPTS = 0.05  # seconds
 
 
 class Interruptible:
@@ -20,14 +22,14 @@ class Interruptible:
         self._worker = worker
 
     def execute(self, *query: Any) -> Any:
-        """Runs the query; an interrupt stops it before it is passed on."""
+        """Runs the query; whatever interrupts the wait for it stops it before it is passed on."""
         running = self._worker.submit(self._connection.execute, *query)
         try:
             return running.result()
-        except KeyboardInterrupt:
-            self._connection.interrupt()
-            running.exception()  # waits until it has stopped
-            raise
+        finally:
+            while not running.done():
+                self._connection.interrupt()  # of no effect on a query that has not yet begun
+                wait([running], BETWEEN_INTERRUPTS)
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else a connection can do."""

@@ -1,0 +1,95 @@
+"""How a command ends that is told to, or that has nowhere to print to: with one line."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from surestep.cli import ending
+from surestep.cli.ending import Ended, signals_end
+from surestep.cli.main import VERBS, main
+
+
+def ended(capfd, *arguments):
+    """The exit code of a command, and what it says where errors go."""
+    with pytest.raises(SystemExit) as exit_info:
+        main(list(arguments), prog_name="surestep")
+    return exit_info.value.code, capfd.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
+@pytest.mark.parametrize("verb", [None, *VERBS])
+def test_standard_output_on_a_full_device_is_told_in_one_line(verb, monkeypatch, capfd):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        code, said = ended(capfd, *filter(None, [verb]), "--help")
+    assert code == 2
+    assert said == "Error: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
+@pytest.mark.parametrize("arguments", [["algorithms"], ["run", "--list"], ["--version"]])
+def test_answers_on_a_full_device_are_told_in_one_line(arguments, monkeypatch, capfd):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        code, said = ended(capfd, *arguments)
+    assert code == 2
+    assert said == "Error: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "code"),
+    [
+        (signal.SIGINT, "Error: interrupted\n", 130),
+        (signal.SIGTERM, "Error: ended by SIGTERM\n", 143),
+    ],
+)
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_a_signal_ends_a_command_with_one_line(number, line, code, swallowed, monkeypatch, capfd):
+    before = signal.getsignal(number)
+
+    def listed():
+        try:
+            signal.raise_signal(number)
+        except Ended:
+            if not swallowed:
+                raise
+            raise RuntimeError("Query interrupted") from None  # as DuckDB makes of it
+
+    monkeypatch.setattr("surestep.experiments.catalog", listed)
+    assert ended(capfd, "run", "--list") == (code, line)
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_signal_is_the_same_wish_or_an_impatient_one(monkeypatch):
+    exits = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+    with signals_end() as came:
+        with pytest.raises(Ended):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert exits == []
+        monkeypatch.setattr(ending, "PATIENCE", -1.0)
+        signal.raise_signal(signal.SIGINT)
+    assert exits == [130]
+    assert came == [signal.SIGTERM]
+
+
+def test_signals_that_the_caller_ignores_stay_ignored():
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with signals_end() as came:
+            signal.raise_signal(signal.SIGTERM)
+        assert came == []
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_other_errors_are_not_taken_for_a_full_device(monkeypatch):
+    def listed():
+        raise OSError(5, "another error")
+
+    monkeypatch.setattr("surestep.experiments.catalog", listed)
+    with pytest.raises(OSError, match="another error"):
+        main(["run", "--list"], prog_name="surestep")
