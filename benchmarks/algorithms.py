@@ -23,6 +23,8 @@ from surestep.algorithms.error_functions import hoeffding
 from surestep.model import CountsBatch, LoggedRewards, ProblemBatch
 from surestep.sampling import sample_log
 
+# The arguments of the quickest run.
+SMALLEST = ("--sizes", "25", "--only", "basic-rl", "--data-sets", "10")
 ACTIONS, SUCCESSORS, DISCOUNT = 4, 4, 0.95
 SETTINGS = {
     "basic-rl": {},
@@ -201,7 +203,7 @@ def in_own_process(name: str, states: int) -> tuple[float, int, float, float | N
         process.join()
 
 
-def batch_times(data_sets: int = 4_000) -> None:
+def batch_times(data_sets: int) -> None:
     """Microseconds an improvement of a 25-state data set, inside one call."""
     problem = random_problem(25)
     counts, rng = problem.counts, np.random.default_rng(1)
@@ -215,15 +217,16 @@ def batch_times(data_sets: int = 4_000) -> None:
         discount=DISCOUNT,
         value_bounds=(0.0, 20.0),
     )
+    alone_sets = min(data_sets, 100)
     for algorithm in (BasicRL(), SPIBB(n_wedge=10)):
         improve_batch(algorithm, batch)
         start = time.perf_counter()
         improve_batch(algorithm, batch)
         spent = time.perf_counter() - start
         alone = time.perf_counter()
-        for index in range(100):
+        for index in range(alone_sets):
             algorithm.improve(batch.problem(index))
-        alone = (time.perf_counter() - alone) / 100
+        alone = (time.perf_counter() - alone) / alone_sets
         print(
             f"{algorithm.name:28} {spent / data_sets * 1e6:8.1f} µs in a batch of {data_sets:,}, "
             f"{alone * 1e6:8.0f} µs alone ({alone * data_sets / spent:.0f} times as long)"
@@ -234,6 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[25, 400, 10_000, 1_000_000])
     parser.add_argument("--only", nargs="+", default=list(ALGORITHMS), choices=list(ALGORITHMS))
+    parser.add_argument("--data-sets", type=int, default=4_000, help="data sets of one batch")
     chosen = parser.parse_args()
     print(f"{ACTIONS} actions, {SUCCESSORS} successors, γ = {DISCOUNT}")
     print(f"{'algorithm':28} {'states':>9} {'seconds':>10} {'rounds':>7} {'GB':>6}  plain/ours")
@@ -248,7 +252,7 @@ def main() -> None:
             seconds, rounds, peak, ratio = found
             against = "–" if ratio is None else f"{ratio:,.0f}"
             print(f"{name:28} {states:9,} {seconds:10.5f} {rounds:7} {peak:6.2f}  {against}")
-    batch_times()
+    batch_times(chosen.data_sets)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long certificates take.
 
-    python benchmarks/certificates.py [--large 10000] [--rehearsal 1000]
+    python benchmarks/certificates.py [--large 10000] [--robust 25] [--rehearsal 1000]
 
 Small: 50 trajectories of Wet Chicken and of Gridworld, 25 states each. Large: a random model with 2
 actions and 5 seen successors a pair: 10⁴ states have 10⁵ transitions in the counts. Rehearsal:
@@ -26,6 +26,8 @@ from surestep.parallel import available_cores
 from surestep.planning import robust_batch
 from surestep.rehearsal import default_family, rehearse
 
+# The arguments of the quickest run.
+SMALLEST = ("--large", "50", "--robust", "1", "--rehearsal", "1")
 ACTIONS, SUCCESSORS, VISITS = 2, 5, 20
 
 
@@ -75,7 +77,7 @@ def report(certifier: Certifier, name: str, problem: Problem, policy: Policy) ->
     )
 
 
-def report_robust(data_sets: int = 25, repeats: int = 4) -> None:
+def report_robust(data_sets: int, repeats: int = 4) -> None:
     """Prints how many robust certificates a second each way makes, and how they compare."""
     benchmark = make("gridworld")
     problems = [
@@ -128,7 +130,7 @@ def report_rehearsal(worlds: int) -> None:
         SPIBB(n_wedge=27),
         Posterior(),
         rng=np.random.default_rng(0),
-        worlds=round(worlds / len(kinds)),
+        worlds=max(1, round(worlds / len(kinds))),
         workers=available_cores(),
     )
     seconds, cpu = time.perf_counter() - start, sum(os.times()[:4]) - cpu
@@ -142,11 +144,12 @@ def report_rehearsal(worlds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--large", type=int, default=10_000, help="states of the large model")
+    parser.add_argument("--robust", type=int, default=25, help="data sets of robust certificates")
     parser.add_argument("--rehearsal", type=int, default=1_000, help="worlds of a rehearsal")
     given = parser.parse_args()
     for case in (small("wet-chicken", 10), small("gridworld", 27), large(given.large)):
         report(Posterior(), *case)
-    report_robust()
+    report_robust(given.robust)
     report_rehearsal(given.rehearsal)
 
 

@@ -25,6 +25,8 @@ from rich.table import Table
 
 from surestep.io import read_log
 
+# The arguments of the quickest run.
+SMALLEST = ("--sizes", "1000", "--repeat", "1")
 STEPS, STATES, ACTIONS = 20, 10_000, 4
 GROUPED = "SELECT state, action, next_state, terminated, count(*), sum({}) FROM {} GROUP BY ALL"
 LOOSE = ("episode", "step", "truncated")

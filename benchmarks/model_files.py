@@ -21,6 +21,8 @@ from rich.table import Table
 from surestep import FiniteMDP, Pairs
 from surestep.io import read_mdp, write_mdp
 
+# The arguments of the quickest run.
+SMALLEST = ("--umb", "100", "--tra", "100", "--repeat", "1")
 DISCOUNT, ACTIONS, WIDTH = 0.95, 2, 2
 
 

@@ -34,6 +34,8 @@ from surestep import (
 )
 from surestep.kernels.backup import best_values
 
+# The arguments of the quickest run.
+SMALLEST = ("--sizes", "100", "--repeat", "1", "--only", "surestep", "--models", "100")
 DISCOUNT, PRECISION = 0.95, 1e-6
 SECONDS, BYTES = 120.0, 8e9
 BUILDING = 10.0  # seconds: what building a model of 10⁶ states takes any of them, and more
@@ -220,11 +222,11 @@ def bandwidth(console: Console, states: int) -> None:
     )
 
 
-def batches(console: Console) -> None:
+def batches(console: Console, models: int) -> None:
     """Evaluations and optimisations a second of 25-state models, all in one call."""
     import competitors
 
-    rng, models = np.random.default_rng(0), 20_000
+    rng = np.random.default_rng(0)
     mdp = our_model(*competitors.random_mdp(25, seed=1))
     weight = rng.random((models, mdp.num_pairs, 4))
     batch = MDPBatch(
@@ -269,14 +271,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=[*OPTIMISE, *EVALUATE], help="these solvers")
+    parser.add_argument("--models", type=int, default=20_000, help="models of one batch")
     arguments = parser.parse_args()
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}")
     sizes, repeat = arguments.sizes, arguments.repeat
-    compare(console, "A best policy, to 1e-6", OPTIMISE, sizes, repeat)
-    compare(console, "The value of the uniform policy, to 1e-6", EVALUATE, sizes, repeat)
+    for title, solvers in (
+        ("A best policy, to 1e-6", OPTIMISE),
+        ("The value of the uniform policy, to 1e-6", EVALUATE),
+    ):
+        wanted = arguments.only or solvers
+        chosen = {name: solver for name, solver in solvers.items() if name in wanted}
+        compare(console, title, chosen, sizes, repeat)
     bandwidth(console, max(sizes))
-    batches(console)
+    batches(console, arguments.models)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import numpy as np
 from surestep import FiniteMDP, Pairs
 from surestep.transforms import two_successor
 
+# The arguments of the quickest run.
+SMALLEST = ("--states", "100")
 ACTIONS, SUCCESSORS = 2, 5
 
 

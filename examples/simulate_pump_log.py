@@ -21,6 +21,7 @@ import numpy as np
 from surestep import DecisionLog, FiniteMDP, Policy, optimal, performance, sample_log
 from surestep.model import Pairs
 
+SMALLEST = ("--judge",)  # the arguments of the quickest run; none of them writes files
 CONDITIONS = ("new", "good", "fair", "worn", "failing")
 DEMANDS = ("low", "normal", "high")
 ACTIONS = ("run", "ease", "service", "sell")

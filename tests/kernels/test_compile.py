@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 
 import surestep
 from surestep.kernels import _compile
-from surestep.kernels._compile import first_writable, source_hash
+from surestep.kernels._compile import compiling_told_to, first_writable, source_hash
+from surestep.kernels._machine_code import MachineCode
 
 KERNELS = Path(_compile.__file__).parent
 
@@ -99,11 +101,13 @@ def run(code, **environment):
 
 @pytest.fixture
 def tiny(tmp_path):
-    """A package of two kernel files, one calling the other, around a copy of `_compile`."""
+    """A package of two kernel files, one calling the other, and what compiles them."""
     package = tmp_path / "code" / "tiny"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    shutil.copy(KERNELS / "_compile.py", package)
+    for name in ("_compile.py", "_machine_code.py"):
+        source = (KERNELS / name).read_text(encoding="utf-8")
+        (package / name).write_text(source.replace("surestep.kernels", "tiny"), encoding="utf-8")
     (package / "helpers.py").write_text(HELPER.replace("FACTOR", "3.0"))
     (package / "caller.py").write_text(CALLER)
     return package
@@ -173,7 +177,7 @@ def test_a_second_process_takes_the_machine_code_of_the_first(tiny, tmp_path):
     places = {"PYTHONPATH": str(tiny.parent), "NUMBA_CACHE_DIR": str(cache)}
     assert run(ASK, **places) == ["3.0"]
     kept = snapshot(cache)
-    assert {path.suffix for path in kept} == {".nbi", ".nbc"}
+    assert {path.suffix for path in kept} == {".code"}
     assert run(ASK, **places) == ["3.0"]
     assert snapshot(cache) == kept
 
@@ -183,7 +187,7 @@ def test_the_cache_goes_beside_the_sources_unless_a_place_is_chosen(tiny, tmp_pa
     places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(home)}
     assert run(ASK, **places) == ["3.0"]
     folder = tiny / "__pycache__" / f"surestep-kernels-{source_hash(tiny)}"
-    assert list(folder.rglob("*.nbc"))
+    assert list(folder.rglob("*.code"))
     assert not home.exists()
 
 
@@ -192,7 +196,7 @@ def test_the_users_cache_folder_serves_where_the_sources_cannot_be_written(tiny,
     home = tmp_path / "home"
     places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(home)}
     assert run(ASK, **places) == ["3.0"]
-    assert list((home / "surestep").rglob("*.nbc"))
+    assert list((home / "surestep").rglob("*.code"))
 
 
 def test_memory_serves_where_nothing_can_be_written(tiny, tmp_path):
@@ -222,20 +226,99 @@ def test_models_are_evaluated_where_the_chosen_place_cannot_be_written(tmp_path)
 
 
 def test_a_disk_that_is_full_is_done_without(tmp_path, monkeypatch):
-    def save_overload(self, signature, data):
+    def write_a_part(path, content):
+        with path.open("wb") as file:
+            file.write(content[:100])
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(numba.core.caching.FunctionCache, "save_overload", save_overload)
+    monkeypatch.setattr(Path, "write_bytes", write_a_part)
     monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
-    before = numba.core.config.CACHE_DIR
-    add_one = _compile.Kernel(plus_one, _compile.F64(_compile.F64), None)
-    assert add_one(1.0) == 2.0
-    assert numba.core.config.CACHE_DIR is before
+    assert add_one()(1.0) == 2.0
     assert snapshot(tmp_path) == {}
+
+
+def test_who_listens_is_told_what_is_compiled_and_nothing_of_what_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
+    told = []
+    with compiling_told_to(told.append):
+        for _ in range(2):
+            assert add_one()(1.0) == 2.0
+    assert told == ["test_compile.plus_one"]
+    with compiling_told_to(told.append):
+        pass
+    add_one().compile(False, None)
+    assert told == ["test_compile.plus_one"]
+
+
+def in_some_way(content, kind, rng):
+    """The content of a file after an accident."""
+    if kind == "empty":
+        return b""
+    place = int(rng.integers(len(content)))
+    if kind == "cut short":
+        return content[:place]
+    if kind == "one bit":
+        return (
+            content[:place]
+            + bytes([content[place] ^ 1 << int(rng.integers(8))])
+            + content[place + 1 :]
+        )
+    return rng.bytes(place)
+
+
+@pytest.mark.parametrize("kind", ["empty", "cut short", "one bit", "other bytes"])
+def test_damaged_machine_code_is_made_again(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
+    made, rng = (
+        add_one(),
+        np.random.default_rng(0),
+    )
+    assert made(1.0) == 2.0
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    for _ in range(4):
+        told = []
+        path.write_bytes(in_some_way(whole, kind, rng))
+        with compiling_told_to(told.append):
+            assert add_one()(1.0) == 2.0
+        assert told == ["test_compile.plus_one"]
+        assert list(tmp_path.iterdir()) == [path]
+        with compiling_told_to(told.append):
+            assert add_one()(1.0) == 2.0
+        assert len(told) == 1
+
+
+def test_a_folder_where_the_file_should_be_is_done_without(tmp_path, monkeypatch):
+    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
+    assert add_one()(1.0) == 2.0
+    (path,) = tmp_path.iterdir()
+    path.unlink()
+    path.mkdir()
+    assert add_one()(1.0) == 2.0
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_other_processors_and_versions_have_files_of_their_own(tmp_path):
+    code = MachineCode(tmp_path, "name", lambda: None)
+    targets = [
+        ("x86_64", "generic", ""),
+        ("x86_64", "znver4", ""),
+        ("x86_64", "znver4", "+avx512f"),
+    ]
+    paths = [code.path(SimpleNamespace(magic_tuple=lambda target=t: target)) for t in targets]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba, "__version__", "0.0")
+        paths.append(code.path(SimpleNamespace(magic_tuple=lambda: targets[0])))
+    assert len(set(paths)) == 4
 
 
 def plus_one(x):
     return x + 1.0
+
+
+def add_one():
+    """A kernel that nobody has called yet."""
+    return _compile.Kernel(plus_one, _compile.F64(_compile.F64), None)
 
 
 # ---- where to write ---------------------------------------------------------------------------

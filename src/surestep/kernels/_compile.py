@@ -1,9 +1,9 @@
 """How kernels are compiled, and where their machine code is kept between runs.
 
 A kernel is compiled on its first call, for exactly one signature. The machine code is kept on
-disk in a folder named after a hash of *all* kernel sources: Numba's own check looks only at the
-file of the function that is called, so a helper edited in another file would leave its callers
-stale. Where no place is writable the code lives in memory only.
+disk (`_machine_code`) in a folder named after a hash of *all* kernel sources: Numba's own check
+looks only at the file of the function that is called, so a helper edited in another file would
+leave its callers stale. Where no place is writable the code lives in memory only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -19,7 +20,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 from numba import types
-from numba.core import config
+
+from surestep.kernels._machine_code import MachineCode
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -70,23 +72,27 @@ class Kernel(Generic[Arguments, Result]):
         return run(*args, **kwargs)
 
     def compile(self, parallel: bool, directory: Path | None) -> Callable[Arguments, Result]:
-        """The machine code, kept in `directory` unless that is None or cannot be written."""
+        """The machine code, kept in `directory` unless that is None."""
         dispatcher = numba.njit(parallel=parallel)(self.function)
-        # Where this folder cannot be written, Numba would choose one that knows no source hash.
-        folder = first_writable([directory / str(parallel)] if directory is not None else [])
-        if folder is not None:
-            before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
-            try:
-                dispatcher.enable_caching()
-                dispatcher.compile(self.signature)
-            except (OSError, RuntimeError):  # the disk is full
-                return self.compile(parallel, None)
-            finally:
-                config.CACHE_DIR = before
+        if directory is None:
+            self.tell()
         else:
-            dispatcher.compile(self.signature)
+            name = f"{self.name}-threads" if parallel else self.name
+            dispatcher._cache = MachineCode(directory, name, self.tell)
+        dispatcher.compile(self.signature)
         dispatcher.disable_compile()
         return cast(Callable[Arguments, Result], dispatcher)
+
+    @property
+    def name(self) -> str:
+        """The file and the name of the function, as in `backup.best_values`."""
+        module = self.function.__module__.rpartition(".")[2]
+        return f"{module}.{self.function.__qualname__}"
+
+    def tell(self) -> None:
+        """Tells all who listen that this kernel is about to be compiled."""
+        for listener in tuple(LISTENERS):
+            listener(self.name)
 
 
 def largest_size(args: tuple[object, ...]) -> int:
@@ -121,6 +127,17 @@ def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result
 
 
 ALL_KERNELS: dict[str, Kernel[Any, Any]] = {}
+LISTENERS: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def compiling_told_to(listener: Callable[[str], None]) -> Iterator[None]:
+    """Calls `listener` with the name of every kernel that has to be compiled meanwhile."""
+    LISTENERS.append(listener)
+    try:
+        yield
+    finally:
+        LISTENERS.remove(listener)
 
 
 def source_hash(folder: Path) -> str:

@@ -1,0 +1,48 @@
+"""Every script of examples/ and benchmarks/ runs, at its smallest size.
+
+A script that takes arguments says in SMALLEST which ones make its quickest run.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = sorted(
+    path
+    for folder in ("examples", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+    if '__name__ == "__main__"' in path.read_text(encoding="utf-8")  # others are imported by these
+)
+
+
+def smallest(script):
+    """The arguments of the script's quickest run; none where it takes none."""
+    source = script.read_text(encoding="utf-8")
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "SMALLEST":
+            return ast.literal_eval(statement.value)
+    assert "argparse" not in source, f"{script.name} takes arguments, but has no SMALLEST"
+    return ()
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_it_runs_at_its_smallest_size(script, tmp_path):
+    before = set(script.parent.iterdir())
+    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    result = subprocess.run(
+        [sys.executable, str(script), *smallest(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
+    assert list(tmp_path.iterdir()) == []
+    assert {path for path in script.parent.iterdir() if path.name != "__pycache__"} <= before
