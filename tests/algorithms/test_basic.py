@@ -39,6 +39,11 @@ def test_ramdp_takes_the_price_of_few_visits_off_the_reward(kappa, arm):
     assert chosen(RaMDP(kappa=kappa), problem) == arm
 
 
+def test_the_price_of_one_visit_is_kappa():
+    problem = bandit([100, 1], [1.0, 1.5], value_bounds=(-1e6, 10.0))  # 1 − κ/10 against 1.5 − κ
+    assert [chosen(RaMDP(kappa=kappa), problem) for kappa in (0.55, 0.56)] == [1, 0]
+
+
 def test_ramdp_values_what_was_never_tried_at_the_lower_bound():
     # Arm 0: (1 − κ/√4)/(1 − ½) = 2 − κ against −2, whatever `unseen` says.
     for unseen in ("terminal", "pessimistic"):

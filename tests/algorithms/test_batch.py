@@ -9,7 +9,7 @@ from contract.settings import SETTINGS, needs_log
 from frozen import assert_frozen
 from strategies import SEEDS, random_policy
 from surestep import Pairs, Policy, evaluate
-from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, improve_batch
+from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
 from surestep.errors import (
     InvalidCounts,
     InvalidModel,
@@ -73,7 +73,9 @@ def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
     assert_frozen(found)
     for index in range(problems.counts.num_data_sets):
         problem = problems.problem(index)
-        alone = algorithm.improve(problem).plan
+        improved = algorithm.improve(problem)
+        alone = improved.plan
+        assert found.n_wedge == improved.n_wedge
         slack = 1e-9 * max(1.0, np.abs(alone.value).max())
         assert found.value[index] == pytest.approx(alone.value, abs=slack)
         policy = Policy(problems.counts.pairs, found.policy[index])
@@ -223,6 +225,27 @@ def test_discount_1_is_refused_where_an_estimate_has_a_cycle():
     for algorithm in (BasicRL(), SPIBB(n_wedge=0)):
         with pytest.raises(InvalidModel, match="cycle of pairs with discount 1"):
             improve_batch(algorithm, ProblemBatch(**terms(discount=1.0)))
+
+
+@pytest.mark.parametrize("algorithm", [SPIBB(n_wedge=1), LowerSPIBB(n_wedge=1)])
+def test_a_batch_may_hold_one_data_set(algorithm):
+    one = {"times": [[3, 1]], "starts": [[1]]}
+    rewards = LoggedRewards([[3.0, 1.0]], "pair", False)
+    problems = ProblemBatch(**terms(CountsBatch(**parts(**one, rewards=rewards))))
+    found, alone = improve_batch(algorithm, problems), algorithm.improve(problems.problem(0))
+    assert found.policy[0] == pytest.approx(alone.policy.probability)
+    assert found.n_wedge == 1
+
+
+def test_rounds_are_limited(monkeypatch):
+    problems = ProblemBatch(**terms())
+    rounds = improve_batch(SPIBB(n_wedge=0), problems).iterations
+    most = int(rounds.max())
+    monkeypatch.setattr("surestep.algorithms.batch.ITERATION_LIMIT", most)
+    assert improve_batch(SPIBB(n_wedge=0), problems).iterations.tolist() == rounds.tolist()
+    monkeypatch.setattr("surestep.algorithms.batch.ITERATION_LIMIT", most - 1)
+    with pytest.raises(NotConverged, match=f"stopped after {most - 1} rounds, the limit"):
+        improve_batch(SPIBB(n_wedge=0), problems)
 
 
 def test_values_too_large_for_doubles_are_refused():

@@ -6,7 +6,7 @@ from scipy.special import bdtrc
 
 from surestep import FiniteMDP, Policy, Problem, optimal, performance, sample_log
 from surestep.algorithms import HCPI
-from surestep.algorithms.hcpi import differences, predicted_bound, trained
+from surestep.algorithms.hcpi import BEHAVIOR_SHARES, differences, predicted_bound, trained
 from surestep.offpolicy import ESTIMATORS, student_t
 
 # Two decisions in a row, each right or wrong, then the end; what is right pays 1 on average.
@@ -44,6 +44,29 @@ def test_too_few_episodes_leave_the_behavior_policy():
     for share in (0.0, 1.0):
         many = problem_of(mdp, Policy.uniform(mdp), 50, seed=1)
         assert HCPI(train_share=share).improve(many).policy == many.behavior
+
+
+@pytest.mark.parametrize(
+    ("episodes", "share", "tested"),
+    [(10, 0.2, True), (10, 0.8, True), (10, 0.1, False), (10, 0.9, False), (3, 0.5, False)],
+)
+def test_a_test_needs_two_episodes_of_each_part(episodes, share, tested, monkeypatch):
+    mdp = world()
+    problem = problem_of(mdp, Policy.uniform(mdp), episodes, seed=1)
+    chosen = Policy.deterministic(mdp, [0, 1, 0])
+    monkeypatch.setattr(HCPI, "_tested", lambda self, problem, train, test: chosen)
+    found = HCPI(train_share=share).improve(problem).policy
+    assert found == (chosen if tested else problem.behavior)
+
+
+def test_candidates_keep_up_to_nine_tenths_of_the_behavior_policy():
+    assert BEHAVIOR_SHARES == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+def test_the_predicted_bound_is_that_of_as_many_values_of_their_kind():
+    gains = np.array([1.0, 2.0, 6.0])
+    assert predicted_bound(gains, 3, 0.1) == pytest.approx(student_t(gains, 0.1))
+    assert predicted_bound(gains, 12, 0.1) == pytest.approx(3 - (3 - student_t(gains, 0.1)) / 2)
 
 
 def test_what_is_returned_passed_the_test_on_the_other_episodes():

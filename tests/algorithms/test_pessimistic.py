@@ -1,6 +1,7 @@
 """MBIE turned round, and the robust MDP with its safety test, on small models."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,6 +114,28 @@ def test_the_robust_policy_is_returned_if_its_worst_case_beats_the_best_of_the_o
     policy = RobustMDP().improve(problem).policy
     expected = [1.0, 0.0] if passes else [0.5, 0.5]
     assert policy.dense()[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("worst", "best", "passes"),
+    [
+        ((1.0, 0.125), (0.5, 0.25), True),
+        ((1.0, 0.125), (0.75, 0.25), False),  # in the best case, 1 against 0.875
+        ((1.0, 0.5), (0.75, 0.125), False),
+        ((1.0, 0.25), (0.5, 0.25), False),  # 0.75 against 0.75
+    ],
+)
+def test_the_errors_of_both_evaluations_count_against_the_robust_policy(
+    worst, best, passes, monkeypatch
+):
+    problem = crossing(10, 10)
+
+    def valued(value, error):
+        return lambda ball, policy: SimpleNamespace(value=np.full(3, value), error_bound=error)
+
+    monkeypatch.setattr("surestep.algorithms.pessimistic.worst_value", valued(*worst))
+    monkeypatch.setattr("surestep.algorithms.pessimistic.best_value", valued(*best))
+    assert (RobustMDP().improve(problem).policy != problem.behavior) == passes
 
 
 @pytest.mark.parametrize("algorithm", [PessimisticMBIE(), RobustMDP()])

@@ -30,6 +30,8 @@ from surestep.algorithms import (
     settings_from_json,
     settings_to_json,
 )
+from surestep.algorithms.contract import Promise
+from surestep.algorithms.registry import needs_log
 from surestep.bounds import SPIBBBound
 from surestep.errors import InvalidParameter
 
@@ -160,6 +162,31 @@ def test_an_algorithm_is_described_in_its_own_words():
     assert "\n\n" not in found.summary
     assert found.promises[0] == "keeps π_b without data"
     assert (found.constraint, found.source) == (LowerSPIBB.constraint, LowerSPIBB.source)
+
+
+def test_a_log_is_needed_where_whole_episodes_are_looked_at():
+    one_step = {"epsilon": 1.0, "behavior_q": "model"}
+    for algorithm in (
+        HCPI(),
+        AdvantageSoftSPIBB(epsilon=1.0),
+        ExactSoftSPIBB(epsilon=1.0, error="bernstein"),
+    ):
+        assert needs_log(algorithm)
+    for algorithm in (
+        SPIBB(n_wedge=3),
+        AdvantageSoftSPIBB(**one_step),
+        ExactSoftSPIBB(epsilon=1.0),
+    ):
+        assert not needs_log(algorithm)
+
+
+@pytest.mark.parametrize("kind", [OneStepExactSoftSPIBB, OneStepApproxSoftSPIBB])
+def test_one_step_on_the_q_of_the_log_may_be_worse_in_the_estimate(kind):
+    assert Promise.NEVER_WORSE in kind(epsilon=1.0, behavior_q="model").promises
+    assert kind(epsilon=1.0, behavior_q="monte-carlo").promises == {
+        Promise.KEEPS_BEHAVIOR,
+        Promise.RENUMBERING,
+    }
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
