@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc
 
-from surestep import FiniteMDP, Policy, Problem, optimal, performance, sample_log
+from surestep import DecisionLog, FiniteMDP, Policy, Problem, optimal, performance, sample_log
 from surestep.algorithms import HCPI
 from surestep.algorithms.hcpi import BEHAVIOR_SHARES, differences, predicted_bound, trained
 from surestep.offpolicy import ESTIMATORS, student_t
@@ -113,3 +113,50 @@ def test_it_seldom_harms_where_training_is_misled():
         losses += performance(mdp, policy) < performance(mdp, behavior) - 1e-12
     assert misled > 50  # or there would be nothing to test
     assert losses <= next(k for k in range(301) if bdtrc(k, 300, 0.1) < 1e-6)
+
+
+def one_decision(training, test, behavior=(0.5, 0.5)):
+    """Episodes of one decision (arm, reward) each; the first half of them is for training."""
+    table = np.zeros((2, 2, 2))
+    table[0, :, 1] = 1.0
+    mdp = FiniteMDP.from_dense(table, np.zeros((2, 2)), 0.9)
+    arm, reward = (np.array(column) for column in zip(*training, *test, strict=True))
+    here, over = np.zeros(arm.size, int), np.ones(arm.size, bool)
+    log = DecisionLog(mdp.pairs, here, arm, reward, here + 1, over, ~over, np.arange(arm.size + 1))
+    return Problem(
+        counts=log.counts(),
+        behavior=Policy.from_dense(mdp, [behavior, (0.5, 0.5)]),
+        discount=0.9,
+        value_bounds=(0.0, 1.0),
+        log=log,
+    )
+
+
+UP = [(0, 0.0), (1, 1.0)] * 20  # arm 1 pays
+DOWN = [(0, 1.0), (1, 0.0)] * 20  # arm 0 pays
+NOTHING = [(0, 0.0), (1, 0.0)] * 20
+HALVES = {"train_share": 0.5, "estimator": "pdis"}
+
+
+@pytest.mark.parametrize("interval", ["student-t", "bca"])
+def test_what_the_other_episodes_contradict_is_not_deployed(interval):
+    """Training prefers arm 1 by far. The test decides: for it, against it, or not at all."""
+    algorithm = HCPI(interval=interval, **HALVES)
+    confirmed = algorithm.improve(one_decision(UP, UP)).policy
+    assert confirmed.probability[1] > 0.9
+    for test in (DOWN, NOTHING):
+        problem = one_decision(UP, test)
+        assert algorithm.improve(problem).policy == problem.behavior
+
+
+def test_a_test_that_cannot_tell_deploys_nothing():
+    """Self-normalised weights of the test part add up to 0: no estimate, and so no proof."""
+    problem = one_decision(UP, [(0, 0.0)] * 40)
+    greedy, _ = trained(problem, problem.log.episodes(slice(0, 40)))
+    assert differences(problem, problem.log.episodes(slice(40, 80)), greedy, WEIGHTED) is None
+    for interval in ("student-t", "bca"):
+        algorithm = HCPI(interval=interval, train_share=0.5, estimator="wis")
+        assert algorithm.improve(problem).policy == problem.behavior
+
+
+WEIGHTED = ESTIMATORS["wis"]()

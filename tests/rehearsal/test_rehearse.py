@@ -114,6 +114,17 @@ def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
         assert found.draws[b, 0, POSTERIOR.rank - 1] == certificate.lower
 
 
+def test_luck_is_what_is_claimed_beyond_the_truth():
+    """Where all actions are alike, known rewards still differ: a claim of that gain is no luck."""
+    known = np.zeros((3, ARMS))
+    known[0] = [0.0, 0.1, 0.2, 0.9]
+    problem = problem_with(40, rewards=known)
+    found = run(problem, Robust(known_start=True), worlds=3, sizes=(1.0,))
+    assert (found.gain > 0.5).all()
+    assert found.luck.size == 3
+    assert ((-0.6 < found.luck) & (found.luck < 0)).all()  # most of the gain is claimed
+
+
 def test_a_refusal_in_a_world_is_no_claim():
     problem = problem_with(30)
     rng = np.random.default_rng(0)

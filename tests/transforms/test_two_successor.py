@@ -349,6 +349,8 @@ def test_labels_stay_and_new_ones_differ_from_them():
         ({"k": 2, "order": [0, 1, 2]}, r"order has shape \(3,\), expected \(6,\)"),
         ({"k": 2, "order": [0, 1, 2, 4, 3, 5]}, r"transition 4 at position 3, expected a transi"),
         ({"k": 2, "order": [0, 1, 2, -1, 4, 5]}, r"transition -1 at position 3"),
+        ({"k": 2, "order": [0, 1, 2, 6, 4, 5]}, r"transition 6 at position 3"),
+        ({"k": 2, "order": [4, 1, 2, 3, 0, 5]}, r"position 0, .* action 0: 0 to 3; 2 of 6 posit"),
         ({"k": 2, "order": [0, 0, 2, 3, 4, 5]}, r"state 0, action 0 → state 0 \(transition 0\) 2 "),
         ({"k": 2, "order": [0, 1, 2, 3, 4, math.nan]}, r"order"),
     ],
