@@ -29,12 +29,13 @@ AWKWARD = [
     "0",
     "🙂",
 ]
+MARKS = st.sampled_from(["goal", "unsafe", "x_1", "_"])  # labels that every format holds
 NAMES = st.one_of(st.sampled_from(AWKWARD), st.text(max_size=4))
 SUFFIXES = (".tra", ".umb")
 
 
 @st.composite
-def storable_mdps(draw, labels=True, discounts=(0.0, 0.5, 0.9), **bounds):
+def storable_mdps(draw, labels=True, discounts=(0.0, 0.5, 0.9), marks=MARKS, **bounds):
     """Models with one discount, with or without labels, that start in one state or in several."""
     mdp = draw(mdps(**bounds))
     pairs, states = mdp.pairs, mdp.num_states
@@ -56,7 +57,13 @@ def storable_mdps(draw, labels=True, discounts=(0.0, 0.5, 0.9), **bounds):
         np.full(mdp.num_pairs, draw(st.sampled_from(discounts))),
         initial,
         mdp.ending_reward,
+        draw(st.dictionaries(marks, masks(states), max_size=2)) if labels else None,
     )
+
+
+def masks(count):
+    """Which of the states are marked."""
+    return st.lists(st.booleans(), min_size=count, max_size=count)
 
 
 def names(count):

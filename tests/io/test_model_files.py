@@ -2,17 +2,19 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_files import SUFFIXES, storable_mdps
+from model_files import NAMES, SUFFIXES, storable_mdps
 from strategies import mdps
 from surestep import FiniteMDP, Pairs, Policy, evaluate
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, SurestepError
 from surestep.io import read_mdp, write_mdp
+from surestep.io.checker_model import RESERVED
 
 LOOP = np.ones((1, 1, 1))
 
@@ -30,7 +32,7 @@ def folder(tmp_path_factory):
 # ---- round trips ------------------------------------------------------------------------------
 
 
-@given(mdp=storable_mdps())
+@given(mdp=storable_mdps(marks=NAMES.filter(lambda name: name not in RESERVED)))
 def test_umb_gives_back_exactly_what_was_written(folder, mdp):
     write_mdp(mdp, folder / "m.umb")
     assert read_mdp(folder / "m.umb", mdp.discount[0]) == mdp
@@ -49,6 +51,7 @@ def test_explicit_files_give_back_labels_and_may_number_actions_anew(folder, mdp
     write_mdp(mdp, folder / "m.tra")
     found = read_mdp(folder / "m.tra", mdp.discount[0])
     assert found.pairs.state_labels == mdp.pairs.state_labels
+    assert found.marks == mdp.marks
     assert names(found) == names(mdp)
     for name in ("offsets", "successor", "probability", "reward", "ending_reward", "initial"):
         np.testing.assert_array_equal(getattr(found, name), getattr(mdp, name), name)
@@ -84,6 +87,54 @@ def test_states_called_end_and_start_are_states_like_any_other(tmp_path, suffix)
     mdp = model(P, [[1.0], [0.0], [0.0]], initial=[0.5, 0.25, 0.25], **labels)
     write_mdp(mdp, tmp_path / f"m{suffix}")
     assert read_mdp(tmp_path / f"m{suffix}", 0.9) == mdp
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_episodes_start_where_a_label_says_if_one_is_asked_for(tmp_path, suffix):
+    ends = np.array([[[0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]], [[0.0, 0.0, 0.0]]])
+    for initial in (1, [0.5, 0.25, 0.25]):  # the second start is one more state in the file
+        mdp = replace(
+            model(ends, [[1.0], [2.0], [3.0]], initial=initial),
+            marks={
+                "goal": [False, False, True],
+                "early": [True, True, False],
+                "never": [False] * 3,
+            },
+        )
+        path = tmp_path / f"m{suffix}"
+        write_mdp(mdp, path)
+        assert read_mdp(path, 0.9) == read_mdp(path, 0.9, initial="uniform") == mdp
+        early = read_mdp(path, 0.9, initial="early")
+        assert early == replace(mdp, initial=[0.5, 0.5, 0.0])
+        assert read_mdp(path, 0.9, initial="goal").initial.tolist() == [0.0, 0.0, 1.0]
+        with pytest.raises(InvalidModel, match="no state is marked as 'never', expected one to"):
+            read_mdp(path, 0.9, initial="never")
+        with pytest.raises(
+            InvalidModel, match=r"initial is 'gaol', expected one of 'uniform', .*'goal"
+        ):
+            read_mdp(path, 0.9, initial="gaol")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("label", RESERVED)
+def test_labels_that_have_a_meaning_in_files_are_not_written(tmp_path, suffix, label):
+    mdp = replace(model(), marks={label: [True]})
+    with pytest.raises(InvalidModel, match=f"states are marked as '{label}', which says in model"):
+        write_mdp(mdp, tmp_path / f"m{suffix}")
+
+
+def test_labels_that_are_no_words_are_for_umb_only(tmp_path):
+    with pytest.raises(InvalidModel, match="states are marked as 'far away', expected a word of"):
+        write_mdp(replace(model(), marks={"far away": [True]}), tmp_path / "m.tra")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("argument", ["reward", "initial"])
+@pytest.mark.parametrize("value", [1, b"goal", ["goal"], True])
+def test_what_is_chosen_goes_by_a_name(tmp_path, argument, value):
+    write_mdp(model(), tmp_path / "m.umb")
+    with pytest.raises(InvalidParameter, match=f"{argument} is of type .*, expected a string"):
+        read_mdp(tmp_path / "m.umb", 0.9, **{argument: value})
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -418,12 +418,12 @@ REFUSED = {
     "a line without a state": ({"lab": LAB + ": 2\n"}, "m.lab: line 4: the state is '', expected"),
     "no initial state": (
         {"lab": '0="init"\n'},
-        "m.tra: no state marked as 'init', expected one initial state",
+        "m.tra: no state is marked as 'init', expected one to start in",
     ),
-    "no label init": ({"lab": '0="start"\n0: 0\n'}, "m.tra: no state marked as 'init'"),
+    "no label init": ({"lab": '0="start"\n0: 0\n'}, "m.tra: no state is marked as 'init'"),
     "two initial states": (
         {"lab": '0="init"\n0: 0\n2: 0\n'},
-        "m.tra: 2 states (0, 2, …) marked as 'init', expected one initial state",
+        "m.tra: 2 states (0, 2, …) are marked as 'init', expected one initial state",
     ),
     "a label that Storm would miss": (
         {"lab": "#DECLARATION\ninit\n#END\n0 init end\n"},
@@ -476,10 +476,6 @@ REFUSED = {
         {"srew": "3 1\n0 1e308\n", "trew": "3 4 1\n0 0 1 1e308\n"},
         "m.tra: reward of state 0, action 'wait' → state 1 is inf, expected a finite number",
     ),
-    "rewards in files with numbers": (
-        {},
-        "m.tra: there are rewards in m1.srew and perhaps in others with higher numbers",
-    ),
     # ---- .sta ----------------------------------------------------------------------------------
     "an empty state file": ({"sta": ""}, "m.sta: state 0 has no line, expected one for each state"),
     "a state without a line": ({"sta": lines(3, text=STA)}, "m.sta: state 1 has no line, expected"),
@@ -507,14 +503,28 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_mistake_is_refused_by_file_and_line(tmp_path, name):
     contents, words = REFUSED[name]
-    if name == "rewards in files with numbers":
-        (tmp_path / "m1.srew").write_text(SREW)
     with pytest.raises(InvalidModel) as refusal:
         read(tmp_path, **contents)
     assert words in str(refusal.value)
     assert str(refusal.value).startswith(str(tmp_path))
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+
+
+def test_rewards_in_files_with_numbers_are_chosen_by_number_or_name(tmp_path):
+    path = write_files(tmp_path, **GOOD)
+    assert not read_mdp(path, 0.9).reward.any()
+    (tmp_path / "m1.srew").write_text("3 1\n0 1\n")
+    assert read_mdp(path, 0.9).reward[0] == read_mdp(path, 0.9, reward="1").reward[0] == 1.0
+    (tmp_path / "m2.trew").write_text('# Reward structure "cost"\n3 4 1\n0 0 1 2\n')
+    assert read_mdp(path, 0.9, reward="1").reward.tolist()[:2] == [1.0, 1.0]
+    assert sorted(read_mdp(path, 0.9, reward="cost").reward.tolist())[-2:] == [0.0, 2.0]
+    with pytest.raises(InvalidModel, match=r"m\.tra: reward is None, expected .*: '1', 'cost'$"):
+        read_mdp(path, 0.9)
+    with pytest.raises(InvalidModel, match=r"m\.tra: reward is '2', expected .*: '1', 'cost'$"):
+        read_mdp(path, 0.9, reward="2")
+    (tmp_path / "m.srew").write_text("3 1\n1 5\n")  # the rewards of the model's own name come first
+    assert read_mdp(path, 0.9).reward.max() == 5.0
 
 
 def test_the_files_that_the_mistakes_are_made_from_are_good(tmp_path):

@@ -5,8 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+import stormpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from model_files import storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra
 from surestep.io import from_prism
@@ -115,11 +119,12 @@ def test_modules_with_several_variables_and_synchronised_actions(tmp_path):
     path = write(tmp_path, program)
     fair = from_prism(path, 0.5, {"fair": True}, reward="heads")
     values = dict(zip(fair.pairs.state_labels, evaluate(fair, Policy.uniform(fair)), strict=True))
-    # V(t=0) = heads + 0, since a deadlock earns nothing; V(t=-1) = 0.5 · E[V(t=0)].
-    assert values["(heads=true,t=0)"] == 1.0
-    assert values["(heads=false,t=-1)"] == 0.25
+    # The deadlock t=1 earns `heads` for ever: V(t=1) = 2 · heads, V(t=0) = heads + 0.5 · 2 · 0.5.
+    assert values["(heads=true,t=1)"] == 2.0
+    assert values["(heads=true,t=0)"] == 1.5
+    assert values["(heads=false,t=-1)"] == 0.5
     unfair = from_prism(path, 0.5, "fair=false", reward="heads")
-    assert_allclose(evaluate(unfair, Policy.uniform(unfair))[np.argmax(unfair.initial)], 0.45)
+    assert_allclose(evaluate(unfair, Policy.uniform(unfair))[np.argmax(unfair.initial)], 0.9)
     steps = from_prism(path, 0.5, "fair=false", reward="time")
     assert_allclose(evaluate(steps, Policy.uniform(steps))[np.argmax(steps.initial)], 1.5)
 
@@ -130,6 +135,130 @@ def test_a_reward_structure_without_a_name_can_be_chosen(tmp_path):
     path = write(tmp_path, program)
     assert from_prism(path, 0.9, "wear=0.5", reward="") == plain
     assert from_prism(path, 0.9, "wear=0.5", reward="time").reward.tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize(
+    "sum_of_three",
+    ["0.8 : (s'=1) + 0.1 : (s'=2) + 0.1 : (s'=0)", "1/3 : (s'=1) + 1/3 : (s'=2) + 1/3 : (s'=0)"],
+)
+def test_sums_of_probabilities_may_be_rounded(tmp_path, sum_of_three):
+    program = f"mdp module m s : [0..2] init 0; [] s=0 -> {sum_of_three}; endmodule"
+    assert from_prism(write(tmp_path, program), 0.9).num_transitions == 3
+
+
+def test_labels_of_the_program_stay_with_the_model(tmp_path):
+    program = (
+        "mdp module m x : [0..2] init 0; [] x<2 -> (x'=x+1); endmodule "
+        'label "far" = x>0; label "nowhere" = x>5; label "end" = x=2;'
+    )
+    marks = from_prism(write(tmp_path, program), 0.9).marks
+    assert {label: states.tolist() for label, states in marks.items()} == {
+        "far": [False, True, True],
+        "nowhere": [False, False, False],
+    }
+
+
+def test_several_initial_states_become_a_distribution_when_asked_for(tmp_path):
+    program = (
+        "mdp module m x : [0..3]; [] true -> (x'=min(x+1,3)); endmodule "
+        'init x<2 endinit label "late" = x>0;'
+    )
+    path = write(tmp_path, program)
+
+    def starts(initial):
+        mdp = from_prism(path, 0.9, initial=initial)
+        return dict(zip(mdp.pairs.state_labels, mdp.initial.tolist(), strict=True))
+
+    third = 1 / 3
+    assert starts("uniform") == {"(x=0)": 0.5, "(x=1)": 0.5, "(x=2)": 0.0, "(x=3)": 0.0}
+    assert starts("late") == {"(x=0)": 0.0, "(x=1)": third, "(x=2)": third, "(x=3)": third}
+    with pytest.raises(
+        InvalidModel, match="initial is 'soon', expected one of 'uniform', 'late', "
+    ):
+        starts("soon")
+
+
+# ---- deadlocks: PRISM gives them a loop, on which they earn their state rewards ------------------
+
+DEADLOCK = """\
+{kind}
+module m
+  s : [0..2] init 0;
+  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);{loop}
+endmodule
+rewards s=1 : 1; [] true : {transition}; endrewards
+"""
+
+
+@pytest.mark.parametrize("kind", ["mdp", "dtmc"])
+def test_a_deadlock_earns_its_state_reward_for_ever(tmp_path, kind):
+    bare = from_prism(write(tmp_path, DEADLOCK.format(kind=kind, loop="", transition=0)), 0.9)
+    assert_allclose(evaluate(bare, Policy.uniform(bare)), [4.5, 10.0, 0.0])
+    text = DEADLOCK.format(kind=kind, loop=" [] s>0 -> true;", transition=0)
+    looped = from_prism(write(tmp_path, text), 0.9)
+    assert_allclose(optimal(bare).value, optimal(looped).value)
+    program = stormpy.parse_prism_program(tmp_path / "m.prism")
+    assert_allclose(optimal(bare).value, storm_values(stormpy.build_model(program), 0.9), atol=1e-7)
+
+
+def test_no_command_leads_around_a_deadlock_so_none_earns_there(tmp_path):
+    text = DEADLOCK.format(kind="mdp", loop="", transition=100)
+    mdp = from_prism(write(tmp_path, text), 0.9)
+    assert_allclose(evaluate(mdp, Policy.uniform(mdp)), [104.5, 10.0, 0.0])
+    assert np.diff(mdp.offsets).tolist() == [2, 1, 0]  # only the deadlock without rewards ends it
+
+
+def test_without_discount_a_deadlock_that_earns_is_refused_as_endless(tmp_path):
+    text = DEADLOCK.format(kind="mdp", loop="", transition=0)
+    with pytest.raises(InvalidModel, match=r"state '\(s=1\)' lies on a cycle of pairs with disco"):
+        from_prism(write(tmp_path, text), 1.0)
+
+
+TRAPS = {
+    "a comment": "// endmodule\nmdp module m {body} endmodule // endmodule\n{rewards}",
+    "a renaming": "mdp module m {body} endmodule module n = m [s=t] endmodule {rewards}",
+    "a name": "mdp module endmodule_ {body} endmodule {rewards}",
+    "a formula": "mdp formula f = s=0; module m {body} endmodule {rewards}",
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_deadlocks_are_found_whatever_the_program_looks_like(tmp_path, name):
+    body = "s : [0..1] init 0; [] s=0 -> (s'=1);"
+    text = TRAPS[name].format(body=body, rewards="rewards s=1 : 1; endrewards")
+    mdp = from_prism(write(tmp_path, text), 0.5)
+    assert (mdp.initial @ evaluate(mdp, Policy.uniform(mdp))) >= 0.5
+    assert mdp.reward.max() == 1.0
+
+
+@st.composite
+def programs(draw):
+    """A program of random commands over x = 0 … 4, once bare and once with loops in deadlocks."""
+    kind = draw(st.sampled_from(["mdp", "dtmc"]))
+    moves = draw(
+        st.dictionaries(
+            st.integers(0, 4), st.lists(st.integers(0, 4), min_size=1, max_size=3), max_size=4
+        )
+    )
+    rewards = draw(st.lists(st.integers(-3, 3), min_size=5, max_size=5))
+    commands = [f"[] x={x} -> (x'={y});" for x, targets in moves.items() for y in targets]
+    loops = [f"[] x={x} -> true;" for x in range(5) if x not in moves]
+    earned = " ".join(f"x={x} : {r};" for x, r in enumerate(rewards))
+
+    def text(lines):
+        body = " ".join(lines)
+        return f"{kind} module m x : [0..4] init 0; {body} endmodule rewards {earned} endrewards"
+
+    return text(commands), text(commands + loops)
+
+
+@settings(max_examples=25)
+@given(texts=programs())
+def test_deadlocks_have_the_values_of_loops(tmp_path_factory, texts):
+    folder = tmp_path_factory.mktemp("deadlocks")
+    bare, looped = (from_prism(write(folder, text), 0.9) for text in texts)
+    assert bare.pairs.state_labels == looped.pairs.state_labels
+    assert_allclose(optimal(bare).value, optimal(looped).value, atol=1e-9)
 
 
 # ---- refusals ---------------------------------------------------------------------------------
@@ -169,7 +298,7 @@ REFUSED = {
     "probabilities that sum to 0.9": (
         "mdp module m x : [0..1] init 0; [] true -> 0.9 : (x'=1); endmodule",
         {},
-        "Storm says: WrongFormatException: Probabilities do not sum to one for command",
+        "probabilities of state 0, choice 0 sum to 0.9, expected 1; 2 of 2 choices are affected",
     ),
     "a value out of range": (
         "mdp module m x : [0..1] init 0; [] true -> (x'=x+1); endmodule",
@@ -194,7 +323,7 @@ REFUSED = {
     "several initial states": (
         "mdp module m x : [0..1]; [] true -> (x'=1-x); endmodule init true endinit",
         {},
-        "2 states (0, 1, …) marked as 'init', expected one initial state",
+        "2 states (0, 1, …) are marked as 'init', expected one initial state; initial='uniform'",
     ),
     "a chain with rates": (
         "ctmc module m x : [0..1] init 0; <> true -> 3 : (x'=1-x); endmodule",

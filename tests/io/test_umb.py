@@ -5,10 +5,13 @@ import json
 import lzma
 import os
 import tarfile
+import tracemalloc
 
 import numpy as np
 import pytest
 import stormpy
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from model_files import (
@@ -24,6 +27,7 @@ from model_files import (
 from surestep import optimal
 from surestep.errors import InvalidModel, SurestepError
 from surestep.io import from_prism, read_mdp
+from surestep.io.unpacking import Unpacked
 
 PROGRAM = """\
 mdp
@@ -181,10 +185,45 @@ def test_the_reward_structure_called_reward_counts(tmp_path):
     assert read(tmp_path, CHOICES, BRANCHES, more=structures("cost")).reward.tolist()[0] == 1.0
     both = structures("cost", "reward")
     assert read(tmp_path, CHOICES, BRANCHES, more=both).reward.tolist()[0] == 2.0
+    two = structures("cost", "time")
     with pytest.raises(
-        InvalidModel, match=r"several reward structures \('cost', 'time'\), expected one"
+        InvalidModel, match=r"reward is None, expected one of the reward structures: 'cost', 'time'"
     ):
-        read(tmp_path, CHOICES, BRANCHES, more=structures("cost", "time"))
+        read(tmp_path, CHOICES, BRANCHES, more=two)
+    for number, name in enumerate(("cost", "time"), start=1):
+        path = write_umb(tmp_path / "m.umb", *umb(CHOICES, BRANCHES, more=two))
+        assert read_mdp(path, 0.5, reward=name).reward.tolist()[0] == number
+    with pytest.raises(InvalidModel, match=r"reward is 'tine', expected one of .*: 'cost', 'time'"):
+        read_mdp(path, 0.5, reward="tine")
+    write_umb(path, *umb(CHOICES, BRANCHES))
+    with pytest.raises(InvalidModel, match=r"reward is 'cost', expected one .*: there are none"):
+        read_mdp(path, 0.5, reward="cost")
+
+
+def test_labels_of_states_stay_with_the_model(tmp_path):
+    more = {
+        "index": {
+            "annotations": {
+                "aps": {
+                    "l1": {"alias": "goal", "applies-to": ["states"], "type": BIT},
+                    "l2": {"alias": "none", "applies-to": ["states"], "type": BIT},
+                    "l3": {"alias": "risky", "applies-to": ["choices"], "type": BIT},
+                }
+            }
+        },
+        "files": values("aps", "l1", states=bits([False, True])),
+    }
+    mdp = read(tmp_path, CHOICES, BRANCHES, more=more)
+    assert {label: states.tolist() for label, states in mdp.marks.items()} == {
+        "goal": [False, True]
+    }
+
+
+def test_several_initial_states_become_a_distribution_when_asked_for(tmp_path):
+    path = write_umb(tmp_path / "m.umb", *umb(CHOICES, BRANCHES, initial=(0, 1)))
+    with pytest.raises(InvalidModel, match="2 states"):
+        read_mdp(path, 0.5)
+    assert read_mdp(path, 0.5, initial="uniform").initial.tolist() == [0.5, 0.5]
 
 
 def test_branches_to_the_same_state_are_put_together(tmp_path):
@@ -339,9 +378,9 @@ def test_valuations_become_labels(tmp_path, name):
 
 
 def test_files_that_nobody_needs_are_not_read(tmp_path):
-    junk = {"annotations/aps/other/states/values.bin": b"?", "notes.txt": b"\xff" * 700}
+    junk = {"annotations/aps/other/choices/values.bin": b"?", "notes.txt": b"\xff" * 700}
     index, files = umb(
-        CHOICES, BRANCHES, more={"index": annotation("aps", "other", ["states"], BIT)}
+        CHOICES, BRANCHES, more={"index": annotation("aps", "other", ["choices"], BIT)}
     )
     assert read_mdp(write_umb(tmp_path / "m.umb", index, {**junk, **files}), 0.5).num_pairs == 3
 
@@ -552,11 +591,11 @@ REFUSED = {
     ),
     "no initial state": (
         file("state-is-initial.bin", None),
-        "no state marked as 'init', expected one initial state",
+        "no state is marked as 'init', expected one to start in",
     ),
     "two initial states": (
         file("state-is-initial.bin", bits([True, True])),
-        "2 states (0, 1, …) marked as 'init', expected one initial state",
+        "2 states (0, 1, …) are marked as 'init', expected one initial state; initial='uniform'",
     ),
     "a reward of NaN": (
         file("annotations/rewards/r/choices/values.bin", doubles(1, np.nan, 3)),
@@ -675,7 +714,10 @@ ARCHIVES = {
         lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]),
         "compressed data cannot be unpacked: Memory usage limit",
     ),
-    "a bomb": (lzma.compress(bytes(1 << 25), preset=0), "becomes more than 1000 times as large"),
+    "a bomb": (
+        lzma.compress(bytes(1 << 25), preset=0),
+        "becomes more than 200 times as large, if unpacked",
+    ),
 }
 
 
@@ -686,6 +728,96 @@ def test_what_is_no_archive_is_refused(tmp_path, name):
     with pytest.raises(InvalidModel) as refusal:
         read_mdp(tmp_path / "m.umb", 0.9)
     assert words in str(refusal.value)
+
+
+MUCH, LARGE = 100 << 20, 12 << 20  # bytes: more than may be unpacked at all, and less
+HELD = 6 << 20  # bytes that may be held at a time: a piece, the list of files, what is declared
+BOMBS = {  # a change of a good model, which gzip then packs 1,000 to 1
+    "much that nobody needs": (
+        file("notes.txt", bytes(MUCH)),
+        "the file becomes more than 200 times as large, if unpacked; if that is meant, unpack it",
+    ),
+    "probabilities that are not declared": (
+        file("branch-to-probability.bin", bytes(LARGE)),
+        f"branch-to-probability.bin has {LARGE} bytes, expected 32 (4 × 8)",
+    ),
+    "names that are not declared": (
+        lambda i, f: f.update(
+            {
+                "actions/choices/string-mapping.bin": offsets([1, 1]),
+                "actions/choices/strings.bin": bytes(LARGE),
+            }
+        ),
+        f"string-mapping.bin runs from 0 to 2, expected from 0 to {LARGE}",
+    ),
+    "rewards that are not declared": (
+        file("annotations/rewards/r/choices/values.bin", bytes(LARGE)),
+        f"values.bin has {LARGE} bytes, expected 24 (3 × 8)",
+    ),
+    "labels of more states than there are": (
+        lambda i, f: (
+            i["annotations"].update(annotation("aps", "l", ["states"], BIT)["annotations"]),
+            f.update(values("aps", "l", states=bytes(LARGE))),
+        ),
+        f"aps/l/states/values.bin has {LARGE} bytes, expected 8 (1 × 8)",
+    ),
+    "states that only an index claims": (
+        lambda i, f: (
+            [f.pop(name) for name in ("state-to-choices.bin", "choice-to-branches.bin")],
+            i[SYSTEM].update({"#states": 10**9, "#choices": 10**9, "#branches": 10**9}),
+        ),
+        "branch-to-probability.bin has 32 bytes, expected 8000000000",
+    ),
+    "an index of brackets": (entry([[]] * 700_000, "file-data"), "index.json has 2800"),
+    "more files than a model has": (
+        lambda i, f: f.update({f"{number}": b"" for number in range(4_200)}),
+        "the archive holds more than 4096 files, expected those of a model",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_is_unpacked_is_limited_by_what_is_declared(tmp_path, name):
+    change, words = BOMBS[name]
+    path = write_umb(tmp_path / "m.umb", *spoiled(change), COMPRESSIONS["gzip"])
+    assert path.stat().st_size < 1 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidModel) as refusal:
+            read_mdp(path, 0.9)
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert words in str(refusal.value)
+    assert held < HELD
+
+
+def test_zeros_behind_an_archive_are_not_kept(tmp_path):
+    path = write_umb(tmp_path / "m.umb", *good())
+    whole = read_mdp(path, 0.9)
+    path.write_bytes(COMPRESSIONS["gzip"](path.read_bytes() + bytes(LARGE)))
+    tracemalloc.start()
+    try:
+        assert read_mdp(path, 0.9) == whole
+        assert tracemalloc.get_traced_memory()[1] < HELD
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("form", ["gzip", "xz"])
+@given(data=st.data())
+def test_what_is_unpacked_in_pieces_is_what_was_packed(tmp_path_factory, form, data):
+    plain = data.draw(st.binary(max_size=200)) * data.draw(st.sampled_from([1, 7, 1500]))
+    path = tmp_path_factory.mktemp("unpacked") / "packed"
+    path.write_bytes(COMPRESSIONS[form](plain))
+    places = st.integers(0, len(plain) + 5)
+    with path.open("rb") as packed:
+        unpacked = Unpacked(packed)
+        for _ in range(data.draw(st.integers(1, 5))):
+            at, size = data.draw(places), data.draw(places)
+            assert unpacked.seek(at) == min(at, len(plain))
+            assert unpacked.read(size) == plain[at : at + size]
+        unpacked.check_rest()
 
 
 def test_a_file_that_stands_twice_in_the_archive_is_refused(tmp_path):

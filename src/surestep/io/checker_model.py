@@ -3,7 +3,7 @@
 Checkers know neither the end of an episode nor a start distribution: every choice of theirs leads
 somewhere, and there is one initial state. So ends become one absorbing state that carries the
 label `end`, and a start in several states becomes one more state with the label `start`, whose
-single action leads to them.
+single action leads to them. All other labels are the model's own and stay as they are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Labels
 from surestep.model.transitions import owner
 
-INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
+RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
+REWARD = "reward"  # the reward structure that counts among several, where nobody chooses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,10 +72,6 @@ class CheckerModel:
             "transition",
             InvalidModel,
         )
-        if np.count_nonzero(self.initial) != 1:
-            found = np.flatnonzero(self.initial).tolist()
-            shown = f"{len(found)} states ({found[0]}, {found[1]}, …)" if found else "no state"
-            raise InvalidModel(f"{shown} marked as '{INITIAL}', expected one initial state")
         object.__setattr__(self, "successor", successor)
         object.__setattr__(
             self, "probability", normalised_runs(probability, self.offsets, words, InvalidModel)
@@ -103,6 +100,10 @@ class CheckerModel:
         """The states that a label marks [S]."""
         return self.labels.get(label, np.zeros(self.num_states, np.bool_))
 
+    def marks(self) -> dict[str, BoolArray]:
+        """The labels but those that say where episodes start and end."""
+        return {label: states for label, states in self.labels.items() if label not in RESERVED}
+
 
 def closed(mdp: FiniteMDP) -> CheckerModel:
     """The model with its ends and its start as states: ours first, then `end`, then `start`."""
@@ -119,7 +120,7 @@ def closed(mdp: FiniteMDP) -> CheckerModel:
     extra, total = len(added), states + len(added)
     rows, chances = [row for row, _ in added.values()], [chance for _, chance in added.values()]
     place = mdp.offsets[:-1][ends]  # of the transitions to the end
-    reward = np.insert(mdp.reward, place, mdp.ending_reward[ends])
+    reward = np.insert(mdp.reward, place, mdp.ending_reward[ends]) + 0.0  # −0 is written as 0
     return CheckerModel(
         choice_offsets=np.append(pairs.offsets, pairs.num_pairs + 1 + np.arange(extra)),
         offsets=offsets_of(np.append(np.maximum(lengths, 1), [row.size for row in rows])),
@@ -134,7 +135,10 @@ def closed(mdp: FiniteMDP) -> CheckerModel:
             pairs.num_actions,
             pairs.action_labels,
         ),
-        labels={label: np.arange(total) == states + i for i, label in enumerate(added)},
+        labels={
+            **{label: np.append(marked, [False] * extra) for label, marked in mdp.marks.items()},
+            **{label: np.arange(total) == states + i for i, label in enumerate(added)},
+        },
     )
 
 
@@ -150,3 +154,17 @@ def refuse_several_discounts(mdp: FiniteMDP) -> None:
         "pair",
         InvalidModel,
     )
+
+
+def chosen_reward(names: Mapping[str, str], wanted: str | None) -> str:
+    """The identifier of the reward structure that is meant, of all identifiers and their names."""
+    if wanted is None and len(names) == 1:
+        return next(iter(names))
+    name = REWARD if wanted is None else wanted
+    matches = [identifier for identifier in names if names[identifier] == name]
+    if not matches:
+        raise InvalidModel(
+            f"reward is {wanted!r}, expected one of the reward structures: "
+            f"{', '.join(map(repr, names.values())) or 'there are none'}"
+        )
+    return matches[0]

@@ -15,10 +15,13 @@ from surestep._arrays import (
     run_lengths,
     run_owners,
 )
+from surestep.errors import InvalidModel
 from surestep.io.actions import number_actions, rises
-from surestep.io.checker_model import DEADLOCK, END, START, CheckerModel
+from surestep.io.checker_model import DEADLOCK, END, INITIAL, START, CheckerModel
 from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.pairs import Pairs
+
+UNIFORM = "uniform"
 
 
 class Graph(NamedTuple):
@@ -43,24 +46,25 @@ class Graph(NamedTuple):
         return run_owners(self.choice_offsets)[self.choice]
 
 
-def opened(model: CheckerModel, discount: float) -> FiniteMDP:
+def opened(model: CheckerModel, discount: float, initial: str | None) -> FiniteMDP:
     """The model without the states that only say where episodes start and end.
 
     A state `end` in which nothing happens goes, if every choice that enters it does so surely:
     these become pairs without successors. Otherwise it stays, with pairs without successors of its
     own, as do deadlocks. A last state `start` goes, if it is the initial one, never entered again,
-    and has a single choice that earns nothing.
+    and has a single choice that earns nothing. `initial` says where episodes start if the file
+    marks several states as initial, see `start_distribution`.
     """
     graph = with_loops(model)
     source = graph.state
-    initial = model.initial.astype(np.float64)
+    chance = start_distribution(model, initial)
     start = start_state(model, graph, source)
     if start is not None:
-        initial[start] = 0.0
         row = source == start
-        initial[graph.successor[row]] = graph.probability[row]
+        chance[graph.successor[row]] += chance[start] * graph.probability[row]
+        chance[start] = 0.0
     idle = idle_states(graph, source)
-    end = end_state(graph, source, idle & model.marked(END) & (initial == 0))
+    end = end_state(graph, source, idle & model.marked(END) & (chance == 0))
     deadlock = model.marked(DEADLOCK) | (run_lengths(model.choice_offsets) == 0)
     over = idle & (model.marked(END) | deadlock)
     gone = np.isin(np.arange(model.num_states), [s for s in (start, end) if s is not None])
@@ -82,9 +86,36 @@ def opened(model: CheckerModel, discount: float) -> FiniteMDP:
         graph.probability,
         graph.reward,
         spread_discount(pairs, discount),
-        initial[~gone],
+        chance[~gone],
         graph.ending_reward,
+        {label: states[~gone] for label, states in model.marks().items()},
     )
+
+
+def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
+    """Where episodes start [S]: in the one initial state of the file, if `initial` is None.
+
+    'uniform' starts equally often in all states that the file marks as initial, and a label in all
+    states that carry it.
+    """
+    if initial is None or initial == UNIFORM:
+        marked = model.initial
+    elif initial in model.labels:
+        marked = model.labels[initial]
+    else:
+        known = ", ".join(map(repr, [UNIFORM, *model.labels]))
+        raise InvalidModel(f"initial is {initial!r}, expected one of {known}")
+    states = np.flatnonzero(marked)
+    if states.size == 0:
+        label = INITIAL if initial in (None, UNIFORM) else initial
+        raise InvalidModel(f"no state is marked as {label!r}, expected one to start in")
+    if initial is None and states.size > 1:
+        raise InvalidModel(
+            f"{states.size} states ({states[0]}, {states[1]}, …) are marked as '{INITIAL}', "
+            f"expected one initial state; initial='{UNIFORM}' starts equally often in each of "
+            "them, and initial='a label' in the states with that label"
+        )
+    return marked / states.size
 
 
 def with_loops(model: CheckerModel) -> Graph:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from surestep._arrays import expect, is_number
 from surestep._files import read_path, write_together
 from surestep.errors import InvalidModel, InvalidParameter
+from surestep.io.checker_model import RESERVED
 from surestep.io.folding import opened
 from surestep.io.naming import naming
 from surestep.io.prism_reader import read_explicit
@@ -23,18 +24,28 @@ WRITERS = {".tra": explicit_files, ".umb": umb_files}
 Handler = TypeVar("Handler")
 
 
-def read_mdp(path: str | os.PathLike[str], discount: float) -> FiniteMDP:
+def read_mdp(
+    path: str | os.PathLike[str],
+    discount: float,
+    *,
+    reward: str | None = None,
+    initial: str | None = None,
+) -> FiniteMDP:
     """The model in a file: `.tra` (PRISM explicit files, siblings included) or `.umb`.
 
     Files hold no discount, so it is given here. An absorbing state without rewards that carries
     the label `end` is the end of episodes: pairs that lead to it get no successors. A start in
-    several states, which `write_mdp` stores as a state `start`, becomes a distribution again. If
-    there are several reward structures, the one called `reward` counts.
+    several states, which `write_mdp` stores as a state `start`, becomes a distribution again. All
+    other labels of states stay with the model. `reward` names the reward structure that counts; if
+    left out, it is the only one, or the one called 'reward'. `initial` is needed where several
+    states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
     """
     place, number = read_path(path), read_discount(discount)
-    model = handler(READERS, place)(place)
+    read_choice("reward", reward)
+    read_choice("initial", initial)
+    model = handler(READERS, place)(place, reward)
     with naming(place):
-        return opened(model, number)
+        return opened(model, number, initial)
 
 
 def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
@@ -43,14 +54,31 @@ def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     The model must have a single discount, which is not stored. Ends of episodes become one more
     state, which is absorbing and carries the label `end`. A start in several states becomes one
     more state `start`, whose only action leads to them; that is a step, so checkers find γ·ρ
-    there. Siblings that an earlier model left behind are replaced or removed.
+    there. Labels of states are written too. Siblings that an earlier model left behind are replaced
+    or removed.
     """
     expect("mdp", mdp, FiniteMDP)
     place = read_path(path)
     files = handler(WRITERS, place)
-    for kind, labels in (("state", mdp.pairs.state_labels), ("action", mdp.pairs.action_labels)):
+    for kind, labels in (
+        ("label of state", mdp.pairs.state_labels),
+        ("label of action", mdp.pairs.action_labels),
+        ("mark", tuple(mdp.marks)),
+    ):
         refuse_half_characters(kind, labels or ())
+    for label in mdp.marks:
+        if label in RESERVED:
+            raise InvalidModel(
+                f"states are marked as {label!r}, which says in model files where episodes start "
+                "or end; expected another label"
+            )
     write_together(files(mdp, place))
+
+
+def read_choice(name: str, value: object) -> None:
+    """Refuses a name that is none."""
+    if not isinstance(value, str | None):
+        raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
 
 
 def read_discount(discount: object) -> float:
@@ -77,6 +105,6 @@ def refuse_half_characters(kind: str, labels: tuple[str, ...]) -> None:
             label.encode("utf-8")
         except UnicodeEncodeError:
             raise InvalidModel(
-                f"label of {kind} {index} is {label!r}, which holds half a character (a lone "
+                f"{kind} {index} is {label!r}, which holds half a character (a lone "
                 "surrogate) that no file can hold; expected valid text"
             ) from None

@@ -12,7 +12,7 @@ import numpy as np
 from surestep._arrays import BoolArray, IntArray
 from surestep._files import read_whole
 from surestep.errors import FileFailure, InvalidModel
-from surestep.io.checker_model import DEADLOCK, END, INITIAL, START
+from surestep.io.checker_model import INITIAL
 from surestep.io.text_lines import Lines, split_lines
 from surestep.model.pairs import Labels
 
@@ -23,7 +23,7 @@ COLON = ord(":")
 
 
 def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
-    """Which states are the initial one, `end`, `start` or a deadlock: label → [S]."""
+    """Which states the labels mark, `init` among them: label → [S]."""
     if not path.exists():
         raise FileFailure(
             f"{path} is missing; it says which state is the initial one ('{INITIAL}')"
@@ -85,12 +85,14 @@ def label_words(lines: Lines) -> tuple[IntArray, IntArray]:
 def masks(
     names: list[bytes], state: IntArray, number: IntArray, states: int
 ) -> dict[str, BoolArray]:
-    """Label → the states that it marks, for those labels that matter here."""
-    result = {}
-    for label in (INITIAL, END, START, DEADLOCK):
-        numbers = [index for index, name in enumerate(names) if name == label.encode()]
-        result[label] = np.zeros(states, np.bool_)
-        result[label][state[np.isin(number, numbers)]] = True
+    """Label → the states that it marks; `init` is always there."""
+    result = {INITIAL: np.zeros(states, np.bool_)}
+    for index, name in enumerate(names):
+        try:
+            marked = result.setdefault(name.decode("utf-8"), np.zeros(states, np.bool_))
+        except UnicodeDecodeError:
+            raise InvalidModel(f"the label {name!r} is not valid UTF-8") from None
+        marked[state[number == index]] = True
     return result
 
 

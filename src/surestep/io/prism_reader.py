@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,11 +26,12 @@ from surestep._arrays import LARGEST_INDEX, FloatArray, IntArray, offsets_of, ru
 from surestep._files import read_whole
 from surestep.errors import InvalidModel
 from surestep.io.actions import Actions, places
-from surestep.io.checker_model import INITIAL, CheckerModel
+from surestep.io.checker_model import INITIAL, CheckerModel, chosen_reward
 from surestep.io.naming import naming
 from surestep.io.prism_labels import read_labels, read_state_labels
 from surestep.io.text_lines import Lines, split_lines
 
+NAME = re.compile(rb'\s*# Reward structure "([^"\n]*)"')
 TYPE = re.compile(rb"\s*# Transitions \((\w+)\)")
 
 
@@ -55,17 +57,17 @@ class Transitions(NamedTuple):
     actions: Actions
 
 
-def read_explicit(path: Path) -> CheckerModel:
-    """The model that stands in a `.tra` file and its siblings."""
+def read_explicit(path: Path, reward: str | None) -> CheckerModel:
+    """The model in a `.tra` file and its siblings; `reward` names the rewards that count."""
     with naming(path):
         header, lines = read_header(read_whole(path))
         found = read_transitions(header, lines)
-        refuse_numbered_rewards(path)
+        rewards = chosen_rewards(path, reward)
     states = found.choice_offsets.size - 1
-    with naming(path.with_suffix(".srew")):
-        state_reward = read_state_rewards(path.with_suffix(".srew"), header, states)
-    with naming(path.with_suffix(".trew")):
-        reward = read_transition_rewards(path.with_suffix(".trew"), header, found)
+    with naming(rewards.with_suffix(".srew")):
+        state_reward = read_state_rewards(rewards.with_suffix(".srew"), header, states)
+    with naming(rewards.with_suffix(".trew")):
+        transition_reward = read_transition_rewards(rewards.with_suffix(".trew"), header, found)
     with naming(path.with_suffix(".lab")):
         labels = read_labels(path.with_suffix(".lab"), states)
     with naming(path.with_suffix(".sta")):
@@ -73,7 +75,7 @@ def read_explicit(path: Path) -> CheckerModel:
     with naming(path):
         return CheckerModel(
             **found._asdict(),
-            reward=reward,
+            reward=transition_reward,
             choice_reward=np.zeros(found.offsets.size - 1),
             state_reward=state_reward,
             initial=labels.pop(INITIAL),
@@ -203,16 +205,25 @@ def expect_lines(lines: Lines, promised: Sequence[int], noun: str) -> None:
 # ---- .srew and .trew --------------------------------------------------------------------------
 
 
-def refuse_numbered_rewards(path: Path) -> None:
-    """PRISM writes several reward structures into files with numbers: one has to be chosen."""
-    siblings = [path.with_suffix(suffix) for suffix in (".srew", ".trew")]
-    for sibling in siblings:
-        first = sibling.with_stem(f"{sibling.stem}1")
-        if first.exists() and not any(each.exists() for each in siblings):
-            raise InvalidModel(
-                f"there are rewards in {first.name} and perhaps in others with higher numbers; "
-                f"copy the ones that are meant to {sibling.name}"
-            )
+def chosen_rewards(path: Path, wanted: str | None) -> Path:
+    """The path of the rewards that count, but for its suffix.
+
+    They stand beside the model under its own name, or, where there are several reward structures,
+    under its name and a number. They go by the name that a comment gives, or else by the number.
+    """
+    names: dict[str, str] = {}
+    for number in count(0):
+        stem = f"{path.stem}{number or ''}"
+        files = [path.with_name(f"{stem}{suffix}") for suffix in (".srew", ".trew")]
+        titles = [NAME.match(read_whole(file)) for file in files if file.exists()]
+        if titles:
+            named = [title[1].decode("utf-8", "replace") for title in titles if title]
+            names[stem] = named[0] if named else str(number or "")
+        elif number > 0:
+            break
+    if wanted is None and (path.stem in names or not names):
+        return path
+    return path.with_name(f"{chosen_reward(names, wanted)}.tra")
 
 
 def read_state_rewards(path: Path, header: Header, states: int) -> FloatArray:

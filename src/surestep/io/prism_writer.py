@@ -10,7 +10,8 @@ import numpy as np
 
 from surestep._arrays import AnyArray, run_owners
 from surestep._files import Chunks
-from surestep.io.actions import places, word_of_label
+from surestep.errors import InvalidModel
+from surestep.io.actions import WORD, places, word_of_label
 from surestep.io.checker_model import INITIAL, CheckerModel, closed
 from surestep.model.mdp import FiniteMDP
 
@@ -61,8 +62,14 @@ def where(model: CheckerModel, choice: AnyArray) -> tuple[AnyArray, AnyArray, An
 
 
 def label_lines(model: CheckerModel) -> Iterator[bytes]:
-    """`.lab`: where the model starts, and which states only say where episodes start and end."""
+    """`.lab`: where the model starts, and which states the labels mark."""
     labels = {INITIAL: model.initial, **model.labels}
+    for label in labels:
+        if not WORD.fullmatch(label):
+            raise InvalidModel(
+                f"states are marked as {label!r}, expected a word of letters, digits and _ (a "
+                ".umb file holds any label)"
+            )
     yield " ".join(f'{index}="{name}"' for index, name in enumerate(labels)).encode() + b"\n"
     marked = np.array(list(labels.values()))
     for state in np.flatnonzero(marked.any(axis=0)).tolist():

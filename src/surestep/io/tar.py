@@ -1,16 +1,16 @@
 """Tar archives, plain or compressed with gzip or xz, as far as model files need them.
 
-Nothing is unpacked onto the disk. What a header claims is checked against what is there before
-anything is read, and what is compressed may not grow without bounds.
+Nothing is unpacked onto the disk, and of what is compressed only the files that are asked for are
+kept. What a header claims is checked against what is there before anything is read, and what is
+compressed may not grow without bounds.
 """
 
 from __future__ import annotations
 
 import io
-import lzma
+import math
 import re
 import tarfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,21 +18,22 @@ from pathlib import Path
 from typing import IO
 
 from surestep.errors import FileFailure, InvalidModel
+from surestep.io.unpacking import GZIP, XZ, Unpacked
 
 BLOCK = 512
-GZIP, XZ, TAR = b"\x1f\x8b", b"\xfd7zXZ\x00", b"ustar"
+TAR = b"ustar"
 REGULAR = (b"0", b"\0")
 OCTAL = re.compile(rb"[0-7]+")
-GROWTH, ALLOWANCE = 1000, 1 << 24  # bytes that a compressed byte, and any file, may become
-XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
+MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
     """The regular files of an archive."""
 
-    file: IO[bytes]
+    file: IO[bytes] | Unpacked
     members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
+    stored: int  # bytes on the disk
 
     def __contains__(self, name: object) -> bool:
         return name in self.members
@@ -55,47 +56,26 @@ def open_archive(path: Path) -> Iterator[Archive]:
     """The archive at a path."""
     try:
         with path.open("rb") as file:
-            start = file.read(BLOCK)
-            file.seek(0)
+            start, stored = file.read(BLOCK), file.seek(0, io.SEEK_END)
             if start.startswith((GZIP, XZ)):
-                plain: IO[bytes] = io.BytesIO(decompressed(file.read()))
+                unpacked = Unpacked(file)
+                members = read_members(unpacked, math.inf)
+                unpacked.check_rest()
+                yield Archive(unpacked, members, stored)
             elif start[257:262] == TAR:
-                plain = file
+                yield Archive(file, read_members(file, stored), stored)
             else:
                 raise InvalidModel("the file is no archive, expected tar, or tar within gzip or xz")
-            yield Archive(plain, read_members(plain))
     except OSError as problem:
         raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
 
 
-def decompressed(data: bytes) -> bytes:
-    """What gzip or xz has compressed."""
-    most = GROWTH * len(data) + ALLOWANCE
-    decoder = (
-        lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY)
-        if data.startswith(XZ)
-        else zlib.decompressobj(wbits=31)
-    )
-    try:
-        plain = decoder.decompress(data, most + 1)
-    except (lzma.LZMAError, zlib.error) as problem:
-        raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
-    if len(plain) > most:
-        raise InvalidModel(f"the file becomes more than {GROWTH} times as large, if unpacked")
-    if not decoder.eof:
-        raise InvalidModel("the compressed data is cut off")
-    if decoder.unused_data.strip(b"\0"):
-        raise InvalidModel("something follows the compressed data, expected nothing but zeros")
-    return plain
-
-
-def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
-    """The regular files of an archive."""
-    total = file.seek(0, io.SEEK_END)
+def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[int, int]]:
+    """The regular files of an archive of at most `total` bytes."""
     members: dict[str, tuple[int, int]] = {}
     at = 0
-    while True:
-        file.seek(at)
+    while len(members) <= MOST_MEMBERS:
+        at = file.seek(at)
         header = file.read(BLOCK)
         if len(header) < BLOCK:
             raise InvalidModel(f"the archive is cut off at byte {at + len(header)}")
@@ -110,6 +90,9 @@ def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
         if header[156:157] in REGULAR:
             members[name] = (at, size)
         at += size + -size % BLOCK
+    raise InvalidModel(
+        f"the archive holds more than {MOST_MEMBERS} files, expected those of a model"
+    )
 
 
 def read_member(header: bytes, at: int) -> tuple[str, int]:

@@ -16,6 +16,9 @@ TOOL = "surestep"  # whose files may hold what follows
 STATE_LABELS = "state-labels"  # in file-data, parameters: Storm refuses files that declare strings
 KINDS = {int: "a whole number", dict: "an object", str: "a string", list: "a list"}
 REQUIRED = object()
+# Bytes that the index may have for each byte of a compressed archive, and in any: one of names
+# grows by a factor of 10, and every byte of it may become 30 bytes of Python's lists.
+INDEX_GROWTH, INDEX_ALLOWANCE = 16, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,12 @@ class Record:
 
 def read_index(archive: Archive) -> Record:
     """The index of an archive of a version that is known here."""
+    most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
+    if archive.size(INDEX) > most:
+        raise InvalidModel(
+            f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive of "
+            f"{archive.stored} bytes"
+        )
     try:
         values = json.loads(archive.read(INDEX).decode("utf-8"))
     except (ValueError, RecursionError) as problem:

@@ -25,13 +25,25 @@ from surestep._arrays import (
 )
 from surestep.errors import InvalidModel
 from surestep.io.actions import Actions
-from surestep.io.checker_model import DEADLOCK, END, START, CheckerModel
+from surestep.io.checker_model import CheckerModel, chosen_reward
 from surestep.io.naming import naming
 from surestep.io.tar import Archive, open_archive
 from surestep.io.umb_index import STATE_LABELS, TOOL, Record, read_index
 from surestep.io.umb_valuations import valuation_labels
-from surestep.io.umb_values import bits, column, numbers, runs, strings
+from surestep.io.umb_values import (
+    bits,
+    column,
+    expect_runs,
+    expect_size,
+    number_width,
+    numbers,
+    runs,
+    strings,
+)
 from surestep.model.pairs import Labels
+
+CHOICES, BRANCHES = "state-to-choices.bin", "choice-to-branches.bin"
+PROBABILITIES = "branch-to-probability.bin"
 
 
 class Sizes(NamedTuple):
@@ -42,23 +54,28 @@ class Sizes(NamedTuple):
     branches: int
 
 
-def read_umb(path: Path) -> CheckerModel:
-    """The model in a UMB archive, with its only reward structure, or the one called `reward`."""
+def read_umb(path: Path, reward: str | None) -> CheckerModel:
+    """The model in a UMB archive; `reward` names the reward structure that counts."""
     with naming(path):
-        return read_contents(path, None)
+        return read_contents(path, reward)
 
 
 def read_contents(path: Path, reward: str | None) -> CheckerModel:
-    """The model in a UMB archive; `reward` names the reward structure that counts."""
+    """The model in a UMB archive, which goes by a name of its own in messages."""
     with open_archive(path) as archive:
         index = read_index(archive)
         system = index.record("transition-system")
         sizes = read_sizes(system)
-        # Probabilities come first: their file shows that the counts are not mere claims.
-        probability = read_probabilities(archive, system, sizes)
-        offsets = runs(archive, "choice-to-branches.bin", sizes.choices, sizes.branches)
-        choice_offsets = runs(archive, "state-to-choices.bin", sizes.states, sizes.choices)
+        kind = system.record("branch-probability-type")
+        expect_sizes(archive, sizes, number_width(kind))
+        # In the order in which they are stored, so that compressed files are unpacked once.
+        choice_offsets = runs(archive, CHOICES, sizes.states, sizes.choices)
+        initial = bits(archive, "state-is-initial.bin", sizes.states)
+        offsets = runs(archive, BRANCHES, sizes.choices, sizes.branches)
         successor = column(archive, "branch-to-target.bin", sizes.branches, "<u8")
+        probability = read_probabilities(archive, sizes, kind)
+        actions = read_actions(archive, index, sizes.choices)
+        labels = read_labels(archive, index, sizes.states)
         rewards = read_rewards(archive, index, sizes, reward)
         branches = Branches(offsets, successor, probability, rewards["branches"])
         return CheckerModel(
@@ -66,9 +83,9 @@ def read_contents(path: Path, reward: str | None) -> CheckerModel:
             **merged(branches)._asdict(),
             choice_reward=rewards["choices"],
             state_reward=rewards["states"],
-            initial=bits(archive, "state-is-initial.bin", sizes.states),
-            actions=read_actions(archive, index, sizes.choices),
-            labels=read_labels(archive, index, sizes.states),
+            initial=initial,
+            actions=actions,
+            labels=labels,
             state_labels=read_state_labels(archive, index, sizes.states),
         )
 
@@ -88,6 +105,17 @@ def read_sizes(system: Record) -> Sizes:
     return sizes
 
 
+def expect_sizes(archive: Archive, sizes: Sizes, width: int) -> None:
+    """Refuses counts that the files do not bear out, before memory is taken for them."""
+    if PROBABILITIES not in archive:
+        raise InvalidModel(
+            f"{PROBABILITIES} is missing, expected the probabilities of the branches"
+        )
+    expect_size(archive, PROBABILITIES, sizes.branches, width)
+    expect_runs(archive, BRANCHES, sizes.choices, sizes.branches)
+    expect_runs(archive, CHOICES, sizes.states, sizes.choices)
+
+
 # ---- branches and what they earn --------------------------------------------------------------
 
 
@@ -100,12 +128,9 @@ class Branches(NamedTuple):
     reward: FloatArray  # [T]
 
 
-def read_probabilities(archive: Archive, system: Record, sizes: Sizes) -> FloatArray:
+def read_probabilities(archive: Archive, sizes: Sizes, kind: Record) -> FloatArray:
     """The probabilities of the branches [T]."""
-    name = "branch-to-probability.bin"
-    if name not in archive:
-        raise InvalidModel(f"{name} is missing, expected the probabilities of the branches")
-    probability = numbers(archive, name, sizes.branches, system.record("branch-probability-type"))
+    probability = numbers(archive, PROBABILITIES, sizes.branches, kind)
     refuse_where(
         ~(probability >= 0),
         lambda t: f"the probability of branch {t} is {probability[t]}, expected 0 to 1",
@@ -149,7 +174,7 @@ def read_rewards(
         level: np.zeros(count) for level, count in sizes._asdict().items()
     }
     structures = dict(index.record("annotations", {}).record("rewards", {}).records())
-    if not structures:
+    if not structures and wanted is None:
         return found
     identifier = chosen_reward({name: named(name, r) for name, r in structures.items()}, wanted)
     structure = structures[identifier]
@@ -165,20 +190,6 @@ def read_rewards(
     return found
 
 
-def chosen_reward(names: dict[str, str], wanted: str | None) -> str:
-    """The identifier of the reward structure that is meant, of all identifiers and their names."""
-    if wanted is None and len(names) == 1:
-        return next(iter(names))
-    name = "reward" if wanted is None else wanted
-    matches = [identifier for identifier in names if names[identifier] == name]
-    if not matches:
-        raise InvalidModel(
-            f"there are several reward structures ({', '.join(map(repr, names.values()))}), "
-            f"expected one of them to be called {name!r}"
-        )
-    return matches[0]
-
-
 # ---- names ------------------------------------------------------------------------------------
 
 
@@ -189,14 +200,15 @@ def named(identifier: str, annotation: Record) -> str:
 
 
 def read_labels(archive: Archive, index: Record, states: int) -> dict[str, BoolArray]:
-    """Which states are marked by the labels that matter here."""
+    """Which states the labels mark; labels of choices, of branches and of nothing are left out."""
     annotations = index.record("annotations", {}).record("aps", {}).records()
     return {
         named(identifier, label): bits(
             archive, f"annotations/aps/{identifier}/states/values.bin", states
         )
         for identifier, label in annotations
-        if named(identifier, label) in (END, START, DEADLOCK)
+        if "states" in label.get("applies-to", list)
+        and f"annotations/aps/{identifier}/states/values.bin" in archive
     }
 
 

@@ -44,12 +44,14 @@ def valuation_labels(archive: Archive, valuations: Record, states: int) -> Label
         )
     data = values(archive, "valuations/states/valuations.bin", states, total // 8)
     rows = np.frombuffer(data, np.uint8).reshape(states, -1)
-    bits = np.unpackbits(rows, axis=1, bitorder="little").astype(np.bool_)
     columns: list[list[str]] = []
     at = 0
     for variable in variables:
         if variable.kind != PADDING:
-            texts = decoded(variable, bits[:, at : at + variable.width])
+            first, last = at // 8, -(-(at + variable.width) // 8)
+            bits = np.unpackbits(rows[:, first:last], axis=1, bitorder="little").astype(np.bool_)
+            begin = at - 8 * first
+            texts = decoded(variable, bits[:, begin : begin + variable.width])
             columns.append([f"{variable.name}={text}" for text in texts])
         at += variable.width
     labels = tuple(f"({','.join(row)})" for row in zip(*columns, strict=True))

@@ -12,13 +12,12 @@ import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, offsets_of, run_lengths
 from surestep._files import Chunks
-from surestep.io.checker_model import CheckerModel, closed
+from surestep.io.checker_model import RESERVED, REWARD, CheckerModel, closed
 from surestep.io.tar import tar_chunks
 from surestep.io.umb_index import INDEX, STATE_LABELS, TOOL, VERSION
 from surestep.model.mdp import FiniteMDP
 
 DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
-REWARD = "reward"
 
 
 def umb_files(mdp: FiniteMDP, path: Path) -> Mapping[Path, Chunks | None]:
@@ -34,8 +33,8 @@ def umb_files(mdp: FiniteMDP, path: Path) -> Mapping[Path, Chunks | None]:
         "actions/choices/values.bin": model.actions.number.astype("<u4"),
         f"annotations/rewards/{REWARD}/{level}/values.bin": reward.astype("<f8"),
     }
-    for name, marked in model.labels.items():
-        arrays[f"annotations/aps/{name}/states/values.bin"] = packed(marked)
+    for identifier, label in identifiers(model).items():
+        arrays[f"annotations/aps/{identifier}/states/values.bin"] = packed(model.labels[label])
     if mdp.pairs.action_labels is not None:
         texts = [label.encode("utf-8") for label in mdp.pairs.action_labels]
         mapping = offsets_of(np.array([len(text) for text in texts]))
@@ -64,7 +63,10 @@ def described(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]
     maker: dict[str, Any] = {"tool": TOOL, "tool-version": version("surestep")}
     if labels is not None:
         maker["parameters"] = {STATE_LABELS: labels}
-    marks = {n: {"alias": n, "applies-to": ["states"], "type": BIT} for n in model.labels}
+    marks = {
+        identifier: {"alias": label, "applies-to": ["states"], "type": BIT}
+        for identifier, label in identifiers(model).items()
+    }
     rewards = {REWARD: {"alias": REWARD, "applies-to": [level], "type": DOUBLE}}
     return {
         "format-version": VERSION,
@@ -72,6 +74,14 @@ def described(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]
         "file-data": maker,
         "transition-system": system,
         "annotations": {"rewards": rewards, **({"aps": marks} if marks else {})},
+    }
+
+
+def identifiers(model: CheckerModel) -> dict[str, str]:
+    """What the labels go by in names of files: ours by their names, others by numbers."""
+    return {
+        label if label in RESERVED else f"label-{number}": label
+        for number, label in enumerate(model.labels)
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from surestep._arrays import (
     run_sums,
 )
 from surestep.errors import InvalidModel
+from surestep.model.marks import read_marks
 from surestep.model.pairs import Labels, Pairs
 from surestep.model.transitions import dense_cube, read_successors, state_on_cycle, transition_name
 
@@ -49,7 +50,8 @@ class FiniteMDP:
     V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
     its `ending_reward` and ends the episode. Discounts lie in [0, 1]; pairs of discount 1 must not
     form a cycle. The numbers that are stored *are* the model: rows that sum to 1 within rounding
-    are kept as they are, rows within 1e-6 of it are rescaled.
+    are kept as they are, rows within 1e-6 of it are rescaled. Labels of states, such as `goal`,
+    mean nothing to planning and stay with the model: `marks["goal"]` says which states carry it.
     """
 
     pairs: Pairs
@@ -61,6 +63,8 @@ class FiniteMDP:
     initial: FloatArray  # [S]
     # [K], 0 at pairs with successors; None means 0 everywhere
     ending_reward: FloatArray = field(default=None)  # type: ignore[arg-type]
+    # label → the states that carry it [S]; None means no labels
+    marks: Mapping[str, BoolArray] = field(default=None)  # type: ignore[arg-type]
     expected_reward: FloatArray = field(init=False)  # [K] Σ_s' P(s'|s,a) R(s,a,s')
 
     def __post_init__(self) -> None:
@@ -90,6 +94,7 @@ class FiniteMDP:
         ending = read_ending_reward(pairs, offsets, self.ending_reward)
         discount = read_discount(pairs, offsets, successor, probability, self.discount)
         initial = read_initial(pairs, self.initial)
+        marks = read_marks(self.marks, pairs.num_states)
         with np.errstate(over="ignore"):
             expected = run_sums(probability * reward, offsets) + ending
         refuse_where(
@@ -106,6 +111,7 @@ class FiniteMDP:
         set_field(self, "discount", freeze(discount))
         set_field(self, "initial", freeze(initial))
         set_field(self, "ending_reward", freeze(ending))
+        set_field(self, "marks", marks)
         set_field(self, "expected_reward", own(expected))
 
     @classmethod
