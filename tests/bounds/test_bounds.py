@@ -201,10 +201,7 @@ def test_the_bracket_is_that_of_its_proof(visits, log_share):
     with mpmath.workdps(40):
         n, x = mpmath.mpf(visits), mpmath.exp(mpmath.mpf(log_share)) / 2
         angle = normal_tail_quantile(x * mpmath.sqrt((n + 1) / (n + 2))) / mpmath.sqrt(n + 1)
-        upper = min(
-            mpmath.sin(min(angle, mpmath.pi / 2)),
-            mpmath.sqrt(2 * (mpmath.log(2) - log_share) / (n + 3)),
-        )
+        upper = mpmath.sin(min(angle, mpmath.pi / 2))
         most = x / mpmath.sqrt(1 - 1 / (2 * n + 4))
         lower = mpmath.tanh(normal_tail_quantile(most) / mpmath.sqrt(n + 2)) if most < 0.5 else 0
         expected = float(lower), float(upper)

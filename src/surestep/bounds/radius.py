@@ -269,18 +269,14 @@ def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray
     Lower: put t = tanh u. P(u > y) = C⁻¹ ∫_y sech^(N+2) u du, and sech u ≥ exp(−u²/2), so
     x ≥ √(1 − 1/(2N+4)) Φ(−y√(N+2)) by C ≤ √(2π/(N + 3/2)). Hence
     y ≥ z(x / √(1 − 1/(2N+4))) / √(N+2), and r = tanh y.
-
-    Also, Beta(a, a) is strictly sub-Gaussian with variance 1/(4(2a+1)) (Marchal and Arbel 2017), so
-    x ≤ exp(−r²(N+3)/2), that is r ≤ √(2 ln(2/δ_T)/(N+3)).
     """
     log_x = log_share - LN2
     squeeze = 0.5 * np.log1p(-1.0 / (visits + 2.0))  # ln √((N+1)/(N+2))
     stretch = 0.5 * np.log1p(-0.5 / (visits + 2.0))  # ln √(1 − 1/(2N+4))
     angle = -ndtri_exp(log_x + squeeze) / np.sqrt(visits + 1.0)
     upper = np.sin(np.minimum(angle, math.pi / 2))
-    sub_gaussian = np.sqrt(2.0 * (LN2 - log_share) / (visits + 3.0))
     lower = np.tanh(-ndtri_exp(np.minimum(log_x - stretch, -LN2)) / np.sqrt(visits + 2.0))
-    return lower, np.minimum(upper, sub_gaussian)
+    return lower, upper
 
 
 def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1.0, 1.0)) -> float:
