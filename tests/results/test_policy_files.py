@@ -68,7 +68,11 @@ def test_a_name_that_is_taken_gets_its_role():
     [
         (lambda text: "", "does not begin with the columns"),
         (lambda text: text.replace("q,advantage", "advantage,q"), "does not begin"),
-        (lambda text: text + "a,b\n", "has 2 cells"),
+        (lambda text: text + "a,b\n", "row 4 has 2 cells, expected 8"),
+        (lambda text: text.replace("a,x,0.25", "x,0.25"), "row 2 has 7 cells, expected 8"),
+        (lambda text: text.replace("true,1.0", ",1.0", 1), "trusted holds"),
+        (lambda text: text.replace(",3,", ",3.5,"), "no number of visits"),
+        (lambda text: text.replace("0.25,0.5", "0.25,0.625"), "column behavior_probability: "),
         (lambda text: text.replace("true", "perhaps"), "trusted"),
         (lambda text: text.replace("0.25", "a quarter"), "a quarter"),
         (lambda text: text + text.splitlines()[-1] + "\n", "twice"),
@@ -81,6 +85,19 @@ def test_a_damaged_csv_is_refused(change, message):
     read_policy_csv(text, ("ward",), ("drug",), {}, [])
     with pytest.raises(InvalidResult, match=message):
         read_policy_csv(change(text), ("ward",), ("drug",), {}, [])
+
+
+def test_ends_decide_nothing():
+    header = ",".join(["ward", "drug", *NUMBERS])
+    text = f"{header}\na,x,0.25,0.5,3,,1.0,2.0\na,y,0.75,0.5,0,,1.0,2.0\n"
+    table = read_policy_csv(text, ("ward",), ("drug",), {}, [("out",), ("home",)])
+    assert table.quiet.tolist() == [False, True, True]
+    assert table.vocabulary.states == (("a",), ("out",), ("home",))
+    assert table.probability.tolist() == [0.25, 0.75, 1.0, 1.0]
+    assert table.behavior.tolist() == [0.5, 0.5, 1.0, 1.0]
+    assert table.visits.tolist() == [3, 0, 0, 0]
+    assert (table.q.tolist(), table.advantage.tolist()) == ([1, 1, 0, 0], [2, 2, 0, 0])
+    assert table.trusted is None
 
 
 def test_numbers_are_no_formulas():
