@@ -98,6 +98,12 @@ def test_n_wedge_inverts_zeta(name, visits, size):
         assert found == visits
 
 
+def test_a_gain_pays_for_a_loss():
+    # 0.3 − 0.1 is left to lose; a gain may be as sure as a ζ below 0.
+    assert n_wedge("2s", -0.1, gain=0.3, **TERMS) == n_wedge("2s", 0.2, **TERMS)
+    assert n_wedge("2s", 0.3, gain=-0.1, **TERMS) == n_wedge("2s", 0.2, **TERMS)
+
+
 @pytest.mark.parametrize("name", BOUNDS)
 @given(loss=st.floats(-9, 3).map(lambda e: 10.0**e), size=SIZES)
 def test_n_wedge_is_enough_and_one_less_is_not(name, loss, size):
@@ -350,7 +356,14 @@ def test_unknown_methods_are_refused_with_the_closest_names():
         zeta("spib", 10, **TERMS)
     with pytest.raises(InvalidParameter, match="the number of visits is 0, expected at least 1"):
         zeta("spibb", 0, **TERMS)
-    for loss, gain in ((0.0, 0.0), (-0.1, 0.1), (-1.0, 0.5), (math.inf, 0.0), (None, 0.0)):
+    for loss, gain in (
+        (0.0, 0.0),
+        (-0.1, 0.1),
+        (-1.0, 0.5),
+        (0.1, -0.2),
+        (math.inf, 0.0),
+        (None, 0.0),
+    ):
         with pytest.raises(InvalidParameter, match=r"expected zeta \+ gain above 0"):
             n_wedge("spibb", loss, gain=gain, **TERMS)
     with pytest.raises(InvalidParameter, match="different loss factors"):
