@@ -229,7 +229,13 @@ def sample_counts(
         offsets_of(run_sums(seen.astype(np.int64), mdp.offsets)),
         mdp.successor[seen],
         times[seen],
-        LoggedRewards(mdp.reward[seen] * times[seen], "transition", False),
+        LoggedRewards(
+            mdp.reward[seen] * times[seen],
+            "transition",
+            known=False,
+            least=mdp.reward[seen],
+            greatest=mdp.reward[seen],
+        ),
         starts,
         own(ended & sampler.over),
     )

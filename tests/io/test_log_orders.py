@@ -83,7 +83,7 @@ def tables(draw):
 
 def expected(rows, columns):
     """What the rows, in order, count up to; by hand."""
-    times, sums, starts, seen = Counter(), defaultdict(Fraction), Counter(), defaultdict(list)
+    times, earned, starts, seen = Counter(), defaultdict(list), Counter(), defaultdict(list)
     dropped, decided, ended = 0, set(), Counter()
     for i, row in enumerate(rows):
         weight = row["weight"] if "weight" in columns else 1
@@ -102,10 +102,11 @@ def expected(rows, columns):
             continue
         key = str(row["state"]), str(row["action"]), target, row["terminated"]
         times[key] += weight
-        sums[key] += weight * Fraction(repr(row["reward"]))
+        earned[key] += [Fraction(repr(row["reward"]))] * weight
         seen[key].append(row["behavior_prob"])
     ranges = {key: (min(found), max(found)) for key, found in seen.items()}
-    return times, sums, +starts, ranges, dropped, decided, ended
+    rewards = {key: (sum(each), min(each), max(each)) for key, each in earned.items()}
+    return times, rewards, +starts, ranges, dropped, decided, ended
 
 
 def found_in(counts):
@@ -116,8 +117,10 @@ def found_in(counts):
         for s, a, n, over in zip(*rows[:4], strict=True)
     ]
     times = dict(zip(keys, rows.times.tolist(), strict=True))
-    sums = {
-        k: Fraction(int(u), 10**counts.scale) for k, u in zip(keys, rows.reward_sum, strict=True)
+    columns = zip(rows.reward_sum, rows.least_reward, rows.greatest_reward, strict=True)
+    rewards = {
+        key: tuple(Fraction(int(units), 10**counts.scale) for units in each)
+        for key, each in zip(keys, columns, strict=True)
     }
     starts = {x: n for x, n in zip(state, counts.starts.tolist(), strict=False) if n}
     ranges = None
@@ -126,7 +129,7 @@ def found_in(counts):
         ranges = dict(zip(keys, pairs, strict=True))
     decided = {x for x, there in zip(state, counts.decided.tolist(), strict=False) if there}
     dropped = sum(counts.dropped.values())
-    return times, sums, starts, ranges, dropped, decided, counts.episodes._asdict()
+    return times, rewards, starts, ranges, dropped, decided, counts.episodes._asdict()
 
 
 @settings(max_examples=40)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from log_tables import COLUMNS, frame_of, rows_of, write_table
 from strategies import decision_logs
 from surestep.errors import FileFailure, InvalidCounts, ShapeMismatch, SurestepError
-from surestep.io import merge_counts, read_counts, read_log, write_counts
+from surestep.io import counts_file, merge_counts, read_counts, read_log, write_counts
+from surestep.pipeline.certifying import RewardFacts
 
 REWARDS = st.one_of(
     st.integers(-500, 500).map(lambda cents: cents / 100), st.sampled_from([1e-5, 0.1 + 0.2, 1 / 3])
@@ -63,9 +64,11 @@ def counts_of(*rewards, columns=("state", "action")):
     return read_log(frame_of(rows, tuple(rows[0])), columns=names).counts()
 
 
-def test_the_scale_is_the_smallest_that_the_sums_need():
+def test_the_scale_is_the_smallest_that_the_rewards_need():
     halves = counts_of("0.50", "0.5")
-    assert (halves.scale, list(halves.transitions.reward_sum)) == (0, [1])
+    assert (halves.scale, list(halves.transitions.reward_sum)) == (1, [10])
+    inner = counts_of("0", "0.5", "0.5", "1")  # neither the sum nor the extremes need a digit
+    assert (inner.scale, list(inner.transitions.reward_sum)) == (0, [2])
     assert (counts_of("0.5").scale, counts_of("1e-3").scale, counts_of("5e2").scale) == (1, 3, 0)
     together = merge_counts([counts_of("0.5"), counts_of("0.001")])
     assert (together.scale, list(together.transitions.reward_sum)) == (3, [501])
@@ -119,11 +122,42 @@ def test_forged_rows_are_refused(tmp_path):
     for change, message in (
         ({"times": rows.times * 0}, "a count is negative, or 0"),
         ({"next_state": rows.next_state * 0 - 1}, "did not terminate led nowhere"),
+        ({"reward_sum": rows.reward_sum + 1}, "not between the least and the greatest"),
+        ({"least_reward": rows.least_reward + 1}, "not between the least and the greatest"),
     ):
         forged = dataclasses.replace(good, transitions=rows._replace(**change))
         write_counts(forged, tmp_path / "forged.parquet")
         with pytest.raises(InvalidCounts, match=message):
             read_counts(tmp_path / "forged.parquet")
+
+
+def test_a_file_of_an_older_version_says_what_to_do(tmp_path, monkeypatch):
+    path = tmp_path / "counts.parquet"
+    monkeypatch.setattr(counts_file, "VERSION", 2)
+    write_counts(counts_of("0.5"), path)
+    monkeypatch.undo()
+    with pytest.raises(InvalidCounts, match="of version 2, expected 3; count the log again"):
+        read_counts(path)
+
+
+@settings(max_examples=40)
+@given(
+    rewards=st.lists(st.sampled_from(["0", "4", "0.5", "2", "-1e-3"]), min_size=1, max_size=6),
+    cut=st.integers(0, 6),
+    rng=st.randoms(use_true_random=False),
+)
+def test_rewards_vary_just_where_one_transition_earned_two(rewards, cut, rng):
+    """In any order, in one piece or in two: not what they add up to, but each of them counts."""
+    vary = len(set(map(float, rewards))) > 1
+    rng.shuffle(rewards)
+    parts = [counts_of(*part) for part in (rewards[:cut], rewards[cut:]) if part]
+    for counts in (counts_of(*rewards), merge_counts(parts)):
+        facts = RewardFacts.of(counts)
+        assert facts.vary == vary
+        low, high = min(map(float, rewards)), max(map(float, rewards))
+        assert facts.bounds == (min(0.0, low), max(0.0, high))
+        logged = counts.to_counts().rewards
+        assert (logged.least.tolist(), logged.greatest.tolist()) == ([low], [high])
 
 
 def test_nothing_is_written_where_nothing_can_be(tmp_path):

@@ -392,3 +392,59 @@ def test_labels_of_counts_reach_the_estimated_model():
 def test_what_is_no_counts_cannot_be_estimated():
     with pytest.raises(InvalidParameter, match="counts is of type NoneType, expected Counts"):
         estimate_mdp(None, 0.9)
+
+
+# ---- the least and the greatest rewards -------------------------------------------------------
+
+
+def ranged(table, sums, least, greatest):
+    return Counts.from_dense(table, reward_sums=sums, reward_ranges=(least, greatest))
+
+
+def test_merged_ranges_hold_both_and_what_was_never_seen_does_not_count():
+    first = ranged([[[2, 0]], [[0, 0]]], [[8.0], [0.0]], [[3.0], [0.0]], [[5.0], [0.0]])
+    second = ranged([[[0, 1]], [[1, 0]]], [[-1.0], [7.0]], [[-1.0], [7.0]], [[-1.0], [7.0]])
+    for found in (first + second, second + first):
+        assert found.rewards.least.tolist() == [-1.0, 7.0]
+        assert found.rewards.greatest.tolist() == [5.0, 7.0]
+    cubes = np.array([[[[4.0], [0.0]]], [[[0.0], [2.0]]]])
+    one, other = (ranged(np.sign(each).astype(int), each, each, each) for each in cubes)
+    assert (one + other).rewards.least.tolist() == [4.0, 2.0]
+
+
+def test_counts_with_ranges_and_without_do_not_merge():
+    """A sum does not say whether rewards vary, so the doubt of the other would be lost."""
+    table = [[[2]]]
+    with pytest.raises(
+        ShapeMismatch, match="with the least and the greatest reward, per pair"
+    ):
+        ranged(table, [[4.0]], [[0.0]], [[4.0]]) + Counts.from_dense(table, reward_sums=[[4.0]])
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest", "words"),
+    [
+        ([[3.0], [0.0]], [[1.0], [0.0]], r"are 3\.0 to 1\.0, and their mean is 2\.0; expected it"),
+        ([[2.5], [0.0]], [[3.0], [0.0]], r"are 2\.5 to 3\.0, and their mean is 2\.0; expected it"),
+        (
+            [[2.0], [1.0]],
+            [[2.0], [1.0]],
+            r"are 1\.0 to 1\.0, but it was never observed; expected 0",
+        ),
+        ([[np.nan], [0.0]], [[2.0], [0.0]], "reward_ranges of state 0, action 0 is nan"),
+        ([2.0, 0.0], [2.0, 0.0], r"reward_ranges has a table of shape \(2,\), expected \(2, 1\)"),
+    ],
+)
+def test_ranges_that_do_not_fit_the_sums_are_refused(least, greatest, words):
+    with pytest.raises(InvalidCounts, match=words):
+        ranged([[[2, 0]], [[0, 0]]], [[4.0], [0.0]], least, greatest)
+
+
+def test_ranges_belong_to_sums_and_come_in_twos():
+    with pytest.raises(InvalidCounts, match="only the least rewards are given, expected both"):
+        LoggedRewards([1.0], "pair", False, least=[1.0])
+    with pytest.raises(InvalidCounts, match="given for known ones, expected neither"):
+        LoggedRewards([1.0], "pair", True, [1.0], [1.0])
+    for wrong in ({"rewards": [[2.0]]}, {"reward_sums": [[2.0]]}):
+        with pytest.raises(InvalidCounts, match="reward_ranges expects reward_sums and two tables"):
+            Counts.from_dense([[[1]]], **wrong, reward_ranges=([[2.0]],))

@@ -3,6 +3,7 @@
 import math
 import pickle
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -444,6 +445,30 @@ def test_sums_per_pair_or_in_another_order_are_the_logs_too(log):
     ]
     per_pair = rebuilt(counts, rewards=LoggedRewards(np.array(totals), "pair", False))
     assert problem(log, per_pair).log is log
+
+
+@given(log=decision_logs(), data=st.data())
+def test_the_least_and_the_greatest_rewards_are_those_of_any_parts_together(log, data):
+    counts = log.counts()
+    rewards = defaultdict(list)
+    for pair, led_to, reward in zip(log.pair, log.next_state, log.reward, strict=True):
+        rewards[int(pair), int(led_to)].append(float(reward))
+    by_hand = [rewards[key] for key in sorted(rewards)]
+    assert counts.rewards.least.tolist() == [min(each) for each in by_hand]
+    assert counts.rewards.greatest.tolist() == [max(each) for each in by_hand]
+    cut = data.draw(st.integers(1, log.num_episodes))
+    if cut < log.num_episodes:
+        parts = [log.episodes(each).counts() for each in (slice(None, cut), slice(cut, None))]
+        for together in (parts[0] + parts[1], parts[1] + parts[0]):
+            assert np.array_equal(together.rewards.least, counts.rewards.least)
+            assert np.array_equal(together.rewards.greatest, counts.rewards.greatest)
+
+
+def test_least_and_greatest_rewards_of_another_log_are_refused():
+    log, counts = log_of(), log_of().counts()
+    wider = replace(counts.rewards, least=counts.rewards.least - 1.0)
+    with pytest.raises(ShapeMismatch, match=r"least reward of state 'ward'.* in the counts, but"):
+        problem(log, rebuilt(counts, rewards=wider))
 
 
 def test_a_problem_refuses_the_counts_of_another_log():

@@ -14,6 +14,7 @@ from surestep.choosing import choose_n_wedge
 from surestep.errors import InvalidParameter, ResultMismatch
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improving import make_result, prepared
+from surestep.pipeline.judging import certify_result
 from surestep.pipeline.terms import DEFAULT_WORLDS, Terms
 from surestep.pipeline.verifying import verify_result
 from surestep.rehearsal import rehearse
@@ -184,7 +185,7 @@ def treatment_table(seed, chances, rows=400):
 
 
 def test_rewards_that_vary_are_no_exact_observations():
-    """Sums of varying rewards are no multiples of the visits: bounds of single rewards are taken.
+    """The bounds of single rewards are taken, from a log and from its counts alike.
 
     All arms are equal, so that every gain proved would be wrong.
     """
@@ -198,14 +199,51 @@ def test_rewards_that_vary_are_no_exact_observations():
     assert same.certificate.parameters["rewards"] == "deterministic"
 
 
-def test_counts_of_rewards_that_vary_ask_for_bounds():
-    counts = treatments(0, [0.3] * 4).counts()
-    with pytest.raises(
-        InvalidParameter, match=r"they vary, and counts do not say .*--reward-bounds"
-    ):
-        improve(counts, discount=0.5)
-    result = improve(counts, discount=0.5, reward_bounds=(0.0, 1.0), worlds=0)
-    assert result.certificates[1].parameters["reward_high"] == 1.0
+def test_counts_say_as_well_as_the_log_that_rewards_vary():
+    source = treatments(0, [0.3] * 4)
+    from_counts, from_log = (
+        improve(each, discount=0.5, worlds=0, n_wedge=10) for each in (source.counts(), source)
+    )
+    assert from_counts.certificates == from_log.certificates
+
+
+def noughts_and_fours():
+    """100 visits of each of two actions, whose rewards of 0 and 4 add up to a multiple of 100."""
+    rewards = [0.0] * 75 + [4.0] * 25 + [0.0] * 50 + [4.0] * 50
+    return {
+        "state": np.full(200, "here", object),
+        "action": np.repeat(np.array(["a", "b"], object), 100),
+        "reward": np.array(rewards),
+        "next_state": np.full(200, "there", object),
+        "terminated": np.ones(200, bool),
+    }
+
+
+def test_sums_that_are_multiples_of_the_visits_do_not_make_rewards_exact():
+    result = improve(read_log(noughts_and_fours()), discount=0.9, worlds=0, n_wedge=10)
+    assert result.certificate.parameters["rewards"] == "bounded"
+    assert result.certificate.lower < result.certificate.figures["mean_gain"]
+
+
+def test_twice_a_half_is_no_variation():
+    table = {name: column[:2] for name, column in noughts_and_fours().items()}
+    table["reward"] = np.array([0.5, 0.5])
+    result = improve(read_log(table), discount=0.9, worlds=0, n_wedge=10)
+    assert result.certificate.parameters["rewards"] == "deterministic"
+
+
+def test_deterministic_rewards_are_refused_where_they_vary(tmp_path):
+    table = noughts_and_fours()
+    kind = "posterior:rewards=deterministic"
+    words = "rewards is 'deterministic', but one transition earned different rewards"
+    for source in (read_log(table), read_log(table).counts()):
+        with pytest.raises(InvalidParameter, match=words):
+            improve(source, discount=0.9, certificates=[kind], worlds=0)
+        with pytest.raises(InvalidParameter, match=words):
+            improve(source, discount=0.9, certificates=["a-priori", Posterior()], worlds=0)
+    improve(read_log(table), discount=0.9, worlds=0, n_wedge=10).save(tmp_path / "out")
+    with pytest.raises(InvalidParameter, match=words):
+        certify_result(tmp_path / "out", table, [kind])
 
 
 def test_what_luck_alone_would_claim_is_no_clean_verdict():

@@ -7,7 +7,7 @@ import numpy as np
 from surestep._arrays import BoolArray, IntArray, expect, refuse_where, run_lengths, run_owners
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.log import DecisionLog, ends_of
+from surestep.model.log import DecisionLog, ends_of, least_and_greatest
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
@@ -50,7 +50,8 @@ def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts
     shape = (shown.offsets, shown.successor, shown.times)
     if not rewards.known and rewards.per == "pair":
         sums = np.bincount(part.pair, part.reward, whole.pairs.num_pairs)
-        rewards = LoggedRewards(sums.astype(np.float64), "pair", False)
+        ends = least_and_greatest(part.reward, part.pair, whole.pairs.num_pairs)
+        rewards = LoggedRewards(sums.astype(np.float64), "pair", False, *ends)
     elif not rewards.known:
         rewards = shown.rewards
     elif rewards.per == "transition":  # known for transitions never seen, too

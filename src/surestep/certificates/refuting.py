@@ -14,14 +14,18 @@ SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 
 
 def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
-    """Refuses bounds of rewards that a mean reward, known or observed, exceeds."""
+    """Refuses bounds that a reward, known or observed, exceeds; a mean where only sums are."""
     low, high = bounds
-    mean, seen = mean_rewards(counts)
+    least, greatest = counts.observed_rewards()
+    seen = (counts.visits if counts.rewards.per == "pair" else counts.times) > 0
     slack = SAME * max(abs(low), abs(high))
+    below = least < low - slack
+    single = counts.rewards.known or counts.rewards.least is not None
     refuse_where(
-        seen & ((mean < low - slack) | (mean > high + slack)),
+        seen & (below | (greatest > high + slack)),
         lambda i: (
-            f"the mean reward of {name_of(counts, i)} is {mean[i]}, expected reward_low = {low} "
+            f"{'a' if single else 'the mean'} reward of {name_of(counts, i)} is "
+            f"{least[i] if below[i] else greatest[i]}, expected reward_low = {low} "
             f"to reward_high = {high}: wider bounds of rewards"
         ),
         counts.rewards.per,

@@ -8,11 +8,16 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, refuse_where
 from surestep.certificates.drawn import RewardDraws
-from surestep.certificates.refuting import check_ends, check_observed, check_reward_bounds
+from surestep.certificates.episodes import counts_like
+from surestep.certificates.refuting import (
+    check_ends,
+    check_observed,
+    check_reward_bounds,
+    name_of,
+)
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import UNSEEN_SHAPE
 from surestep.model.counts import Counts
-from surestep.model.log import DecisionLog
 from surestep.model.problem import Problem
 
 RewardModel = Literal["deterministic", "bounded"]
@@ -47,8 +52,8 @@ def reward_draws(
         return RewardDraws(
             per_pair, True, *shapes, bounds[0], span, nothing, nothing.astype(np.int64)
         )
-    if not logged.known and problem.log is not None:
-        check_deterministic(counts, problem.log)
+    if not logged.known:
+        check_deterministic(problem)
     atoms, copies = unseen_atoms(problem, value[settled], span)
     first = np.where(settled, value, np.nan)
     return RewardDraws(per_pair, False, first, first, bounds[0], span, atoms, copies)
@@ -113,27 +118,21 @@ def reward_sentences(
     return tuple(sentences)
 
 
-def check_deterministic(counts: Counts, log: DecisionLog) -> None:
-    """Refuses a log in which one transition (or pair) earned different rewards."""
-    pairs = counts.pairs
-    size = np.int64(pairs.num_states)
-    per_pair = counts.rewards.per == "pair"
-    key = log.pair if per_pair else log.pair * size + log.next_state
-    shown, place = np.unique(key, return_inverse=True)
-    smallest, largest = np.full(shown.size, np.inf), np.full(shown.size, -np.inf)
-    np.minimum.at(smallest, place, log.reward)
-    np.maximum.at(largest, place, log.reward)
+def check_deterministic(problem: Problem) -> None:
+    """Refuses data in which one transition (or pair) earned different rewards.
 
-    def name(i: int) -> str:
-        pair, successor = (int(shown[i]), 0) if per_pair else divmod(int(shown[i]), int(size))
-        led_to = "" if per_pair else f" → {pairs.state_name(successor)}"
-        return f"{pairs.pair_name(pair)}{led_to}"
-
+    Where the counts hold only sums, the log shows it, if there is one.
+    """
+    counts = problem.counts
+    if counts.rewards.least is None and problem.log is not None:
+        counts = counts_like(counts, problem.log, counts.terminal)
+    least, greatest = counts.observed_rewards()
+    largest = max(np.abs(least).max(initial=0.0), np.abs(greatest).max(initial=0.0))
     refuse_where(
-        largest - smallest > SAME * float(np.abs(log.reward).max()),
+        greatest - least > SAME * float(largest),
         lambda i: (
-            f"{name(i)} earned {smallest[i]} and {largest[i]} in the log, so its reward is not "
-            "deterministic; expected rewards='bounded' with reward_low and reward_high"
+            f"{name_of(counts, i)} earned {least[i]} and {greatest[i]} in the log, so its reward "
+            "is not deterministic; expected rewards='bounded' with reward_low and reward_high"
         ),
         counts.rewards.per,
         CertificateRefused,

@@ -240,7 +240,7 @@ def sorted_counts(counts: Counts) -> Counts:
         return counts
     rewards = counts.rewards
     if rewards.per == "transition":
-        rewards = type(rewards)(rewards.values[order], rewards.per, rewards.known)
+        rewards = rewards.changed(lambda values: values[order])
     return Counts(
         counts.pairs,
         counts.offsets,

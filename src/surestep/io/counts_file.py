@@ -1,9 +1,9 @@
 """Counts as a file: one Parquet table with a manifest inside, the same bytes for the same counts.
 
 A row of kind 'state' counts the starts in a state and says whether somebody decides there, one of
-kind 'action' lists an action, and one of kind 'transition' says how often a step led where, and
-how likely the logged behavior was to take it, if that is known. A next state of nothing is the end
-of an episode.
+kind 'action' lists an action, and one of kind 'transition' says how often a step led where, what
+that earned, and how likely the logged behavior was to take it, if that is known. A next state of
+nothing is the end of an episode.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
 from surestep.io.counts_rows import Layout, read_rows
 from surestep.io.labelled_counts import Label, LabelledCounts
 from surestep.io.log_tables import file_list, first_lines, named, quoted
+from surestep.io.transitions import REWARDS
 
 FORMAT = "surestep counts"
-VERSION = 2
+VERSION = 3
 CHUNK = 1 << 20
 
 
@@ -43,7 +44,7 @@ def write_counts(counts: LabelledCounts, path: str | Path) -> None:
         nothing = np.zeros(len(counts.actions), np.int64)
         database.register("actions", labels_table(counts.actions, nothing, nothing > 0))
         rows = counts.transitions._asdict()
-        rows["reward_sum"] = np.asarray(rows["reward_sum"].astype(str), object)
+        rows |= {name: np.asarray(rows[name].astype(str), object) for name in REWARDS}
         database.register("transitions", {n: v for n, v in rows.items() if v is not None})
         database.execute(
             f"COPY ({rows_sql(Layout.of(counts))}) TO {quoted(str(written))} "
@@ -122,7 +123,9 @@ def read_manifest(database: Any, path: Path) -> dict[str, Any]:
         raise ValueError("it has no manifest")
     manifest = json.loads(bytes(found[0][0]))
     if manifest["format"] != FORMAT or manifest["version"] != VERSION:
-        raise ValueError(f"it is of version {manifest['version']!r}, expected {VERSION}")
+        raise ValueError(
+            f"it is of version {manifest['version']!r}, expected {VERSION}; count the log again"
+        )
     numbers = {
         "reward_scale": manifest["reward_scale"],
         "rows_read": manifest["rows_read"],
@@ -155,9 +158,10 @@ def rows_sql(layout: Layout) -> str:
     act = [f"act.text_{i}" for i in range(acting)]
     seen = ["lowest", "highest"] if layout.behavior_prob else []
     unseen = ["NULL::DOUBLE"] * len(seen)
-    of_state = [*here, *no_action, *none, "false", "decided", "times", "'0'", *unseen]
-    of_action = [*none, *act, *none, "false", "decided", "times", "'0'", *unseen]
-    of_step = [*here, *act, *there, "terminated", "false", "rows.times", "reward_sum", *seen]
+    nothing = ["'0'"] * len(REWARDS)
+    of_state = [*here, *no_action, *none, "false", "decided", "times", *nothing, *unseen]
+    of_action = [*none, *act, *none, "false", "decided", "times", *nothing, *unseen]
+    of_step = [*here, *act, *there, "terminated", "false", "rows.times", *REWARDS, *seen]
     parts = (
         f"SELECT 0 AS part, number, 'state' AS kind, {', '.join(of_state)} FROM states AS here",
         f"SELECT 1, number, 'action', {', '.join(of_action)} FROM actions AS act",
@@ -168,7 +172,7 @@ def rows_sql(layout: Layout) -> str:
     )
     names = ["part", "number", "kind", *map(named, layout.columns)]
     union = f"({' UNION ALL '.join(parts)}) AS rows({', '.join(names)})"
-    exact = "CAST(reward_sum AS DECIMAL(38, 0)) AS reward_sum"
+    exact = ", ".join(f"CAST({name} AS DECIMAL(38, 0)) AS {name}" for name in REWARDS)
     return f"SELECT * EXCLUDE (part, number) REPLACE ({exact}) FROM {union} ORDER BY part, number"
 
 

@@ -13,7 +13,9 @@ from surestep.io.binning import Binning
 from surestep.io.exact_sums import limbs, whole_numbers
 from surestep.io.labelled_counts import Episodes, Label, LabelledCounts, merge_counts
 from surestep.io.log_tables import file_list, named
-from surestep.io.transitions import END, Transitions
+from surestep.io.transitions import END, REWARDS, Transitions
+
+SUM_SLACK = 1e-12  # relative: doubles are compared
 
 
 class Layout(NamedTuple):
@@ -38,7 +40,7 @@ class Layout(NamedTuple):
         """All columns but the kind of a row."""
         texts = [name for role in ("state", "action", "next_state") for name in self.labels(role)]
         seen = ["lowest", "highest"] if self.behavior_prob else []
-        return [*texts, "terminated", "decided", "times", "reward_sum", *seen]
+        return [*texts, "terminated", "decided", "times", *REWARDS, *seen]
 
 
 def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> LabelledCounts:
@@ -64,6 +66,8 @@ def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> Labelle
     decided = begun["decided"].astype(np.bool_)
     if (transitions.times < 1).any() or (starts < 0).any():
         raise ValueError("a count is negative, or 0 where there is a transition")
+    if not rewards_fit(transitions):
+        raise ValueError("a sum of rewards is not between the least and the greatest, times visits")
     if ((transitions.next_state == END) & ~transitions.terminated).any():
         raise ValueError("a step that did not terminate led nowhere")
     if not decided[transitions.state].all():
@@ -116,13 +120,14 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
         for alias, table, role, as_role in joins
     )
     nowhere = " AND ".join(f"rows.{named(name)} IS NULL" for name in layout.labels("next_state"))
+    rewards = ", ".join(limbs(f"CAST(rows.{name} AS HUGEINT)", name) for name in REWARDS)
     seen = ", rows.lowest, rows.highest" if layout.behavior_prob else ""
     found = whole(
         database.execute(
             "SELECT here.number AS state, act.number AS action, "
             f"CASE WHEN {nowhere} THEN {END} ELSE there.number END AS next_state, "
             "rows.terminated::BOOLEAN AS terminated, rows.times::BIGINT AS times, "
-            f"{limbs('CAST(rows.reward_sum AS HUGEINT)')}{seen} FROM rows{joined} "
+            f"{rewards}{seen} FROM rows{joined} "
             "WHERE rows.kind = 'transition' ORDER BY rows.place"
         )
     )
@@ -136,10 +141,20 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
         found["next_state"].astype(np.int64),
         found["terminated"].astype(np.bool_),
         found["times"],
-        whole_numbers(found),
+        whole_numbers(found, "reward_sum"),
+        whole_numbers(found, "least_reward"),
+        whole_numbers(found, "greatest_reward"),
         found.get("lowest"),
         found.get("highest"),
     )
+
+
+def rewards_fit(rows: Transitions) -> bool:
+    """Whether every mean lies between the least and the greatest reward, up to rounding."""
+    sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
+    slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
+    below, above = sums < least * rows.times - slack, sums > greatest * rows.times + slack
+    return not (below | above | (rows.least_reward > rows.greatest_reward)).any()
 
 
 def whole(answer: Any) -> dict[str, AnyArray]:

@@ -1,4 +1,4 @@
-"""Sums of rewards as whole numbers: 64 bits where they fit, Python's own where they do not."""
+"""Rewards and their sums as whole numbers: of 64 bits where they fit, else Python's own."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from surestep._arrays import AnyArray, IntArray
 
 LIMB = 10**13  # three of them hold 38 digits, each in 64 bits
+LIMBS = ("high", "middle", "low")
 SAFE = 2**62  # of 64 bits
 
 
-def limbs(column: str) -> str:
-    """SQL: a HUGEINT as three columns of 64 bits, high, middle and low."""
-    parts = (f"{column} // {LIMB**2}", f"{column} // {LIMB} % {LIMB}", f"{column} % {LIMB}")
+def limbs(number: str, name: str) -> str:
+    """SQL: a HUGEINT as three columns of 64 bits, `{name}_high`, `_middle` and `_low`."""
+    parts = (f"{number} // {LIMB**2}", f"{number} // {LIMB} % {LIMB}", f"{number} % {LIMB}")
     return ", ".join(
-        f"CAST({part} AS BIGINT) AS {name}"
-        for part, name in zip(parts, ("high", "middle", "low"), strict=True)
+        f"CAST({part} AS BIGINT) AS {name}_{limb}" for part, limb in zip(parts, LIMBS, strict=True)
     )
 
 
-def whole_numbers(columns: Mapping[str, AnyArray]) -> AnyArray:
-    """The numbers of which these are the limbs."""
-    high, middle, low = (columns[name] for name in ("high", "middle", "low"))
+def whole_numbers(columns: Mapping[str, AnyArray], name: str) -> AnyArray:
+    """The numbers of which these columns hold the limbs."""
+    high, middle, low = (columns[f"{name}_{limb}"] for limb in LIMBS)
     if not high.any() and np.abs(middle).max(initial=0) < SAFE // LIMB:
         return np.asarray(middle * LIMB + low, np.int64)
     return narrowed((high.astype(object) * LIMB + middle) * LIMB + low)

@@ -2,7 +2,8 @@
 
 Rewards are added up as whole multiples of 10^−scale, so that a sum does not depend on its order.
 Everything is in one normal form: labels rise, transitions rise, and the scale is the smallest that
-all sums fit. Equal logs therefore have equal counts, however they were cut into pieces.
+all sums and all least and greatest rewards fit. Equal logs therefore have equal counts, however
+they were cut into pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from surestep._arrays import (
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.binning import Binning
 from surestep.io.exact_sums import largest, narrowed, scaled
-from surestep.io.transitions import END, Transitions, grouped, strung
+from surestep.io.transitions import END, REWARDS, Transitions, grouped, strung
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
 
@@ -127,7 +128,13 @@ def count_of(
         offsets_of(np.bincount(found.state, minlength=pairs.num_pairs)),
         found.next_state,
         found.times,
-        LoggedRewards(in_units(found.reward_sum, unit), "transition", False),
+        LoggedRewards(
+            in_units(found.reward_sum, unit),
+            "transition",
+            known=False,
+            least=in_units(found.least_reward, unit),
+            greatest=in_units(found.greatest_reward, unit),
+        ),
         starts,
         terminal,
     )
@@ -166,14 +173,14 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         decided[state[part.decided]] = True
         moved.append(renumbered(part, state, action, scale))
     found = grouped(strung(moved))
-    scale, sums = smallest_scale(scale, found.reward_sum)
+    scale, found = smallest_scale(scale, found)
     reasons = sorted({reason for part in parts for reason in part.dropped})
     return LabelledCounts(
         first.state_columns,
         first.action_columns,
         states,
         actions,
-        found._replace(reward_sum=sums).each(freeze),
+        found.each(freeze),
         scale,
         freeze(starts),
         sum(part.rows_read for part in parts),
@@ -186,12 +193,12 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
 
 def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: int) -> Transitions:
     """The transitions of a part by the numbers that labels have in the whole."""
-    rows = part.transitions
+    rows, factor = part.transitions, 10 ** (scale - part.scale)
     return rows._replace(
         state=state[rows.state],
         action=action[rows.action],
         next_state=np.append(state, END)[rows.next_state],
-        reward_sum=scaled(rows.reward_sum, 10 ** (scale - part.scale)),
+        **{name: scaled(getattr(rows, name), factor) for name in REWARDS},
     )
 
 
@@ -202,16 +209,17 @@ def in_units(sums: AnyArray, unit: int) -> FloatArray:
     return np.array([int(total) / unit for total in sums], float)
 
 
-def smallest_scale(scale: int, sums: AnyArray) -> tuple[int, AnyArray]:
-    """The same sums with as few digits after the point as all of them need."""
-    while scale > 0 and not (sums % 10).any():
-        scale, sums = scale - 1, sums // 10
-    if largest(sums) >= LARGEST_SUM:
+def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
+    """The same rewards with as few digits after the point as all of them need."""
+    rewards = [getattr(rows, name) for name in REWARDS]
+    while scale > 0 and not any((numbers % 10).any() for numbers in rewards):
+        scale, rewards = scale - 1, [numbers // 10 for numbers in rewards]
+    if max(map(largest, rewards)) >= LARGEST_SUM:
         raise InvalidCounts(
             f"a sum of rewards needs more than 38 digits ({scale} of them after the point); round "
             "the rewards to fewer digits"
         )
-    return scale, narrowed(sums)
+    return scale, rows._replace(**dict(zip(REWARDS, map(narrowed, rewards), strict=True)))
 
 
 def positions(labels: Sequence[Label], among: Sequence[Label]) -> IntArray:

@@ -182,18 +182,25 @@ class CountQuery:
 
     @property
     def aggregates(self) -> list[str]:
-        """Rows, times, the sum of units and the range of propensities."""
+        """Rows, times, the sum and the range of units, and the range of propensities."""
         mapping = self.roles.mapping
-        units, times = "units", "count(*)"
+        units, times, single = "units", "count(*)", "units"
         if mapping.is_last is not None:
-            units = "CASE WHEN last THEN 0 ELSE units END"
+            units, single = (
+                "CASE WHEN last THEN 0 ELSE units END",
+                "CASE WHEN NOT last THEN units END",
+            )
         if mapping.weight is not None:
             units = f"CAST({self.units.whole(f'({units})')} AS HUGEINT) * weight"
             times = "sum(weight)::BIGINT"
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN {units} ELSE error('{REFUTED}') END)"
         if mapping.weight is None:
             sums = self.units.whole(sums)
-        found = ["count(*) AS rows", f"{times} AS times", f"{sums} AS units"]
+        found = ["count(*) AS rows", f"{times} AS times", f"{sums} AS reward_sum"]
+        found += [
+            f"{self.units.whole(f'{end}({single})')} AS {name}_reward"
+            for end, name in (("min", "least"), ("max", "greatest"))
+        ]
         if mapping.behavior_prob is not None:
             seen = "behavior_prob"
             if mapping.is_last is not None:

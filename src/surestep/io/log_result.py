@@ -13,7 +13,7 @@ from surestep.io.labelled_counts import Episodes, Label, LabelledCounts, merge_c
 from surestep.io.log_codes import LabelCode
 from surestep.io.log_counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
 from surestep.io.log_roles import RoleSql
-from surestep.io.transitions import END, Transitions
+from surestep.io.transitions import END, REWARDS, Transitions
 
 UNFINISHED = "the recording stopped, and no next state is known"
 OBSERVED = "the last observation of an episode, where nothing was decided"
@@ -86,10 +86,11 @@ def numbered_groups(database: Any, roles: RoleSql, decision: str) -> dict[str, A
     here = " AND ".join(f"here.state_{i} = counted.state_{i}" for i in range(width))
     there = " AND ".join(f"there.state_{i} = counted.next_{i}" for i in range(width))
     act = " AND ".join(f"act.action_{i} = counted.action_{i}" for i in range(acting))
+    rewards = ", ".join(limbs(f"CAST({name} AS HUGEINT)", name) for name in REWARDS)
     seen = ", lowest, highest" if roles.mapping.behavior_prob is not None else ""
     found: dict[str, Any] = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
-        f"next_state, kind, rows, times, {limbs('units')}{seen} "
+        f"next_state, kind, rows, times, {rewards}{seen} "
         f"FROM counted JOIN state_codes here ON {here} JOIN action_codes act ON {act} "
         f"LEFT JOIN state_codes there ON {there} WHERE {decision}"
     ).fetchnumpy()
@@ -104,7 +105,9 @@ def transitions_of(groups: dict[str, Any], kept: BoolArray) -> Transitions:
         groups["next_state"],
         groups["kind"] & TERMINATED > 0,
         groups["times"],
-        whole_numbers(groups),
+        whole_numbers(groups, "reward_sum"),
+        whole_numbers(groups, "least_reward"),
+        whole_numbers(groups, "greatest_reward"),
         groups.get("lowest"),
         groups.get("highest"),
     ).each(lambda column: column[kept])

@@ -22,7 +22,7 @@ from surestep.io.log_loading import load_steps
 from surestep.io.log_result import labelled
 from surestep.io.log_rewards import RewardSql, Units
 from surestep.io.log_roles import RoleSql
-from surestep.io.log_tables import Table, find_table, named, opened, quoted, watched
+from surestep.io.log_tables import Table, find_table, opened, quoted, watched
 from surestep.model import DecisionLog, Pairs
 
 
@@ -63,16 +63,6 @@ class LogSource:
             counted = labelled(database, roles, count_rows(self.table, database, roles))
             units = check_rows(self.table, database, roles, RewardSql.of(roles))
             return load_steps(database, CountQuery(roles, units), counted, pairs)
-
-    def reward_range(self) -> tuple[float, float]:
-        """The smallest and the largest single reward of the log, and 0, which an end earns."""
-        with opened(self.table, self.memory_limit) as database:
-            roles = self.roles(database)
-            reward = f"TRY_CAST({named(roles.mapping.reward)} AS DOUBLE)"
-            low, high = database.execute(
-                f"SELECT min({reward}), max({reward}) FROM log WHERE {roles.decides}"
-            ).fetchone()
-        return min(0.0, low or 0.0), max(0.0, high or 0.0)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Where the log first decides with these labels, by role: file, row and column.

@@ -10,12 +10,13 @@ import numpy as np
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep.io.exact_sums import added
 
+REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
 END = -1  # where a step led that terminated without a next state
 KEYS = ("state", "action", "next_state", "terminated")
 
 
 class Transitions(NamedTuple):
-    """#_D(s,a,s') by number of labels, and the sum of rewards, in whole multiples of 10^−scale."""
+    """#_D(s,a,s') by number of labels, and rewards, in whole multiples of 10^−scale."""
 
     state: IntArray  # [T]
     action: IntArray  # [T]
@@ -23,6 +24,8 @@ class Transitions(NamedTuple):
     terminated: BoolArray  # [T]
     times: IntArray  # [T]
     reward_sum: AnyArray  # [T] 64 bits, or Python integers of any size
+    least_reward: AnyArray  # [T] of single rewards
+    greatest_reward: AnyArray  # [T]
     lowest: FloatArray | None = None  # [T] logged propensity of the action; None if none was logged
     highest: FloatArray | None = None  # [T]
 
@@ -35,6 +38,8 @@ class Transitions(NamedTuple):
             change(self.terminated),
             change(self.times),
             change(self.reward_sum),
+            change(self.least_reward),
+            change(self.greatest_reward),
             None if self.lowest is None else change(self.lowest),
             None if self.highest is None else change(self.highest),
         )
@@ -51,7 +56,7 @@ def strung(parts: Sequence[Transitions]) -> Transitions:
 
 
 def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
-    """Rows with distinct keys in rising order, each with its times and sums added up."""
+    """Rows with distinct keys in rising order, each with its times, sums and extremes."""
     order = np.lexsort([getattr(rows, key) for key in reversed(keys)])
     if order.size == 0:
         return rows
@@ -63,6 +68,8 @@ def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
     return rows.each(lambda column: column[begin])._replace(
         times=np.add.reduceat(rows.times, begin),
         reward_sum=added(rows.reward_sum, begin),
+        least_reward=np.minimum.reduceat(rows.least_reward, begin),
+        greatest_reward=np.maximum.reduceat(rows.greatest_reward, begin),
         lowest=None if low is None else np.minimum.reduceat(low, begin),
         highest=None if high is None else np.maximum.reduceat(high, begin),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,15 +34,22 @@ from surestep.model.pairs import Labels, Pairs, check_same_pairs
 from surestep.model.transitions import read_successors, transition_name
 
 LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
+MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedRewards:
-    """What a log says about rewards: known beforehand, or summed over the visits."""
+    """What a log says about rewards: known beforehand, or summed over the visits.
+
+    Sums do not say whether rewards vary: the least and the greatest that was observed do.
+    """
 
     values: FloatArray  # [K] for "pair", [T] for "transition"
     per: Literal["pair", "transition"]
     known: bool  # the reward itself; otherwise the sum of what was observed
+    # Of single rewards, 0 where none was observed; None where rewards are known, or only sums are
+    least: FloatArray | None = None  # [K] or [T], as `values`
+    greatest: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Checks the words; `Counts` checks the numbers, whose meaning it knows."""
@@ -49,6 +57,18 @@ class LoggedRewards:
             raise InvalidCounts(f"rewards are per {self.per!r}, expected 'pair' or 'transition'")
         if not isinstance(self.known, bool | np.bool_):
             raise InvalidCounts(f"known is {self.known!r}, expected True or False")
+        if (self.least is None) != (self.greatest is None):
+            given = "greatest" if self.least is None else "least"
+            raise InvalidCounts(f"only the {given} rewards are given, expected both or neither")
+        if self.known and self.least is not None:
+            raise InvalidCounts(
+                "the least and the greatest rewards are given for known ones, expected neither"
+            )
+
+    def changed(self, change: Callable[[FloatArray], FloatArray]) -> LoggedRewards:
+        """The same change made to all arrays."""
+        ends = (None if each is None else change(each) for each in (self.least, self.greatest))
+        return LoggedRewards(change(self.values), self.per, self.known, *ends)
 
     def __eq__(self, other: object) -> bool:
         """Equal by value."""
@@ -111,6 +131,7 @@ class Counts:
         *,
         rewards: object = None,
         reward_sums: object = None,
+        reward_ranges: tuple[object, object] | None = None,
         starts: object = None,
         enabled: object = None,
         terminal: object = None,
@@ -120,9 +141,10 @@ class Counts:
         """Counts given by tables: whole numbers `C` [S, A, S] and exactly one kind of reward.
 
         `rewards` ([S, A] or [S, A, S]) is known, also for pairs never visited; `reward_sums`
-        (same shapes) is what was observed, added up over the visits. `starts` [S] counts the
-        starts (default: one episode, from state 0); `enabled` [S, A] masks actions that do not
-        exist; `terminal` [S] marks states in which episodes are known to end.
+        (same shapes) is what was observed, added up over the visits, and `reward_ranges` the least
+        and the greatest of it (two tables of that shape), if known. `starts` [S] counts the starts
+        (default: one episode, from state 0); `enabled` [S, A] masks actions that do not exist;
+        `terminal` [S] marks states in which episodes are known to end.
         """
         cube = whole_numbers("C", C, None, InvalidCounts)
         if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
@@ -130,6 +152,10 @@ class Counts:
         if (rewards is None) == (reward_sums is None):
             found = "both" if rewards is not None else "neither"
             raise InvalidCounts(f"{found} of rewards and reward_sums given, expected exactly one")
+        if reward_ranges is not None and (rewards is not None or len(reward_ranges) != 2):
+            raise InvalidCounts(
+                "reward_ranges expects reward_sums and two tables, the least and the greatest"
+            )
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         lost = cube.any(axis=2) & ~pairs.enabled()
         refuse_where(
@@ -145,6 +171,12 @@ class Counts:
         known = rewards is not None
         what, table = ("rewards", rewards) if known else ("reward_sums", reward_sums)
         values = numbers(what, table, InvalidCounts)
+        ends = [numbers("reward_ranges", each, InvalidCounts) for each in reward_ranges or ()]
+        for each in ends:
+            if each.shape != values.shape:
+                raise InvalidCounts(
+                    f"reward_ranges has a table of shape {each.shape}, expected {values.shape}"
+                )
         # Known rewards per transition are kept for transitions never seen, with a count of 0.
         stored = np.full(rows.shape, known and values.shape == cube.shape) | (rows != 0)
         pair, successor = np.nonzero(stored)
@@ -163,9 +195,11 @@ class Counts:
                     "value",
                     InvalidCounts,
                 )
-            logged = LoggedRewards(chosen[pair, successor], "transition", known)
+            ends = [each[pairs.state, pairs.action][pair, successor] for each in ends]
+            logged = LoggedRewards(chosen[pair, successor], "transition", known, *ends)
         elif values.shape == cube.shape[:2]:
-            logged = LoggedRewards(pairs.flat(what, values, InvalidCounts), "pair", known)
+            ends = [pairs.flat("reward_ranges", each, InvalidCounts) for each in ends]
+            logged = LoggedRewards(pairs.flat(what, values, InvalidCounts), "pair", known, *ends)
         else:
             raise InvalidCounts(
                 f"{what} has shape {values.shape}, expected {cube.shape[:2]} or {cube.shape}"
@@ -189,6 +223,19 @@ class Counts:
         if not self.rewards.known:
             values = values / np.maximum(self.visits if per_pair else self.times, 1)
         return np.repeat(values, lengths) if per_pair else values
+
+    def observed_rewards(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the greatest reward seen of each pair [K] or transition [T]; else 0.
+
+        Both are the mean where only sums are known, and the reward itself where that is.
+        """
+        rewards = self.rewards
+        if rewards.least is not None and rewards.greatest is not None:
+            return rewards.least, rewards.greatest
+        if rewards.known:
+            return rewards.values, rewards.values
+        mean = rewards.values / np.maximum(self.visits if rewards.per == "pair" else self.times, 1)
+        return mean, mean
 
     def unseen_reward(self) -> FloatArray:
         """The reward [K] of the pairs never visited: known per pair, else 0; 0 at visited ones."""
@@ -214,7 +261,7 @@ def merge(first: Counts, second: Counts) -> Counts:
     """Adds up counts, starts and reward sums; known rewards must agree. Order does not matter."""
     check_same_pairs("the first counts", first.pairs, "the second counts", second.pairs)
     ours, theirs = first.rewards, second.rewards
-    if (ours.known, ours.per) != (theirs.known, theirs.per):
+    if describe_rewards(ours) != describe_rewards(theirs):
         raise ShapeMismatch(
             f"the first counts have {describe_rewards(ours)}, the second {describe_rewards(theirs)}"
         )
@@ -227,6 +274,9 @@ def merge(first: Counts, second: Counts) -> Counts:
     groups = np.append(np.flatnonzero(new), pair.size)
     times = np.concatenate([first.times, second.times])[order]
     offsets = offsets_of(np.bincount(pair[new], minlength=first.pairs.num_pairs))
+    ends: tuple[FloatArray, ...] = ()
+    if ours.least is not None:
+        ends = merged_ends(first, second, order, groups)
     if ours.per == "transition":
         logged = np.concatenate([ours.values, theirs.values])[order]
         if ours.known:
@@ -264,10 +314,32 @@ def merge(first: Counts, second: Counts) -> Counts:
         offsets,
         successor[new],
         run_sums(times, groups),
-        LoggedRewards(values, ours.per, ours.known),
+        LoggedRewards(values, ours.per, ours.known, *ends),
         first.starts + second.starts,
         first.terminal | second.terminal,
     )
+
+
+def merged_ends(
+    first: Counts, second: Counts, order: IntArray, groups: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest reward of both; `order` and `groups` put transitions together."""
+    per_pair = first.rewards.per == "pair"
+    observed = [each.visits if per_pair else each.times for each in (first, second)]
+    ends = zip(first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True)
+    merged = list[FloatArray]()
+    for ours, theirs, sign in ends:
+        # What was never observed is beyond every reward: the other one counts.
+        both = [
+            np.where(seen > 0, sign * end, np.inf)
+            for seen, end in zip(observed, (ours, theirs), strict=True)
+        ]
+        if per_pair:
+            least = np.minimum(*both)
+        else:
+            least = np.minimum.reduceat(np.append(np.concatenate(both)[order], 0.0), groups)[:-1]
+        merged.append(np.where(np.isinf(least), 0.0, sign * least))
+    return merged[0], merged[1]
 
 
 def with_labels_of_both(first: Pairs, second: Pairs) -> Pairs:
@@ -281,7 +353,9 @@ def with_labels_of_both(first: Pairs, second: Pairs) -> Pairs:
 
 def describe_rewards(rewards: LoggedRewards) -> str:
     """'known rewards per pair', for messages."""
-    return f"{'known rewards' if rewards.known else 'reward sums'} per {rewards.per}"
+    what = "known rewards" if rewards.known else "reward sums"
+    ends = "" if rewards.least is None else ", with the least and the greatest reward,"
+    return f"{what}{ends} per {rewards.per}"
 
 
 def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
@@ -307,7 +381,44 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
             "value",
             InvalidCounts,
         )
-    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known))
+    ends = read_ends(rewards, values, observed, name)
+    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known), *ends)
+
+
+def read_ends(
+    rewards: LoggedRewards, values: FloatArray, observed: IntArray, name: Callable[[int], str]
+) -> tuple[FloatArray, ...]:
+    """The least and the greatest rewards, with the mean of the sums `values` between them.
+
+    None where they are not known; 0 where nothing was observed.
+    """
+    if rewards.least is None:
+        return ()
+    least, greatest = (
+        floats(what, each, observed.shape, InvalidCounts, name)
+        for what, each in (("least reward", rewards.least), ("greatest reward", rewards.greatest))
+    )
+    refuse_where(
+        (observed == 0) & ((least != 0) | (greatest != 0)),
+        lambda i: (
+            f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, but it was never "
+            "observed; expected 0"
+        ),
+        "value",
+        InvalidCounts,
+    )
+    mean = values / np.maximum(observed, 1)
+    slack = MEAN_SLACK * np.maximum(np.abs(least), np.abs(greatest))
+    refuse_where(
+        (least > greatest) | (mean < least - slack) | (mean > greatest + slack),
+        lambda i: (
+            f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, and their mean is "
+            f"{mean.flat[i]}; expected it between them"
+        ),
+        "value",
+        InvalidCounts,
+    )
+    return freeze(least), freeze(greatest)
 
 
 def read_starts(pairs: Pairs, values: object) -> IntArray:

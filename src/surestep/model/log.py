@@ -113,9 +113,9 @@ class DecisionLog:
     def counts(self, rewards: object = None) -> Counts:
         """The counts of the log: #_D(s,a,s'), starts, rewards, and where episodes are over.
 
-        Rewards are summed per transition, or known beforehand where `rewards` ([S, A], [S, A, S] or
-        [K]) gives them, as in `Counts.from_dense`. A state in which an episode terminated is marked
-        as terminal.
+        Rewards are summed per transition, with the least and the greatest, or known beforehand
+        where `rewards` ([S, A], [S, A, S] or [K]) gives them, as in `Counts.from_dense`. A state in
+        which an episode terminated is marked as terminal.
         """
         pairs = self.pairs
         size = np.int64(pairs.num_states)
@@ -131,7 +131,8 @@ class DecisionLog:
             times = np.bincount(place)
             if table is None:
                 sums = np.bincount(place, weights=self.reward).astype(np.float64, copy=False)
-                logged = LoggedRewards(own(sums), "transition", False)
+                ends = least_and_greatest(self.reward, place, shown.size)
+                logged = LoggedRewards(own(sums), "transition", False, *ends)
             else:
                 logged = LoggedRewards(pairs.flat("rewards", table, InvalidLog), "pair", True)
         return Counts(
@@ -168,6 +169,17 @@ class DecisionLog:
 
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
+
+
+def least_and_greatest(
+    reward: FloatArray, place: IntArray, size: int
+) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest of the rewards [N] of each of `size` places; 0 where none is."""
+    least, greatest = np.full(size, np.inf), np.full(size, -np.inf)
+    np.minimum.at(least, place, reward)
+    np.maximum.at(greatest, place, reward)
+    unseen = least > greatest
+    return own(np.where(unseen, 0.0, least)), own(np.where(unseen, 0.0, greatest))
 
 
 def read_episodes(values: object, num_steps: int) -> IntArray:

@@ -25,7 +25,7 @@ from surestep._arrays import (
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
-from surestep.model.log import DecisionLog
+from surestep.model.log import DecisionLog, least_and_greatest
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.plan import Plan
@@ -265,14 +265,20 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     if counts.rewards.known:
         return
     slack = SUM_SLACK * float(np.abs(log.reward).max())
-    sums = logged.rewards.values
-    if counts.rewards.per == "transition":
-        found = spread(counts.rewards.values, keys[0])
-        must_agree("reward sum", transition, found, spread(sums, keys[1]), slack * times)
-    else:
-        totals = run_sums(sums, logged.offsets)
-        found = counts.rewards.values
-        must_agree("reward sum", pairs.pair_name, found, totals, slack * logged.visits)
+    name: Callable[[int], str] = pairs.pair_name
+    seen = logged.visits
+    found, sums = counts.rewards, run_sums(logged.rewards.values, logged.offsets)
+    ends = least_and_greatest(log.reward, log.pair, pairs.num_pairs)
+    if found.per == "transition":
+        name, seen = transition, times
+        found = found.changed(lambda values: spread(values, keys[0]))
+        sums = spread(logged.rewards.values, keys[1])
+        least, greatest = logged.observed_rewards()
+        ends = spread(least, keys[1]), spread(greatest, keys[1])
+    must_agree("reward sum", name, found.values, sums, slack * seen)
+    if found.least is not None and found.greatest is not None:
+        must_agree("least reward", name, found.least, ends[0], slack)
+        must_agree("greatest reward", name, found.greatest, ends[1], slack)
 
 
 def must_agree(

@@ -21,7 +21,13 @@ from surestep._arrays import (
     whole_numbers,
 )
 from surestep.errors import InvalidCounts, InvalidParameter
-from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_terminal
+from surestep.model.counts import (
+    LARGEST_TOTAL,
+    Counts,
+    LoggedRewards,
+    read_ends,
+    read_terminal,
+)
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions
@@ -105,13 +111,15 @@ class CountsBatch:
             raise InvalidParameter(
                 f"data set {index!r} was asked for, expected 0 to {self.num_data_sets - 1}"
             )
-        values = self.rewards.values if self.rewards.known else self.rewards.values[index]
+        rewards = self.rewards
+        if not rewards.known:
+            rewards = rewards.changed(lambda values: values[index])
         return Counts(
             self.pairs,
             self.offsets,
             self.successor,
             self.times[index],
-            LoggedRewards(values, self.rewards.per, self.rewards.known),
+            rewards,
             self.starts[index],
             self.terminal,
         )
@@ -138,20 +146,23 @@ def read_batch_rewards(counts: CountsBatch) -> LoggedRewards:
 
     def name(index: int) -> str:
         if rewards.per == "pair":
-            return counts.pairs.pair_name(index)
-        return transition_name(counts.pairs, counts.offsets, counts.successor, index)
+            return counts.pairs.pair_name(index % observed.shape[1])
+        return transition_name(
+            counts.pairs, counts.offsets, counts.successor, index % observed.shape[1]
+        )
 
     if not rewards.known:
         refuse_where(
             (observed == 0) & (values != 0),
             lambda i: (
-                f"reward sum of {name(i % observed.shape[1])} in data set {i // observed.shape[1]} "
+                f"reward sum of {name(i)} in data set {i // observed.shape[1]} "
                 f"is {values.flat[i]}, but it was never observed; expected 0"
             ),
             "value",
             InvalidCounts,
         )
-    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known))
+    ends = read_ends(rewards, values, observed, name)
+    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known), *ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

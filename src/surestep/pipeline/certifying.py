@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from surestep.algorithms import Algorithm
 from surestep.certificates import (
     Asked,
@@ -21,7 +19,6 @@ from surestep.certificates.certifying import certify_batch, with_delta
 from surestep.certificates.trajectory import PROVED
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.labelled_counts import LabelledCounts
-from surestep.io.log_source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
@@ -31,23 +28,16 @@ DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 class RewardFacts(NamedTuple):
     """What the data show of single rewards."""
 
-    bounds: tuple[float, float] | None  # None where only sums are known, and rewards vary
+    bounds: tuple[float, float]  # the smallest and the largest one, and 0, which an end earns
     vary: bool  # one transition earned different rewards
 
     @classmethod
-    def of(cls, counts: LabelledCounts, source: LogSource | None) -> RewardFacts:
-        """From counts, and the log where there is one.
-
-        Sums are exact, in whole units. Where a transition always earns the same, its sum is a
-        multiple of how often it was taken; where some sum is none, rewards vary.
-        """
-        rows = counts.transitions
-        vary = bool(np.any(rows.reward_sum % np.maximum(rows.times, 1) != 0))
-        if source is not None:
-            return cls(source.reward_range(), vary)
-        means = [int(total) / (int(n) * 10**counts.scale)
-                 for total, n in zip(rows.reward_sum, rows.times, strict=True)]  # fmt: skip
-        return cls(None if vary else (min(0.0, *means), max(0.0, *means)), vary)
+    def of(cls, counts: LabelledCounts) -> RewardFacts:
+        """From the least and the greatest reward of each transition, in exact whole units."""
+        least, greatest = counts.transitions.least_reward, counts.transitions.greatest_reward
+        unit = 10**counts.scale
+        low, high = int(least.min(initial=0)) / unit, int(greatest.max(initial=0)) / unit
+        return cls((low, high), bool((least != greatest).any()))
 
 
 class Settings(NamedTuple):
@@ -74,13 +64,20 @@ class Settings(NamedTuple):
         if not {"reward_low", "reward_high"} & set(asked.settings):
             bounds = self.reward_bounds
             if self.needs_reward_bounds(asked):
-                bounds = self.observed_bounds(asked) if bounds is None else bounds
+                bounds = self.rewards.bounds if bounds is None else bounds
             elif asked.kind == "trajectory":
                 bounds = None  # it asks for none
             if bounds is not None:
                 more |= {"reward_low": bounds[0], "reward_high": bounds[1]}
         known = {name: value for name, value in more.items() if name in asked.takes}
-        return asked.make(**known)
+        certifier = asked.make(**known)
+        exact = isinstance(certifier, Posterior) and certifier.rewards == "deterministic"
+        if exact and self.rewards.vary:
+            raise InvalidParameter(
+                "rewards is 'deterministic', but one transition earned different rewards; expected "
+                "'bounded', or leave it out"
+            )
+        return certifier
 
     def needs_reward_bounds(self, asked: Asked) -> bool:
         """Whether the claim rests on what rewards are possible."""
@@ -90,15 +87,6 @@ class Settings(NamedTuple):
         interval = Trajectory.__dataclass_fields__["interval"].default
         proved = asked.settings.get("interval", interval) in PROVED
         return asked.kind == "robust" or (asked.kind == "trajectory" and proved)
-
-    def observed_bounds(self, asked: Asked) -> tuple[float, float]:
-        """Those of the single rewards that the log shows, where they are known and differ."""
-        if self.rewards.bounds is None:
-            raise InvalidParameter(
-                f"{asked.kind} needs to know what rewards are possible: they vary, and counts do "
-                "not say between which bounds; give them (--reward-bounds LOW HIGH)"
-            )
-        return self.rewards.bounds
 
 
 def mean_reward_range(counts: Counts) -> tuple[float, float]:

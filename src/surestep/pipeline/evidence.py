@@ -78,7 +78,7 @@ def gather(
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
-        rewards=RewardFacts.of(counts, log if isinstance(log, LogSource) else None),
+        rewards=RewardFacts.of(counts),
     )
 
 

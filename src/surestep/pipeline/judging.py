@@ -16,7 +16,6 @@ from surestep.certificates import Asked, Certifier, Trajectory, certify, verify
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts_digest import counts_digest
 from surestep.io.labelled_counts import LabelledCounts
-from surestep.io.log_source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
 from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
 from surestep.pipeline.certifying import RewardFacts, Settings
@@ -125,7 +124,7 @@ class Judge:
         same_log = counts_digest(counts) == saved.record.counts_sha256
         used = {each.sha256 for each in saved.record.inputs if each.role == "log"}
         overlaps = any(InputFile.of("log", path).sha256 in used for path in source.files)
-        rewards = RewardFacts.of(counts, source if isinstance(source, LogSource) else None)
+        rewards = RewardFacts.of(counts)
         terms = terms_of(saved.record)
         if reward_bounds is not None:
             terms = replace(terms, reward_bounds=reward_bounds)

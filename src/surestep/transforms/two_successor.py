@@ -217,7 +217,7 @@ def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
     """Rewards per pair as they are, or what was earned below each child of a pair, added up."""
     logged = counts.rewards
     if logged.per == "pair":
-        return LoggedRewards(trees.extended(logged.values, 0.0), "pair", logged.known)
+        return logged.changed(lambda values: trees.extended(values, 0.0))
     with np.errstate(over="ignore"):  # an infinite sum is refused by name where it is stored
         earned = logged.values * counts.times if logged.known else logged.values
     return LoggedRewards(trees.sums(earned), "transition", False)
