@@ -415,9 +415,7 @@ def test_merged_ranges_hold_both_and_what_was_never_seen_does_not_count():
 def test_counts_with_ranges_and_without_do_not_merge():
     """A sum does not say whether rewards vary, so the doubt of the other would be lost."""
     table = [[[2]]]
-    with pytest.raises(
-        ShapeMismatch, match="with the least and the greatest reward, per pair"
-    ):
+    with pytest.raises(ShapeMismatch, match="with the least and the greatest reward, per pair"):
         ranged(table, [[4.0]], [[0.0]], [[4.0]]) + Counts.from_dense(table, reward_sums=[[4.0]])
 
 
