@@ -5,20 +5,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
+from surestep import Counts, FiniteMDP, MDPBatch, Policy, Problem, evaluate, sample_log
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import APriori, Posterior, Robust, Trajectory, certify
 from surestep.choosing import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import (
+    Calibration,
     Completed,
     DrawnFromPosterior,
     EpisodeBootstrap,
     calibrate,
     rehearse,
 )
-from surestep.rehearsal.block import Block, claimed, run_block
+from surestep.rehearsal.block import Block, Outcomes, claimed, run_block, true_gains
 from surestep.rehearsal.collecting import DataSize, problem_of
+from surestep.rehearsal.rehearse import (
+    CALIBRATING,
+    LUCK,
+    REPORTING,
+    SIZES,
+    Plan,
+    claims_of_rank,
+    tolerance_of,
+)
 
 ARMS = 4
 
@@ -123,6 +133,64 @@ def test_luck_is_what_is_claimed_beyond_the_truth():
     assert (found.gain > 0.5).all()
     assert found.luck.size == 3
     assert ((found.luck > -0.6) & (found.luck < 0)).all()  # most of the gain is claimed
+
+
+def plan_of(problem, worlds, *kinds):
+    return Plan(problem, SPIBB(n_wedge=3), POSTERIOR, kinds, 7, worlds)
+
+
+def test_every_stage_has_worlds_of_its_own():
+    plan = plan_of(problem_with(10), 3, Completed("self-loop"), Completed("optimistic"))
+    draws = [
+        block.rng(world, part).random()
+        for stage in (CALIBRATING, REPORTING, LUCK)
+        for block in plan.blocks(stage, (DataSize(1, 1),))
+        for world in range(3)
+        for part in range(2)
+    ]
+    assert len(set(draws)) == len(draws) == (1 + 2 + 2) * 6  # optimistic ones do not calibrate
+
+
+@pytest.mark.parametrize(("worlds", "last"), [(1, [1]), (25, [25]), (26, [25, 26]), (50, [25, 50])])
+def test_blocks_hold_every_world_once(worlds, last):
+    blocks = plan_of(problem_with(10), worlds, Completed("self-loop")).blocks(LUCK, ())
+    assert [block.last for block in blocks] == last
+    assert [block.first for block in blocks] == [0, *last[:-1]]
+
+
+def test_claims_of_the_calibrated_rank_are_those_of_the_draw():
+    draws = np.arange(24.0).reshape(2, 3, 4)  # worlds, sizes, draws
+    outcome = Outcomes(np.zeros((2, 3)), np.zeros((2, 3)), draws, np.zeros((2, 3)))
+    calibration = Calibration(4, 3, (2, 4), ("one", "two"))
+    assert claims_of_rank(calibration, [outcome]).tolist() == draws[:, :, 1].tolist()
+    assert claims_of_rank(replace(calibration, ranks=(0, 4)), [outcome]) is None
+    assert claims_of_rank(None, [outcome]) is None
+
+
+def test_what_counts_as_equal_is_a_share_of_the_largest_value():
+    problem = problem_with(10)
+    assert tolerance_of(replace(problem, value_bounds=(-4.0, 2.0))) == 4e-9
+    assert tolerance_of(replace(problem, value_bounds=(0.0, 2.0))) == 2e-9
+    assert 0 < tolerance_of(replace(problem, value_bounds=(0.0, 0.0))) < 1e-300
+
+
+def test_sizes_go_from_half_to_ten_times_the_data():
+    assert SIZES == (0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+def test_values_lie_outside_by_the_larger_of_both_sides():
+    problem = problem_with(10)
+    models = MDPBatch.from_models([bandit(), bandit()])
+    greedy = np.tile(problem.behavior.probability, (2, 1))
+    greedy[1, :ARMS] = [0.0, 0.0, 0.0, 1.0]
+    for bounds, outside in (
+        ((0.0, 1.0), [0.0, 0.0]),
+        ((0.0, 0.6), [0.0, 0.2]),  # the best arm earns 0.8, the uniform policy 0.475
+        ((0.1, 0.375), [0.1, 0.425]),  # and the ends are worth 0
+    ):
+        gain, found = true_gains(replace(problem, value_bounds=bounds), models, greedy)
+        assert gain == pytest.approx([0.0, 0.325])
+        assert found == pytest.approx(outside)
 
 
 def test_a_refusal_in_a_world_is_no_claim():

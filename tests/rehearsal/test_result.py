@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -69,7 +70,8 @@ def test_rates_of_a_table_counted_by_hand():
     assert second.violated.happened == 1
     assert second.median_claim == 0.2
     assert second.mean_gain == pytest.approx(0.325)
-    assert second.gain_quantiles[2] == pytest.approx(0.35)
+    # The gains are 0.1, 0.3, 0.4 and 0.5, three gaps apart.
+    assert second.gain_quantiles == pytest.approx((0.13, 0.25, 0.35, 0.425, 0.485))
     one = found.summary(0.5, "one")
     assert (one.violated.happened, one.violated.total) == (1, 2)
     np.testing.assert_allclose(found.power(), [0.25, 0.75])
@@ -89,10 +91,29 @@ def certified(shares):
         ((0.0, 0.2, 0.8, 1.0), 0.5, 83),  # (√2 − 1) · 200 = 82.8…
         ((0.0, 0.0, 0.0, 0.9), 0.9, 800),
         ((0.0, 0.1, 0.2, 0.4), 0.5, None),
+        ((0.0, 0.5, 0.5, 1.0), 1.0, 800),
+        ((0.0, 1.0, 1.0, 1.0), 0.5, 0),  # √½ of the data would do
     ],
 )
 def test_additional_episodes_are_read_off_the_power(shares, chance, expected):
     assert rehearsal(certified(shares)).more_episodes(chance) == expected
+
+
+@pytest.mark.parametrize(
+    ("luck", "delta", "expected"),
+    [
+        (range(9), 0.1, 8.0),  # ⌈0.9 · 10⌉ = 9
+        (range(8), 0.1, None),
+        (range(19), 0.1, 17.0),
+        (range(20), 0.1, 18.0),  # ⌈18.9⌉
+        ((5.0, np.nan, 7.0), 0.5, 5.0),  # no claim is less than any
+        ((), 0.1, None),
+    ],
+)
+def test_what_luck_claims_at_most_in_all_but_a_share_of_the_worlds(luck, delta, expected):
+    shuffled = np.random.default_rng(1).permutation(np.array(luck, float))
+    found = replace(rehearsal([[0.1]]), luck=shuffled, delta=delta)
+    assert found.luck_bound == expected
 
 
 def test_the_calibrated_claims_decide_about_power_where_there_are_any():
@@ -109,6 +130,9 @@ def test_json_holds_everything_that_a_report_needs():
     assert content["gain"] == [[0.0, 0.0], [0.0, 0.0]]
     assert content["family"] == ["one", "other"]
     assert content["calibration"]["rank"] == 3
+    assert content["calibration"]["refused"] is False
+    nothing = replace(found, calibration=Calibration(99, 10, (10, 0), ("one", "other")))
+    assert json.loads(nothing.to_json())["calibration"]["refused"] is True
     assert content["calibration"]["ranks"] == {"one": 10, "other": 3}
     assert set(content["summary"]) == {"all", "one", "other"}
     assert content["summary"]["all"][0]["violated"]["happened"] == 2
@@ -133,6 +157,7 @@ def test_a_rehearsal_is_frozen_and_survives_pickling():
         (lambda found: found.summary(3.0), "size is 3.0, expected one of 0.5, 1"),
         (lambda found: found.summary(1.0, "third"), "no kind of world 'third', expected one of"),
         (lambda found: found.more_episodes(0.0), "chance is 0.0, expected more than 0"),
+        (lambda found: found.more_episodes(1.1), "chance is 1.1, expected more than 0 and at most"),
     ],
 )
 def test_questions_without_an_answer_are_refused(ask, words):

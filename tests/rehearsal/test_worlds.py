@@ -302,6 +302,13 @@ def test_a_stream_grows_by_steps_and_a_log_by_episodes():
     assert DataSize(1, 300).times(0.5) == (1, 150)
     assert DataSize(30, 10).times(2.5) == (75, 10)
     assert DataSize(2, 10).times(0.01) == (1, 10)
+    assert DataSize(1, 10).times(0.01) == (1, 1)
+
+
+def test_no_episode_is_longer_than_a_hundred_of_the_observed():
+    # Episodes of this world are over after one step, however long those of the data were.
+    assert horizon_for(completed(leaving(1.0), "uniform"), leaving(1.0).behavior, 3.0) == 300
+    assert horizon_for(completed(leaving(1.0), "uniform"), leaving(1.0).behavior, 1.0) == 1
 
 
 # ---- refusals ---------------------------------------------------------------------------------
