@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from surestep.cli.terminal import say_json, terminal
 
 
 @click.command("algorithms", short_help="List the algorithms: settings, promises, source.")
@@ -16,12 +16,11 @@ def command(name: str | None, as_json: bool) -> None:
 
     found = described(name)
     if as_json:
-        click.echo(json.dumps([entry._asdict() for entry in found], indent=2, ensure_ascii=False))
+        say_json([entry._asdict() for entry in found])
         return
-    from rich.console import Console
     from rich.padding import Padding
 
-    console = Console(highlight=False)
+    console = terminal(highlight=False)
     for entry in found:
         settings = ", ".join(entry.settings) or "no settings"
         console.print(f"[bold]{entry.name}[/]  {settings}")

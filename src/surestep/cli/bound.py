@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
+
+from surestep.cli.terminal import say_json, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,11 +91,10 @@ def command(
     span = value_span(value_bounds)
     if as_json:
         found = [answer._asdict() for answer in answers]
-        click.echo(json.dumps({"asked": asked, "span": span, "answers": found}, indent=2))
+        say_json({"asked": asked, "span": span, "answers": found})
         return
-    from rich.console import Console
 
-    console = Console()
+    console = terminal()
     print_table(console, answers, visits, zeta)
     print_meaning(console, answers, span, delta, zeta)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surestep.cli.progress import task_progress
+from surestep.cli.terminal import say, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,8 +67,6 @@ def command(
     surestep certify result later.csv --kind trajectory --reward-bounds 0 1 -o claim.json
     surestep certify result later.csv --check claim.json
     """
-    from rich.console import Console
-
     from surestep._files import write_together
     from surestep.pipeline import certify_result, check_certificates
     from surestep.results.result import certificates_to_json, read_certificates
@@ -83,7 +82,7 @@ def command(
                 memory_limit=memory_limit,
                 progress=progress,
             )
-        click.secho("confirmed: the claims come out the same", fg="green", bold=True)
+        say("confirmed: the claims come out the same", fg="green", bold=True)
         return
     if not kinds:
         raise click.UsageError("expected at least one --kind, or --check")
@@ -97,7 +96,7 @@ def command(
             memory_limit=memory_limit,
             progress=progress,
         )
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal(highlight=False, soft_wrap=True)
     if not judged.same_log:
         console.print("This is another log than the one that the policy was made from.")
     for certificate in judged.certificates:

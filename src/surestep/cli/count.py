@@ -8,6 +8,7 @@ import click
 
 from surestep.cli.columns import log_options
 from surestep.cli.progress import progress_bar
+from surestep.cli.terminal import say
 
 
 @click.command("count", short_help="Count a log: tables of decisions to a small, mergeable file.")
@@ -48,23 +49,23 @@ def command(
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
-    click.echo(source.columns)
+    say(source.columns)
     with progress_bar(f"counting {source.table.name}") as advance:
         if engine == "ray":
             counts = count_on_ray(source, address=address, progress=advance)
         else:
             counts = source.counts(advance)
     write_counts(counts, output)
-    click.echo(
+    say(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "
         f"{len(counts.actions):,} actions, {counts.transitions.times.size:,} transitions"
     )
     ended = counts.episodes
     if ended.recorded:
-        click.echo(
+        say(
             f"{ended.recorded:,} episodes: {ended.terminated:,} terminated, "
             f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
         )
     for reason, rows in counts.dropped.items():
-        click.echo(f"dropped {rows:,} rows: {reason}")
-    click.echo(f"wrote {output}")
+        say(f"dropped {rows:,} rows: {reason}")
+    say(f"wrote {output}")

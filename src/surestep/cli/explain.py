@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from surestep.cli.terminal import say_json, terminal, visible
 
 if TYPE_CHECKING:
     from surestep.pipeline import Explanation
@@ -43,7 +44,7 @@ def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         content = dataclasses.asdict(explanation)
         content["actions"] = [each._asdict() for each in explanation.actions]
-        click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        say_json(content)
         return
     print_explanation(explanation)
 
@@ -61,15 +62,16 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
 def print_explanation(explanation: Explanation) -> None:
     """The actions side by side, then what decides between them."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from surestep.pipeline import in_words
 
-    console = Console(highlight=False)
+    console = terminal(highlight=False)
     named = zip(explanation.state_columns, explanation.state, strict=True)
-    console.print(Text(", ".join(f"{column} {label}" for column, label in named), style="bold"))
+    console.print(
+        Text(", ".join(f"{column} {visible(label)}" for column, label in named), style="bold")
+    )
     if explanation.actions:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for column in explanation.action_columns:
@@ -81,7 +83,7 @@ def print_explanation(explanation: Explanation) -> None:
         for each in explanation.actions:
             changed = abs(each.probability - each.behavior) > 1e-12
             table.add_row(
-                *map(Text, each.action),
+                *(Text(visible(label)) for label in each.action),
                 f"{each.behavior:.4g}",
                 Text(f"{each.probability:.4g}", style="bold" if changed else ""),
                 f"{each.visits:,}",
@@ -91,4 +93,4 @@ def print_explanation(explanation: Explanation) -> None:
             )
         console.print(table)
     for sentence in in_words(explanation):
-        console.print(Text(sentence))
+        console.print(Text(visible(sentence)))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from surestep.cli.terminal import say
+
 
 @click.command("figure", short_help="Draw a figure of the paper, with its table as CSV.")
 @click.argument("name")
@@ -35,4 +37,4 @@ def command(name: str, directory: Path | None, output: Path) -> None:
     from surestep.report.figures import draw
 
     for path in draw(name, directory, output):
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")

@@ -9,6 +9,7 @@ import click
 
 from surestep.cli.columns import log_options
 from surestep.cli.progress import task_progress
+from surestep.cli.terminal import terminal
 from surestep.cli.terms import term_options
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ def command(
     surestep improve log.csv --behavior policy.csv --discount 0.95 --n-wedge 50 -o result
     surestep improve 'logs/*.parquet' --bin age:quantiles=10 --discount 0.99 -o result
     """
-    from rich.console import Console
-
     from surestep._files import check_new_folder
     from surestep.io import LogSource
     from surestep.parallel import available_cores
@@ -74,7 +73,7 @@ def command(
 
     check_new_folder(output)
     source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
-    console = Console(highlight=False, soft_wrap=True)  # paths stay whole
+    console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
     if isinstance(source, LogSource):
         console.print(str(source.columns), markup=False)
     with task_progress() as progress:

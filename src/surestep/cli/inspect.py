@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import click
 
 from surestep.cli.columns import log_options
+from surestep.cli.terminal import say, say_json, terminal
 
 # The first sign keeps the lines apart that follow it.
 IN_USE = """\b
@@ -75,18 +75,17 @@ def command(
     if as_json:
         from surestep.results.inspection import as_json as plain
 
-        click.echo(json.dumps(plain(inspection), indent=2, ensure_ascii=False))
+        say_json(plain(inspection))
         return
-    from rich.console import Console
 
     from surestep.cli.inspection_text import print_inspection
 
     # Names from the data may look like rich's markup.
-    print_inspection(inspection, Console(highlight=False, markup=False, emoji=False))
+    print_inspection(inspection, terminal(highlight=False, markup=False, emoji=False))
     if output is not None:
-        click.echo(f"wrote {output}")
-    click.echo("next, once the rows marked ✗ are mended:" if inspection.refused else "next:")
-    click.echo(f"  {following}")
+        say(f"wrote {output}")
+    say("next, once the rows marked ✗ are mended:" if inspection.refused else "next:")
+    say(f"  {following}")
 
 
 def next_command(

@@ -15,6 +15,7 @@ import click
 
 from surestep._version import __version__
 from surestep.cli.ending import signals_end
+from surestep.cli.terminal import visible
 from surestep.errors import SurestepError
 
 # Each module holds one `command`; it is imported when its verb is asked for, or listed.
@@ -90,7 +91,7 @@ class Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except SurestepError as problem:
-            raise Mistake(str(problem)) from None
+            raise Mistake(visible(str(problem).replace("\n", " "))) from None
 
 
 def told(number: int) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from surestep.cli.terminal import say
+
 
 @click.command("merge", short_help="Merge files of counts into one.")
 @click.argument("files", nargs=-1, required=True, metavar="COUNTS...")
@@ -24,8 +26,8 @@ def command(files: tuple[str, ...], output: Path) -> None:
 
     counts = merge_counts([read_counts(path) for path in files])
     write_counts(counts, output)
-    click.echo(
+    say(
         f"merged {len(files):,} files: {counts.rows_read:,} rows, {len(counts.states):,} states, "
         f"{counts.transitions.times.size:,} transitions"
     )
-    click.echo(f"wrote {output}")
+    say(f"wrote {output}")

@@ -9,6 +9,7 @@ import click
 
 from surestep.cli.columns import log_options
 from surestep.cli.progress import task_progress
+from surestep.cli.terminal import terminal
 from surestep.cli.terms import term_options
 
 if TYPE_CHECKING:
@@ -85,8 +86,6 @@ def command(
     surestep rehearse log.csv --discount 0.95 -o rehearsal
     surestep rehearse log.csv --discount 0.95 --n-wedge 20 --kind robust --sizes 1,10,100
     """
-    from rich.console import Console
-
     from surestep._files import check_new_folder
     from surestep.parallel import available_cores
     from surestep.pipeline import Terms, open_source, rehearse_log
@@ -107,7 +106,7 @@ def command(
             progress=progress,
             **given,
         )
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal(highlight=False, soft_wrap=True)
     print_rehearsal(console, found.rehearsal)
     if output is not None:
         found.save(output)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from surestep.cli.progress import progress_bar
+from surestep.cli.terminal import say
 
 
 @click.command("run", short_help="Run an experiment; killed runs go on where they stopped.")
@@ -49,7 +50,7 @@ def command(
 
     if list_them or name is None:
         for entry in catalog():
-            click.echo(entry)
+            say(entry)
         return
     if address is not None and engine != "ray":
         raise click.UsageError("--address is for --engine ray.")
@@ -68,4 +69,4 @@ def command(
                 address=address,
                 progress=advance,
             )
-        click.echo(f"wrote {table}")
+        say(f"wrote {table}")

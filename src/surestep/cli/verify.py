@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from surestep.cli.progress import task_progress
+from surestep.cli.terminal import say
 
 
 @click.command("verify", short_help="Make a result again from its log, and compare.")
@@ -45,14 +46,14 @@ def command(
             progress=progress,
         )
     if found.level == "same bytes":
-        click.secho("confirmed: the same bytes in every file", fg="green", bold=True)
+        say("confirmed: the same bytes in every file", fg="green", bold=True)
     else:
-        click.secho(
+        say(
             "confirmed: equal counts, the same policy up to ties, values within 1e-9",
             fg="green",
             bold=True,
         )
-        click.echo(f"bytes were not compared: {found.why_not_bytes}")
-        click.echo("report.html was not compared: only its bytes could be")
+        say(f"bytes were not compared: {found.why_not_bytes}")
+        say("report.html was not compared: only its bytes could be")
     for name in found.taken_from_folder:
-        click.echo(f"not checked: {name}, taken from {output} itself; give it with --{name}")
+        say(f"not checked: {name}, taken from {output} itself; give it with --{name}")

@@ -1,0 +1,85 @@
+"""What reaches a terminal: labels of logs and files are shown there, and never obeyed.
+
+A label may hold whatever a log holds, also what moves the cursor, colours or renames a terminal, or
+turns the direction of text. All that is printed goes through here and has such characters replaced
+by what they are called, as in Python: '\\x1b'. Only our own colours and lines pass.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+
+# C0, DEL and C1, the ends of lines and paragraphs of Unicode, and what turns the direction of text.
+OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """The text, with every character that a terminal would obey replaced by its name.
+
+    >>> print(visible("a\\x1b[31mb"))
+    a\\x1b[31mb
+    """
+    return OBEYED.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def lines(text: str) -> str:
+    """The same, line by line: ends of lines stay."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def say(text: object, **style: Any) -> None:
+    """Prints lines to standard output; for `style` see `click.style`."""
+    click.secho(lines(str(text)), **style)
+
+
+def say_json(content: object) -> None:
+    """Prints JSON, which has escapes of its own for what would be obeyed."""
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    click.echo(
+        "\n".join(
+            OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", each) for each in text.split("\n")
+        )
+    )
+
+
+def terminal(**settings: Any) -> Console:
+    """A console of rich, for standard output unless the settings say otherwise."""
+    from rich.console import Console, RenderHook
+    from rich.segment import Segment
+
+    class Shown:
+        """Something to print, with what would be obeyed made visible."""
+
+        def __init__(self, inner: ConsoleRenderable) -> None:
+            """Wraps it."""
+            self.inner = inner
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            """Renders it, piece by piece; pieces that only move the cursor are rich's own."""
+            for piece in console.render(self.inner, options):
+                if piece.control is not None:
+                    yield piece
+                else:
+                    yield Segment(lines(piece.text), piece.style)
+
+    class ShowAll(RenderHook):
+        """Wraps all that is printed."""
+
+        def process_renderables(
+            self, renderables: Iterable[ConsoleRenderable]
+        ) -> list[ConsoleRenderable]:
+            """Wraps each."""
+            return [Shown(each) for each in renderables]
+
+    console = Console(**settings)
+    console.push_render_hook(ShowAll())
+    return console

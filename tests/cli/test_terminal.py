@@ -1,0 +1,117 @@
+"""What reaches a terminal: labels are shown, whatever they hold, and never obeyed."""
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
+
+import surestep.cli
+from pump_commands import run_surestep
+from surestep.cli.terminal import terminal, visible
+
+EVIL = [
+    "\x1b[31mred\x1b[0m",  # colours
+    "\x1b]0;title\x07",  # the title of the window
+    "\x9b2Jgone",  # C1: clears the screen
+    "\u202edesrever\u2066",  # turns the direction
+    "one\nconfirmed: the same bytes in every file",
+    "back\rover\x7f",
+]
+CALLED = [r"\x1b[31mred\x1b[0m", r"\x1b]0;title\x07", r"\x9b2Jgone", r"\u202edesrever\u2066"]
+
+
+def obeyed(text):
+    """The characters that a terminal would obey, but for ends of lines and spaces."""
+    kinds = ("Cc", "Zl", "Zp")
+    turns = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    return [
+        each
+        for each in text
+        if (unicodedata.category(each) in kinds and each != "\n")
+        or unicodedata.bidirectional(each) in turns
+        or each in "\u200e\u200f\u061c"
+    ]
+
+
+@given(st.text())
+def test_what_would_be_obeyed_is_called_by_its_name(text):
+    shown = visible(text)
+    assert not obeyed(shown)
+    assert "\n" not in shown
+    if not obeyed(text) and "\n" not in text:
+        assert shown == text
+
+
+@given(st.text(max_size=20), st.sampled_from(EVIL))
+def test_only_our_own_colours_reach_a_terminal(text, label):
+    file = io.StringIO()
+    console = terminal(file=file, force_terminal=True, color_system="standard", width=400)
+    table = Table("heading")
+    table.add_row(Text(label + text, style="bold red"))
+    console.print(table)
+    console.print(label + text, style="green", markup=False)
+    ours = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue().replace(visible(label), ""))
+    assert "\x1b" not in ours
+    assert not obeyed(ours)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A log in which every label is evil, and a result of it."""
+    home = tmp_path_factory.mktemp("evil")
+    with (home / "log.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["state", "action", "reward", "next_state"])
+        writer.writerows([label, other, 1, label] for label in EVIL for other in EVIL)
+    done = run_surestep(
+        "improve", home / "log.csv", "--discount", "0.5", "--n-wedge", "2", "--kind", "a-priori",
+        "--worlds", "0", "-o", home / "out",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert not obeyed(done.output)
+    return home
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("inspect", "log.csv"),
+        ("inspect", "log.csv", "--json"),
+        ("count", "log.csv", "-o", "counts.parquet"),
+        ("explain", "out", "--state", EVIL[0]),
+        ("explain", "out", "--state", EVIL[0], "--json"),
+        ("explain", "out", "--state", "nowhere\x1b[31m"),
+        ("explain", "nothing\x1b[31m", "--state", EVIL[0]),
+        ("certify", "out", "log.csv", "--kind", "a-priori:n_wedge=900"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_prints_a_label_raw(given, home, monkeypatch):
+    monkeypatch.chdir(home)
+    told = run_surestep(*given)
+    assert told.exit_code in (0, 2), told.output
+    assert not obeyed(told.output)
+    assert "\nconfirmed" not in told.output
+    if given[-1] == "--json":
+        assert isinstance(json.loads(told.stdout), dict)
+    elif given[0] == "explain" and told.exit_code == 0:
+        for name in CALLED:
+            assert name in told.stdout
+
+
+def test_everything_is_printed_by_way_of_it():
+    """Another way to print would be another place to forget a label."""
+    folder = Path(surestep.cli.__file__).parent
+    allowed = {"terminal.py", "progress.py", "main.py"}  # bars without labels, and told signals
+    for path in sorted(folder.glob("*.py")):
+        if path.name not in allowed:
+            found = re.findall(r"click\.s?echo|(?<![\w.])print\(|[^\w]Console\(", path.read_text())
+            assert not found, path.name
