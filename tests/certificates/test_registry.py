@@ -240,6 +240,17 @@ def test_only_the_last_digits_may_differ(change):
             verify(changed, problem, policy)
 
 
+def test_values_may_differ_by_a_share_of_the_span():
+    problem, _ = example()
+    found = certify(problem, problem.behavior, APriori())
+    assert found.lower == 0
+    slack = 1e-9 * found.span
+    assert found.span == 4
+    assert verify(replace(found, lower=0.99 * slack), problem, problem.behavior) == found
+    with pytest.raises(CertificateMismatch, match="lower is"):
+        verify(replace(found, lower=1.01 * slack), problem, problem.behavior)
+
+
 def test_a_whole_double_may_be_written_without_its_point():
     problem, policy = example()
     found = certify(problem, policy, APriori())

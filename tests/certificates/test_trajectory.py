@@ -30,6 +30,7 @@ from surestep import (
     sample_log,
 )
 from surestep.certificates import Trajectory, training_part, verify
+from surestep.certificates.trajectory import discounted_steps, effective_number
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import certificate_schema
 from surestep.offpolicy import (
@@ -236,6 +237,30 @@ def test_a_policy_must_not_be_chosen_by_the_episodes_that_judge_it():
         wrong["training part"] += certify(problem, by_training, judge).lower > 0
     assert wrong["training part"] <= allowed_failures(number, 0.1)
     assert wrong["test part"] > allowed_failures(number, 0.1)
+
+
+@pytest.mark.parametrize(("delta", "resamples"), [(0.1, 2000), (0.01, 2000), (0.005, 4000)])
+def test_a_rare_failure_takes_more_resamples(delta, resamples, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "surestep.certificates.trajectory.bca_bootstrap",
+        lambda estimate, delta, rng, resamples: asked.append(resamples) or 0.0,
+    )
+    certify(example(), POLICY, Trajectory(horizon=3, interval="bca", delta=delta))
+    assert asked == [resamples]
+
+
+def test_weights_count_as_so_many_equal_ones():
+    assert effective_number(np.array([2.0, 2.0, 2.0])) == pytest.approx(3.0)
+    assert effective_number(np.array([3.0, 1.0, 0.0])) == pytest.approx(16 / 10)
+    assert effective_number(np.array([1e200, 1e200])) == pytest.approx(2.0)
+    assert effective_number(np.zeros(2)) == 0.0
+
+
+def test_steps_are_discounted():
+    assert discounted_steps(0.5, None) == 2.0
+    assert discounted_steps(0.5, 3) == 1.75
+    assert discounted_steps(1.0, 3) == 3.0
 
 
 # ---- horizons ---------------------------------------------------------------------------------
@@ -477,6 +502,10 @@ def test_weights_beyond_all_doubles_are_refused():
         ({"train_share": "half"}, "train_share is 'half'"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": None}, "seed is None"),
+        ({"seed": 2**63}, "seed is 9223372036854775808"),
+        ({"train_share": -0.1}, "train_share is -0.1, expected at least 0 and less than 1"),
+        ({"reward_low": -1e151}, "expected two numbers"),
+        ({"interval": "student-t", "reward_low": None}, "student-t asks for no bounds"),
         ({"horizon": 0}, "horizon is 0"),
         ({"horizon": 2.5}, r"horizon is 2\.5"),
         ({"estimator": "wis"}, "whose error nothing bounds; expected is or pdis"),
@@ -488,7 +517,7 @@ def test_weights_beyond_all_doubles_are_refused():
         ({"horizon": None, "interval": "hoeffding"}, "the largest weight of hoeffding needs"),
         ({"horizon": None, "claim": "horizon"}, "the claim needs a number of steps"),
     ],
-    ids=range(18),
+    ids=range(22),
 )
 def test_settings_out_of_range_are_refused(changes, message):
     valid = {"horizon": 3, "claim": "performance"} | BOUNDS
