@@ -249,6 +249,19 @@ def test_values_may_differ_by_a_share_of_the_span():
     assert verify(replace(found, lower=0.99 * slack), problem, problem.behavior) == found
     with pytest.raises(CertificateMismatch, match="lower is"):
         verify(replace(found, lower=1.01 * slack), problem, problem.behavior)
+    assert (found.figures["copying_error"], found.figures["discount"]) == (0.0, 0.5)
+    for name, value, agrees in (
+        ("copying_error", 0.99 * slack, True),
+        ("copying_error", 1.01 * slack, False),
+        ("discount", 0.5 + 0.4e-9, True),
+        ("discount", 0.5 + 0.9 * slack, False),  # no value, so relative to itself
+    ):
+        changed = replace(found, figures=found.figures | {name: value})
+        if agrees:
+            assert verify(changed, problem, problem.behavior) == found
+        else:
+            with pytest.raises(CertificateMismatch, match=rf"figures\.{name} is"):
+                verify(changed, problem, problem.behavior)
 
 
 def test_a_whole_double_may_be_written_without_its_point():

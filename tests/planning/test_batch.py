@@ -18,6 +18,7 @@ from surestep.errors import (
     ShapeMismatch,
 )
 from surestep.planning import evaluate_with_bound
+from surestep.planning.batch import proven_errors
 
 
 def variants(mdp, count, seed):
@@ -115,6 +116,30 @@ def test_the_whole_batch_is_the_same_bit_for_bit_as_its_parts():
         part = optimal_batch(MDPBatch.from_models([models[b]]))
         assert np.array_equal(whole.value[b], part.value[0])
         assert np.array_equal(whole.probability[b], part.probability[0])
+
+
+def test_errors_grow_with_residuals_terms_and_steps():
+    # Two states of two actions that lead to both: 2 + 2 + 8 terms of a size of 3 + 5.
+    P = np.full((2, 2, 2), 0.5)
+    batch = MDPBatch.from_models([FiniteMDP.from_dense(P, [[0.0, 3.0], [1.0, -1.0]], 0.75)])
+    value, residual = np.array([[-5.0, 2.0]]), np.array([0.25])
+    found = proven_errors(batch, value, residual, 4.0, 0.0)
+    assert found == pytest.approx([1.0])
+    found = proven_errors(batch, value, 0 * residual, 4.0, 0.0)
+    assert found == pytest.approx([12 * 2.0**-52 * 8 * 4], rel=1e-9)
+    found = proven_errors(batch, value, 0 * residual, 4.0, 0.125)
+    assert found == pytest.approx([0.125 * 8 * 4])
+
+
+def test_policy_iteration_of_a_batch_is_limited(monkeypatch):
+    P = np.full((2, 2, 2), 0.5)
+    batch = MDPBatch.from_models([FiniteMDP.from_dense(P, [[0.0, 3.0], [1.0, -1.0]], 0.75)])
+    rounds = int(optimal_batch(batch).iterations.max())
+    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", rounds)
+    assert optimal_batch(batch).iterations.tolist() == [rounds]
+    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", rounds - 1)
+    with pytest.raises(NotConverged, match=f"of model 0 stopped after {rounds - 1} rounds, the"):
+        optimal_batch(batch)
 
 
 def test_values_too_large_for_doubles_are_refused():
