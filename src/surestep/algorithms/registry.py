@@ -141,7 +141,7 @@ def settings_from_json(text: str) -> Algorithm:
     """The algorithm that `settings_to_json` wrote."""
     try:
         settings = json.loads(text)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, RecursionError) as problem:
         raise InvalidParameter(f"the settings are no JSON: {problem}") from None
     if not isinstance(settings, dict) or "algorithm" not in settings:
         raise InvalidParameter('the settings have no name, expected {"algorithm": …, …}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 import click
@@ -26,6 +27,9 @@ from surestep.cli.terminal import say
     help="Where blocks run: here, or on a Ray cluster.",
 )  # fmt: skip
 @click.option("--address", help="The Ray cluster, such as auto or ray://host:10001.")
+@click.option(
+    "--keep-old", is_flag=True, help="Keep blocks that other code or versions made, as they are."
+)
 @click.option("--list", "list_them", is_flag=True, help="List the catalog.")
 def command(
     name: str | None,
@@ -34,12 +38,14 @@ def command(
     repetitions: int | None,
     engine: str,
     address: str | None,
+    keep_old: bool,
     list_them: bool,
 ) -> None:
     """Run the experiment NAME: one of the catalog, a folder of it, or a .toml file.
 
     Rows are kept block by block: a run that was killed goes on where it stopped, and the table is
-    the same as if it had not been.
+    the same as if it had not been. Blocks that other code or versions made are made again; in the
+    table, the column `code` says what made a row.
 
     \b
     surestep run paper/gridworld
@@ -67,6 +73,14 @@ def command(
                 workers=workers or available_cores(),
                 engine=engine,
                 address=address,
+                keep_old=keep_old,
                 progress=advance,
+                outdated=partial(tell_outdated, keep_old),
             )
         say(f"wrote {table}")
+
+
+def tell_outdated(keep_old: bool, old: int, total: int) -> None:
+    """Says what becomes of blocks that other code or versions made."""
+    fate = "are kept as they are" if keep_old else "are made again (--keep-old keeps them)"
+    click.echo(f"{old} of {total} blocks were made by other code or versions, and {fate}", err=True)

@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from surestep.errors import SurestepError
 from surestep.experiments.cell import Block, run_block
 from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
+from surestep.experiments.origin import Origin, origin_of
 from surestep.experiments.plan import Experiment
 from surestep.experiments.store import Store
 from surestep.parallel import map_in_order, map_on_ray
@@ -52,42 +54,74 @@ def run_experiment(
     workers: int = 1,
     engine: str = "local",
     address: str | None = None,
+    keep_old: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    outdated: Callable[[int, int], None] = lambda old, total: None,
 ) -> Path:
     """Runs what is not done yet and writes the table; `progress(done, total)` counts blocks.
 
     `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, whose
-    machines must see the directory.
+    machines must see the directory and have the same code.
 
-    The table depends on the experiment alone, not on workers, nor on where a run was interrupted.
+    Blocks that other code or versions made are made again, unless `keep_old`; `outdated(old,
+    total)` is told how many these are, if any. Each row says which code made it.
+
+    The table depends on the experiment and the code alone, not on workers, nor on where a run was
+    interrupted.
     """
     store = Store(directory)
-    store.open(experiment)
-    blocks = blocks_of(experiment)
-    waiting = [block for block in blocks if not store.block(block.key).exists()]
-    done = len(blocks) - len(waiting)
-    progress(done, len(blocks))
-    spent = []
-    function = partial(run_into, store)
-    answers = (
-        map_on_ray(function, waiting, address=address)
-        if engine == "ray"
-        else map_in_order(function, waiting, workers=workers)
-    )
-    for seconds in answers:
-        spent.append(seconds)
-        done += 1
+    with store.held():
+        store.open(experiment)
+        blocks = blocks_of(experiment)
+        expected = {block.key: origin_of(block) for block in blocks}
+        waiting, old = to_do(store, expected, keep_old=keep_old)
+        if old:
+            outdated(old, len(blocks))
+        tasks = [(block, expected[block.key]) for block in blocks if block.key in waiting]
+        done = len(blocks) - len(tasks)
         progress(done, len(blocks))
-    store.write_table([block.key for block in blocks])
-    before = store.read_manifest().get("seconds", {})
-    store.write_manifest(experiment, totals(spent, before))
+        spent = []
+        function = partial(run_into, store)
+        answers = (
+            map_on_ray(function, tasks, address=address)
+            if engine == "ray"
+            else map_in_order(function, tasks, workers=workers)
+        )
+        for seconds in answers:
+            spent.append(seconds)
+            done += 1
+            progress(done, len(blocks))
+        store.write_table(list(expected))
+        before = store.read_manifest().get("seconds", {})
+        store.write_manifest(experiment, store.origins(list(expected)), totals(spent, before))
     return store.table
 
 
-def run_into(store: Store, block: Block | ClaimBlock) -> Spent:
-    """Runs a block and keeps its rows."""
+def to_do(store: Store, expected: Mapping[str, Origin], *, keep_old: bool) -> tuple[set[str], int]:
+    """The keys of blocks that are to be made, and how many there are of other code or versions."""
+    waiting, old = set[str](), 0
+    for key, origin in expected.items():
+        found = store.origin(key)
+        if found is not None and found.agrees(origin):
+            continue
+        old += found is not None
+        if found is None or not keep_old:
+            waiting.add(key)
+    return waiting, old
+
+
+def run_into(store: Store, task: tuple[Block | ClaimBlock, Origin]) -> Spent:
+    """Runs a block and keeps its rows with what made them."""
+    block, expected = task
+    origin = origin_of(block)
+    if origin.code != expected.code:
+        raise SurestepError(
+            f"{block.key} would be made by the code {origin.code}, but the run began with "
+            f"{expected.code}: its sources were changed meanwhile, or this machine has others; run "
+            "again"
+        )
     rows = run_block(block) if isinstance(block, Block) else run_claims(block)
-    store.write_block(block.key, rows.columns)
+    store.write_block(block.key, rows.columns, origin)
     return Spent(rows.sampling, rows.improving, rows.evaluating, rows.certifying)
 
 

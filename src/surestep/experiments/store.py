@@ -1,28 +1,35 @@
 """Where the rows of a run are kept: a file for every block, and one table in the end.
 
-A block is done if and only if its file is there, and files appear whole: whatever kills a run, the
-next one goes on where it stopped.
+A block is done if its file is there, can be read, and was made by what would make it now; files
+appear whole. Whatever kills a run, the next one goes on where it stopped.
 """
 
 from __future__ import annotations
 
+import glob
 import json
 import os
-import platform
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from surestep._arrays import AnyArray
-from surestep._files import write_together
-from surestep._version import __version__
-from surestep.errors import InvalidParameter, SurestepError
+from surestep._files import BESIDE, beside, write_together
+from surestep._locks import lock
+from surestep.errors import FileFailure, InvalidParameter
+from surestep.experiments.origin import Origin, origin_from_json
 from surestep.experiments.plan import Experiment
+from surestep.io.log_tables import first_lines, quoted
 
 FORMAT = 1
-PACKAGES = ("numpy", "scipy", "numba", "duckdb")
+ORIGIN = "surestep"  # the name under which a Parquet file says what made it
+UNKNOWN = "unknown"  # what made blocks of versions that did not say
 # NaN stands for "none" in columns of whole numbers, which NumPy has no other word for.
 WHOLE = "REPLACE (n_wedge::BIGINT AS n_wedge, n_wedge_used::BIGINT AS n_wedge_used)"
 ORDER = (
@@ -51,19 +58,47 @@ class Store:
         """The rows of one block."""
         return self.directory / "blocks" / f"{key}.parquet"
 
-    def open(self, experiment: Experiment) -> None:
-        """Makes the directory, or finds that it belongs to this experiment."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Makes the directory and keeps other runs out; what killed ones left in it is removed."""
         try:
             self.block("any").parent.mkdir(parents=True, exist_ok=True)
+            file = (self.directory / ".lock").open("ab")
         except OSError as problem:
-            raise SurestepError(f"cannot make {self.directory}: {problem.strerror}") from None
+            raise FileFailure(f"{self.directory} cannot be written: {problem.strerror}") from None
+        with file:
+            try:
+                alone = lock(file)
+            except OSError:  # no locks here: nobody can be kept out
+                yield
+                return
+            if not alone:
+                raise FileFailure(
+                    f"another run is at work in {self.directory}; wait for it, or give another "
+                    "directory with -o"
+                )
+            self.remove_leftovers()
+            try:
+                yield
+            finally:
+                self.remove_leftovers()
+
+    def remove_leftovers(self) -> None:
+        """Removes what was never moved to its place."""
+        for folder in (self.directory, self.block("any").parent):
+            for path in folder.glob(f"{BESIDE}*"):
+                with suppress(OSError):
+                    path.unlink()
+
+    def open(self, experiment: Experiment) -> None:
+        """Begins the experiment, or finds that the directory belongs to it."""
         if not self.manifest.exists():
             if any(self.directory.glob("blocks/*.parquet")):
                 raise InvalidParameter(
                     f"{self.directory} has blocks but no manifest.json, so nobody knows what they "
                     "belong to; give another directory, or delete it"
                 )
-            self.write_manifest(experiment, {})
+            self.write_manifest(experiment, {}, {})
             return
         found = self.read_manifest()
         if found.get("identity") != experiment.identity() or found.get("format") != FORMAT:
@@ -77,43 +112,98 @@ class Store:
         """The manifest, which must be one."""
         try:
             found = json.loads(self.manifest.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as problem:
-            raise InvalidParameter(f"cannot read {self.manifest}: {problem}") from None
+        except (OSError, ValueError, RecursionError) as problem:
+            raise FileFailure(
+                f"{self.manifest} cannot be read: {problem}; put it back, or begin anew in another "
+                "directory"
+            ) from None
         if not isinstance(found, dict):
-            raise InvalidParameter(f"{self.manifest} is no manifest of a run")
+            raise FileFailure(f"{self.manifest} is no manifest of a run")
         return found
 
-    def write_manifest(self, experiment: Experiment, seconds: Mapping[str, float]) -> None:
-        """What the run is; `seconds` says where its time went."""
+    def write_manifest(
+        self,
+        experiment: Experiment,
+        made_by: Mapping[str, object],
+        seconds: Mapping[str, float],
+    ) -> None:
+        """What the run is; `made_by` says what made its rows, `seconds` where its time went."""
         content = {
             "format": FORMAT,
             "name": experiment.name,
             "title": experiment.title,
             "repetitions": experiment.repetitions,
             "identity": experiment.identity(),
-            "versions": {
-                "surestep": __version__,
-                "python": platform.python_version(),
-                **{package: version(package) for package in PACKAGES},
-            },
+            "made_by": dict(made_by),
             "seconds": dict(seconds),
         }
         write_together({self.manifest: [(json.dumps(content, indent=2) + "\n").encode()]})
 
-    def write_block(self, key: str, columns: Mapping[str, AnyArray]) -> None:
-        """The rows of a block, whole or not at all."""
+    def origin(self, key: str) -> Origin | None:
+        """What made a block; None where there is none that can be read."""
+        import duckdb
+
+        path = self.block(key)
+        if not path.exists():
+            return None
         with connection() as database:
-            database.register("rows", dict(columns))
-            write_query(database, f"SELECT * {WHOLE} FROM rows", self.block(key))
+            try:
+                rows = database.execute(
+                    "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = ?",
+                    [escaped(path), ORIGIN],
+                ).fetchall()
+            except duckdb.Error:
+                return None
+        found = origin_from_json(bytes(rows[0][0]).decode(errors="replace")) if rows else None
+        return found or Origin(UNKNOWN, UNKNOWN, {})
+
+    def origins(self, keys: Sequence[str]) -> dict[str, Any]:
+        """For each digest of code the versions that it ran with, and how many blocks it made."""
+        found = [origin for origin in map(self.origin, keys) if origin is not None]
+        blocks = Counter(origin.code for origin in found)
+        return {
+            origin.code: {"versions": origin.versions, "blocks": blocks[origin.code]}
+            for origin in sorted(found, key=lambda origin: origin.code)
+        }
+
+    def write_block(self, key: str, columns: Mapping[str, AnyArray], origin: Origin) -> None:
+        """The rows of a block with what made them, whole or not at all."""
+        size = len(next(iter(columns.values())))
+        marked = {**columns, "code": np.full(size, origin.code, object)}
+        with connection() as database:
+            database.register("rows", marked)
+            write_query(database, f"SELECT * {WHOLE} FROM rows", self.block(key), origin.to_json())
 
     def write_table(self, keys: Sequence[str]) -> None:
         """All rows of the blocks, in one order."""
-        paths = [str(self.block(key)) for key in keys]
+        import duckdb
+
+        paths = [escaped(self.block(key)) for key in keys]
         with connection() as database:
-            whole = database.read_parquet(paths)
-            database.register("rows", whole)
-            order = ", ".join(name for name in ORDER if name in whole.columns)
-            write_query(database, f"SELECT * FROM rows ORDER BY {order}", self.table)
+            try:
+                database.read_parquet(paths, union_by_name=True).create("rows")
+            except duckdb.Error as problem:
+                raise FileFailure(
+                    f"{self.damaged(keys) or self.directory} cannot be read: {said(problem)}; "
+                    "delete it, and run again"
+                ) from None
+            names = database.table("rows").columns
+            order = ", ".join(name for name in ORDER if name in names)
+            known = f"* REPLACE (coalesce(code, '{UNKNOWN}') AS code)"
+            known = known if "code" in names else f"*, '{UNKNOWN}' AS code"
+            write_query(database, f"SELECT {known} FROM rows ORDER BY {order}", self.table)
+
+    def damaged(self, keys: Sequence[str]) -> Path | None:
+        """The first block whose rows cannot all be read."""
+        import duckdb
+
+        with connection() as database:
+            for path in map(self.block, keys):
+                try:
+                    database.read_parquet(escaped(path)).fetchnumpy()
+                except duckdb.Error:
+                    return path
+        return None
 
     def read_table(self) -> dict[str, AnyArray]:
         """All rows, column by column."""
@@ -122,8 +212,17 @@ class Store:
                 f"{self.directory} holds no table.parquet: the run is not complete; go on with "
                 "surestep run"
             )
+        import duckdb
+
         with connection() as database:
-            columns: dict[str, AnyArray] = database.read_parquet(str(self.table)).fetchnumpy()
+            try:
+                columns: dict[str, AnyArray] = database.read_parquet(
+                    escaped(self.table)
+                ).fetchnumpy()
+            except duckdb.Error as problem:
+                raise FileFailure(
+                    f"{self.table} cannot be read: {said(problem)}; delete it, and run again"
+                ) from None
         return columns
 
 
@@ -134,13 +233,32 @@ def connection() -> Any:
     return duckdb.connect(config={"threads": 1})
 
 
-def write_query(database: Any, query: str, path: Path) -> None:
-    """The result of a query as a Parquet file, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+def write_query(database: Any, query: str, path: Path, origin: str | None = None) -> None:
+    """The result of a query as a Parquet file that may say what made it, whole or not at all."""
+    import duckdb
+
+    temporary = beside(path)
+    noted = "" if origin is None else f", KV_METADATA {{{ORIGIN}: {quoted(origin)}}}"
     try:
-        database.sql(query).write_parquet(str(temporary))
+        database.execute(f"COPY ({query}) TO {quoted(str(temporary))} (FORMAT parquet{noted})")
         os.replace(temporary, path)
-    except OSError as problem:
-        raise SurestepError(f"cannot write {path}: {problem.strerror or problem}") from None
+    except (duckdb.IOException, OSError) as problem:
+        raise FileFailure(
+            f"{path} cannot be written: {said(problem)}; once it can, the same command goes on "
+            "from here"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def escaped(path: Path) -> str:
+    """A path that DuckDB takes for no pattern."""
+    return glob.escape(str(path))
+
+
+def said(problem: Exception) -> str:
+    """What went wrong in a few words: the system's, where DuckDB passes their number on."""
+    number = re.search(r'"errno":"(\d+)"', str(problem))
+    if number is not None:
+        return os.strerror(int(number[1]))
+    return str(getattr(problem, "strerror", None) or first_lines(problem))

@@ -1,0 +1,180 @@
+"""What made a block: its settings, the versions, and the sources that its rows depend on.
+
+Sources are found by following imports, as they are written, from the module that runs blocks and
+from those of the algorithms, environments and certifiers in it. Modules that know all others by
+name are not followed, so that another algorithm, or a page of the report, changes nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from surestep._version import __version__
+from surestep.algorithms import ALGORITHMS
+from surestep.certificates import CERTIFIERS
+from surestep.environments import ENVIRONMENTS
+from surestep.errors import FileFailure
+from surestep.experiments.cell import Block
+from surestep.experiments.claims import ClaimBlock
+
+PACKAGE = "surestep"
+ROOT = Path(__file__).parents[1]
+COMPUTING = ("numpy", "scipy", "numba")  # packages whose versions may change a number
+NOT_FOLLOWED = frozenset(
+    {
+        "surestep.algorithms.registry",
+        "surestep.certificates.registry",
+        "surestep.environments.registry",
+        "surestep.experiments.plan",  # what it reads is in the settings
+        "surestep.errors",  # no number depends on these two
+        "surestep.parallel",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a block comes from; the versions are there to be read, the digests to be compared."""
+
+    settings: str  # of what was asked for
+    code: str  # of the sources and of the versions that may change a number
+    versions: dict[str, str]
+
+    def agrees(self, other: Origin) -> bool:
+        """Whether the other would make the same rows."""
+        return (self.settings, self.code) == (other.settings, other.code)
+
+    def to_json(self) -> str:
+        """The origin as text."""
+        return json.dumps(
+            {"settings": self.settings, "code": self.code, "versions": self.versions},
+            sort_keys=True,
+        )
+
+
+def origin_from_json(text: str) -> Origin | None:
+    """The origin that `to_json` wrote; None for anything else."""
+    try:
+        content: Any = json.loads(text)
+        return Origin(content["settings"], content["code"], dict(content["versions"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def origin_of(block: Block | ClaimBlock) -> Origin:
+    """The origin that the block has if it is run here and now."""
+    return Origin(digest([repr(block)]), code_of(modules_of(block)), versions())
+
+
+def modules_of(block: Block | ClaimBlock) -> frozenset[str]:
+    """Where the sources of a block begin."""
+    kinds: list[Any] = [type(block)]
+    if block.environment.name in ENVIRONMENTS:  # others are refused when they are made
+        kinds.append(ENVIRONMENTS[block.environment.name])
+    kinds += [ALGORITHMS[spec.name] for spec in block.algorithms]
+    if isinstance(block, ClaimBlock):
+        kinds += [CERTIFIERS[spec.name] for spec in block.certifiers]
+    return frozenset(kind.__module__ for kind in kinds)
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What is installed here."""
+    return {
+        PACKAGE: __version__,
+        "python": platform.python_version(),
+        **{package: version(package) for package in (*COMPUTING, "duckdb")},
+    }
+
+
+@cache
+def code_of(modules: frozenset[str]) -> str:
+    """A digest of the package's version, of those that compute, and of all sources used."""
+    parts = [f"{name} {versions()[name]}" for name in (PACKAGE, *COMPUTING)]
+    for module in sorted(sources_of(modules)):
+        parts += [module, hashlib.sha256(source(module)).hexdigest()]
+    return digest(parts)
+
+
+def digest(parts: list[str]) -> str:
+    """Sixteen hexadecimal digits that stand for the texts."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def sources_of(modules: frozenset[str]) -> set[str]:
+    """The modules, and all modules of the package that they import, directly or not."""
+    found: set[str] = set()
+    waiting = set(modules)
+    while waiting:
+        module = waiting.pop()
+        found.add(module)
+        waiting |= imports_of(module) - found - NOT_FOLLOWED
+    return found
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """The modules of the package that a module imports, anywhere in it."""
+    found: set[str] = set()
+    for node in statements(ast.parse(source(module))):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names if each.name.startswith(f"{PACKAGE}.")}
+        elif isinstance(node, ast.ImportFrom) and is_ours(node.module):
+            found |= {home(str(node.module), each.name) for each in node.names}
+    return frozenset(found)
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All parts of a syntax tree but those that only type checkers read."""
+    yield tree
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield from statements(node)
+
+
+def is_ours(module: str | None) -> bool:
+    """Whether a module is the package or a part of it."""
+    return module is not None and f"{module}.".startswith(f"{PACKAGE}.")
+
+
+def home(module: str, name: str) -> str:
+    """The module that `from module import name` means: a package only passes names on."""
+    if not (folder(module) / "__init__.py").exists():
+        return module
+    if folder(f"{module}.{name}").with_suffix(".py").exists():
+        return f"{module}.{name}"
+    for node in ast.parse(source(module)).body:
+        if isinstance(node, ast.ImportFrom) and is_ours(node.module):
+            for each in node.names:
+                if (each.asname or each.name) == name:
+                    return home(str(node.module), each.name)
+    return module
+
+
+def folder(module: str) -> Path:
+    """Where a package would be."""
+    return ROOT.joinpath(*module.split(".")[1:])
+
+
+@cache
+def source(module: str) -> bytes:
+    """The source of a module of the package."""
+    path = folder(module) / "__init__.py"
+    path = path if path.exists() else folder(module).with_suffix(".py")
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise FileFailure(
+            f"{path} cannot be read: {problem.strerror}; without its source nobody can tell what "
+            "made a run"
+        ) from None
