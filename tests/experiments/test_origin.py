@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 from pathlib import Path
 
 import duckdb
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from surestep.algorithms import ALGORITHMS
 from surestep.cli.main import main
 from surestep.experiments import Store, origin, read_experiments, run_experiment
 from surestep.experiments.cell import run_block
@@ -153,6 +155,26 @@ def test_a_version_and_a_setting_make_another_origin(plan, monkeypatch):
     origin.code_of.cache_clear()
     assert not before.agrees(origin_of(first))
     origin.code_of.cache_clear()
+
+
+def test_what_is_registered_from_elsewhere_counts_too(plan, monkeypatch):
+    mine = types.ModuleType("mine")
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    monkeypatch.setitem(
+        ALGORITHMS, "spibb", type("Mine", (ALGORITHMS["spibb"],), {"__module__": "mine"})
+    )
+    block, found = blocks(plan)[0], []
+    for path in (None, plan.with_name("mine.py"), plan.with_name("other.py")):
+        mine.__file__ = path and str(path)
+        if path:
+            path.write_text(f"from surestep.algorithms import HCPI  # as {path.name}")
+        for cached in (origin.source, origin.imports_of, origin.code_of):
+            cached.cache_clear()
+        found.append(origin_of(block).code)
+    assert "surestep.algorithms.hcpi" in sources_of(modules_of(block))
+    assert len(set(found)) == 3
+    for cached in (origin.source, origin.imports_of, origin.code_of):
+        cached.cache_clear()
 
 
 def test_an_origin_can_be_read_back_and_junk_is_none():

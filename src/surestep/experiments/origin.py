@@ -11,6 +11,7 @@ import ast
 import hashlib
 import json
 import platform
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -168,9 +169,13 @@ def folder(module: str) -> Path:
 
 @cache
 def source(module: str) -> bytes:
-    """The source of a module of the package."""
+    """The source of a module; nothing for one from elsewhere that has none."""
     path = folder(module) / "__init__.py"
     path = path if path.exists() else folder(module).with_suffix(".py")
+    if not is_ours(module):  # somebody's own algorithm
+        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")
+        if path.suffix != ".py":
+            return b""
     try:
         return path.read_bytes()
     except OSError as problem:
