@@ -31,7 +31,7 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
-from surestep.certificates.posterior import model_draws
+from surestep.certificates.posterior import model_draws, with_few_draws
 from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -597,6 +597,15 @@ def test_rewards_that_differ_are_not_deterministic():
                 CertificateRefused, match=r"a reward of .* is 1\.0, expected reward_low"
             ):
                 certify(problem, problem.behavior, replace(bounded, reward_high=0.5))
+
+
+@pytest.mark.parametrize(
+    ("delta", "draws"), [(0.1, 99), (0.01, 99), (0.001, 999), (0.003, 333), (0.004, 249)]
+)
+def test_few_draws_are_as_few_as_show_what_happens_so_rarely(delta, draws):
+    found = with_few_draws(Posterior(delta=delta, draws=5000))
+    assert found == Posterior(delta=delta, draws=draws)
+    assert found.rank >= 1
 
 
 def test_a_model_that_does_not_fit_is_refused():

@@ -240,6 +240,16 @@ def test_only_the_last_digits_may_differ(change):
             verify(changed, problem, policy)
 
 
+@pytest.mark.parametrize("wrong", ["much", None, True, 1])
+def test_a_number_agrees_with_no_word_and_no_other_number(wrong):
+    problem, policy = example()
+    found = certify(problem, policy, APriori())
+    for name in ("loss", "visits"):
+        changed = replace(found, figures=found.figures | {name: wrong})
+        with pytest.raises(CertificateMismatch, match=f"figures.{name} is"):
+            verify(changed, problem, policy)
+
+
 def test_values_may_differ_by_a_share_of_the_span():
     problem, _ = example()
     found = certify(problem, problem.behavior, APriori())

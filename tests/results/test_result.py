@@ -20,6 +20,11 @@ from log_tables import frame_of
 from surestep.errors import FileFailure, InvalidParameter, InvalidResult, SurestepError
 from surestep.pipeline import explain
 from surestep.pipeline.terms import terms_of
+from surestep.results.result import (
+    certificates_from_json,
+    certificates_to_json,
+    read_certificates,
+)
 
 FILES = (
     *("certificate.json", "certificates.json", "policy.csv", "policy.parquet"),
@@ -153,6 +158,22 @@ def test_a_forged_table_that_is_no_policy_is_refused(column, value, message, sav
     rewritten(saved, "policy.csv", change)
     with pytest.raises(InvalidResult, match=message):
         surestep.load(saved)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"kind": "robust"}', "3", "null", "["])
+def test_a_result_has_a_list_of_certificates(text):
+    with pytest.raises(InvalidResult, match=r"no list of certificates|are no JSON"):
+        certificates_from_json(text)
+
+
+def test_one_certificate_or_a_list_of_them_is_read(result, tmp_path):
+    (tmp_path / "one.json").write_text(result.certificate.to_json())
+    (tmp_path / "list.json").write_text(f"\n {certificates_to_json(result.certificates)}")
+    assert read_certificates(tmp_path / "one.json") == (result.certificate,)
+    assert read_certificates(tmp_path / "list.json") == result.certificates
+    (tmp_path / "none.json").write_bytes(b"\xff")
+    with pytest.raises(InvalidResult, match="is not UTF-8"):
+        read_certificates(tmp_path / "none.json")
 
 
 def test_the_standard_library_alone_reads_the_policy(result, saved):
