@@ -56,6 +56,9 @@ def test_it_comes_back_equal_by_value_and_bytes(result, saved):
     assert found.policy == result.policy
     assert found.files() == result.files() == {f.name: f.read_bytes() for f in saved.iterdir()}
     assert sorted(found.files()) == sorted(FILES)
+    # People read these: one value a line, two spaces a level.
+    for name, begin in (("run.json", '{\n  "'), ("certificates.json", '[\n  {\n    "')):
+        assert found.files()[name].decode().startswith(begin)
 
 
 def test_the_same_log_gives_the_same_bytes(result):
