@@ -1,0 +1,175 @@
+"""From residuals to proven errors, and which pairs a proof leaves out: all numbers by hand."""
+
+import numpy as np
+import pytest
+
+from surestep import FiniteMDP
+from surestep._arrays import ROUNDING_SLACK
+from surestep.errors import InvalidParameter, NotConverged
+from surestep.planning.proof import (
+    Horizon,
+    Judge,
+    Verdict,
+    certified_steps,
+    horizon_of,
+    longest_horizon,
+    most_terms,
+)
+from surestep.planning.pruning import Backup, pruned
+
+EXCESS = 3 * ROUNDING_SLACK  # how far a row may sum above or below 1
+EPSILON = 2.0**-52
+
+
+def judge(tolerance=None, leeway=0.0):
+    """Rewards up to 3, and 10 rounded terms; with values up to 5, all numbers are up to 8."""
+    return Judge(Horizon(2.0, 4.0, uniform=False), 3.0, 10, tolerance, leeway)
+
+
+@pytest.mark.parametrize(
+    ("residuals", "expected"),
+    [
+        ((-0.5, 0.25), (-0.5 * 4, 0.25 * 4)),
+        ((0.25, 0.5), (0.25 * 2, 0.5 * 4)),  # at least so much, for 2 steps at least
+        ((-0.5, -0.25), (-0.5 * 4, -0.25 * 2)),
+    ],
+)
+def test_a_residual_counts_once_a_step(residuals, expected):
+    verdict = judge().verdict(residuals, 5.0)
+    assert (verdict.low, verdict.high) == pytest.approx(expected)
+    assert verdict.error == pytest.approx(max(map(abs, expected)))
+    assert verdict.middle == pytest.approx(sum(expected) / 2)
+
+
+def test_rounding_and_ties_are_added_to_the_residual():
+    slack = 10 * EPSILON * 8
+    verdict = judge().verdict((0.0, 0.0), 5.0)
+    assert (-verdict.low, verdict.high) == pytest.approx((4 * slack, 4 * slack), rel=1e-9)
+    assert verdict.floor == pytest.approx(slack, rel=1e-9)
+    verdict = judge(leeway=0.25).verdict((0.0, 0.0), 5.0, 0.125)
+    assert (-verdict.low, verdict.high) == pytest.approx((4.0, 4.0))
+    assert verdict.floor == pytest.approx(3.0)
+
+
+def test_without_a_tolerance_the_goal_is_what_doubles_can_prove():
+    assert judge().verdict((0.0, 0.0), 5.0).goal == pytest.approx(1e-10 * 8, rel=1e-9)
+    ties = judge().verdict((0.0, 0.0), 5.0, 1e-6)  # 4 times what ties alone cost in 4 steps
+    assert ties.goal == pytest.approx(4 * 1e-6 * 8 * 4, rel=1e-6)
+    assert judge().verdict((0.0, 0.0), 5.0, 1e-3).goal == pytest.approx(1e-3 * 8)
+    assert judge(0.5).verdict((0.0, 0.0), 5.0, 1e-3).goal == 0.5
+
+
+def test_an_error_up_to_the_goal_is_good():
+    assert Verdict(-1.0, 2.0, goal=2.0, floor=0.0).good
+    assert not Verdict(-2.5, 2.0, goal=2.0, floor=0.0).good
+    with pytest.raises(NotConverged, match=r"at most 3, expected 2 \(the tolerance asked for\)"):
+        judge(2.0).refuse(Verdict(-3.0, 0.0, goal=2.0, floor=0.0))
+    with pytest.raises(NotConverged, match=r"expected 2 \(the default\)"):
+        judge().refuse(Verdict(-3.0, 0.0, goal=2.0, floor=0.0))
+
+
+@pytest.mark.parametrize("wrong", [((np.nan, 0.0), 1.0), ((0.0, np.inf), 1.0), ((0, 0), np.inf)])
+def test_what_is_no_double_is_refused(wrong):
+    with pytest.raises(NotConverged, match="too large for doubles"):
+        judge().verdict(*wrong)
+
+
+@pytest.mark.parametrize("tolerance", [0, -1.0, "1", True])
+def test_a_tolerance_is_above_0(tolerance):
+    with pytest.raises(InvalidParameter, match=r"tolerance is .*, expected a number above 0"):
+        Judge.of(corridor([0.5, 0.5]), tolerance)
+
+
+def corridor(discounts, ends=True):
+    """From state to state; the last one ends the episode, or leads back to itself."""
+    size = len(discounts)
+    P = np.zeros((size, 1, size))
+    P[np.arange(size - 1), 0, np.arange(1, size)] = 1.0
+    if not ends:
+        P[-1, 0, -1] = 1.0
+    return FiniteMDP.from_dense(P, np.full((size, 1), -7.0), np.array(discounts)[:, np.newaxis])
+
+
+def test_the_number_of_steps_has_bounds():
+    endless = horizon_of(corridor([0.75, 0.75], ends=False))
+    assert endless.low == pytest.approx(1 / (1 - 0.75 * (1 - EXCESS)), rel=1e-15)
+    assert endless.high == 1 / (1 - 0.75 * (1 + EXCESS))
+    assert endless.uniform
+    ending = horizon_of(corridor([0.75, 0.75]))
+    assert (ending.low, ending.high, ending.uniform) == (1.0, endless.high, False)
+    mixed = horizon_of(corridor([0.5, 0.75], ends=False))
+    assert mixed.low == pytest.approx(1 / (1 - 0.5 * (1 - EXCESS)), rel=1e-15)
+    assert (mixed.high, mixed.uniform) == (endless.high, False)
+    whole = horizon_of(corridor([1.0, 1.0, 1.0, 0.5]))
+    assert (whole.low, whole.uniform) == (1.0, False)
+    assert whole.high == certified_steps(corridor([1.0, 1.0, 1.0, 0.5]))
+
+
+def test_a_discount_needs_room_for_rows_that_sum_to_a_little_more():
+    assert longest_horizon(0.0) == 1.0
+    assert longest_horizon(0.5) == pytest.approx(2.0)
+    near = 1 / (1 + 2 * EXCESS)
+    assert longest_horizon(near) == pytest.approx(1 / EXCESS, rel=1e-3)
+    with pytest.raises(NotConverged, match="is too near 1"):
+        longest_horizon(1 / (1 + EXCESS))
+
+
+@pytest.mark.parametrize(
+    ("discounts", "ends", "steps", "most"),
+    [
+        ([1.0] * 6, True, 6, 6),
+        ([1.0, 1.0, 0.5], False, 4, 6),  # two steps, then 1/(1 − ½); (1 + ½ · 2)/½ + 2
+        ([1.0, 0.75, 1.0, 1.0], True, 3.5, 8),  # 1 + 1 + 0.75 · 2
+    ],
+)
+def test_steps_without_discounting_are_counted(discounts, ends, steps, most):
+    assert steps <= certified_steps(corridor(discounts, ends)) <= most * (1 + 1e-9)
+
+
+def test_terms_are_those_of_the_widest_row_and_state():
+    assert most_terms(np.array([0, 3, 4, 4]), np.array([0, 2, 3])) == 3 + 2 + 8
+    assert Judge.of(corridor([0.5, 0.5]), None).terms == 1 + 1 + 8
+    assert Judge.of(corridor([0.5, 0.5]), None).reward_scale == 7.0
+
+
+# ---- pairs that cannot be best ----------------------------------------------------------------
+
+
+def choice(*rewards):
+    """One state that leads back to itself, with these rewards, at discount ½."""
+    size = len(rewards)
+    return Backup.of(FiniteMDP.from_dense(np.ones((1, size, 1)), [list(rewards)], 0.5))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kept"),
+    [
+        (-1.0, 0.9, 1),  # ½ · 1.9 is less than the difference of 1
+        (-1.0, 1.1, 2),
+        (0.5, 1.9, 1),  # what is surely above is not below
+        (0.5, 2.1, 2),
+        (-1.9, -0.5, 1),
+        (-2.1, -0.5, 2),
+    ],
+)
+def test_a_pair_goes_if_what_is_unknown_cannot_make_up_for_it(low, high, kept):
+    left = pruned(choice(1.0, 0.0), np.zeros(1), Verdict(low, high, goal=1.0, floor=0.0))
+    assert left.reward.tolist() == [1.0, 0.0][:kept]
+    assert left.pair_offsets.tolist() == [0, kept]
+
+
+def test_rounding_keeps_pairs_on_both_sides():
+    for floor, kept in ((0.24, 1), (0.26, 2)):  # ½ · 1 + 2 · floor against 1
+        left = pruned(choice(0.0, 1.0), np.zeros(1), Verdict(0.0, 1.0, goal=1.0, floor=floor))
+        assert left.reward.size == kept
+        assert left.reward[-1] == 1.0
+
+
+def test_few_pairs_less_are_not_worth_a_copy():
+    verdict = Verdict(-0.1, 0.1, goal=1.0, floor=0.0)
+    eleven = choice(*[1.0] * 10, 0.0)
+    assert pruned(eleven, np.zeros(1), verdict) is eleven
+    ten = pruned(choice(*[1.0] * 9, 0.0), np.zeros(1), verdict)
+    assert ten.reward.tolist() == [1.0] * 9
+    assert ten.offsets.tolist() == list(range(10))
+    assert ten.discount.tolist() == [0.5] * 9
