@@ -1,5 +1,7 @@
 """FiniteMDP: tables in and out, sparse matrices, what is kept bit for bit, and what is frozen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -314,3 +316,64 @@ def test_labels_of_states_and_actions_are_kept():
         [matrix], [[1.0]], 0.9, state_labels=["ward"], action_labels=["wait"]
     )
     assert again == mdp
+
+
+# ---- the same model but for one thing -----------------------------------------------------------
+
+
+@given(given_tables=tables(), data=st.data())
+def test_another_discount_or_other_rewards_make_the_model_of_those_tables(given_tables, data):
+    P, R, discount, initial, enabled = given_tables
+    mdp = FiniteMDP.from_dense(*given_tables)
+    other = data.draw(DISCOUNTS)
+    assert mdp.with_discount(other) == FiniteMDP.from_dense(P, R, other, initial, enabled)
+    assert mdp.with_discount(np.full(P.shape[:2], other)) == mdp.with_discount(other)
+    assert mdp.with_discount(np.full(mdp.num_pairs, other)) == mdp.with_discount(other)
+    rewards = drawn_array(data.draw, REWARDS, data.draw(st.sampled_from([P.shape[:2], P.shape])))
+    expected = FiniteMDP.from_dense(P, rewards, discount, initial, enabled)
+    assert mdp.with_rewards(rewards) == expected
+    if rewards.ndim == 2:
+        assert mdp.with_rewards(rewards[mdp.pairs.state, mdp.pairs.action]) == expected
+
+
+def test_what_is_no_discount_and_no_rewards_is_refused():
+    mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[1.0]], 0.9)
+    with pytest.raises(InvalidModel, match=r"discount of state 0, action 0 is 1\.5, expected 0 to"):
+        mdp.with_discount(1.5)
+    with pytest.raises(InvalidModel, match="lies on a cycle of pairs with discount 1"):
+        mdp.with_discount(1.0)
+    with pytest.raises(InvalidModel, match=r"R has shape \(2,\), expected"):
+        mdp.with_rewards([1.0, 2.0])
+
+
+# ---- labels of states ---------------------------------------------------------------------------
+
+
+def test_marks_say_which_states_carry_a_label():
+    mdp = FiniteMDP.from_dense(np.ones((2, 1, 2)) / 2, [[1.0], [0.0]], 0.9)
+    assert dict(mdp.marks) == {}
+    marked = replace(mdp, marks={"goal": [0, 1], "all": np.array([True, True])})
+    assert list(marked.marks) == ["all", "goal"]
+    assert marked.marks["goal"].tolist() == [False, True]
+    assert "far" not in marked.marks
+    with pytest.raises(KeyError):
+        marked.marks["far"]
+    assert marked != mdp
+    assert marked == replace(mdp, marks=marked.marks)
+    assert marked.with_discount(0.5).with_rewards([[0.0], [2.0]]).marks == marked.marks
+    assert_frozen(marked)
+
+
+@pytest.mark.parametrize(
+    ("marks", "words"),
+    [
+        ([True, False], "marks is of type list, expected a dict of labels and masks"),
+        ({1: [True, False]}, "a label of marks is 1, expected a string"),
+        ({"goal": [True]}, r"mark 'goal' has shape \(1,\), expected \(2,\)"),
+        ({"goal": [0, 2]}, r"mark 'goal'\[1\] is 2, expected True or False"),
+    ],
+)
+def test_marks_that_are_none_are_refused(marks, words):
+    mdp = FiniteMDP.from_dense(np.ones((2, 1, 2)) / 2, [[1.0], [0.0]], 0.9)
+    with pytest.raises(InvalidModel, match=words):
+        replace(mdp, marks=marks)

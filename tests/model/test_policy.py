@@ -10,8 +10,19 @@ from numpy.testing import assert_allclose
 
 from frozen import assert_frozen, assert_independent
 from strategies import REWARDS, WEIGHTS, all_pairs, mdps, policies
-from surestep import Counts, FiniteMDP, Pairs, Policy
+from surestep import (
+    Counts,
+    FiniteMDP,
+    Pairs,
+    Policy,
+    Problem,
+    certify,
+    optimal,
+    performance,
+)
+from surestep.algorithms import SPIBB
 from surestep.errors import InvalidParameter, ShapeMismatch
+from surestep.model.policy import policy_of
 
 TWO_BY_TWO = Pairs.full(2, 2)
 RAGGED = Pairs.from_enabled([[1, 0, 1], [0, 1, 0]])
@@ -184,3 +195,24 @@ def test_a_policy_for_one_model_serves_another_with_the_same_actions():
     first = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), 0.9)
     second = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), np.ones((2, 2)), 0.8)
     assert Policy.uniform(first).mix(Policy.uniform(second), 0.5) == Policy.uniform(first)
+
+
+# ---- what has a policy --------------------------------------------------------------------------
+
+
+def test_plans_and_improvements_stand_for_their_policies():
+    counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(-20.0, 20.0)
+    )
+    model = problem.estimate()
+    for found in (optimal(model), SPIBB(n_wedge=2).improve(problem)):
+        assert policy_of(found) is found.policy
+        assert performance(model, found) == performance(model, found.policy)
+        assert certify(problem, found, "robust") == certify(problem, found.policy, "robust")
+
+
+@pytest.mark.parametrize("source", [None, "uniform", np.ones(4), SPIBB(n_wedge=2)])
+def test_what_has_no_policy_is_refused(source):
+    with pytest.raises(InvalidParameter, match=r"policy is of type \w+, expected Policy, or what"):
+        policy_of(source)

@@ -1,6 +1,7 @@
 """A saved result comes back, is refused once touched, and acts as its policy says."""
 
 import csv
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -48,6 +49,22 @@ def result():
 def saved(result, tmp_path):
     result.save(tmp_path / "out")
     return tmp_path / "out"
+
+
+def test_it_prints_in_a_line(result):
+    for noun in (result, result.table, result.record):
+        assert len(repr(noun)) <= 200
+    assert repr(result).startswith("Result(num_states=")
+    assert repr(result.certificate.lower)[:6] in repr(result)
+
+
+def test_it_stands_for_its_policy(result):
+    pairs = result.policy.pairs
+    table = np.ones((pairs.num_states, pairs.num_actions, pairs.num_states)) / pairs.num_states
+    rewards = np.arange(pairs.num_states * pairs.num_actions).reshape(table.shape[:2])
+    mdp = surestep.FiniteMDP.from_dense(table, rewards, 0.9, enabled=pairs.enabled())
+    mdp = dataclasses.replace(mdp, pairs=pairs)
+    assert surestep.performance(mdp, result) == surestep.performance(mdp, result.policy)
 
 
 def test_it_comes_back_equal_by_value_and_bytes(result, saved):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, expect, freeze, restore_frozen
+from surestep._reprs import short_repr
 from surestep.algorithms.basic import BasicRL
 from surestep.algorithms.contract import Algorithm
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
@@ -30,6 +31,8 @@ class ImprovementBatch:
     value: FloatArray  # [B, S]
     iterations: IntArray  # [B]
     n_wedge: int | None  # the N∧ that was used, where there is one
+
+    __repr__ = short_repr("policy.shape", "n_wedge")
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""

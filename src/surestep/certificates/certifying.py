@@ -19,22 +19,27 @@ from surestep.errors import (
 )
 from surestep.model.certificate import Certificate, Scalar
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import Policy
+from surestep.model.policy import HasPolicy, Policy, policy_of
 from surestep.model.problem import Problem
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 
 
-def certify(problem: Problem, policy: Policy, certifier: Certifier | str) -> Certificate:
+def certify(
+    problem: Problem, policy: Policy | HasPolicy, certifier: Certifier | str
+) -> Certificate:
     """What the certifier claims about ρ(policy) − ρ(π_b), from the data of the problem alone.
+
+    The policy may come as the Plan, the Improvement or the Result that has it.
 
     `certifier` is one of the settings in CERTIFIERS, or a text such as "posterior" or
     "robust:set=l1". The problem's premises come after the assumptions of the certifier itself.
     """
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
-    check_question(problem, policy, certifier)
-    return with_premises(certifier.certify(problem, policy), problem)
+    judged = policy_of(policy)
+    check_question(problem, judged, certifier)
+    return with_premises(certifier.certify(problem, judged), problem)
 
 
 def certify_batch(

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from surestep._arrays import FloatArray, equal_fields, expect, expect_count, is_number
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
@@ -55,6 +56,8 @@ class Benchmark:
     n_wedges: tuple[int, ...] = ()  # the N∧ of Π_b-SPIBB
     data_sizes: tuple[int, ...] = ()  # episodes, or steps where the horizon is None
     simulator: Simulator | None = None  # makes the data, where the model is an approximation
+
+    __repr__ = short_repr("name", "num_states", "num_actions", "discount", "horizon")
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""

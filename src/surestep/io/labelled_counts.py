@@ -23,6 +23,7 @@ from surestep._arrays import (
     freeze,
     offsets_of,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.binning import Binning
 from surestep.io.exact_sums import largest, narrowed, scaled
@@ -64,6 +65,8 @@ class LabelledCounts:
     decided: BoolArray  # [states] whether somebody decides there, be it in a row that was dropped
     episodes: Episodes
     binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
+
+    __repr__ = short_repr("states", "actions", "rows_read")
 
     def end_states(self) -> tuple[Label, ...]:
         """Where episodes end: states in which they terminate and nobody decides, and then the end

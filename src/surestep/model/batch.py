@@ -20,6 +20,7 @@ from surestep._arrays import (
     restore_frozen,
     run_owners,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.mdp import FiniteMDP, read_discount, read_initial
 from surestep.model.pairs import Pairs, check_same_pairs
@@ -42,6 +43,8 @@ class MDPBatch:
     expected_reward: FloatArray  # [B, K]
     discount: FloatArray  # [K]
     initial: FloatArray  # [S]
+
+    __repr__ = short_repr("num_models", "num_states", "pairs.num_pairs", "discount")
 
     __setstate__ = restore_frozen
 

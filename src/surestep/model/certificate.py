@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from surestep._arrays import is_number
+from surestep._reprs import short_repr
 from surestep.errors import InvalidCertificate
 
 Standing = Literal["proved", "asymptotic", "posterior", "as-published", "none"]
@@ -44,6 +45,8 @@ class Certificate:
     notes: tuple[str, ...] = ()  # remarks on this very claim that assume nothing
     parameters: Mapping[str, Scalar]
     figures: Mapping[str, Scalar]
+
+    __repr__ = short_repr("kind", "standing", "lower", "delta")
 
     def __post_init__(self) -> None:
         """Checks every field once, and freezes the mappings."""

@@ -28,6 +28,7 @@ from surestep._arrays import (
     run_sums,
     whole_numbers,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
 from surestep.model.pairs import Labels, Pairs, check_same_pairs
@@ -50,6 +51,8 @@ class LoggedRewards:
     # Of single rewards, 0 where none was observed; None where rewards are known, or only sums are
     least: FloatArray | None = None  # [K] or [T], as `values`
     greatest: FloatArray | None = None
+
+    __repr__ = short_repr("per", "known", "values")
 
     def __post_init__(self) -> None:
         """Checks the words; `Counts` checks the numbers, whose meaning it knows."""
@@ -94,6 +97,8 @@ class Counts:
     # [S] episodes are known to end there; None means nowhere
     terminal: BoolArray = field(default=None)  # type: ignore[arg-type]
     visits: IntArray = field(init=False)  # [K] #_D(s,a)
+
+    __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits", "rewards.known")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""

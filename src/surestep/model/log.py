@@ -26,6 +26,7 @@ from surestep._arrays import (
     run_lengths,
     shaped,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.pairs import Pairs
@@ -50,6 +51,8 @@ class DecisionLog:
     truncated: BoolArray  # [N]
     episode_offsets: IntArray  # [E+1]
     pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
+
+    __repr__ = short_repr("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""

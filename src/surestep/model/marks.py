@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import BoolArray, booleans, equal_fields, own, restore_frozen
+from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
 
 
@@ -17,6 +18,8 @@ class Marks(Mapping[str, BoolArray]):
 
     labels: tuple[str, ...]  # [L] in rising order
     states: BoolArray  # [L, S]
+
+    __repr__ = short_repr("labels")
 
     def __getitem__(self, label: str) -> BoolArray:
         if label not in self.labels:

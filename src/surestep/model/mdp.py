@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
 from surestep.model.marks import read_marks
 from surestep.model.pairs import Labels, Pairs
@@ -66,6 +67,8 @@ class FiniteMDP:
     # label → the states that carry it [S]; None means no labels
     marks: Mapping[str, BoolArray] = field(default=None)  # type: ignore[arg-type]
     expected_reward: FloatArray = field(init=False)  # [K] Σ_s' P(s'|s,a) R(s,a,s')
+
+    __repr__ = short_repr("num_states", "num_pairs", "num_transitions", "discount")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
@@ -230,6 +233,27 @@ class FiniteMDP:
             self.initial.copy(),
             pairs.enabled(),
         )
+
+    def with_discount(self, discount: object) -> FiniteMDP:
+        """The same model with another discount: a number, or one a pair ([S, A] or [K])."""
+        return replace(self, discount=spread_discount(self.pairs, discount))
+
+    def with_rewards(self, R: object) -> FiniteMDP:
+        """The same model with other rewards: [S, A] or [K], or [S, A, S] where ends earn 0.
+
+        Rewards of transitions [T] are given as `dataclasses.replace(mdp, reward=...)`.
+        """
+        pairs, lengths = self.pairs, run_lengths(self.offsets)
+        rewards = numbers("R", R, InvalidModel)
+        if rewards.shape == (pairs.num_states, pairs.num_actions, pairs.num_states):
+            per_pair: FloatArray = np.zeros(pairs.num_pairs)
+            owner = run_owners(self.offsets)
+            reward = rewards[pairs.state[owner], pairs.action[owner], self.successor]
+        else:
+            per_pair = pairs.flat("R", rewards, InvalidModel)
+            reward = np.repeat(per_pair, lengths)
+        ending = np.where(lengths == 0, per_pair, 0.0)
+        return replace(self, reward=reward, ending_reward=ending)
 
     def __eq__(self, other: object) -> bool:
         """Equal by value."""

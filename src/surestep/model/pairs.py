@@ -28,6 +28,7 @@ from surestep._arrays import (
     run_lengths,
     run_owners,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Pairs:
     num_actions: int  # actions are numbered 0 … num_actions − 1; not all are enabled everywhere
     state_labels: Labels = None  # [S]
     action_labels: Labels = None  # [num_actions]
+
+    __repr__ = short_repr("num_states", "num_actions", "num_pairs")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from surestep._arrays import FloatArray, freeze, restore_frozen
+from surestep._reprs import short_repr
 from surestep.model.policy import Policy
 
 
@@ -22,6 +23,8 @@ class Plan:
     iterations: int
     residual: float
     error_bound: float
+
+    __repr__ = short_repr("policy.pairs.num_states", "value", "iterations", "error_bound")
 
     def __post_init__(self) -> None:
         """Freezes the value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -20,8 +21,17 @@ from surestep._arrays import (
     run_sums,
     whole_numbers,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidPolicy
 from surestep.model.pairs import HasPairs, Pairs, check_same_pairs, pairs_of
+
+
+class HasPolicy(Protocol):
+    """Whatever was found for a problem and has a policy: a Plan, an Improvement, a Result."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +45,8 @@ class Policy:
     pairs: Pairs
     probability: FloatArray  # [K]
     estimated: bool = False
+
+    __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "estimated")
 
     def __post_init__(self) -> None:
         """Checks that every state has a distribution, and freezes it."""
@@ -121,3 +133,14 @@ class Policy:
 
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
+
+
+def policy_of(source: Policy | HasPolicy) -> Policy:
+    """The policy itself, or the one that a Plan, an Improvement or a Result has."""
+    policy = source if isinstance(source, Policy) else getattr(source, "policy", None)
+    if not isinstance(policy, Policy):
+        raise InvalidParameter(
+            f"policy is of type {type(source).__name__}, expected Policy, or what has one: Plan, "
+            "Improvement or Result"
+        )
+    return policy

@@ -22,6 +22,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
@@ -58,6 +59,10 @@ class Problem:
     log: DecisionLog | None = None
     premises: tuple[str, ...] = ()
     support: Successors | None = None
+
+    __repr__ = short_repr(
+        "num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen"
+    )
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
@@ -180,6 +185,8 @@ class Improvement:
     plan: Plan
     n_wedge: int | None = None  # the N∧ that was used, where there is one
     behavior_is_estimated: bool = False  # π_b was estimated: claims hold relative to the estimate
+
+    __repr__ = short_repr("policy.pairs.num_states", "n_wedge", "behavior_is_estimated")
 
     def __post_init__(self) -> None:
         """Checks the types."""

@@ -20,6 +20,7 @@ from surestep._arrays import (
     run_lengths,
     whole_numbers,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, InvalidParameter
 from surestep.model.counts import (
     LARGEST_TOTAL,
@@ -51,6 +52,8 @@ class CountsBatch:
     # [S] episodes are known to end there; None means nowhere
     terminal: BoolArray = field(default=None)  # type: ignore[arg-type]
     visits: IntArray = field(init=False)  # [B, K]
+
+    __repr__ = short_repr("num_data_sets", "pairs.num_states", "pairs.num_pairs", "visits")
 
     __setstate__ = restore_frozen
 
@@ -174,6 +177,10 @@ class ProblemBatch:
     discount: float  # γ
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
+
+    __repr__ = short_repr(
+        "counts.num_data_sets", "num_states", "num_actions", "discount", "value_bounds", "unseen"
+    )
 
     def __post_init__(self) -> None:
         """Checks the terms, as those of the first problem."""

@@ -20,6 +20,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.pairs import Pairs, check_same_pairs
@@ -40,6 +41,8 @@ class Successors:
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T']
     weight: FloatArray | None = None  # [T']
+
+    __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "sizes")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""

@@ -22,6 +22,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 
 
@@ -49,6 +50,8 @@ class MeanEstimate:
 
     values: FloatArray  # [E]
     value: float = field(init=False)
+
+    __repr__ = short_repr("value", "values.size")
 
     def __post_init__(self) -> None:
         """Takes the mean."""
@@ -82,6 +85,8 @@ class RatioEstimate:
     weight: FloatArray  # w_it
     value: float = field(init=False)
     values: FloatArray = field(init=False)  # [E]
+
+    __repr__ = short_repr("value", "values.size")
 
     def __post_init__(self) -> None:
         """Adds up the terms."""

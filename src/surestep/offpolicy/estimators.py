@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from surestep._arrays import FloatArray, expect, is_number, run_sums
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
 from surestep.offpolicy.weights import ImportanceWeights
@@ -97,6 +98,8 @@ class DoublyRobust:
     q: FloatArray  # [K] or [S, A] Q̂
 
     unbiased: ClassVar = True
+
+    __repr__ = short_repr("q")
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
         """(1/E) Σ_i D_i0."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, expect, own, refuse_where
+from surestep._reprs import short_repr
 from surestep.errors import InvalidLog, UnsupportedPolicy
 from surestep.kernels.runs import running_products
 from surestep.model.log import DecisionLog, row_name
@@ -23,6 +24,8 @@ class ImportanceWeights:
     behavior: Policy  # π_b
     ratio: FloatArray  # [N] ρ_t = π(a_t|s_t) / π_b(a_t|s_t)
     cumulative: FloatArray  # [N] w_{0:t} = ρ_0 ⋯ ρ_t
+
+    __repr__ = short_repr("log.num_episodes", "log.num_steps", "ratio")
 
     @property
     def total(self) -> FloatArray:

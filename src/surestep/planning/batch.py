@@ -16,6 +16,7 @@ from surestep._arrays import (
     normalised_runs,
     numbers,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels.small import evaluate_each, optimise_each
 from surestep.model.batch import MDPBatch
@@ -41,6 +42,8 @@ class EvaluationBatch:
     residual: FloatArray  # [B]
     error_bound: FloatArray  # [B]
 
+    __repr__ = short_repr("value.shape", "value", "error_bound")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanBatch:
@@ -51,6 +54,8 @@ class PlanBatch:
     iterations: IntArray  # [B]
     residual: FloatArray  # [B]
     error_bound: FloatArray  # [B]
+
+    __repr__ = short_repr("value.shape", "value", "iterations", "error_bound")
 
 
 def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBatch:

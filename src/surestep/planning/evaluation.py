@@ -9,11 +9,12 @@ from typing import Literal, get_args
 import numpy as np
 
 from surestep._arrays import FloatArray, expect, run_lengths
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import pair_values
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import Policy
+from surestep.model.policy import HasPolicy, Policy, policy_of
 from surestep.planning.chain import (
     Chain,
     change_range,
@@ -45,6 +46,8 @@ class Evaluation:
     residual: float  # max_s |(T_π v)(s) − v(s)|
     error_bound: float
     method: Method  # the one that was used
+
+    __repr__ = short_repr("value", "error_bound", "method")
 
 
 def evaluate(
@@ -92,10 +95,14 @@ def evaluate_with_bound(
 
 
 def performance(
-    mdp: FiniteMDP, policy: Policy, *, method: Method = "auto", tolerance: float | None = None
+    mdp: FiniteMDP,
+    policy: Policy | HasPolicy,
+    *,
+    method: Method = "auto",
+    tolerance: float | None = None,
 ) -> float:
-    """ρ(π, M) = Σ_s ι(s) V^π(s)."""
-    value = evaluate(mdp, policy, method=method, tolerance=tolerance)
+    """ρ(π, M) = Σ_s ι(s) V^π(s), of a policy or of what a Plan, an Improvement or a Result has."""
+    value = evaluate(mdp, policy_of(policy), method=method, tolerance=tolerance)
     return float(mdp.initial @ value)
 
 

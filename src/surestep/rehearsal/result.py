@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, freeze, restore_frozen
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.rehearsal.calibration import Calibration
 
@@ -103,6 +104,8 @@ class Rehearsal:
     outside: BoolArray  # [W, Z] a true value lay outside of the given value bounds
     limits: tuple[str, ...]  # what all this does not say
     luck: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    __repr__ = short_repr("kind", "delta", "sizes", "gain.shape", "tolerance")
     # [W'] claim less truth where all actions are alike, at size 1; NaN where nothing was claimed
 
     __setstate__ = restore_frozen

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep._arrays import FloatArray
+from surestep._reprs import short_repr
 from surestep.model import Certificate
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
@@ -88,6 +89,10 @@ class Findings:
     delta_curve: tuple[DeltaPoint, ...]
     wanted: tuple[WantedPair, ...]  # most promising first
     record: Record
+
+    __repr__ = short_repr(
+        "performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower"
+    )
 
     @property
     def gain(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
+from surestep._reprs import short_repr
 from surestep.io.labelled_counts import Label
 from surestep.io.log_columns import ColumnMapping
 from surestep.io.log_inspection import Rewards
@@ -106,6 +107,8 @@ class Inspection:
     overlap: Overlap | None  # None where no policy was given
     cautions: tuple[Caution, ...]
     suspicions: tuple[Suspicion, ...]
+
+    __repr__ = short_repr("source", "rows", "states", "n_wedge")
 
     @property
     def refused(self) -> bool:

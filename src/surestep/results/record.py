@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from surestep._reprs import short_repr
 from surestep._version import __version__
 from surestep.errors import FileFailure, InvalidResult
 
@@ -73,6 +74,8 @@ class Record:
     data: Mapping[str, Any]  # what the log holds: rows, episodes, states, …
     estimates: Mapping[str, float]  # ρ of "behavior" and of the new "policy" in the estimated MDP
     command: str  # what makes it again
+
+    __repr__ = short_repr("command", "counts_sha256")
 
     def to_json(self, outputs: Mapping[str, str]) -> str:
         """The record as JSON, with the digests of the other files of the result."""

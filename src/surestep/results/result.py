@@ -17,6 +17,7 @@ import numpy as np
 
 from surestep._arrays import expect
 from surestep._files import read_path, read_whole, write_folder
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.binning import Binning
 from surestep.io.vocabulary import read_columns
@@ -47,6 +48,15 @@ class Result:
     record: Record
     report: str = field(repr=False)  # HTML
     rehearsal: Rehearsal | None = field(default=None, repr=False, compare=False)  # stress test
+
+    __repr__ = short_repr(
+        "table.pairs.num_states",
+        "table.pairs.num_pairs",
+        "certificate.kind",
+        "certificate.standing",
+        "certificate.lower",
+        "certificate.delta",
+    )
 
     @property
     def certificate(self) -> Certificate:

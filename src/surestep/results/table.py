@@ -15,6 +15,7 @@ from surestep._arrays import (
     restore_frozen,
     run_sums,
 )
+from surestep._reprs import short_repr
 from surestep.io.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
 from surestep.model.problem import Improvement
@@ -40,6 +41,8 @@ class PolicyTable:
     q: FloatArray  # [K]
     advantage: FloatArray  # [K]
     quiet: BoolArray  # [S] nothing is decided there, as episodes end; these states come last
+
+    __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
 
     @classmethod
     def of(

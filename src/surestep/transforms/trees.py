@@ -26,6 +26,7 @@ from surestep._arrays import (
     restore_frozen,
     run_owners,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.kernels import splits
 from surestep.model.pairs import Pairs, check_same_pairs
@@ -48,6 +49,8 @@ class SplitTrees:
     offsets: IntArray  # [K+X+1] the rows of the pairs, then those of the auxiliary states
     child: IndexArray  # [L+X] a state of the original model, or S + x for auxiliary state x
     origin: IntArray  # [L+X] a transition of the original model, or −1
+
+    __repr__ = short_repr("original.num_states", "num_auxiliary")
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""

@@ -46,6 +46,7 @@ from surestep._arrays import (
     run_owners,
     whole_numbers,
 )
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP
@@ -67,6 +68,8 @@ class SplitMDP:
     original_offsets: IntArray  # [K+1]
     original_successor: IndexArray  # [T]
     original_reward: FloatArray  # [T] a split row holds only means of them
+
+    __repr__ = short_repr("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
 
     __setstate__ = restore_frozen
 
@@ -106,6 +109,10 @@ class SplitCounts:
     original_offsets: IntArray  # [K+1]
     original_successor: IndexArray  # [T]
     original_rewards: LoggedRewards
+
+    __repr__ = short_repr(
+        "counts.pairs.num_states", "counts.pairs.num_pairs", "trees.num_auxiliary"
+    )
 
     __setstate__ = restore_frozen
 

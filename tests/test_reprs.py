@@ -1,0 +1,166 @@
+"""Every public noun prints in a line what it is, however many numbers it holds."""
+
+import dataclasses
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+import surestep
+from surestep import (
+    Counts,
+    FiniteMDP,
+    MDPBatch,
+    Pairs,
+    Policy,
+    Problem,
+    certify,
+    evaluate_batch,
+    evaluate_with_bound,
+    optimal,
+    optimal_batch,
+    sample_log,
+    two_successor,
+)
+from surestep._reprs import brief
+from surestep.algorithms import SPIBB
+from surestep.certificates import APriori
+from surestep.environments import make
+from surestep.model.counts import LoggedRewards
+from surestep.model.marks import Marks
+from surestep.model.problem_batch import CountsBatch, ProblemBatch
+from surestep.model.successors import Successors
+from surestep.offpolicy import (
+    DoublyRobust,
+    ImportanceSampling,
+    PerDecision,
+    WeightedPerDecision,
+    importance_weights,
+)
+
+LONGEST = 200  # characters
+HOMES = ("model", "planning", "transforms", "rehearsal", "offpolicy", "algorithms")
+HOMES = (*HOMES, "environments", "io", "results", "certificates", "sampling")
+NUMBERS = re.compile("Array|Pairs|Policy|MDP|Counts|Problem|Rehearsal|PolicyTable|DecisionLog")
+
+
+def public_nouns():
+    """The public dataclasses that hold arrays, or nouns that do."""
+    homes = [surestep, *(importlib.import_module(f"surestep.{home}") for home in HOMES)]
+    public = [getattr(home, name) for home in homes for name in getattr(home, "__all__", ())]
+    nouns = {
+        noun
+        for noun in public
+        if isinstance(noun, type)
+        and dataclasses.is_dataclass(noun)
+        and any(NUMBERS.search(str(field.type)) for field in dataclasses.fields(noun))
+    }
+    return sorted(nouns, key=lambda noun: noun.__name__)
+
+
+@pytest.mark.parametrize("noun", public_nouns(), ids=lambda noun: noun.__name__)
+def test_public_nouns_share_one_way_to_print(noun):
+    assert noun.__repr__.__qualname__.startswith("short_repr.")
+
+
+@pytest.fixture(scope="module")
+def instances():
+    """One of each, from a grid of 25 states."""
+    world = make("gridworld")
+    mdp = dataclasses.replace(world.mdp, marks={f"label {i}": np.ones(25) for i in range(50)})
+    log = sample_log(mdp, world.behavior, episodes=60, horizon=50, rng=np.random.default_rng(1))
+    counts = log.counts()
+    problem = Problem(
+        counts=counts,
+        behavior=world.behavior,
+        discount=0.95,
+        value_bounds=(-1234.56789, 1234.56789),
+        log=log,
+        premises=("a sentence",) * 9,
+    )
+    improvement = SPIBB(n_wedge=5).improve(problem)
+    models = MDPBatch.from_models([mdp, mdp])
+    weights = importance_weights(log, world.behavior, world.behavior)
+    arrays = (counts.times, counts.rewards.values, counts.starts)
+    times, rewards, starts = (np.stack([array, array]) for array in arrays)
+    seen = LoggedRewards(rewards, counts.rewards.per, counts.rewards.known)
+    batch = CountsBatch(
+        counts.pairs, counts.offsets, counts.successor, times, seen, starts, counts.terminal
+    )
+    return [
+        DoublyRobust(np.zeros(mdp.num_pairs)),
+        *(world, mdp, mdp.pairs, mdp.marks, world.behavior, log, counts, counts.rewards, problem),
+        *(improvement, improvement.plan, models, two_successor(mdp), two_successor(counts)),
+        *(
+            two_successor(mdp).trees,
+            Successors(mdp.pairs, mdp.offsets, mdp.successor),
+            batch,
+            weights,
+        ),
+        ProblemBatch(
+            counts=batch, behavior=world.behavior, discount=0.95, value_bounds=(-99.0, 99.0)
+        ),
+        certify(problem, improvement, APriori()),
+        evaluate_with_bound(mdp, world.behavior),
+        evaluate_batch(models, world.behavior),
+        optimal_batch(models),
+        ImportanceSampling().estimate(weights, discount=0.95),
+        PerDecision().estimate(weights, discount=0.95),
+        WeightedPerDecision().estimate(weights, discount=0.95),
+    ]
+
+
+def test_nouns_print_in_a_line(instances):
+    for noun in instances:
+        text = repr(noun)
+        assert text.startswith(f"{type(noun).__name__}("), text
+        assert len(text) <= LONGEST, text
+        assert "\n" not in text
+        assert "array" not in text
+
+
+def test_what_is_printed():
+    mdp = FiniteMDP.from_dense(np.eye(3)[:, None], [[1.0]] * 3, 0.9)
+    assert repr(mdp) == "FiniteMDP(num_states=3, num_pairs=3, num_transitions=3, discount=0.9)"
+    several = mdp.with_discount([0.5, 0.9, 0.25])
+    assert repr(several).endswith("discount=0.25…0.9)")
+    assert repr(mdp.pairs) == "Pairs(num_states=3, num_actions=1, num_pairs=3)"
+    counts = Counts.from_dense([[[3, 1]], [[0, 0]]], rewards=[[1.0], [0.0]])
+    assert repr(counts) == "Counts(num_states=2, num_pairs=2, visits=0…4, known=True)"
+    assert repr(Policy.uniform(mdp)) == "Policy(num_states=3, num_pairs=3, estimated=False)"
+    assert repr(Marks((), np.zeros((0, 3), bool))) == "Marks(labels=())"
+    plan = repr(optimal(mdp))
+    assert plan.startswith("Plan(num_states=3, value=10, iterations=")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1 / 3, "0.333333"),
+        (np.float64(2.0), "2"),
+        (np.int64(7), "7"),
+        (np.array([2.0, 2.0]), "2"),
+        (np.array([1, 5]), "1…5"),
+        (np.array([True, False]), "False…True"),
+        (np.zeros(0), "[0]"),
+        (np.array(["a", "b"]), "[2]"),
+        ((0.5, "x"), "(0.5, 'x')"),
+        (tuple(range(5)), "[5]"),
+        ("x" * 99, "'" + "x" * 38 + "…"),
+    ],
+)
+def test_values_are_brief(value, text):
+    assert brief(value) == text
+
+
+def test_what_is_none_is_left_out():
+    pairs = Pairs.full(2, 1)
+    support = Successors(pairs, [0, 2, 4], [0, 1, 0, 1])
+    assert repr(support) == "Successors(num_states=2, num_pairs=2, sizes=2)"
+    behavior = Policy.uniform(pairs)
+    counts = Counts.from_dense([[[3, 1]], [[0, 2]]], rewards=[[1.0], [0.0]])
+    problem = Problem(counts=counts, behavior=behavior, discount=0.9, value_bounds=(0.0, 10.0))
+    assert "n_wedge" in repr(SPIBB(n_wedge=2).improve(problem))
+    plain = dataclasses.replace(SPIBB(n_wedge=2).improve(problem), n_wedge=None)
+    assert "n_wedge" not in repr(plain)
