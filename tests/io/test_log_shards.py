@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from log_tables import COLUMNS, frame_of, rows_of, write_table
 from strategies import decision_logs
-from surestep.errors import FileFailure, InvalidCounts, ShapeMismatch, SurestepError
+from surestep.errors import FileFailure, InvalidCounts, InvalidLog, ShapeMismatch, SurestepError
 from surestep.io import counts_file, merge_counts, read_counts, read_log, write_counts
+from surestep.io.counts_digest import counts_digest
 from surestep.pipeline.certifying import RewardFacts
 
 REWARDS = st.one_of(
@@ -37,16 +38,19 @@ def bytes_of(counts, path):
 )
 def test_shards_in_any_order_give_the_bytes_of_one_pass(log, columns, rng, folder):
     rows = rows_of(log)
-    whole = bytes_of(read_log(frame_of(rows, columns)).counts(), folder / "whole.parquet")
+    in_memory = read_log(frame_of(rows, columns)).counts()
     shard = {row["episode"]: rng.randrange(3) for row in rows}
-    parts = []
+    parts, paths = [], []
     for number in sorted(set(shard.values()), key=lambda _: rng.random()):
         chosen = [row for row in rows if shard[row["episode"]] == number]
         rng.shuffle(chosen)
         path = write_table(folder / f"shard{number}.csv", chosen, columns)
         write_counts(read_log(path).counts(), folder / f"{number}.parquet")
         parts.append(read_counts(folder / f"{number}.parquet"))
+        paths.append(path)
+    whole = bytes_of(read_log(paths).counts(), folder / "whole.parquet")
     together = merge_counts(parts)
+    assert counts_digest(together) == counts_digest(in_memory)
     assert bytes_of(together, folder / "merged.parquet") == whole
     pairwise = parts[0]
     for part in parts[1:]:
@@ -62,6 +66,11 @@ def counts_of(*rewards, columns=("state", "action")):
     ]
     names = {"state": state, "action": action}
     return read_log(frame_of(rows, tuple(rows[0])), columns=names).counts()
+
+
+def nameless(counts):
+    """The counts without what they were made of: small tables may well be equal."""
+    return dataclasses.replace(counts, sources=())
 
 
 def test_the_scale_is_the_smallest_that_the_rewards_need():
@@ -131,6 +140,46 @@ def test_forged_rows_are_refused(tmp_path):
             read_counts(tmp_path / "forged.parquet")
 
 
+def test_no_log_is_merged_twice_by_whatever_way(tmp_path):
+    """A file by its bytes, also in the counts of others; a table in memory by its counts."""
+    files = {}
+    for name, reward in (("a", 1), ("b", 2), ("c", 3)):
+        row = {"state": "s", "action": "x", "reward": reward, "next_state": "t", "terminated": True}
+        files[name] = write_table(tmp_path / f"{name}.csv", [row], tuple(row))
+    a, b, c = (read_log(path).counts() for path in files.values())
+    write_counts(merge_counts([a, b]), tmp_path / "ab.parquet")
+    ab, bc = read_counts(tmp_path / "ab.parquet"), read_log([files["b"], files["c"]]).counts()
+    assert ab.sources == tuple(sorted(a.sources + b.sources))
+    assert merge_counts([ab, c]).rows_read == 3
+    for parts, words in (((a, a), "1 and 2"), ((c, ab, bc), "1 and 3"), ((ab, bc), "1 and 2")):
+        with pytest.raises(InvalidCounts, match=rf"counts {words} are of the same log \(SHA-256 "):
+            merge_counts(parts)
+    in_memory = counts_of("0.5")
+    with pytest.raises(InvalidCounts, match="of the same log"):
+        merge_counts([in_memory, counts_of("0.5")])
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(files["a"].read_bytes())
+    with pytest.raises(InvalidLog, match=r"copy\.csv has the same content as .*a\.csv"):
+        read_log([files["a"], copy]).counts()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet"])
+def test_shards_without_rows_are_no_logs(kind, tmp_path):
+    """They are often alike, as those that other programs leave behind."""
+    names = ("state", "action", "reward", "next_state", "terminated")
+    row = dict(zip(names, ("s", "x", 1.0, "t", True), strict=True))
+    paths = [tmp_path / f"{name}{kind}" for name in ("full", "empty", "empty too")]
+    write_table(paths[0], [row], names)
+    for path in paths[1:]:
+        if kind == ".parquet":
+            with duckdb.connect() as database:
+                source = f"SELECT * FROM '{paths[0]}' WHERE false"
+                database.execute(f"COPY ({source}) TO '{path}' (FORMAT parquet)")
+        else:
+            path.write_text(",".join(names) + "\n" if kind == ".csv" else "")
+    assert len(read_log(paths).counts().sources) == 1
+
+
 def test_a_file_of_an_older_version_says_what_to_do(tmp_path, monkeypatch):
     path = tmp_path / "counts.parquet"
     monkeypatch.setattr(counts_file, "VERSION", 2)
@@ -150,7 +199,7 @@ def test_rewards_vary_just_where_one_transition_earned_two(rewards, cut, rng):
     """In any order, in one piece or in two: not what they add up to, but each of them counts."""
     vary = len(set(map(float, rewards))) > 1
     rng.shuffle(rewards)
-    parts = [counts_of(*part) for part in (rewards[:cut], rewards[cut:]) if part]
+    parts = [nameless(counts_of(*part)) for part in (rewards[:cut], rewards[cut:]) if part]
     for counts in (counts_of(*rewards), merge_counts(parts)):
         facts = RewardFacts.of(counts)
         assert facts.vary == vary

@@ -55,7 +55,7 @@ def command(
             counts = count_on_ray(source, address=address, progress=advance)
         else:
             counts = source.counts(advance)
-    write_counts(counts, output)
+    write_counts(counts, output, memory_limit=memory_limit)
     say(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "
         f"{len(counts.actions):,} actions, {counts.transitions.times.size:,} transitions"

@@ -17,7 +17,8 @@ from surestep.cli.terminal import say
 def command(files: tuple[str, ...], output: Path) -> None:
     """Merge files of counts that `surestep count` wrote, in any order.
 
-    The result has the bytes that counting all their logs at once gives.
+    The result has the bytes that counting all their logs at once gives. Files that counted the same
+    log are refused.
 
     \b
     surestep merge monday.parquet tuesday.parquet -o both.parquet

@@ -20,7 +20,7 @@ from surestep._files import read_path, temporary_folder, write_together
 from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
 from surestep.io.counts_rows import Layout, read_rows
 from surestep.io.labelled_counts import Label, LabelledCounts
-from surestep.io.log_tables import file_list, first_lines, named, quoted
+from surestep.io.log_tables import file_list, first_lines, limit_memory, named, quoted
 from surestep.io.transitions import REWARDS
 
 FORMAT = "surestep counts"
@@ -28,8 +28,13 @@ VERSION = 3
 CHUNK = 1 << 20
 
 
-def write_counts(counts: LabelledCounts, path: str | Path) -> None:
-    """Writes the counts, whole or not at all; equal counts give equal bytes."""
+def write_counts(
+    counts: LabelledCounts, path: str | Path, *, memory_limit: str | None = None
+) -> None:
+    """Writes the counts, whole or not at all; equal counts of equal logs give equal bytes.
+
+    Half of `memory_limit`, such as '2GB', is used besides the counts themselves.
+    """
     import duckdb
 
     target = read_path(path)
@@ -38,13 +43,16 @@ def write_counts(counts: LabelledCounts, path: str | Path) -> None:
         temporary_folder() as folder,
         duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,
     ):
+        if memory_limit is not None:
+            limit_memory(database, memory_limit, share=0.5)
         written = folder / "counts.parquet"
         metadata = quoted(json.dumps(manifest_of(counts), ensure_ascii=False))
         database.register("states", labels_table(counts.states, counts.starts, counts.decided))
         nothing = np.zeros(len(counts.actions), np.int64)
         database.register("actions", labels_table(counts.actions, nothing, nothing > 0))
         rows = counts.transitions._asdict()
-        rows |= {name: np.asarray(rows[name].astype(str), object) for name in REWARDS}
+        wide = [name for name in REWARDS if rows[name].dtype == object]
+        rows |= {name: np.asarray(rows[name].astype(str), object) for name in wide}
         database.register("transitions", {n: v for n, v in rows.items() if v is not None})
         database.execute(
             f"COPY ({rows_sql(Layout.of(counts))}) TO {quoted(str(written))} "
@@ -111,6 +119,7 @@ def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
         "rows_read": counts.rows_read,
         "rows_dropped": dict(sorted(counts.dropped.items())),
         "episodes": {**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
+        "sources": counts.sources,
     }
 
 
@@ -135,6 +144,9 @@ def read_manifest(database: Any, path: Path) -> dict[str, Any]:
     for name, number in numbers.items():
         if not (isinstance(number, int) and number >= 0):
             raise ValueError(f"{name} is {number!r}")
+    sources = manifest["sources"]
+    if sources != sorted({str(each) for each in sources}):
+        raise ValueError("its sources are no rising texts")
     if manifest["reward_scale"] > 37:
         raise ValueError(f"reward_scale is {manifest['reward_scale']}")
     return dict(manifest)
@@ -158,10 +170,11 @@ def rows_sql(layout: Layout) -> str:
     act = [f"act.text_{i}" for i in range(acting)]
     seen = ["lowest", "highest"] if layout.behavior_prob else []
     unseen = ["NULL::DOUBLE"] * len(seen)
-    nothing = ["'0'"] * len(REWARDS)
+    nothing = ["0::DECIMAL(38, 0)"] * len(REWARDS)
+    exact = [f"CAST({name} AS DECIMAL(38, 0))" for name in REWARDS]
     of_state = [*here, *no_action, *none, "false", "decided", "times", *nothing, *unseen]
     of_action = [*none, *act, *none, "false", "decided", "times", *nothing, *unseen]
-    of_step = [*here, *act, *there, "terminated", "false", "rows.times", *REWARDS, *seen]
+    of_step = [*here, *act, *there, "terminated", "false", "rows.times", *exact, *seen]
     parts = (
         f"SELECT 0 AS part, number, 'state' AS kind, {', '.join(of_state)} FROM states AS here",
         f"SELECT 1, number, 'action', {', '.join(of_action)} FROM actions AS act",
@@ -172,8 +185,7 @@ def rows_sql(layout: Layout) -> str:
     )
     names = ["part", "number", "kind", *map(named, layout.columns)]
     union = f"({' UNION ALL '.join(parts)}) AS rows({', '.join(names)})"
-    exact = ", ".join(f"CAST({name} AS DECIMAL(38, 0)) AS {name}" for name in REWARDS)
-    return f"SELECT * EXCLUDE (part, number) REPLACE ({exact}) FROM {union} ORDER BY part, number"
+    return f"SELECT * EXCLUDE (part, number) FROM {union} ORDER BY part, number"
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:

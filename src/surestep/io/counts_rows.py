@@ -88,6 +88,7 @@ def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> Labelle
                 decided,
                 Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
                 {str(name): Binning.from_json(each) for name, each in manifest["bins"].items()},
+                tuple(manifest["sources"]),
             )
         ]
     )

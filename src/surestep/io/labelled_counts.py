@@ -27,6 +27,7 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.binning import Binning
 from surestep.io.exact_sums import largest, narrowed, scaled
+from surestep.io.sources import merged_sources
 from surestep.io.transitions import END, REWARDS, Transitions, grouped, strung
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
@@ -65,6 +66,7 @@ class LabelledCounts:
     decided: BoolArray  # [states] whether somebody decides there, be it in a row that was dropped
     episodes: Episodes
     binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
+    sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
 
     __repr__ = short_repr("states", "actions", "rows_read")
 
@@ -144,7 +146,10 @@ def count_of(
 
 
 def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
-    """The counts of all parts together: the same, whatever the parts and their order."""
+    """The counts of all parts together: the same, whatever the parts and their order.
+
+    Parts that counted the same log are refused.
+    """
     if not parts:
         raise InvalidCounts("there are no counts to merge, expected at least one")
     first = parts[0]
@@ -165,6 +170,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         raise ShapeMismatch(
             "some counts have logged propensities and others have none; expected all or none"
         )
+    sources = merged_sources(part.sources for part in parts)
     states = tuple(sorted({label for part in parts for label in part.states}))
     actions = tuple(sorted({label for part in parts for label in part.actions}))
     scale = max(part.scale for part in parts)
@@ -191,6 +197,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         freeze(decided),
         Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
         first.binnings,
+        sources,
     )
 
 

@@ -10,7 +10,6 @@ from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
 from surestep.errors import InvalidLog
 from surestep.io.labelled_counts import LabelledCounts, joined, places
 from surestep.io.log_counting import IN_ORDER, OBSERVATION, TERMINATED, CountQuery
-from surestep.io.log_result import labels
 from surestep.io.log_roles import RoleSql
 from surestep.io.transitions import END
 from surestep.model import DecisionLog, Pairs
@@ -26,9 +25,8 @@ def load_steps(
     """
     check_loadable(query.roles)
     known = counts.to_counts().pairs if pairs is None else pairs
-    codes = query.roles.codes
-    state = places("state", texts(database, "state", codes.state), known.state_labels)
-    action = places("action", texts(database, "action", codes.action), known.action_labels)
+    state = places("state", [*map(joined, counts.states)], known.state_labels)
+    action = places("action", [*map(joined, counts.actions)], known.action_labels)
     rows = numbered_steps(database, query)
     kept = (rows["next_state"] != END) | rows["terminated"]
     rows = {name: values[kept] for name, values in rows.items()}
@@ -59,11 +57,6 @@ def check_loadable(roles: RoleSql) -> None:
             f"column {roles.mapping.weight!r} makes a row stand for several, so that they cannot "
             "be loaded step by step; expected a log without it, or a method that needs only counts"
         )
-
-
-def texts(database: Any, role: str, codes: Any) -> list[str]:
-    """The labels of the numbered codes, each as one text."""
-    return [joined(label) for label in labels(database, role, codes)]
 
 
 def next_states(

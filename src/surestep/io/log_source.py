@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.binning import Binning
+from surestep.io.counts_digest import counts_digest
 from surestep.io.json_labels import check_json_labels
 from surestep.io.labelled_counts import Label, LabelledCounts
 from surestep.io.log_checks import check_rows, first_where, no_row, places_where
@@ -19,10 +20,11 @@ from surestep.io.log_counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.log_episodes import explain_episodes
 from surestep.io.log_lanes import lanes_of
 from surestep.io.log_loading import load_steps
-from surestep.io.log_result import labelled
+from surestep.io.log_result import labelled, refuse_too_many
 from surestep.io.log_rewards import RewardSql, Units
 from surestep.io.log_roles import RoleSql
 from surestep.io.log_tables import Table, find_table, opened, quoted, watched
+from surestep.io.sources import file_sources
 from surestep.model import DecisionLog, Pairs
 
 
@@ -47,10 +49,14 @@ class LogSource:
         `progress` is told what share of the pass under way is done, as (done, total).
         """
         with opened(self.table, self.memory_limit) as database, watched(database, progress):
+            sources = file_sources(self.table, database)
             check_json_labels(self.table, database, self.unbinned_labels())
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
-            return labelled(database, roles, scale)
+            if self.memory_limit is not None:
+                refuse_too_many(database, self.memory_limit)
+            counts = labelled(database, roles, scale)
+        return replace(counts, sources=sources or (counts_digest(counts),))
 
     def load(self, pairs: Pairs | None = None) -> DecisionLog:
         """Every step, in memory, for methods that look at whole episodes.

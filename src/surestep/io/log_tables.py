@@ -177,12 +177,16 @@ def watched(database: Any, progress: Callable[[int, int], None] | None) -> Itera
         thread.join()
 
 
-def limit_memory(database: Any, limit: str) -> None:
-    """At most this much memory, such as '2GB'; the rest spills to disk."""
+def limit_memory(database: Any, limit: str, share: float = 1.0) -> int:
+    """At most this share of a limit such as '2GB', returned in bytes; the rest spills to disk."""
     import duckdb
 
     try:
         database.execute(f"SET memory_limit = {quoted(str(limit))}")
+        size = "parse_formatted_bytes(current_setting('memory_limit'))::BIGINT"
+        allowed = int(share * database.execute(f"SELECT {size}").fetchone()[0])
+        database.execute(f"SET memory_limit = '{allowed}B'")
+        return allowed
     except duckdb.Error as problem:
         raise InvalidParameter(
             f"memory_limit is {limit!r}, expected a size such as '2GB': {first_lines(problem)}"
@@ -214,7 +218,22 @@ def first_lines(problem: Exception) -> str:
 
 def file_list(files: Sequence[Path]) -> str:
     """Files as SQL, none of them taken for a pattern."""
+    for path in files:
+        if not is_text(str(path)):
+            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+            raise InvalidParameter(
+                f"{shown} is no name in UTF-8, which tables are read by; rename the file or folder"
+            )
     return f"[{', '.join(quoted(glob.escape(str(path))) for path in files)}]"
+
+
+def is_text(text: str) -> bool:
+    """Whether UTF-8 can write it: names of files may have bytes that it has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def quoted(text: str) -> str:
