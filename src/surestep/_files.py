@@ -35,6 +35,17 @@ def read_path(path: object) -> Path:
     return Path(os.fsdecode(path))
 
 
+def check_utf8(path: Path) -> None:
+    """Refuses a name with bytes that are no UTF-8: the database cannot be asked for it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        raise InvalidParameter(
+            f"{shown} is no name in UTF-8, which tables need; rename the file or folder"
+        ) from None
+
+
 def read_whole(path: Path) -> bytes:
     """The bytes of a file."""
     try:
@@ -113,6 +124,7 @@ def temporary_folder() -> Iterator[Path]:
 
     A process that is killed leaves its folder behind; the next one that needs a folder removes it.
     """
+    check_utf8(Path(tempfile.gettempdir()))
     try:
         remove_leftovers(Path(tempfile.gettempdir()))
         folder, held = held_folder()

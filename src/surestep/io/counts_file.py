@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep._files import read_path, temporary_folder, write_together
+from surestep._files import check_utf8, read_path, temporary_folder, write_together
 from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
 from surestep.io.counts_rows import Layout, read_rows
 from surestep.io.labelled_counts import Label, LabelledCounts
@@ -68,6 +68,7 @@ def read_counts(path: str | Path) -> LabelledCounts:
     source = read_path(path)
     if not source.is_file():
         raise FileFailure(f"{source} is no file")
+    check_utf8(source)
     with (
         temporary_folder() as folder,
         duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from surestep._files import read_path, temporary_folder
+from surestep._files import check_utf8, read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.interruptible import interruptible
 
@@ -219,21 +219,8 @@ def first_lines(problem: Exception) -> str:
 def file_list(files: Sequence[Path]) -> str:
     """Files as SQL, none of them taken for a pattern."""
     for path in files:
-        if not is_text(str(path)):
-            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
-            raise InvalidParameter(
-                f"{shown} is no name in UTF-8, which tables are read by; rename the file or folder"
-            )
+        check_utf8(path)
     return f"[{', '.join(quoted(glob.escape(str(path))) for path in files)}]"
-
-
-def is_text(text: str) -> bool:
-    """Whether UTF-8 can write it: names of files may have bytes that it has not."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def quoted(text: str) -> str:
