@@ -42,9 +42,10 @@ test-browser: | .cache/tmp ## open the report in the system's chromium
 	@"$(PYTHON)" tools/environment.py test
 	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py
 
-test-all: test ## make test, then the slow tests and a search for new counterexamples
+test-all: test ## make test, the slow tests, other machines, and a search for new counterexamples
 	@"$(PYTHON)" tools/environment.py cluster
 	.venv/bin/pytest -n 2 -m slow
+	.venv/bin/python tools/machines.py
 	.venv/bin/pytest -n 2 -m "not slow" --hypothesis-profile explore tests
 
 coverage: | .cache/tmp ## hold all certificates against the truth, and write docs/coverage.md (hours)

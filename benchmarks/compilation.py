@@ -26,7 +26,7 @@ def main() -> None:
         short = name.removeprefix("surestep.kernels.")
         if wanted and short not in wanted:
             continue
-        for parallel in (False, True) if kernel.threads_from is not None else (False,):
+        for parallel in (False, True) if kernel.has_threads else (False,):
             begin = time.perf_counter()
             kernel.compile(parallel, None)  # in memory: what is on disk does not help
             seconds = time.perf_counter() - begin

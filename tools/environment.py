@@ -1,4 +1,4 @@
-"""Make .venv what the lock says: `python tools/environment.py demo|test|cluster`.
+"""Make .venv what the lock says: `python tools/environment.py demo|test|cluster [FOLDER]`.
 
 A stamp inside an environment records what its packages were made from: the lock, the interpreter
 and the folder of the clone. While that still holds there is nothing to do; otherwise the
@@ -34,8 +34,9 @@ class Origin(NamedTuple):
 
 
 def main() -> int:
-    if len(sys.argv) != 2 or sys.argv[1] not in SETS:
-        return refuse("usage: python tools/environment.py " + "|".join(SETS))
+    if len(sys.argv) not in (2, 3) or sys.argv[1] not in SETS:
+        return refuse("usage: python tools/environment.py {} [FOLDER]".format("|".join(SETS)))
+    environment = Path(sys.argv[2]).resolve() if len(sys.argv) == 3 else VENV
     if sys.version_info < (3, 11):  # noqa: UP036
         return refuse(
             "surestep needs Python 3.11 or newer and {} is {}.{}; choose another with "
@@ -47,10 +48,10 @@ def main() -> int:
             "apt install python3-pip) or choose another Python with `make PYTHON=...`"
         )
     try:
-        hold_packages(VENV, sys.argv[1])
-        hold_project(VENV)
+        hold_packages(environment, sys.argv[1])
+        hold_project(environment)
     except subprocess.CalledProcessError as error:
-        print(error.stdout, "pip failed; .venv is not complete", sep="\n", file=sys.stderr)
+        print(error.stdout, f"pip failed; {environment} is not complete", sep="\n", file=sys.stderr)
         return 1
     return 0
 

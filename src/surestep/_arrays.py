@@ -251,6 +251,15 @@ def run_sums(values: Kind, offsets: IntArray) -> Kind:
     return sums  # type: ignore[return-value]
 
 
+def weighted_rows(rows: FloatArray, weight: FloatArray) -> FloatArray:
+    """Σ_i weight_i · row_i of each row [..., n].
+
+    A row's sum does not depend on how many others there are, as it may with BLAS.
+    """
+    sums: FloatArray = (rows * weight).sum(axis=-1)
+    return sums
+
+
 def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
     """True where a value stands in its run for the second time."""
     owners = run_owners(offsets)

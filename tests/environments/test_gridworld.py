@@ -41,7 +41,7 @@ def table_by_hand():
 
 def test_the_published_grid_is_what_its_description_says():
     dense = make("gridworld").mdp.dense()
-    assert_allclose(dense.P, np.array(table_by_hand(), float), rtol=0, atol=1e-15)
+    assert_allclose(dense.P, np.array(table_by_hand(), float), rtol=0, atol=1e-12)
     assert np.array_equal(
         dense.R[:24], dense.P[:24] * 0 + (np.arange(25) == 24) * (dense.P[:24] > 0)
     )
@@ -49,8 +49,8 @@ def test_the_published_grid_is_what_its_description_says():
     assert (dense.P[:24].sum(axis=2) == 1).all()
     earned = make("gridworld").mdp.expected_reward.reshape(25, 4)
     assert set(np.flatnonzero(earned.any(axis=1))) == {19, 23}
-    assert_allclose(earned[19], [0.75, 0.10, 0.05, 0.10], atol=1e-15)
-    assert_allclose(earned[23], [0.10, 0.75, 0.10, 0.05], atol=1e-15)
+    assert_allclose(earned[19], [0.75, 0.10, 0.05, 0.10], atol=1e-12)
+    assert_allclose(earned[23], [0.10, 0.75, 0.10, 0.05], atol=1e-12)
 
 
 def test_policies_and_values_are_those_published():
@@ -58,7 +58,7 @@ def test_policies_and_values_are_those_published():
     mdp = benchmark.mdp
     plan = optimal(mdp)
     assert "".join(map(str, plan.policy.dense().argmax(axis=1)))[:24] == "000000001000000110001111"
-    assert performance(mdp, Policy.uniform(mdp)) == pytest.approx(0.05221598337868832, abs=1e-12)
+    assert performance(mdp, Policy.uniform(mdp)) == pytest.approx(0.05221598337868832, abs=1e-9)
     assert plan.value.max() == pytest.approx(0.979, abs=5e-4)
     assert plan.value.max() > benchmark.paper_value_bound  # the published V_max bounds nothing
     assert_allclose(benchmark.behavior.dense()[24], 0.25)
@@ -118,7 +118,7 @@ def test_what_scales_and_what_stays():
     small, large = make("gridworld"), make("gridworld", size=40)
     assert large.num_states == 1600
     assert large.horizon == 400
-    assert large.discount**8 == pytest.approx(small.discount, abs=1e-14)
+    assert large.discount**8 == pytest.approx(small.discount, abs=1e-12)
     assert (large.paper_value_bound, large.n_wedges, large.data_sizes) == (None, (), ())
     detour = large.behavior.dense()
     assert_allclose(np.sort(detour, axis=1), np.tile([1 / 12, 1 / 12, 1 / 12, 3 / 4], (1600, 1)))

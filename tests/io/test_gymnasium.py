@@ -131,7 +131,7 @@ def test_a_state_may_be_entered_both_at_the_end_and_not():
     mdp = from_gymnasium(Table(P, [1.0, 0.0]), 0.5)
     value = evaluate(mdp, Policy.uniform(mdp))
     # V(0) = 1 + 0.5 · 0.5 V(1) and V(1) = 2 + 0.5 V(0)
-    assert_allclose(value, [12 / 7, 20 / 7, 0.0], rtol=1e-12)
+    assert_allclose(value, [12 / 7, 20 / 7, 0.0], rtol=1e-9)
 
 
 def test_repeated_successors_add_up_and_their_rewards_average():

@@ -372,3 +372,34 @@ def test_threads_are_woken_for_large_arrays_only(monkeypatch):
             watched(np.zeros(size))
         assert asked == expected
         asked.clear()
+
+
+def count_up(first_task, end_task, done):
+    for task in range(first_task, end_task):
+        done[task] += 1.0
+
+
+@pytest.mark.parametrize("threads_from", [None, 0, 50])
+def test_every_task_is_done_once_with_any_number_of_threads(threads_from, monkeypatch):
+    monkeypatch.setattr(_compile, "cache_directory", lambda: None)
+    counting = _compile.Tasks(
+        count_up, numba.types.void(_compile.I64, _compile.I64, _compile.FLOATS_OUT), threads_from
+    )
+    assert not counting.has_threads
+    for threads in (1, 2, 7):
+        monkeypatch.setattr(numba, "get_num_threads", lambda threads=threads: threads)
+        for number in (0, 1, 2, 9, 100):
+            done = np.zeros(100)
+            counting.all(number, done)
+            assert done.tolist() == [1.0] * number + [0.0] * (100 - number)
+
+
+def test_an_error_in_a_task_is_raised(monkeypatch):
+    def fail(first_task, end_task, done):
+        raise OverflowError(f"task {first_task}")
+
+    failing = _compile.Tasks(fail, None, 0)
+    monkeypatch.setattr(failing, "compile", lambda parallel, directory: fail)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
+    with pytest.raises(OverflowError, match="task 0"):
+        failing.all(10, np.zeros(10))

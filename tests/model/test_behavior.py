@@ -26,7 +26,7 @@ def test_shares_are_those_of_the_visits_with_pseudo_counts(log, smoothing):
         weight = [Fraction(int(n)) + Fraction(float(smoothing)) for n in log.visits[run]]
         total = sum(weight)
         exact = [w / total if total else Fraction(1, len(weight)) for w in weight]
-        assert_allclose(found.probability[run], [float(x) for x in exact], rtol=1e-14)
+        assert_allclose(found.probability[run], [float(x) for x in exact], rtol=1e-12)
 
 
 @given(log=counts())

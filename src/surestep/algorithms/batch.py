@@ -84,7 +84,8 @@ def bootstrapped_batch(
     size = counts.num_data_sets
     policy, value = np.empty((size, pairs.num_pairs)), np.empty((size, pairs.num_states))
     residual, iterations = np.empty(size), np.empty(size, np.int64)
-    improve_each(
+    improve_each.all(
+        size,
         pairs.offsets,
         counts.offsets,
         counts.successor,

@@ -13,7 +13,7 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.drawn import VALUES_BESIDE, evaluate_drawn
+from surestep.kernels.drawn import VALUES_BESIDE, eliminate_drawn, iterate_drawn
 from surestep.kernels.posterior import REMAINDER, SINGLY, UNSEEN_SHAPE, draw_models
 from surestep.model.counts import Counts
 from surestep.model.successors import Successors
@@ -175,7 +175,11 @@ def performances(
         np.where(first, worth_high, worth_low),
         np.where(first, value_high, value_low),
     )
-    evaluate_drawn(*arguments, SMALL, ACCURACY, keep, start, found, residual, scale)
+    size, answer = len(chunk.ends), (found, residual, scale)
+    if models.counts.pairs.num_states <= SMALL:
+        eliminate_drawn.all(size, *arguments, *answer)
+    else:
+        iterate_drawn.all(size, *arguments, ACCURACY, keep, start, *answer)
     return found, proven_error(models, residual, scale)
 
 
@@ -226,7 +230,8 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
     """The draws `first_draw` … into the chunk."""
     counts, pairs = models.counts, models.counts.pairs
     started = np.flatnonzero(counts.starts)
-    draw_models(
+    draw_models.all(
+        len(chunk.ends),
         models.seed,
         first_draw,
         models.alpha,

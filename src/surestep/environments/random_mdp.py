@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, weighted_rows
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import legacy_generator, mdp_of_rows, share
 from surestep.environments.published import SCHOLL_N_WEDGES, SPIBB_N_WEDGES
@@ -125,7 +125,7 @@ def hardest_goal(garnet: Garnet) -> int:
     """The state with the smallest ρ(π*) > γ^50 as a goal: hard to reach, but within reach."""
     goals = range(1, STATES)
     worlds = MDPBatch.from_models([garnet.mdp({goal: 1.0}) for goal in goals])
-    optima = optimal_batch(worlds).value @ worlds.initial
+    optima = weighted_rows(optimal_batch(worlds).value, worlds.initial)
     reachable = [goal for goal in goals if optima[goal - 1] > LEAST_OPTIMUM]
     if not reachable:
         raise InvalidParameter(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray
+from surestep._arrays import AnyArray, FloatArray, weighted_rows
 from surestep.algorithms import Algorithm, improve_batch, needs_log
 from surestep.environments import Benchmark, make
 from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
@@ -112,7 +112,8 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
     improving, clock = time.perf_counter() - clock, time.perf_counter()
     mdp, used = benchmark.mdp, [n_wedge for _, n_wedge in found]
     policies = np.concatenate([policy for policy, _ in found])
-    values = evaluate_batch(MDPBatch.from_models([mdp]), policies).value @ mdp.initial
+    worth = evaluate_batch(MDPBatch.from_models([mdp]), policies).value
+    values = weighted_rows(worth, mdp.initial)
     best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
     evaluating = time.perf_counter() - clock
     size = len(repetitions)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray
+from surestep._arrays import AnyArray, FloatArray, weighted_rows
 from surestep.algorithms import Algorithm, improve_batch
 from surestep.certificates import (
     CERTIFIERS,
@@ -326,5 +326,6 @@ def true_gains(benchmark: Benchmark, policies: FloatArray) -> tuple[FloatArray, 
     """Δ = ρ(π_I) − ρ(π_b) of policies [B, K] in the true MDP, and ρ(π_b), evaluated alike."""
     mdp = benchmark.mdp
     everyone = np.concatenate([benchmark.behavior.probability[np.newaxis], policies])
-    worth = evaluate_batch(MDPBatch.from_models([mdp]), everyone).value @ mdp.initial
+    values = evaluate_batch(MDPBatch.from_models([mdp]), everyone).value
+    worth = weighted_rows(values, mdp.initial)
     return worth[1:] - worth[0], float(worth[0])

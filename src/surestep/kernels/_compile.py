@@ -12,10 +12,12 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
@@ -26,6 +28,7 @@ from surestep.kernels._machine_code import MachineCode
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+PARTS_A_THREAD = 4  # tasks differ in length
 SWEEP_THREADS = 100_000  # entries from which a pass over memory gains by more threads
 F64 = types.float64
 I64 = types.int64
@@ -66,14 +69,23 @@ class Kernel(Generic[Arguments, Result]):
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         """Runs the machine code, made or read from disk at the first call."""
         parallel = self.threads_from is not None and largest_size(args) >= self.threads_from
+        return self.code(parallel)(*args, **kwargs)
+
+    def code(self, parallel: bool) -> Callable[Arguments, Result]:
+        """The machine code, made or read from disk when first asked for."""
         run = self._compiled.get(parallel)
         if run is None:
             run = self._compiled[parallel] = self.compile(parallel, cache_directory())
-        return run(*args, **kwargs)
+        return run
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether there is a second form of the machine code, for all threads."""
+        return self.threads_from is not None
 
     def compile(self, parallel: bool, directory: Path | None) -> Callable[Arguments, Result]:
         """The machine code, kept in `directory` unless that is None."""
-        dispatcher = numba.njit(parallel=parallel)(self.function)
+        dispatcher = numba.njit(parallel=parallel, nogil=True)(self.function)
         if directory is None:
             self.tell()
         else:
@@ -95,6 +107,34 @@ class Kernel(Generic[Arguments, Result]):
             listener(self.name)
 
 
+class Tasks(Kernel[Concatenate[int, int, Arguments], None]):
+    """A kernel that does the tasks first, …, last − 1, which do not know each other.
+
+    It is compiled once, for one thread: that takes a fraction of what a `prange` takes. Where there
+    is work for several threads, each runs it for some of the tasks.
+    """
+
+    @property
+    def has_threads(self) -> bool:
+        """There is not: all threads run the same code."""
+        return False
+
+    def all(self, number: int, *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        """Does the tasks 0, …, number − 1."""
+        run, threads = self.code(parallel=False), 1
+        if self.threads_from is not None and largest_size(args) >= self.threads_from:
+            threads = min(numba.get_num_threads(), number)
+        if threads < 2:
+            run(0, number, *args, **kwargs)
+            return
+        parts = min(PARTS_A_THREAD * threads, number)
+        bounds = [number * part // parts for part in range(parts + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            done = [pool.submit(run, *part, *args, **kwargs) for part in pairwise(bounds)]
+            for part in done:
+                part.result()
+
+
 def largest_size(args: tuple[object, ...]) -> int:
     """The size of the largest array: what tells whether waking other threads is worth it."""
     return max(array.size for array in args if isinstance(array, np.ndarray))
@@ -110,6 +150,22 @@ def kernel(
 
     def decorate(function: Callable[Arguments, Result]) -> Kernel[Arguments, Result]:
         made = Kernel(function, returns(*signature), threads_from)
+        ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
+        return made
+
+    return decorate
+
+
+def tasks(
+    *signature: Any, threads_from: int
+) -> Callable[[Callable[Concatenate[int, int, Arguments], None]], Tasks[Arguments]]:
+    """Makes `Tasks` of a function of two numbers and raw arrays with the given types.
+
+    They are spread over all cores once an array has `threads_from` entries.
+    """
+
+    def decorate(function: Callable[Concatenate[int, int, Arguments], None]) -> Tasks[Arguments]:
+        made = Tasks(function, types.void(I64, I64, *signature), threads_from)
         ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
         return made
 

@@ -10,7 +10,6 @@ an error is small, but not how it is proven: by what the value lacks in the whol
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
@@ -24,7 +23,7 @@ from surestep.kernels._compile import (
     TABLE_IN,
     TABLE_OUT,
     helper,
-    kernel,
+    tasks,
 )
 
 # Drawn models as `draw_models` leaves them, and policies with what is left over for them.
@@ -32,6 +31,7 @@ CHUNK = (
     INTS_IN, F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT,
     FLOATS_OUT, TABLE_IN, FLOATS_IN, FLOATS_IN,
 )  # fmt: skip
+CHUNK_THREADS = 1_000  # entries of all models together
 THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected
 LEFT = 0.01  # of what a value lacks: the part that a correction may leave
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
@@ -91,6 +91,16 @@ def largest_change(earned: FloatArray, following: FloatArray, value: FloatArray)
     for s in range(value.size):
         worst = max(worst, abs(earned[s] + following[s] - value[s]))
     return worst
+
+
+@helper
+def largest_of(value: FloatArray) -> float:
+    """max_s |v(s)|, or NaN where there is one."""
+    most = 0.0
+    for s in range(value.size):
+        if abs(value[s]) > most or np.isnan(value[s]):
+            most = abs(value[s])
+    return most
 
 
 @helper
@@ -325,8 +335,10 @@ def improve(
             value[:] = 0.0
 
 
-@kernel(*CHUNK, I64, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=1_000)
-def evaluate_drawn(
+@tasks(*CHUNK, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=CHUNK_THREADS)
+def eliminate_drawn(
+    first_task: int,
+    end_task: int,
     pair_offsets: IntArray,
     discount: float,
     ends: IntArray,
@@ -339,7 +351,48 @@ def evaluate_drawn(
     policy: FloatArray,
     rest_worth: FloatArray,
     rest_value: FloatArray,
-    small: int,
+    performance: FloatArray,
+    residual: FloatArray,
+    scale: FloatArray,
+) -> None:
+    """ρ of each policy [P, K] in each drawn model, into `performance` [B, P]; for few states.
+
+    What is left over of a row is worth `rest_worth` [P], and of the starts `rest_value` [P].
+    `residual` [B, P] is max_s |(T_π v)(s) − v(s)|, and `scale` what its rounding is relative to.
+    """
+    num_states = pair_offsets.size - 1
+    matrix, following = np.empty((num_states, num_states)), np.empty(num_states)
+    earned, value = np.empty(num_states), np.empty(num_states)
+    for b in range(first_task, end_task):
+        model = (pair_offsets, discount, ends[b], target[b], share[b])
+        for p in range(policy.shape[0]):
+            most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
+            value[:] = earned
+            eliminate(*model, policy[p], matrix, value)
+            follow(*model, policy[p], value, following)
+            residual[b, p] = largest_change(earned, following, value)
+            scale[b, p] = most + largest_of(value)
+            performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
+
+
+@tasks(
+    *CHUNK, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=CHUNK_THREADS
+)  # fmt: skip
+def iterate_drawn(
+    first_task: int,
+    end_task: int,
+    pair_offsets: IntArray,
+    discount: float,
+    ends: IntArray,
+    target: IndexArray,
+    share: FloatArray,
+    reward: FloatArray,
+    rest: FloatArray,
+    initial: FloatArray,
+    initial_rest: FloatArray,
+    policy: FloatArray,
+    rest_worth: FloatArray,
+    rest_value: FloatArray,
     accuracy: float,
     keep: int,
     start: FloatArray,
@@ -347,38 +400,26 @@ def evaluate_drawn(
     residual: FloatArray,
     scale: FloatArray,
 ) -> None:
-    """ρ of each policy [P, K] in each drawn model, into `performance` [B, P].
+    """What `eliminate_drawn` does, by iterations from the values `start` [P, S].
 
-    What is left over of a row is worth `rest_worth` [P], and of the starts `rest_value` [P].
-    `residual` [B, P] is max_s |(T_π v)(s) − v(s)|, and `scale` what its rounding is relative to.
-    Up to `small` states by elimination, else by iterations from the values `start` [P, S], which
-    aim for an error of `accuracy` times the largest reward and value. With `keep`, for one model
-    only, its values are left in `start`.
+    They aim for an error of `accuracy` times the largest reward and value. With `keep`, for one
+    model only, its values are left in `start`.
     """
     num_states = pair_offsets.size - 1
-    order = num_states if num_states <= small else 0  # of the matrix, where there is one
-    for b in prange(ends.shape[0]):
-        matrix, work = np.empty((order, order)), np.empty((VALUES_BESIDE - 2, num_states))
+    for b in range(first_task, end_task):
+        work = np.empty((VALUES_BESIDE - 2, num_states))
         earned, value = np.empty(num_states), np.empty(num_states)
-        whole = (ends[b], target[b], share[b])
-        size = ends[b, -1] + 1 if order == 0 else 0
+        whole, size = (ends[b], target[b], share[b]), ends[b, -1] + 1
         thin = (np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size))
-        if order == 0:
-            thin_out(*whole, *thin)
+        thin_out(*whole, *thin)
         for p in range(policy.shape[0]):
             most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
-            if order > 0:
-                value[:] = earned
-                eliminate(pair_offsets, discount, *whole, policy[p], matrix, value)
-                follow(pair_offsets, discount, *whole, policy[p], value, work[0])
-                residual[b, p] = largest_change(earned, work[0], value)
-            else:
-                value[:] = start[p]
-                goal = accuracy * (most + np.abs(value).max()) * (1.0 - discount)
-                residual[b, p] = improve(
-                    pair_offsets, discount, *whole, *thin, policy[p], earned, goal, value, work
-                )
-            scale[b, p] = most + np.abs(value).max()
+            value[:] = start[p]
+            goal = accuracy * (most + largest_of(value)) * (1.0 - discount)
+            residual[b, p] = improve(
+                pair_offsets, discount, *whole, *thin, policy[p], earned, goal, value, work
+            )
+            scale[b, p] = most + largest_of(value)
             performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
             if keep:
                 start[p] = value

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import prange
 
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
@@ -33,7 +32,7 @@ from surestep.kernels._compile import (
     INTS_IN,
     TABLE_OUT,
     helper,
-    kernel,
+    tasks,
 )
 from surestep.kernels.random_words import Words, beta, broken_off, gamma, start_stream, uniform
 
@@ -165,17 +164,25 @@ def draw_reward(
     x, words = uniform(words)
     if atoms.size == 0:
         return low + span * x, words
-    place = np.searchsorted(weights, x * weights[-1], side="right")
-    return atoms[min(place, atoms.size - 1)], words
+    low_place, high_place = 0, atoms.size - 1  # of the first running sum above x, or the last
+    while low_place < high_place:
+        middle = (low_place + high_place) // 2
+        if weights[middle] > x * weights[-1]:
+            high_place = middle
+        else:
+            low_place = middle + 1
+    return atoms[low_place], words
 
 
-@kernel(
+@tasks(
     I64, I64, F64, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, I64, I64,
     FLOATS_IN, FLOATS_IN, F64, F64, FLOATS_IN, INTS_IN, F64, INDICES_IN, INTS_IN, BOOLS_IN,
     COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, FLOATS_OUT,
     threads_from=1_000,
 )  # fmt: skip
 def draw_models(
+    first_task: int,
+    end_task: int,
     seed: int,
     first_draw: int,
     alpha: float,
@@ -213,7 +220,7 @@ def draw_models(
     drawn unless `start_alpha` is 0. With `prior_weight` [T], the stored successors are all.
     """
     num_pairs, num_states = used.size, startable.size
-    for b in prange(ends.shape[0]):
+    for b in range(first_task, end_task):
         taken, place = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
         weights = np.empty(atoms.size)

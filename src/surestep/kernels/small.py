@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
@@ -16,7 +15,7 @@ from surestep.kernels._compile import (
     INTS_OUT,
     TABLE_IN,
     TABLE_OUT,
-    kernel,
+    tasks,
 )
 from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import PLAN, solve_policy
@@ -25,12 +24,14 @@ from surestep.kernels.greedy import best_pair
 BATCH_THREADS = 5_000  # entries of all models together
 
 
-@kernel(
+@tasks(
     INTS_IN, INTS_IN, INDICES_IN, TABLE_IN, FLOATS_IN, TABLE_IN, TABLE_IN, *PLAN, TABLE_OUT,
     FLOATS_OUT,
     threads_from=BATCH_THREADS,
 )  # fmt: skip
 def evaluate_each(
+    first_task: int,
+    end_task: int,
     pair_offsets: IntArray,
     offsets: IntArray,
     successor: IndexArray,
@@ -52,7 +53,7 @@ def evaluate_each(
     `probability` [B, T], `reward` [B, K] and `policy` [B, K] may also be one row for all.
     """
     num_states = value.shape[1]
-    for b in prange(value.shape[0]):
+    for b in range(first_task, end_task):
         chances, rewards = probability[b % probability.shape[0]], reward[b % reward.shape[0]]
         actions, found = policy[b % policy.shape[0]], value[b]
         scratch, factor = np.empty((3, num_states)), np.empty(upper.size)
@@ -73,12 +74,14 @@ def evaluate_each(
         residual[b] = worst
 
 
-@kernel(
+@tasks(
     INTS_IN, INTS_IN, INDICES_IN, TABLE_IN, FLOATS_IN, TABLE_IN, *PLAN, F64, I64, TABLE_OUT,
     TABLE_OUT, FLOATS_OUT, INTS_OUT,
     threads_from=BATCH_THREADS,
 )  # fmt: skip
 def optimise_each(
+    first_task: int,
+    end_task: int,
     pair_offsets: IntArray,
     offsets: IntArray,
     successor: IndexArray,
@@ -104,7 +107,7 @@ def optimise_each(
     where the policy was still changing.
     """
     num_states = value.shape[1]
-    for b in prange(value.shape[0]):
+    for b in range(first_task, end_task):
         chances, rewards, found, actions = probability[b], reward[b], value[b], policy[b]
         q = rewards.copy()
         chosen = np.full(num_states, -1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
@@ -17,7 +16,7 @@ from surestep.kernels._compile import (
     INTS_OUT,
     TABLE_IN,
     TABLE_OUT,
-    kernel,
+    tasks,
 )
 from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import PLAN, solve_policy
@@ -25,12 +24,14 @@ from surestep.kernels.small import BATCH_THREADS
 from surestep.kernels.spibb import best_trusted, free_mass
 
 
-@kernel(
+@tasks(
     INTS_IN, INTS_IN, INDICES_IN, COUNT_TABLE_IN, FLOATS_IN, TABLE_IN, FLOATS_IN, *PLAN, I64, F64,
     I64, TABLE_OUT, TABLE_OUT, FLOATS_OUT, INTS_OUT,
     threads_from=BATCH_THREADS,
 )  # fmt: skip
 def improve_each(
+    first_task: int,
+    end_task: int,
     pair_offsets: IntArray,
     offsets: IntArray,
     successor: IndexArray,
@@ -60,7 +61,7 @@ def improve_each(
     policy was still changing.
     """
     num_states, num_pairs = value.shape[1], behavior.size
-    for b in prange(value.shape[0]):
+    for b in range(first_task, end_task):
         chances, rewards, found, actions = np.empty(successor.size), reward[b], value[b], policy[b]
         trusted = np.empty(num_pairs, np.bool_)
         for k in range(num_pairs):

@@ -83,7 +83,7 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
             np.array([part.error_bound for part in parts]),
         )
     value, residual = np.empty((size, batch.num_states)), np.empty(size)
-    evaluate_each(*kernel_arguments(batch), probability, *plan, value, residual)
+    evaluate_each.all(size, *kernel_arguments(batch), probability, *plan, value, residual)
     return EvaluationBatch(value, residual, proven_errors(batch, value, residual, steps, 0.0))
 
 
@@ -104,7 +104,8 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
     probability = np.zeros((batch.num_models, batch.pairs.num_pairs))
     value = np.empty((batch.num_models, batch.num_states))
     residual, iterations = np.empty(batch.num_models), np.empty(batch.num_models, np.int64)
-    optimise_each(
+    optimise_each.all(
+        batch.num_models,
         *kernel_arguments(batch),
         *elimination,
         TIE_TOLERANCE,

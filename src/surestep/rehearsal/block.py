@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners
+from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners, weighted_rows
 from surestep.algorithms import (
     SPIBB,
     BasicRL,
@@ -226,7 +226,7 @@ def true_gains(
     """ρ(π_I) − ρ(π_b) in each truth [B], and how far values lie outside of the value bounds."""
     ours = evaluate_batch(models, policies).value
     theirs = evaluate_batch(models, problem.behavior).value
-    gain = ours @ models.initial - theirs @ models.initial
+    gain = weighted_rows(ours, models.initial) - weighted_rows(theirs, models.initial)
     gain[(policies == problem.behavior.probability).all(axis=1)] = 0.0
     low, high = problem.value_bounds
     highest = np.maximum(ours.max(axis=1), theirs.max(axis=1)) - high
