@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracles import brute_force_optimum, exact_value, largest_gap
 from strategies import mdps, policies
-from surestep import FiniteMDP, MDPBatch, Policy, evaluate_batch, optimal, optimal_batch
+from surestep import FiniteMDP, MDPBatch, Policy, evaluate, evaluate_batch, optimal, optimal_batch
 from surestep.errors import (
     InvalidModel,
     InvalidParameter,
@@ -116,6 +116,17 @@ def test_the_whole_batch_is_the_same_bit_for_bit_as_its_parts():
         part = optimal_batch(MDPBatch.from_models([models[b]]))
         assert np.array_equal(whole.value[b], part.value[0])
         assert np.array_equal(whole.probability[b], part.probability[0])
+
+
+def test_one_model_takes_any_number_of_policies():
+    P = np.full((2, 2, 2), 0.5)
+    mdp = FiniteMDP.from_dense(P, [[0.0, 3.0], [1.0, -1.0]], 0.75)
+    table = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.5, 0.5], [0.25, 0.75, 0.0, 1.0]])
+    found = evaluate_batch(MDPBatch.from_models([mdp]), table).value
+    for value, row in zip(found, table, strict=True):
+        assert value == pytest.approx(evaluate(mdp, Policy(mdp.pairs, row)))
+    with pytest.raises(InvalidPolicy, match=r"policies has shape \(3, 4\), expected \(2, 4\)"):
+        evaluate_batch(MDPBatch.from_models([mdp, mdp]), table)
 
 
 def test_errors_grow_with_residuals_terms_and_steps():

@@ -1,9 +1,11 @@
 """From residuals to proven errors, and which pairs a proof leaves out: all numbers by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from surestep import FiniteMDP
+from surestep import FiniteMDP, Pairs, Policy
 from surestep._arrays import ROUNDING_SLACK
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning.proof import (
@@ -16,6 +18,9 @@ from surestep.planning.proof import (
     most_terms,
 )
 from surestep.planning.pruning import Backup, pruned
+from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
+from surestep.planning.robust import judge_of, ties_of
+from surestep.planning.robust_batch import enough_for
 
 EXCESS = 3 * ROUNDING_SLACK  # how far a row may sum above or below 1
 EPSILON = 2.0**-52
@@ -130,6 +135,46 @@ def test_terms_are_those_of_the_widest_row_and_state():
     assert most_terms(np.array([0, 3, 4, 4]), np.array([0, 2, 3])) == 3 + 2 + 8
     assert Judge.of(corridor([0.5, 0.5]), None).terms == 1 + 1 + 8
     assert Judge.of(corridor([0.5, 0.5]), None).reward_scale == 7.0
+
+
+def ball(discount, ends=(False, False), radius=0.5):
+    """Two states of one pair each, that lead to both, within a distance."""
+    lengths = np.where(ends, 0, 2)
+    size = int(lengths.sum())
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    successor = np.tile([0, 1], 2)[:size].astype(np.int32)
+    rows = L1Rows(offsets, successor, np.full(size, 0.5), np.full(2, radius), np.array(ends))
+    low = Earnings(np.full(size, -4.0), np.full(2, -5.0), np.zeros(2))
+    high = Earnings(np.full(size, 1.0), np.full(2, 2.0), np.zeros(2))
+    return RectangularSet(Pairs.full(2, 1), np.array(discount), rows, low, high)
+
+
+def test_worst_cases_are_judged_by_their_room():
+    found = judge_of(ball([0.75, 0.75]), None, None)
+    assert found.horizon.low == pytest.approx(1 / (1 - 0.75 * (1 - EXCESS)), rel=1e-15)
+    assert found.horizon.high == 1 / (1 - 0.75 * (1 + EXCESS))
+    assert found.horizon.uniform
+    # Two stored successors and one elsewhere, thrice; one pair a state; and 8 to spare.
+    assert (found.reward_scale, found.terms, found.leeway) == (5.0, 3 * 3 + 1 + 8, 0.0)
+    assert (ties_of(found), found.tolerance) == (1e-12, None)
+    given = judge_of(ball([0.5, 0.75]), Policy.uniform(Pairs.full(2, 1)), np.array([-6.0, 1.0]))
+    assert (given.horizon.low, given.horizon.uniform, given.reward_scale) == (1.0, False, 6.0)
+    assert (given.leeway, ties_of(given)) == (1e-12, 0.0)
+    ending = judge_of(ball([0.75, 0.75], ends=(False, True)), None, None)
+    assert (ending.horizon.low, ending.horizon.uniform) == (1.0, False)
+    assert not judge_of(ball([0.5, 0.75]), None, None).horizon.uniform
+
+
+def test_a_batch_asks_for_the_residual_that_proves_the_goal():
+    # 1e-10 in at most 4 steps, less what rounding and ties may be.
+    found = enough_for(judge())
+    slack = 10 * EPSILON + 1e-12
+    assert found == pytest.approx(1e-10 / 4 - slack, rel=1e-6)
+    assert enough_for(judge(leeway=1e-12)) == pytest.approx(1e-10 / 4 - 10 * EPSILON, rel=1e-6)
+    long = replace(judge(), horizon=Horizon(1.0, 1e6, uniform=False))
+    assert enough_for(long) == pytest.approx(4 * slack - slack, rel=1e-6)
+    longest = replace(judge(), horizon=Horizon(1.0, 1e9, uniform=False))
+    assert enough_for(longest) == pytest.approx(1e-3 / 1e9 - slack, rel=1e-6)
 
 
 # ---- pairs that cannot be best ----------------------------------------------------------------
