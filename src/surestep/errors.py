@@ -61,6 +61,10 @@ class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough."""
 
 
+class OutOfTime(SurestepError):
+    """Work that a time limit ended before there was anything to tell."""
+
+
 class FileFailure(SurestepError):
     """A file that could not be read or written."""
 

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
+from pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
 from surestep import Certificate
 from surestep.model import certificate_schema
 
@@ -19,7 +19,7 @@ def home(tmp_path_factory):
     write_lines(home / "log.csv", LINES[:3001])
     write_lines(home / "later.csv", [LINES[0], *LINES[3015:9000]])
     terms = (*BEHAVIOR, "--reward-bounds", "-400", "300", "-o", home / "out")
-    done = run_surestep("improve", home / "log.csv", *PUMPS, *terms)
+    done = run_surestep("improve", home / "log.csv", *PUMPS, *UNTESTED, *terms)
     assert done.exit_code == 0, done.output
     return home
 

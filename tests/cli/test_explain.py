@@ -5,14 +5,15 @@ import json
 import pytest
 
 import surestep
-from pump_commands import LINES, PUMPS, run_surestep, write_lines
+from pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     home = tmp_path_factory.mktemp("explain")
     write_lines(home / "log.csv", LINES[:1501])
-    assert run_surestep("improve", home / "log.csv", *PUMPS, "-o", home / "out").exit_code == 0
+    given = (*PUMPS, *UNTESTED, "-o", home / "out")
+    assert run_surestep("improve", home / "log.csv", *given).exit_code == 0
     return home / "out"
 
 

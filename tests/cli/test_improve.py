@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from pump_commands import LINES, POLICY, PUMPS, run_surestep, write_lines
+from pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
 
 SHORT = LINES[:151]
 FILES = [
@@ -36,7 +36,7 @@ def logs(tmp_path_factory):
 
 def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path):
     out = tmp_path / "a long way" / "down to the result of this improvement, further than 80" / "o"
-    result = run_surestep("improve", logs / "log.csv", *PUMPS, "-o", out)
+    result = run_surestep("improve", logs / "log.csv", *PUMPS, *UNTESTED, "-o", out)
     assert result.exit_code == 0, result.output
     for line in (
         "state       condition, demand\n",
@@ -48,7 +48,6 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "by default: value bounds, from the rewards observed, = ",
         "by default: worth of what nobody tried = pessimistic\n",
         "by default: certificates = posterior, robust, a-priori\n",
-        "by default: worlds of each kind in the stress test = 0\n",
         "The behavior policy is estimated: all claims are relative to the estimate.\n",
         ", chosen by the lower bound of posterior\n",
         "standing of the certificate: posterior\n",
@@ -65,7 +64,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     assert sorted(file.name for file in out.iterdir()) == FILES
     assert surestep.load(out).record.defaults == (
         *("behavior", "algorithm", "n_wedge", "delta", "value_bounds", "unseen"),
-        *("certificates", "worlds"),
+        "certificates",
     )
 
 
@@ -89,7 +88,8 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
 
 @pytest.mark.parametrize("name", ["spibb-2s", "spibb-beta"])
 def test_both_n_wedge_are_printed(name, logs, tmp_path):
-    arguments = (*PUMPS, "--algorithm", name, "--n-wedge", "5000", "-o", tmp_path / "out")
+    arguments = (*PUMPS, *UNTESTED, "--algorithm", name, "--n-wedge", "5000")
+    arguments += ("-o", tmp_path / "out")
     result = run_surestep("improve", logs / "log.csv", *arguments)
     assert result.exit_code == 0, result.output
     used = surestep.load(tmp_path / "out").record.parameters["n_wedge"]
@@ -99,10 +99,11 @@ def test_both_n_wedge_are_printed(name, logs, tmp_path):
 def test_counts_take_the_place_of_a_log(logs, tmp_path):
     counts = tmp_path / "counts.parquet"
     assert run_surestep("count", logs / "log.csv", *PUMPS[:6], "-o", counts).exit_code == 0
-    result = run_surestep("improve", counts, "--discount", "0.95", "-o", tmp_path / "out")
+    given = ("--discount", "0.95", *UNTESTED, "-o", tmp_path / "out")
+    result = run_surestep("improve", counts, *given)
     assert result.exit_code == 0, result.output
     assert run_surestep("verify", tmp_path / "out", counts).exit_code == 0
-    direct = run_surestep("improve", logs / "log.csv", *PUMPS, "-o", tmp_path / "direct")
+    direct = run_surestep("improve", logs / "log.csv", *PUMPS, *UNTESTED, "-o", tmp_path / "direct")
     assert direct.exit_code == 0
     assert surestep.load(tmp_path / "out").table == surestep.load(tmp_path / "direct").table
 
@@ -121,7 +122,8 @@ def test_labels_are_data_wherever_they_go(tmp_path):
         writer.writerow(["state", "action", "reward", "next_state"])
         writer.writerows([label, other, 1, label] for label in evil for other in evil)
     out = tmp_path / "out"
-    result = run_surestep("improve", tmp_path / "log.csv", "--discount", "0.5", "-o", out)
+    given = ("--discount", "0.5", *UNTESTED, "-o", out)
+    result = run_surestep("improve", tmp_path / "log.csv", *given)
     assert result.exit_code == 0, result.output
     assert "<script>alert" not in (out / "report.html").read_text()
     with (out / "policy.csv").open(newline="") as file:
@@ -329,7 +331,7 @@ main(sys.argv[1:], prog_name="surestep")
 
 @pytest.mark.parametrize("step", ["gather", "result_page"])
 def test_ctrl_c_leaves_nothing_behind(step, logs, tmp_path):
-    arguments = ["improve", logs / "log.csv", *PUMPS, "--worlds", "0"]
+    arguments = ["improve", logs / "log.csv", *PUMPS, *UNTESTED]
     arguments += ["-o", tmp_path / "deep" / "out"]
     with subprocess.Popen(
         [sys.executable, "-c", SLOW.format(step=step), *map(str, arguments)],
@@ -426,7 +428,7 @@ def damaged(draw):
 def test_any_bytes_are_improved_on_or_refused(content, logs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("noise")
     (folder / "log.csv").write_bytes(content)
-    result = run_surestep("improve", folder / "log.csv", *PUMPS, "-o", folder / "out")
+    result = run_surestep("improve", folder / "log.csv", *PUMPS, *UNTESTED, "-o", folder / "out")
     assert result.exit_code in (0, 2), result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     there = sorted(file.name for file in folder.iterdir())

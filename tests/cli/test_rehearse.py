@@ -25,7 +25,9 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     assert result.exit_code == 0, result.output
     for words in ("Stress test of posterior", "estimate, unseen: optimistic", "not a confidence"):
         assert words in result.stdout, words
-    assert sorted(path.name for path in out.iterdir()) == ["rehearsal.html", "rehearsal.json"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        *("rehearsal.html", "rehearsal.json", "run.json")
+    ]
     text = (out / "rehearsal.json").read_text()
     found = rehearsal_from_json(text)
     assert found.sizes == (1.0, 4.0)

@@ -1,11 +1,12 @@
 """`surestep verify`: what it confirms, what it does not, and what it refuses."""
 
+import hashlib
 import json
 import shutil
 
 import pytest
 
-from pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
+from pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +14,7 @@ def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("verify")
     write_lines(home / "log.csv", LINES[:1501])
     shutil.copy(EXAMPLES / "pumps_policy.csv", home / "policy.csv")
-    given = ("--behavior", home / "policy.csv", "-o", home / "out")
+    given = ("--behavior", home / "policy.csv", *UNTESTED, "-o", home / "out")
     assert run_surestep("improve", home / "log.csv", *PUMPS, *given).exit_code == 0
     return home
 
@@ -27,24 +28,35 @@ def test_the_same_bytes_are_confirmed(home):
 
 def test_what_was_not_given_again_is_told(home):
     result = run_surestep("verify", home / "out", home / "log.csv")
-    assert result.exit_code == 0
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0].startswith("not confirmed: the same bytes, as far as")
     assert result.stdout.splitlines()[1:] == [
         f"not checked: behavior, taken from {home / 'out'} itself; give it with --behavior"
     ]
 
 
-def test_other_versions_confirm_the_values(home, tmp_path):
+def test_what_does_not_belong_there_is_told(home, tmp_path):
+    out = shutil.copytree(home / "out", tmp_path / "out")
+    (out / "policy (final).csv").write_text("state,action,probability\n")
+    result = run_surestep("verify", out, home / "log.csv", "--behavior", home / "policy.csv")
+    assert (result.exit_code, "\nconfirmed" in f"\n{result.stdout}") == (1, False)
+    assert "does not belong to the result: policy (final).csv\n" in result.stdout
+
+
+def test_other_versions_are_no_confirmation(home, tmp_path):
     out = shutil.copytree(home / "out", tmp_path / "out")
     record = json.loads((out / "run.json").read_text())
-    record["versions"]["duckdb"] = "0.1"
+    known, record["versions"]["duckdb"] = record["versions"]["duckdb"], "0.1"
+    shown = f"duckdb</bdi></dt><dd><bdi>{known}</bdi>"
+    page = (out / "report.html").read_text().replace(shown, shown.replace(known, "0.1"))
+    (out / "report.html").write_text(page, encoding="utf-8")
+    record["outputs"]["report.html"] = hashlib.sha256(page.encode()).hexdigest()
     (out / "run.json").write_text(json.dumps(record))
     result = run_surestep("verify", out, home / "log.csv", "--behavior", home / "policy.csv")
-    assert result.exit_code == 0, result.output
-    assert (
-        "confirmed: equal counts, the same policy up to ties, values within 1e-9\n" in result.stdout
-    )
-    assert "bytes were not compared: it was made with duckdb 0.1, and this is" in result.stdout
-    assert "report.html was not compared" in result.stdout
+    assert result.exit_code == 1, result.output
+    words = "not confirmed: the same values, but bytes could not be demanded\n"
+    assert result.stdout.startswith(words)
+    assert "it says that it was made with duckdb 0.1, and this is" in result.stdout
 
 
 @pytest.mark.parametrize("name", ["policy.csv", "certificate.json", "report.html"])

@@ -10,7 +10,7 @@ from surestep.certificates import Posterior, Robust
 from surestep.errors import RefutedBounds
 from surestep.pipeline import certify_result, rehearse_log
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import make_result
+from surestep.pipeline.improving import draft
 from surestep.pipeline.terms import Terms
 
 # Each of two arms pays the same every time, one of them 2, the other 0.5.
@@ -44,7 +44,7 @@ def test_no_improvement_rests_on_them_whatever_kind_is_asked_for(bounds, words, 
     for kind in KINDS:
         terms = Terms(discount=0.5, n_wedge=3, certificates=[kind], **bounds)
         with pytest.raises(RefutedBounds, match=words):
-            make_result(evidence, terms, lambda *told: None)
+            draft(evidence, terms, lambda *told: None)
     with pytest.raises(RefutedBounds):
         improve(evidence.counts, discount=0.5, n_wedge=3, certificates=["a-priori"], **bounds)
 

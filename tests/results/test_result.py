@@ -37,7 +37,7 @@ FALSE_ALARM = 1e-6
 def made(rows=None, columns=NAMES, bins=(), **terms):
     rows = world(5, states=5, episodes=60).rows if rows is None else rows
     source = surestep.read_log(frame_of(rows, columns), columns=COLUMNS, bins=bins)
-    return surestep.improve(source, **({"discount": 0.9, "n_wedge": 12} | terms))
+    return surestep.improve(source, **({"discount": 0.9, "n_wedge": 12, "worlds": 0} | terms))
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,22 @@
-"""A progress bar with the time that is left, on standard error."""
+"""What is being done and how long it will take, on standard error.
+
+In a terminal, a bar that moves; in a file or a pipe, a line when something begins, and one now and
+then while it lasts.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+from typing import Protocol, TextIO
+
+import click
+
+from surestep.report.numbers import duration
+
+EVERY = 10.0  # seconds between two lines about the same
 
 
 class Advance(Protocol):
@@ -17,7 +29,29 @@ class Advance(Protocol):
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Advance]:
-    """A function of (done, total) that moves the bar; nothing is drawn where nobody looks."""
+    """A function of (done, total) that moves the bar, or tells by lines where there is none."""
+    if sys.stderr.isatty():
+        with bar(title) as advance:
+            yield advance
+    else:
+        yield Lines(title) if is_open_file(sys.stderr) else silent
+
+
+def is_open_file(stream: TextIO) -> bool:
+    """Whether what is written goes to a file, a pipe or a device, and not into this process."""
+    try:
+        return stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
+
+
+def silent(done: int, total: int, what: str = "", /) -> None:
+    """Tells nothing."""
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Advance]:
+    """A bar in a terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -28,7 +62,6 @@ def progress_bar(title: str) -> Iterator[Advance]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -37,21 +70,69 @@ def progress_bar(title: str) -> Iterator[Advance]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None)
+    with Progress(*columns, console=Console(stderr=True)) as drawn:
+        task = drawn.add_task(title, total=None)
+        now = title
 
         def advance(done: int, total: int, what: str = title) -> None:
-            bar.update(task, completed=done, total=total, description=what)
+            nonlocal task, now
+            if what != now:  # its time is its own
+                drawn.remove_task(task)
+                task, now = drawn.add_task(what, total=None), what
+            # The last step of several is no end of what is being done with it.
+            drawn.update(task, completed=done, total=total if total > 1 else None)
 
         yield advance
 
 
+class Lines:
+    """Lines about what is being done: at its beginning, and every ten seconds."""
+
+    def __init__(self, title: str) -> None:
+        """Nothing is told yet."""
+        self.title, self.now = title, ""
+        self.began = self.told = 0.0
+        self.first = 0
+
+    def __call__(self, done: int, total: int, what: str = "", /) -> None:
+        """Tells it, if it is new or ten seconds have passed."""
+        what, time = what or self.title, monotonic()
+        if what != self.now:
+            self.now, self.began, self.first = what, time, done
+        elif time - self.told < EVERY:
+            return
+        self.told = time
+        words = what if total <= 1 else f"{what}: {done:,} of {total:,}"
+        if done > self.first:
+            left = (time - self.began) / (done - self.first) * (total - done)
+            words += f", about {duration(left)} left"
+        click.echo(words, err=True)
+
+
 @contextmanager
 def task_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A function of (what, done, total) that moves a bar titled with what is being done."""
-    with progress_bar("") as advance:
+    """A function of (what, done, total) that tells what is being done, and if kernels are made."""
+    with progress_bar("") as advance, ExitStack() as listening:
+        now, compiles = ("", 0, 1), False
+
+        def draw() -> None:
+            what, done, total = now
+            advance(done, total, f"{what} (compiling, once)" if compiles else what)
+
+        def compiling(kernel: str) -> None:
+            nonlocal compiles
+            compiles = True
+            draw()
 
         def tell(what: str, done: int, total: int) -> None:
-            advance(done, total, what)
+            nonlocal now, compiles
+            if what != now[0]:
+                compiles = False
+            first, now = now[0] == "", (what, done, total)
+            draw()
+            if first:  # loading the compiler takes its time: after the first word
+                from surestep.kernels._compile import compiling_told_to
+
+                listening.enter_context(compiling_told_to(compiling))
 
         yield tell

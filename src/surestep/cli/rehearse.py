@@ -10,14 +10,13 @@ import click
 from surestep.cli.columns import log_options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
-from surestep.cli.terms import term_options
+from surestep.cli.terms import SOURCES, term_options
+from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from surestep.rehearsal import Rehearsal
-
-SOURCES = ("behavior", "states", "actions")
 
 
 class Sizes(click.ParamType[tuple[float, ...]]):
@@ -55,12 +54,19 @@ class Sizes(click.ParamType[tuple[float, ...]]):
     help="How much data is collected in them, in multiples of LOG.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="End it after that time, with as many worlds as it has reached.",
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="A new folder for rehearsal.html, a page to look at, and rehearsal.json.",
+    help="A new folder for rehearsal.html, a page to look at, rehearsal.json, and run.json with "
+    "the settings; or one to go on with.",
 )
 @log_options
 def command(
@@ -73,6 +79,7 @@ def command(
     sizes: tuple[float, ...],
     seed: int,
     workers: int | None,
+    time_limit: float | None,
     terms: dict[str, Any],
 ) -> None:
     """Rehearse what `surestep improve` would do with LOG, given the same options.
@@ -80,36 +87,45 @@ def command(
     Worlds are made from the log in several ways, none of which the certificate assumes. In each,
     the behavior policy collects data, the policy is improved and certified, and all is held
     against the truth, which is known there. This is a stress test, not a confidence level. The
-    certificate that is rehearsed is the first --kind.
+    certificate that is rehearsed is the first --kind. What is finished is kept in OUTPUT, and the
+    same command goes on after an interruption.
 
     \b
     surestep rehearse log.csv --discount 0.95 -o rehearsal
     surestep rehearse log.csv --discount 0.95 --n-wedge 20 --kind robust --sizes 1,10,100
     """
-    from surestep._files import check_new_folder
-    from surestep.parallel import available_cores
-    from surestep.pipeline import Terms, open_source, rehearse_log
-
-    if output is not None:
-        check_new_folder(output)
-    given = {name: terms.pop(name) for name in SOURCES}
-    asked = Terms(**terms, worlds=worlds)
-    source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
     with task_progress() as progress:
+        progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
+        from surestep.parallel import available_cores
+        from surestep.pipeline import Terms, open_source, rehearse_log
+        from surestep.results.unfinished import check_can_begin
+
+        if output is not None:
+            check_can_begin(output)
+        given = {name: terms.pop(name) for name in SOURCES}
+        asked = Terms(**terms, worlds=worlds)
+        source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
+        cores = workers or available_cores()
+        console = terminal(highlight=False, soft_wrap=True)
+
+        def tell_plan(seconds: float) -> None:
+            console.print(f"{worlds:,} worlds of each kind, about {duration(seconds / cores)}")
+
         found = rehearse_log(
             source,
             asked,
             worlds=worlds,
             sizes=sizes,
             seed=seed,
-            workers=workers or available_cores(),
+            workers=cores,
+            time_limit=time_limit,
+            output=output,
             progress=progress,
+            on_start=tell_plan,
             **given,
         )
-    console = terminal(highlight=False, soft_wrap=True)
     print_rehearsal(console, found.rehearsal)
     if output is not None:
-        found.save(output)
         console.print("\nOpen the page: ", end="")
         console.print(f"{output / 'rehearsal.html'}", markup=False, style="bold")
 

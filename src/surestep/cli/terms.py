@@ -30,6 +30,7 @@ NAMES = (
     *("discount", "behavior", "algorithm", "settings", "n_wedge", "zeta", "delta"),
     *("value_bounds", "reward_bounds", "unseen", "states", "actions", "certificates"),
 )
+SOURCES = ("behavior", "states", "actions")  # of these, what the log does not hold
 OPTIONS = (
     click.option(
         "--discount", type=float, required=True, help="γ: what the next step counts, 0 to 1."

@@ -27,8 +27,9 @@ def command(
 ) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
-    On the machine and with the versions that made it, all bytes must be the same; elsewhere the
-    counts, the policy up to ties, and all values within 1e-9.
+    It is confirmed where all bytes are the same. Where the record names other versions, another
+    machine or other files, the counts must be the same, the policy up to ties, every number within
+    1e-9 of itself and the words of the page: that is no confirmation, and the exit code is 1.
 
     \b
     surestep verify result log.csv
@@ -45,15 +46,20 @@ def command(
             memory_limit=memory_limit,
             progress=progress,
         )
-    if found.level == "same bytes":
+    if found.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)
+        return
+    if found.level == "same bytes":
+        words = "not confirmed: the same bytes, as far as they could be made again"
     else:
-        say(
-            "confirmed: equal counts, the same policy up to ties, values within 1e-9",
-            fg="green",
-            bold=True,
-        )
-        say(f"bytes were not compared: {found.why_not_bytes}")
-        say("report.html was not compared: only its bytes could be")
+        words = "not confirmed: the same values, but bytes could not be demanded"
+    say(words, fg="yellow", bold=True)
+    if found.why_not_bytes:
+        say(found.why_not_bytes)
+    if not found.page_compared:
+        say("report.html was not compared: ties between actions fell otherwise here")
     for name in found.taken_from_folder:
         say(f"not checked: {name}, taken from {output} itself; give it with --{name}")
+    for name in found.strangers:
+        say(f"does not belong to the result: {name}")
+    raise SystemExit(1)

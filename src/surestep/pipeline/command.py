@@ -52,6 +52,16 @@ def command_line(
     return shlex.join([*words, "-o", "OUT"])
 
 
+def rehearse_command(
+    parameters: Mapping[str, Any], defaults: Sequence[str], inputs: Sequence[InputFile]
+) -> str:
+    """`surestep rehearse …`, with the same words, and its own."""
+    _, _, *words, _, out = shlex.split(command_line(parameters, defaults, inputs))
+    sizes = ",".join(f"{size:g}" for size in parameters["sizes"])
+    more = ["--sizes", sizes, "--seed", str(parameters["seeds"]["rehearsal"])]
+    return shlex.join(["surestep", "rehearse", *words, *more, "-o", out])
+
+
 def algorithm_words(parameters: Mapping[str, Any], defaults: Sequence[str]) -> list[str]:
     """The algorithm and its settings; N∧ by way of ζ where that was given."""
     settings = dict(parameters["algorithm"])

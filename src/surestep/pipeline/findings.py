@@ -13,8 +13,7 @@ from surestep.model.problem import Improvement
 from surestep.pipeline.certifying import Claims
 from surestep.pipeline.sensitivity import Settled, delta_curve, n_wedge_curve, zeta_curves
 from surestep.planning import occupancy
-from surestep.rehearsal import Rehearsal
-from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
+from surestep.results.findings import DataSummary, Findings, NoRehearsal, StateChange, WantedPair
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
@@ -30,12 +29,12 @@ def findings_of(
     certifier: Certifier,
     claims: Claims,
     others: tuple[Certificate, ...],
-    rehearsal: Rehearsal | None,
+    no_rehearsal: NoRehearsal,
     data: DataSummary,
     record: Record,
     progress: Callable[[int, int], None],
 ) -> Findings:
-    """All that the report shows; `estimate` is the estimated MDP of the problem.
+    """All that the report shows before a stress test; `estimate` is the estimated MDP.
 
     `certifier` made the claims.
     """
@@ -56,7 +55,8 @@ def findings_of(
         changes=state_changes(table, visits),
         certificate=certificate,
         others=others,
-        rehearsal=rehearsal,
+        rehearsal=None,
+        no_rehearsal=no_rehearsal,
         data=data,
         zeta_curves=zeta_curves(problem, certificate.delta),
         n_wedge_curve=n_wedge_curve(problem, settled, certificate, certifier, gain_of, progress),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from surestep.algorithms import Algorithm, needs_log
 from surestep.certificates import Certifier, training_part
 from surestep.choosing import AutoNWedge
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model import Problem
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.assembly import Assembly
@@ -21,11 +20,13 @@ from surestep.pipeline.findings import findings_of
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import check_given_bounds
 from surestep.pipeline.sensitivity import settle
+from surestep.pipeline.stress_test import planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import performance
-from surestep.rehearsal import Rehearsal, rehearse
+from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
-from surestep.results.findings import Findings
+from surestep.results.findings import Findings, NoRehearsal
+from surestep.results.record import Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
@@ -51,6 +52,7 @@ def improve(
     states: object = None,
     actions: object = None,
     workers: int = 1,
+    time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """The improved policy for a log, with its certificates, report and record.
@@ -61,9 +63,11 @@ def improve(
     a name with `settings`; `n_wedge` or `zeta` say N∧, else it is chosen by the lower bound of the
     first certificate. `certificates` are names such as "posterior" or "robust:set=l1", or settings:
     the result stands by the first, and each holds at δ for itself. A trajectory certificate keeps
-    its test part out of the improvement. `worlds` of each kind rehearse the whole; 0: none.
-    `states` and `actions` list what there is beyond what the log shows. Without bounds of rewards
-    or values, those of the rewards observed are taken.
+    its test part out of the improvement. `worlds` of each kind rehearse the whole; 0: none; by
+    default a number that follows from the size of the problem. A `time_limit` in seconds ends that
+    stress test; the result then says how many worlds were reached. To have the rest saved before,
+    see `draft`. `states` and `actions` list what there is beyond what the log shows. Without bounds
+    of rewards or values, those of the rewards observed are taken.
     """
     terms = Terms(
         discount=discount,
@@ -80,38 +84,93 @@ def improve(
     )
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    return make_result(gather(source, behavior, states, actions), terms, tell, workers).result
+    made = draft(gather(source, behavior, states, actions), terms, tell)
+    return made.finished(tell, workers=workers, time_limit=time_limit)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A result, and the problem that it solves."""
+class Draft:
+    """A result before its stress test, and what the stress test needs."""
 
-    result: Result
+    findings: Findings
     problem: Problem
+    algorithm: Algorithm | AutoNWedge
+    certifier: Certifier  # the first one
+    how: Rehearsed
+    record: Callable[[Rehearsed], Record]
+    least_worlds: int
+
+    @property
+    def result(self) -> Result:
+        """The result, whole but for a stress test."""
+        return result_of(self.findings)
+
+    def like(self, record: Record) -> Draft:
+        """The same, as if made with the versions and on the machine of a record."""
+
+        def moved(own: Record) -> Record:
+            return replace(own, versions=record.versions, machine=record.machine)
+
+        findings = replace(self.findings, record=moved(self.findings.record))
+        return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
+
+    def finished(
+        self,
+        progress: Progress,
+        *,
+        workers: int = 1,
+        folder: Path | None = None,
+        time_limit: float | None = None,
+    ) -> Result:
+        """The result with its stress test, which goes on from what the folder has of it.
+
+        Where a time limit leaves too few worlds, it is still without.
+        """
+        if self.how.worlds == 0:
+            return self.result
+        limit = None if time_limit is None else TimeLimit(time_limit, self.least_worlds)
+        try:
+            rehearsal = rehearsal_of(
+                self.problem,
+                self.algorithm,
+                self.certifier,
+                self.how,
+                progress=progress,
+                workers=workers,
+                folder=folder,
+                time_limit=limit,
+            )
+        except OutOfTime:
+            return self.result
+        how = self.how
+        if rehearsal.worlds < how.worlds:
+            how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
+        return result_of(replace(self.findings, rehearsal=rehearsal, record=self.record(how)))
 
 
-def make_result(evidence: Evidence, terms: Terms, progress: Progress, workers: int = 1) -> Made:
-    """Improves, certifies, rehearses, and writes the report."""
+def draft(
+    evidence: Evidence, terms: Terms, progress: Progress, *, time_limit: float | None = None
+) -> Draft:
+    """Improves and certifies: all that there is to say before a stress test.
+
+    `time_limit` is the one that has led to the number of worlds in the terms, if any.
+    """
     problem, algorithm = prepared(evidence, terms)
-    rehearsal = Rehearsed(terms.worlds_for(problem))
-    findings = find(evidence, terms, problem, algorithm, rehearsal, progress, workers)
-    claims = (findings.certificate, *findings.others)
-    page = result_page(findings)
-    result = Result(findings.table, claims, findings.record, page, findings.rehearsal)
-    return Made(result, problem)
+    told = terms.certifier_settings(evidence.rewards)
+    how = planned(terms, problem, algorithm, told.certifier(terms.asked[0]))
+    how = how._replace(time_limit=time_limit)
+    return draft_with(evidence, terms, problem, algorithm, how, progress)
 
 
-def find(
+def draft_with(
     evidence: Evidence,
     terms: Terms,
     problem: Problem,
     algorithm: Algorithm | AutoNWedge,
-    rehearsal: Rehearsed,
+    how: Rehearsed,
     progress: Progress,
-    workers: int,
-) -> Findings:
-    """All that there is to say: the policy, what is claimed of it, and what a rehearsal found."""
+) -> Draft:
+    """The same with a stress test of a given size."""
     told = terms.certifier_settings(evidence.rewards)
     part = training_problem(problem, [told.certifier(asked) for asked in terms.asked])
     progress("improving the policy", 0, 1)
@@ -128,14 +187,17 @@ def find(
     for done, certifier in enumerate(certifiers[1:], 1):
         progress("certifying", done, len(certifiers))
         others.append(certified(problem, policy, certifier))
-    rehearsed = rehearsal_of(problem, algorithm, certifiers[0], rehearsal, progress, workers)
     estimate, assembly = part.estimate(), evidence.assembly
     table = PolicyTable.of(assembly.vocabulary, part, estimate, settled.improvement, assembly.quiet)
     estimates = {
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }
-    return findings_of(
+
+    def record(how: Rehearsed) -> Record:
+        return record_of(evidence, terms, problem, settled, how, estimates)
+
+    findings = findings_of(
         part,
         estimate,
         table,
@@ -143,11 +205,20 @@ def find(
         certifier=certifiers[0],
         claims=claims,
         others=tuple(others),
-        rehearsal=rehearsed,
+        no_rehearsal=NoRehearsal("to come") if how.worlds else how.why_none,
         data=data_summary(evidence.counts),
-        record=record_of(evidence, terms, problem, settled, rehearsal, estimates),
+        record=record(how),
         progress=lambda done, total: progress("trying other settings", done, total),
     )
+    least = min(terms.least_worlds, max(how.worlds, 1))
+    return Draft(findings, problem, algorithm, certifiers[0], how, record, least)
+
+
+def result_of(findings: Findings) -> Result:
+    """The result with its report."""
+    claims = (findings.certificate, *findings.others)
+    page = result_page(findings)
+    return Result(findings.table, claims, findings.record, page, findings.rehearsal)
 
 
 def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Problem:
@@ -169,29 +240,6 @@ def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Algorithm | Aut
     if not whole:
         return problem, algorithm
     return with_log(problem, evidence, whole[0]), algorithm
-
-
-def rehearsal_of(
-    problem: Problem,
-    algorithm: Algorithm | AutoNWedge,
-    certifier: Certifier,
-    settings: Rehearsed,
-    progress: Progress,
-    workers: int,
-) -> Rehearsal | None:
-    """The stress test of the whole pipeline, choice of N∧ included."""
-    if settings.worlds == 0:
-        return None
-    return rehearse(
-        problem,
-        algorithm,
-        certifier,
-        rng=np.random.default_rng(settings.seed),
-        worlds=settings.worlds,
-        sizes=settings.sizes,
-        workers=workers,
-        progress=lambda done, total: progress("rehearsing", done, total),
-    )
 
 
 def problem_of(assembly: Assembly, terms: Terms) -> Problem:

@@ -14,8 +14,7 @@ from surestep.pipeline.command import command_line
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.sensitivity import Settled
 from surestep.pipeline.terms import Terms
-from surestep.rehearsal.rehearse import SIZES
-from surestep.results.findings import DataSummary
+from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.record import Record, current_machine, current_versions
 
 
@@ -23,8 +22,11 @@ class Rehearsed(NamedTuple):
     """How the whole is rehearsed."""
 
     worlds: int  # of each kind; 0: not at all
-    sizes: Sequence[float] = SIZES
+    sizes: Sequence[float] = ()
     seed: int = 0
+    seconds: float = 0.0  # of one core that it takes, roughly
+    time_limit: float | None = None  # in seconds, where one decided the number of worlds
+    why_none: NoRehearsal = DECLINED  # where there are no worlds
 
 
 def record_of(
@@ -57,8 +59,12 @@ def record_of(
         "seeds": seeds_of(algorithm, rehearsal),
         "certificates": [str(asked) for asked in terms.asked],
         "worlds": rehearsal.worlds,
+        "sizes": list(rehearsal.sizes),
+        "time_limit": rehearsal.time_limit,
     }
     defaults = (*evidence.defaults, *terms.defaults())
+    if rehearsal.time_limit is not None:  # the number of worlds is what was reached
+        defaults = tuple(name for name in defaults if name != "worlds")
     return Record(
         current_versions(),
         current_machine(),

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from surestep._files import read_path, write_folder
 from surestep.errors import InvalidParameter
+from surestep.pipeline.command import rehearse_command
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import Progress, find, prepared
+from surestep.pipeline.improving import Progress, draft_with, prepared
 from surestep.pipeline.recording import Rehearsed
+from surestep.pipeline.stress_test import rehearsal_of
 from surestep.pipeline.terms import Terms
-from surestep.rehearsal import Rehearsal
+from surestep.rehearsal import Rehearsal, TimeLimit
 from surestep.rehearsal.rehearse import SIZES
+from surestep.rehearsal.work import STEPS_A_SECOND, work_of
 from surestep.report.page import rehearsal_page
+from surestep.results.record import Record
+from surestep.results.unfinished import REHEARSAL, RUN, begin, finish
+
+PAGE = "rehearsal.html"
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsedLog:
-    """What the rehearsal of a log found, and the page that shows it."""
+    """What the rehearsal of a log found, the page that shows it, and with what it was made."""
 
     rehearsal: Rehearsal
     page: str  # HTML
+    record: Record
+
+    def files(self) -> dict[str, bytes]:
+        """What a saved rehearsal consists of."""
+        contents = {
+            REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
+            PAGE: self.page.encode(),
+        }
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        return contents | {RUN: self.record.to_json(digests).encode()}
 
     def save(self, directory: str | Path) -> None:
         """Writes a new folder, whole or not at all."""
-        contents = {
-            "rehearsal.json": f"{self.rehearsal.to_json()}\n".encode(),
-            "rehearsal.html": self.page.encode(),
-        }
-        write_folder(read_path(directory), {name: [each] for name, each in contents.items()})
+        write_folder(read_path(directory), {name: [each] for name, each in self.files().items()})
 
 
 def rehearse_log(
@@ -44,19 +58,49 @@ def rehearse_log(
     sizes: Sequence[float] = SIZES,
     seed: int = 0,
     workers: int = 1,
+    time_limit: float | None = None,
+    output: str | Path | None = None,
     progress: Progress | None = None,
+    on_start: Callable[[float], None] = lambda seconds: None,
 ) -> RehearsedLog:
     """Rehearses the improvement of a log under these terms; see `improve` for what may be given.
 
-    `worlds` of each kind, with `sizes` times the data of the log.
+    `worlds` of each kind, with `sizes` times the data of the log, or as many worlds as a
+    `time_limit` in seconds allows. With an `output`, a folder, what is finished is kept there, and
+    the same call goes on from it. `on_start` is told the seconds of one core that it should take.
     """
     if worlds < 1:
         raise InvalidParameter(f"worlds is {worlds}, expected at least 1 of each kind")
+    folder = None if output is None else read_path(output)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(source, behavior, states, actions)
     problem, algorithm = prepared(evidence, terms)
     how = Rehearsed(worlds, tuple(sizes), seed)
-    findings = find(evidence, terms, problem, algorithm, how, tell, workers)
-    assert findings.rehearsal is not None
-    return RehearsedLog(findings.rehearsal, rehearsal_page(findings))
+    made = draft_with(evidence, terms, problem, algorithm, how, tell)
+
+    def record(how: Rehearsed) -> Record:
+        recorded = made.record(how)
+        command = rehearse_command(recorded.parameters, recorded.defaults, recorded.inputs)
+        return replace(recorded, command=command)
+
+    if folder is not None:
+        begin(folder, {RUN: record(how).to_json({}).encode()})
+    on_start(work_of(problem, algorithm, made.certifier, worlds, len(how.sizes)) / STEPS_A_SECOND)
+    rehearsal = rehearsal_of(
+        problem,
+        algorithm,
+        made.certifier,
+        how,
+        progress=tell,
+        workers=workers,
+        folder=folder,
+        time_limit=None if time_limit is None else TimeLimit(time_limit, made.least_worlds),
+    )
+    if rehearsal.worlds < worlds:
+        how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
+    page = rehearsal_page(replace(made.findings, rehearsal=rehearsal))
+    found = RehearsedLog(rehearsal, page, record(how))
+    if folder is not None:
+        finish(folder, found.files())
+    return found

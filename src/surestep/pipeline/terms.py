@@ -32,9 +32,6 @@ DEFAULT_DELTA = 0.1
 DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 # The first is the one that a result stands by. It is settled before the data.
 DEFAULT_CERTIFICATES = ("posterior", "robust", "a-priori")
-DEFAULT_WORLDS = 10  # of each kind in the stress test of an improvement
-MOST_WORLDS = 40  # by default
-MOST_STATES_REHEARSED = 128  # by default: beyond, every world takes seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,13 +150,6 @@ class Terms:
         if first.kind != "trajectory" and any(each.kind == "trajectory" for each in others):
             return "only a trajectory certificate that comes first is rehearsed with its split"
         return ""
-
-    def worlds_for(self, problem: Problem) -> int:
-        """How many worlds of each kind are rehearsed in: by default some where that is quick."""
-        if self.worlds is not None:
-            return self.worlds
-        quick = problem.num_states <= MOST_STATES_REHEARSED and self.least_worlds <= MOST_WORLDS
-        return max(DEFAULT_WORLDS, self.least_worlds) if quick and not self.why_not_rehearsed else 0
 
     @property
     def level(self) -> float:

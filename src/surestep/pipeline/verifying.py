@@ -1,8 +1,11 @@
 """Making a saved result again from its log, and holding both against each other.
 
-On the machine and with the versions that made it, the same bytes are demanded. Elsewhere the last
-digits of a sum may differ: there equal counts are demanded, a policy that differs at most between
-actions whose values tie, and values within 1e-9 of the largest.
+All is made again as if with the versions and on the machine that the record names. What they are
+here, and whether the files are the same, decides what a difference means: where nothing is
+different, the same bytes are demanded. Elsewhere the last digits of a sum may differ: there equal
+counts are demanded, a policy that differs at most between actions whose values tie, each number
+within 1e-9 of itself, and the same words on the page. That is less than a confirmation, since
+anybody can write another version into a record.
 """
 
 from __future__ import annotations
@@ -20,25 +23,33 @@ from surestep.io.labelled_counts import LabelledCounts
 from surestep.io.log_source import LogSource, read_log
 from surestep.io.vocabulary import Vocabulary
 from surestep.model import Policy
-from surestep.pipeline.agreement import check_agreement, check_same_counts
+from surestep.pipeline.agreement import check_agreement, check_page, check_same_counts
 from surestep.pipeline.command import made_from_log
 from surestep.pipeline.evidence import CountsSource, Evidence, gather, open_source
-from surestep.pipeline.improving import Progress, make_result
+from surestep.pipeline.improving import Progress, draft
 from surestep.pipeline.terms import terms_of
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import InputFile, Record, current_machine, current_versions
-from surestep.results.result import PARQUET, POLICY, Result, load
+from surestep.results.result import PARQUET, POLICY, Result, load, strangers
+from surestep.results.unfinished import path_in
 
 GIVEN_AGAIN = ("behavior", "states", "actions")
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was confirmed about a saved result."""
+    """What was found about a saved result that nothing refutes."""
 
     level: Literal["same bytes", "same values"]
-    why_not_bytes: str  # empty where bytes were compared
-    taken_from_folder: tuple[str, ...]  # what was not given again, hence not checked
+    why_not_bytes: str = ""  # what is not as the record says; empty where bytes were demanded
+    taken_from_folder: tuple[str, ...] = ()  # what was not given again, hence not checked
+    strangers: tuple[str, ...] = ()  # files in the folder that do not belong to the result
+    page_compared: bool = True  # not where ties between actions fell otherwise
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether every byte in the folder has been made again."""
+        return self.level == "same bytes" and not self.taken_from_folder and not self.strangers
 
 
 def verify_result(
@@ -51,7 +62,7 @@ def verify_result(
     memory_limit: str | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Confirms a saved result, or refuses it with the first difference.
+    """Makes a saved result again, and refuses it with the first difference.
 
     `behavior`, `states` and `actions` are the files that were given when it was made. What is not
     given again is taken from the folder itself, and the answer says so.
@@ -68,18 +79,31 @@ def verify_result(
     other = difference(saved.record, evidence, taken)
     told = tuple(name for name in saved.record.defaults if name == "behavior")
     evidence = replace(evidence, files=saved.record.inputs, defaults=told)
-    made = make_result(evidence, terms_of(saved.record), tell)
-    check_agreement(saved, made)
-    if other:
+    limit = saved.record.parameters["time_limit"]
+    again = draft(evidence, terms_of(saved.record), tell, time_limit=limit).like(saved.record)
+    # A result that was saved before its stress test says so, and is held against the like.
+    made = again.result if saved.awaits_stress_test else again.finished(tell)
+    page_compared = check_agreement(saved, made, again.problem)
+    changed = first_change(folder, made)
+    if changed and not other:
+        raise ResultMismatch(
+            f"{folder / changed} has other bytes than when it is made again on this machine, "
+            "although all values agree; expected the file as it was written"
+        )
+    if changed:
         check_parquet(saved, folder)
-    else:
-        for name, content in made.result.files().items():
-            if read_whole(folder / name) != content:
-                raise ResultMismatch(
-                    f"{folder / name} has other bytes than when it is made again on this machine, "
-                    "although all values agree; expected the file as it was written"
-                )
-    return Verification("same values" if other else "same bytes", other, taken)
+        if page_compared:
+            check_page(saved.report, made.report)
+    level: Literal["same bytes", "same values"] = "same values" if other else "same bytes"
+    return Verification(level, other, taken, strangers(folder), page_compared or not changed)
+
+
+def first_change(folder: Path, made: Result) -> str | None:
+    """The first file with other bytes than the one made again; None where all are the same."""
+    files = made.files().items()
+    return next(
+        (name for name, content in files if read_whole(path_in(folder, name)) != content), None
+    )
 
 
 def open_again(record: Record, log: object, memory_limit: str | None) -> LogSource | CountsSource:
@@ -106,7 +130,7 @@ def open_again(record: Record, log: object, memory_limit: str | None) -> LogSour
 
 def check_parquet(saved: Result, folder: Path) -> None:
     """Refuses a policy.parquet that says something else than policy.csv."""
-    if policy_parquet_rows(folder / PARQUET) != policy_rows(saved.table):
+    if policy_parquet_rows(path_in(folder, PARQUET)) != policy_rows(saved.table):
         raise ResultMismatch(f"{folder / PARQUET} does not say the same as {folder / POLICY}")
 
 
@@ -145,19 +169,25 @@ def table_of(saved: Result) -> BehaviorTable:
 
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:
-    """Why bytes cannot be demanded; empty where they can."""
-    if record.versions != (here := current_versions()):
-        changed = next(name for name in here if record.versions.get(name) != here[name])
-        return (
-            f"it was made with {changed} {record.versions.get(changed, 'unknown')}, and this is "
-            f"{here[changed]}"
-        )
+    """What here is not as the record says, so that bytes may differ; empty where nothing is."""
+    here = current_versions()
+    for name in dict.fromkeys([*here, *record.versions]):
+        if record.versions.get(name) != here.get(name):
+            return (
+                f"it says that it was made with {name} {record.versions.get(name, 'unknown')}, and "
+                f"this is {here.get(name, 'unknown')}"
+            )
     if record.machine != current_machine():
-        return "it was made on another kind of machine"
-    before = [fingerprint(each) for each in record.inputs if each.role not in taken]
-    now = [fingerprint(each) for each in evidence.files]
-    if before != now:
+        return "it says that it was made on another kind of machine"
+    before = [each for each in record.inputs if each.role not in taken]
+    now = [each for each in evidence.files if each.role not in taken]
+    if [fingerprint(each) for each in before] != [fingerprint(each) for each in now]:
         return "the files given are not those it was made from, although they say the same"
+    for was, given in zip(before, now, strict=True):
+        if was.name != given.name:
+            return (
+                f"it says that it was made from {was.name!r}, and the file given is {given.name!r}"
+            )
     return ""
 
 

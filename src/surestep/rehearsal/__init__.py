@@ -2,7 +2,8 @@
 
 from surestep.rehearsal.calibration import Calibration, calibrated_rank
 from surestep.rehearsal.completion import completed
-from surestep.rehearsal.rehearse import calibrate, rehearse
+from surestep.rehearsal.kept import KeptBlocks
+from surestep.rehearsal.rehearse import TimeLimit, calibrate, rehearse
 from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary, rehearsal_from_json
 from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import (
@@ -20,9 +21,11 @@ __all__ = [
     "Completed",
     "DrawnFromPosterior",
     "EpisodeBootstrap",
+    "KeptBlocks",
     "Rate",
     "Rehearsal",
     "SizeSummary",
+    "TimeLimit",
     "World",
     "WorldKind",
     "calibrate",

@@ -62,6 +62,11 @@ class Block:
     first: int
     last: int
 
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Stage, kind and first world."""
+        return self.stage, self.member, self.first
+
     def rng(self, world: int, part: int) -> np.random.Generator:
         """The source of one part of one world: the truth (0), or the data of a size (1 …)."""
         key = (self.stage, self.member, world, part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,13 @@ from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier, Posterior, Trajectory
 from surestep.certificates.posterior import with_few_draws
 from surestep.certificates.registry import check_certifier
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model.problem import Problem
 from surestep.parallel import map_in_order
 from surestep.rehearsal.block import Block, Outcomes, run_block
 from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
 from surestep.rehearsal.collecting import DataSize, size_of
+from surestep.rehearsal.kept import KeptBlocks
 from surestep.rehearsal.result import LIMITS, Rehearsal
 from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family
 
@@ -27,9 +29,16 @@ Progress = Callable[[int, int], None]  # blocks done, blocks in all
 
 SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
 SMALL = 128  # states up to which worlds are worked on together
-TOGETHER = 25  # worlds of a block
+TOGETHER = 5  # worlds of a block
 CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
+
+
+class TimeLimit(NamedTuple):
+    """When to stop, and how many worlds of each kind there must be by then."""
+
+    seconds: float
+    least_worlds: int = 1
 
 
 def rehearse(
@@ -43,6 +52,8 @@ def rehearse(
     family: Sequence[WorldKind] | None = None,
     workers: int = 1,
     progress: Progress | None = None,
+    kept: KeptBlocks | None = None,
+    time_limit: TimeLimit | None = None,
 ) -> Rehearsal:
     """Improves and certifies in `worlds` worlds of each kind, at each size, and compares: a test.
 
@@ -50,6 +61,10 @@ def rehearse(
     other worlds of the same kinds at size 1. What luck alone would claim is seen in as many worlds
     in which all actions are alike. Nothing but the problem is looked at, and the result
     depends on the generator's state, not on the number of workers.
+
+    Blocks that `kept` has are not made again, and those that are made are kept there. After a time
+    limit the rehearsal is one of as many worlds as were reached, or `OutOfTime` where these are too
+    few.
     """
     expect("rng", rng, np.random.Generator)
     expect_count("worlds", worlds)
@@ -60,28 +75,38 @@ def rehearse(
     data_sizes = tuple(own_size.times(factor) for factor in factors)
     lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
     plan = Plan(problem, algorithm, lighter, kinds, int(rng.integers(2**63 - 1)), worlds)
+    alike = plan._replace(kinds=(actions_alike(problem, certifier),))
     calibrates = isinstance(plan.certifier, Posterior) and any(kind.calibrates for kind in kinds)
-    stages = [plan.blocks(CALIBRATING, (own_size,))] if calibrates else []
-    alike = plan._replace(kinds=(actions_alike(problem, certifier),)).blocks(LUCK, (own_size,))
-    blocks = [*stages, alike, plan.blocks(REPORTING, data_sizes)]
-    total = sum(map(len, blocks))
-    found: list[Outcomes] = []
-    for outcome in map_in_order(run_block, itertools.chain(*blocks), workers=workers):
-        found.append(outcome)
-        if progress is not None:
-            progress(len(found), total)
+    stages = [(alike, LUCK, (own_size,)), (plan, REPORTING, data_sizes)]
+    if calibrates:
+        stages.insert(0, (plan, CALIBRATING, (own_size,)))
+    blocks = [block for part, stage, at in stages for block in part.blocks(stage, at)]
+    blocks.sort(key=lambda block: block.first)  # in rounds, so that all kinds get equally far
+    here = None if kept is None else kept.about(problem, algorithm, lighter)
+    outcomes = run_blocks(blocks, here, workers, progress, time_limit)
+    reached = worlds_reached(blocks, len(outcomes), worlds)
+    if time_limit is not None and reached < min(time_limit.least_worlds, worlds):
+        raise OutOfTime(
+            f"the time limit of {time_limit.seconds:g} s ended the stress test after {reached} of "
+            f"{worlds} worlds of each kind, expected at least {time_limit.least_worlds}"
+        )
+    found = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
+    plan, alike = plan._replace(worlds=reached), alike._replace(worlds=reached)
+
+    def of_stage(part: Plan, stage: int) -> list[Outcomes]:
+        return [found[block.place] for block in part.blocks(stage, ())]
+
     tolerance = tolerance_of(problem)
     calibration = None
     if calibrates:
-        calibration = calibrated(plan, found[: len(blocks[0])], tolerance)
-    reported = found[-len(blocks[-1]) :]
-    lucky = found[-len(blocks[-1]) - len(alike) : -len(blocks[-1])]
+        calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
+    reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
     outside = np.concatenate([each.outside for each in reported]) > tolerance
     return Rehearsal(
         kind=certifier.name,
         delta=certifier.delta,
         family=tuple(kind.name for kind in kinds),
-        member=np.repeat(np.arange(len(kinds)), worlds),
+        member=np.repeat(np.arange(len(kinds)), reached),
         sizes=factors,
         episodes=tuple(size.episodes for size in data_sizes),
         horizon=tuple(size.horizon for size in data_sizes),
@@ -95,6 +120,41 @@ def rehearse(
         limits=limits_of(problem, outside),
         luck=np.concatenate([each.claim[:, 0] - each.gain[:, 0] for each in lucky]),
     )
+
+
+def run_blocks(
+    blocks: Sequence[Block],
+    kept: KeptBlocks | None,
+    workers: int,
+    progress: Progress | None,
+    time_limit: TimeLimit | None,
+) -> list[Outcomes]:
+    """What came out of the blocks, in their order; of the first ones where time was over."""
+    until = math.inf if time_limit is None else monotonic() + time_limit.seconds
+    known = [None if kept is None else kept.read(block) for block in blocks]
+    missing = [block for block, outcome in zip(blocks, known, strict=True) if outcome is None]
+    made = map_in_order(run_block, missing, workers=workers)
+    ready = sum(outcome is not None for outcome in known)
+    outcomes: list[Outcomes] = []
+    for block, outcome in zip(blocks, known, strict=True):
+        if progress is not None:
+            progress(ready, len(blocks))
+        if outcome is None:
+            if monotonic() >= until:
+                break
+            outcome = next(made)
+            ready += 1
+            if kept is not None:
+                kept.write(block, outcome)
+        outcomes.append(outcome)
+    if progress is not None:
+        progress(ready, len(blocks))
+    return outcomes
+
+
+def worlds_reached(blocks: Sequence[Block], done: int, worlds: int) -> int:
+    """How many worlds of each kind are in the first `done` blocks, which come in rounds."""
+    return worlds if done == len(blocks) else blocks[done].first
 
 
 def actions_alike(problem: Problem, certifier: Certifier) -> ActionsAlike:

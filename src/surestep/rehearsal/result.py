@@ -117,6 +117,11 @@ class Rehearsal:
             if value is not None:
                 object.__setattr__(self, name, freeze(value))
 
+    @property
+    def worlds(self) -> int:
+        """How many worlds of each kind there are."""
+        return self.member.size // len(self.family)
+
     def summary(self, size: float = 1.0, kind: str | None = None) -> SizeSummary:
         """One size, in all worlds or in those of one kind."""
         if size not in self.sizes:

@@ -56,6 +56,17 @@ def percent(share: float) -> str:
     return f"{text}{THIN_SPACE}%".replace("-", "−")
 
 
+def duration(seconds: float) -> str:
+    """A time, roughly.
+
+    >>> duration(0.2), duration(40.0), duration(200.0), duration(7300.0)
+    ('1 s', '40 s', '3 min', '2 h')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60):,} min" if seconds < 5400 else f"{round(seconds / 3600):,} h"
+
+
 def relative(before: float, after: float) -> str | None:
     """How much more `after` is, as a percentage; None where a percentage would mislead."""
     if not before > 0 or abs(after - before) > 100 * before:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from surestep.report.html import Element, Node, element
-from surestep.report.numbers import counted, listed, number, percent, relative, signed
+from surestep.report.numbers import counted, duration, listed, number, percent, relative, signed
 from surestep.report.rehearsal_words import harm_words, more_data_words
 from surestep.report.tables import more
 from surestep.report.verdict import Verdict, remedy, standing_words, verdict
@@ -15,7 +15,10 @@ from surestep.results.findings import Findings
 def answer_section(findings: Findings) -> Element:
     """The whole result for those who read no further."""
     judged = verdict(
-        findings.certificate, changed=bool(findings.changes), rehearsal=findings.rehearsal
+        findings.certificate,
+        changed=bool(findings.changes),
+        rehearsal=findings.rehearsal,
+        to_come=is_to_come(findings),
     )
     return element(
         "section",
@@ -120,11 +123,16 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
     )
 
 
-def stress_test_line(findings: Findings) -> Element | None:
+def is_to_come(findings: Findings) -> bool:
+    """Whether there will be a stress test, but is none yet."""
+    return findings.rehearsal is None and findings.no_rehearsal.why == "to come"
+
+
+def stress_test_line(findings: Findings) -> Element:
     """How often the policy did harm in the stress test, and how much more data would help."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        return None
+        return none_made(findings)
     return element(
         "div",
         element(
@@ -134,6 +142,31 @@ def stress_test_line(findings: Findings) -> Element | None:
             element("a", "The rehearsal", href="#rehearsal"),
         ),
         class_="box plain",
+    )
+
+
+def none_made(findings: Findings) -> Element:
+    """That there was no stress test, and why."""
+    missing = findings.no_rehearsal
+    loud, words = {
+        "declined": ("No stress test was made", "None was asked for. "),
+        "to come": (
+            "Not yet stress tested",
+            "This page was saved before its stress test, which was not finished then. The command "
+            "that made it goes on with it. ",
+        ),
+        "too much work": (
+            "No stress test was made",
+            f"For a problem of this size it takes about {duration(missing.seconds)} of one core: "
+            "it is made only if it is asked for. ",
+        ),
+        "impossible": ("No stress test was made", f"None is possible: {missing.obstacle}. "),
+    }[missing.why]
+    return element(
+        "div",
+        element("p", loud, class_="loud"),
+        element("p", words, element("a", "The rehearsal", href="#rehearsal")),
+        class_=f"box {'caution' if is_to_come(findings) else 'plain'}",
     )
 
 

@@ -13,7 +13,7 @@ from surestep.report.axes import Axis
 from surestep.report.histogram import Layer, histogram
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.page_answer import key
+from surestep.report.page_answer import key, none_made
 from surestep.report.page_power import power_part
 from surestep.report.rehearsal_words import (
     calibration_words,
@@ -37,7 +37,8 @@ def rehearsal_section(findings: Findings) -> Element:
     """The stress test, or that none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        return element("section", element("h2", HEADING), none_made(), id="rehearsal")
+        parts = none_made(findings), how_to_make_one()
+        return element("section", element("h2", HEADING), parts, id="rehearsal")
     size = own_size(rehearsal)
     found = rehearsal.summary(size)
     return element(
@@ -58,21 +59,18 @@ def rehearsal_section(findings: Findings) -> Element:
     )
 
 
-def none_made() -> Element:
-    """That there was no stress test, why one is worth it, and how to get it."""
+def how_to_make_one() -> Element:
+    """Why a stress test is worth it, and how to get it."""
     return element(
-        "div",
-        element("p", "No stress test was made", class_="loud"),
-        element(
-            "p",
-            "A rehearsal runs all of this again in worlds made from the log, in which the truth is "
-            "known. It shows how often the new policy would be worse than the current one, how "
-            "often the guarantee would be wrong, and how many more episodes would probably "
-            "certify an improvement. The command is ",
-            element("code", "surestep rehearse"),
-            ".",
-        ),
-        class_="box plain",
+        "p",
+        "A rehearsal runs all of this again in worlds made from the log, in which the truth is "
+        "known. It shows how often the new policy would be worse than the current one, how "
+        "often the guarantee would be wrong, and how many more episodes would probably "
+        "certify an improvement. The commands are ",
+        element("code", "surestep improve --worlds 10"),
+        " and ",
+        element("code", "surestep rehearse"),
+        ".",
     )
 
 

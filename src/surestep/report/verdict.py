@@ -31,13 +31,22 @@ class Verdict(NamedTuple):
 
 
 def verdict(
-    certificate: Certificate, *, changed: bool, rehearsal: Rehearsal | None = None
+    certificate: Certificate,
+    *,
+    changed: bool,
+    rehearsal: Rehearsal | None = None,
+    to_come: bool = False,
 ) -> Verdict:
     """The certificate in words, and what a stress test leaves of it.
 
-    `changed` says whether the policy is another one than π_b.
+    `changed` says whether the policy is another one than π_b, `to_come` that the stress test is not
+    finished.
     """
     judged = verdict_alone(certificate, changed=changed)
+    if to_come and judged.mood == "good":
+        sure = percent(1 - certificate.delta)
+        headline = f"Claimed with confidence {sure}, but not yet stress tested"
+        return Verdict("caution", "Not yet stress tested", headline, judged.sentences)
     doubt = None if rehearsal is None or judged.mood != "good" else doubts(certificate, rehearsal)
     if doubt is None:
         return judged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
@@ -69,6 +69,17 @@ class DataSummary(NamedTuple):
     truncated: int | None
 
 
+class NoRehearsal(NamedTuple):
+    """Why there is no stress test."""
+
+    why: Literal["declined", "to come", "too much work", "impossible"]
+    seconds: float = 0.0  # of one core that it would take, where it is too much
+    obstacle: str = ""  # what makes it impossible
+
+
+DECLINED = NoRehearsal("declined")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """The result with everything around it that a reader should see."""
@@ -83,6 +94,7 @@ class Findings:
     certificate: Certificate  # the one that was settled on before the data
     others: tuple[Certificate, ...]  # further kinds, each at its own δ; refused ones as no-claim
     rehearsal: Rehearsal | None  # the stress test of `certificate`; None where none was made
+    no_rehearsal: NoRehearsal = DECLINED  # why, where there is none
     data: DataSummary
     zeta_curves: tuple[ZetaCurve, ...]
     n_wedge_curve: tuple[NWedgePoint, ...]  # empty where the algorithm has no N∧

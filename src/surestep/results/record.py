@@ -33,9 +33,11 @@ PARAMETERS: dict[str, Any] = {
     "seeds": dict,
     "certificates": list,
     "worlds": int,
+    "sizes": list,
+    "time_limit": float | int | None,
 }
 FORMAT = "surestep run"
-VERSION = 2
+VERSION = 3
 ESTIMATES = ["behavior", "policy"]
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
@@ -87,6 +89,9 @@ class Record:
         for name in ("versions", "machine", "parameters", "vocabulary", "data", "estimates"):
             must_be(name, getattr(self, name), dict)
         must_be("command", self.command, str)
+        must_be("counts_sha256", self.counts_sha256, str)
+        for text in (*self.versions.values(), *self.machine.values()):
+            must_be("a version, or a part of the machine,", text, str)
         for each in self.inputs:
             must_be("size", each.size, int)
             for text in (each.role, each.name, each.sha256):
@@ -95,6 +100,10 @@ class Record:
             raise ValueError(f"its parameters are {', '.join(self.parameters)}")
         for name, kind in PARAMETERS.items():
             must_be(name, self.parameters[name], kind)
+        for seed in self.parameters["seeds"].values():
+            must_be("a seed", seed, int)
+        for size in self.parameters["sizes"]:
+            must_be("a size", size, float | int)
         lists = (self.parameters["bins"], self.parameters["certificates"])
         for texts in (self.defaults, *lists, *self.parameters["columns"].values()):
             must_be("a list", texts, list | tuple)
@@ -115,6 +124,7 @@ class Record:
         """The record that `to_json` wrote, and the digests."""
         try:
             content = json.loads(text)
+            json.dumps(content, ensure_ascii=False).encode()  # no half characters
             if content.pop("format") != FORMAT or content.pop("version") != VERSION:
                 raise ValueError(f"expected format {FORMAT!r} of version {VERSION}")
             outputs = {str(name): str(digest) for name, digest in content.pop("outputs").items()}

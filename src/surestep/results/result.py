@@ -2,7 +2,8 @@
 
 A saved result is a folder: policy.csv and policy.parquet; certificate.json, the certificate to
 stand by, and certificates.json, a list of all; report.html; rehearsal.json where there was a stress
-test; and run.json, which holds the digests of the others.
+test; and run.json, which holds the digests of the others. Until a stress test is finished, there is
+also a folder with its finished parts.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
+from surestep.results.unfinished import FINISHED, REHEARSAL, RUN, STRESS_TEST, path_in
 
-RUN = "run.json"
 POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "policy.csv",
     "policy.parquet",
@@ -35,7 +36,6 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "certificates.json",
     "report.html",
 )
-REHEARSAL = "rehearsal.json"  # not in every result
 Labels = Mapping[str, object] | tuple[str, ...] | str
 
 
@@ -67,6 +67,11 @@ class Result:
     def policy(self) -> Policy:
         """π_I, over numbered states and actions; `table.vocabulary` knows what they are called."""
         return self.table.policy
+
+    @property
+    def awaits_stress_test(self) -> bool:
+        """Whether a stress test was planned, and has not been finished yet."""
+        return self.rehearsal is None and self.record.parameters["worlds"] > 0
 
     def act(self, state: Labels, rng: np.random.Generator) -> str | tuple[str, ...]:
         """An action drawn from π_I(·|state): a text, or one a column.
@@ -109,7 +114,7 @@ class Result:
 def load(directory: str | Path) -> Result:
     """The result that `Result.save` wrote; one whose files were changed is refused."""
     folder = read_path(directory)
-    if not (folder / RUN).is_file():
+    if not path_in(folder, RUN).is_file():
         raise InvalidResult(f"{folder} holds no result: there is no {RUN} in it")
     try:
         record, digests = Record.from_json(text_of(folder, RUN))
@@ -118,7 +123,7 @@ def load(directory: str | Path) -> Result:
                 f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(FILES)}"
             )
         for name in digests:
-            if hashlib.sha256(read_whole(folder / name)).hexdigest() != digests[name]:
+            if hashlib.sha256(read_whole(path_in(folder, name))).hexdigest() != digests[name]:
                 raise InvalidResult(
                     f"{name} was changed after it was written: its digest is not that of {RUN}; "
                     "expected the files as `surestep improve` wrote them"
@@ -135,6 +140,18 @@ def load(directory: str | Path) -> Result:
         )
     except SurestepError as problem:
         raise type(problem)(f"{folder}: {problem}") from None
+
+
+def strangers(directory: str | Path) -> tuple[str, ...]:
+    """The names in the folder of a result that do not belong there."""
+    folder = read_path(directory)
+    known = {RUN, *FILES, REHEARSAL}
+    if not (folder / REHEARSAL).is_file() or (folder / STRESS_TEST / FINISHED).is_dir():
+        known.add(STRESS_TEST)
+    try:
+        return tuple(sorted(each.name for each in folder.iterdir() if each.name not in known))
+    except OSError as problem:
+        raise InvalidResult(f"{folder} cannot be read: {problem.strerror}") from None
 
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
@@ -184,6 +201,6 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
 def text_of(folder: Path, name: str) -> str:
     """A file of text."""
     try:
-        return read_whole(folder / name).decode()
+        return read_whole(path_in(folder, name)).decode()
     except UnicodeDecodeError:
         raise InvalidResult(f"{name} is not UTF-8") from None

@@ -1,0 +1,85 @@
+"""The stress test of an improvement: how large it is, and how it goes on where it stopped.
+
+Its size follows from the problem alone, never from a clock, so that it can be repeated. What a
+rehearsal takes is counted in steps (`surestep.rehearsal.work`). Up to `MOST_WORK` of them, ten
+worlds of each kind are gone through, or as many as δ needs, at all sizes. Beyond, with the data as
+large as the log only; and what is still too much is not begun unless somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from surestep.algorithms import Algorithm
+from surestep.certificates import Certifier
+from surestep.choosing import AutoNWedge
+from surestep.model import Problem
+from surestep.pipeline.recording import Rehearsed
+from surestep.pipeline.terms import Terms
+from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
+from surestep.rehearsal.rehearse import SIZES
+from surestep.rehearsal.work import STEPS_A_SECOND, work_of
+from surestep.results.findings import DECLINED, NoRehearsal
+from surestep.results.record import current_machine, current_versions
+from surestep.results.unfinished import STRESS_TEST
+
+USUAL_WORLDS = 10  # of each kind
+MOST_WORK = 120e9  # steps by default: about two minutes of one core
+OWN_SIZE = (1.0,)  # the data of the log, and no more
+
+
+def planned(
+    terms: Terms, problem: Problem, algorithm: Algorithm | AutoNWedge, certifier: Certifier
+) -> Rehearsed:
+    """How the whole is rehearsed: as asked for, or by default as far as the work is affordable."""
+    if terms.why_not_rehearsed:
+        return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=terms.why_not_rehearsed))
+    if terms.worlds == 0:
+        return Rehearsed(0, why_none=DECLINED)
+
+    def seconds(worlds: int, sizes: tuple[float, ...]) -> float:
+        return work_of(problem, algorithm, certifier, worlds, len(sizes)) / STEPS_A_SECOND
+
+    most, least = MOST_WORK / STEPS_A_SECOND, terms.least_worlds
+    usual = max(USUAL_WORLDS, least)
+    sizes = SIZES if seconds(usual, SIZES) <= most else OWN_SIZE
+    worlds = terms.worlds
+    if worlds is None:
+        worlds = next((each for each in (usual, least) if seconds(each, sizes) <= most), 0)
+    if worlds == 0:
+        return Rehearsed(0, why_none=NoRehearsal("too much work", seconds(least, sizes)))
+    return Rehearsed(worlds, sizes, seconds=seconds(worlds, sizes))
+
+
+def rehearsal_of(
+    problem: Problem,
+    algorithm: Algorithm | AutoNWedge,
+    certifier: Certifier,
+    how: Rehearsed,
+    *,
+    progress: Callable[[str, int, int], None],
+    workers: int,
+    folder: Path | None = None,
+    time_limit: TimeLimit | None = None,
+) -> Rehearsal:
+    """The stress test of the whole pipeline, choice of N∧ included.
+
+    With a folder, finished blocks are kept there, and those that it has are not made again.
+    """
+    made_with = json.dumps([current_versions(), current_machine()])
+    return rehearse(
+        problem,
+        algorithm,
+        certifier,
+        rng=np.random.default_rng(how.seed),
+        worlds=how.worlds,
+        sizes=how.sizes,
+        workers=workers,
+        progress=lambda done, total: progress("stress test", done, total),
+        kept=None if folder is None else KeptBlocks(folder / STRESS_TEST, made_with),
+        time_limit=time_limit,
+    )

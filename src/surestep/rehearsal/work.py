@@ -1,0 +1,70 @@
+"""How much work a rehearsal is: a number of steps that follows from the problem alone.
+
+A step takes about a nanosecond on one core. With n draws, P policies among which N∧ is chosen, and
+C transitions in a drawn model of S states, one world at one size takes about
+
+    n · (2 · 100 · C + (P + 3) · E) steps,  E = 0.6 · S³/3 up to 128 states, 20 · C above:
+
+models are drawn twice, to choose and to claim, and every policy is evaluated in each, π_b too.
+Certificates without draws go over a model of the observed transitions as often as 100 draws would.
+A world of each kind is gone through at every size, and once more where it calibrates; and there is
+one in which all actions are alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep.algorithms import Improver
+from surestep.certificates import Certifier, Posterior
+from surestep.certificates.drawn import SMALL, expected_cells
+from surestep.certificates.posterior import model_draws, with_few_draws
+from surestep.choosing import AutoNWedge, usual_grid
+from surestep.errors import CertificateRefused
+from surestep.model.problem import Problem
+from surestep.rehearsal.worlds import default_family
+
+STEPS_A_SECOND = 1e9  # of one core
+TO_DRAW = 100.0  # steps for one transition of a drawn model
+TO_ELIMINATE = 0.6  # steps for one product of an elimination
+TO_ITERATE = 20.0  # steps for one transition, over all iterations
+AS_MANY_AS_DRAWS = 100  # passes of a certificate without draws
+
+
+def work_of(
+    problem: Problem, algorithm: Improver, certifier: Certifier, worlds: int, num_sizes: int
+) -> float:
+    """The steps of a rehearsal in `worlds` worlds of each kind of the default family."""
+    kinds = default_family(problem, certifier)
+    calibrating = sum(kind.calibrates for kind in kinds) if isinstance(certifier, Posterior) else 0
+    passes = calibrating + 1 + len(kinds) * num_sizes
+    return worlds * passes * work_of_world(problem, algorithm, certifier)
+
+
+def work_of_world(problem: Problem, algorithm: Improver, certifier: Certifier) -> float:
+    """The steps of one world at one size."""
+    size, cells, draws = problem.num_states, problem.counts.successor.size, AS_MANY_AS_DRAWS
+    if isinstance(certifier, Posterior):
+        cells, draws = cells_of(problem, certifier), with_few_draws(certifier).draws
+    evaluating = TO_ELIMINATE * size**3 / 3 if size <= SMALL else TO_ITERATE * cells
+    return draws * (2 * TO_DRAW * cells + (policies_of(problem, algorithm) + 3) * evaluating)
+
+
+def cells_of(problem: Problem, certifier: Posterior) -> int:
+    """How many transitions a drawn model has."""
+    try:
+        models = model_draws(problem, certifier, certifier.prior_for(problem))
+    except CertificateRefused:  # then nothing is drawn
+        return int(problem.counts.successor.size)
+    counts = problem.counts
+    return expected_cells(models, np.asarray(~counts.terminal[counts.pairs.state]))
+
+
+def policies_of(problem: Problem, algorithm: Improver) -> int:
+    """Among how many policies N∧ is chosen."""
+    if not isinstance(algorithm, AutoNWedge):
+        return 1
+    grid = (
+        usual_grid(int(problem.counts.visits.max())) if algorithm.grid is None else algorithm.grid
+    )
+    return len(grid)

@@ -1,0 +1,194 @@
+"""The stress test of an improvement: how large it is, and that the folder is whole all the time."""
+
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import surestep
+from labelled_worlds import COLUMNS, NAMES, world
+from log_tables import write_table
+from surestep.errors import FileFailure
+from surestep.pipeline import Terms, draft, explain, gather, verify_result
+from surestep.pipeline.improving import prepared
+from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
+from surestep.rehearsal.rehearse import SIZES, rehearse
+from surestep.rehearsal.work import work_of
+from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
+
+TERMS = Terms(discount=0.9, n_wedge=3, certificates=["robust", "posterior"], worlds=6)
+
+
+def nobody(*told):
+    """Nobody is told anything."""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    home = tmp_path_factory.mktemp("stress test")
+    return write_table(home / "log.csv", world(5, states=4, episodes=40).rows, NAMES)
+
+
+@pytest.fixture(scope="module")
+def made(log):
+    return draft(gather(surestep.read_log(log, columns=COLUMNS)), TERMS, nobody)
+
+
+@pytest.fixture(scope="module")
+def whole(made):
+    """The files of a result that nothing interrupted."""
+    return made.finished(nobody).files()
+
+
+def interrupt_at(number):
+    def tell(what, done, total):
+        if done == number:
+            raise KeyboardInterrupt
+
+    return tell
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_path):
+    out = tmp_path / "out"
+    begin(out, made.result.files())
+    with pytest.raises(KeyboardInterrupt):
+        made.finished(interrupt_at(number), folder=out)
+    saved = surestep.load(out)
+    assert saved.awaits_stress_test
+    assert "Not yet stress tested" in saved.report
+    assert saved.files() == contents(out) == made.result.files()
+    assert saved.act(("p0", "0"), np.random.default_rng(0))
+    assert explain(saved, ("p0", "0")).actions
+    assert verify_result(out, log).confirmed
+    begin(out, made.result.files())  # as the same command does
+    finish(out, made.finished(nobody, folder=out).files())
+    assert contents(out) == whole
+    assert not (out / STRESS_TEST).exists()
+    assert not surestep.load(out).awaits_stress_test
+    assert "Not yet stress tested" not in surestep.load(out).report
+    assert verify_result(out, log).confirmed
+
+
+@pytest.mark.parametrize("moves", range(8))
+def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
+    moves, made, whole, tmp_path, monkeypatch
+):
+    """The new files are read from wherever they are on their way."""
+    out, left = tmp_path / "out", moves
+    begin(out, made.result.files())
+
+    def replace(source, target, real=os.replace):
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(KeyboardInterrupt):
+        finish(out, whole)
+    monkeypatch.undo()
+    expected = made.result.files() if moves == 0 else whole
+    assert surestep.load(out).files() == expected
+    assert settle(out) == (moves > 0)
+    if moves > 0:
+        assert contents(out) == whole
+        assert sorted(out.iterdir()) == sorted(out / name for name in whole)
+
+
+def test_other_work_is_not_gone_on_with(made, whole, tmp_path):
+    out = tmp_path / "out"
+    begin(out, made.result.files())
+    other = made.result.files() | {"policy.csv": b"other"}
+    with pytest.raises(FileFailure, match=r"the beginning of something else: its policy\.csv"):
+        begin(out, other)
+    finish(out, whole)
+    with pytest.raises(FileFailure, match="is not empty"):
+        begin(out, made.result.files())
+    assert contents(out) == whole
+
+
+def test_a_time_limit_is_recorded_with_the_number_reached(made, log, tmp_path, monkeypatch):
+    blocks = len(made.finished(nobody).rehearsal.family) + 1  # a round: all kinds, and luck
+    ticks = iter([0.0] * (1 + blocks) + [9.0] * 99)
+    monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
+    found = made.finished(nobody, time_limit=9.0)
+    parameters = found.record.parameters
+    assert (parameters["time_limit"], parameters["worlds"]) == (9.0, 5)
+    assert found.rehearsal.worlds == 5
+    assert "--worlds 5" in found.record.command
+    found.save(tmp_path / "out")
+    monkeypatch.undo()
+    assert verify_result(tmp_path / "out", log).confirmed
+    # Where nothing was reached, the result stays without.
+    assert made.finished(nobody, time_limit=0.0).awaits_stress_test
+
+
+def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path):
+    """Without it, the page must say so, and does."""
+    out = tmp_path / "out"
+    begin(out, made.result.files())
+    finish(out, whole)
+    record = json.loads((out / "run.json").read_text())
+    del record["outputs"]["rehearsal.json"]
+    (out / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    (out / "rehearsal.json").unlink()
+    with pytest.raises(surestep.SurestepError, match=r"report\.html has other bytes"):
+        verify_result(out, log)
+
+
+# ---- how large --------------------------------------------------------------------------------
+
+
+def plan(made, log, most=MOST_WORK, **terms):
+    """The plan, and what it takes."""
+    asked = Terms(discount=0.9, **terms)
+    evidence = gather(surestep.read_log(log, columns=COLUMNS))
+    problem, algorithm = prepared(evidence, asked)
+    certifier = asked.certifier_settings(evidence.rewards).certifier(asked.asked[0])
+    how = planned(asked, problem, algorithm, certifier)
+    return how, lambda worlds, sizes: work_of(problem, algorithm, certifier, worlds, len(sizes))
+
+
+def test_a_small_log_is_rehearsed_in_ten_worlds_or_what_delta_needs(made, log):
+    how, work = plan(made, log)
+    assert (how.worlds, how.sizes) == (10, SIZES)
+    assert how.seconds == work(10, SIZES) / 1e9
+    assert plan(made, log, delta=0.05)[0].worlds == 19  # fewer cannot calibrate
+    assert plan(made, log, worlds=0)[0].why_none.why == "declined"
+    assert plan(made, log, worlds=40)[0].worlds == 40
+    horizon = "trajectory:horizon=2,claim=horizon"
+    assert plan(made, log, certificates=[horizon])[0].why_none.why == "impossible"
+
+
+def test_more_work_is_done_at_one_size_and_too_much_is_not(made, log, monkeypatch):
+    _, work = plan(made, log)
+    constant = "surestep.pipeline.stress_test.MOST_WORK"
+    monkeypatch.setattr(constant, work(10, SIZES) - 1)
+    assert plan(made, log)[0][:2] == (10, OWN_SIZE)
+    monkeypatch.setattr(constant, work(9, OWN_SIZE))
+    assert plan(made, log)[0][:2] == (9, OWN_SIZE)
+    assert plan(made, log, worlds=30)[0][:2] == (30, OWN_SIZE)  # as asked for
+    monkeypatch.setattr(constant, work(9, OWN_SIZE) - 1)
+    how, _ = plan(made, log)
+    assert (how.worlds, how.why_none.why) == (0, "too much work")
+    assert how.why_none.seconds == work(9, OWN_SIZE) / 1e9
+
+
+def test_a_leftover_of_a_finished_stress_test_is_a_stranger(made, whole, log, tmp_path):
+    out = tmp_path / "out"
+    begin(out, made.result.files())
+    finish(out, whole)
+    (out / STRESS_TEST).mkdir()
+    found = verify_result(out, log)
+    assert (found.strangers, found.confirmed) == ((STRESS_TEST,), False)
+    shutil.rmtree(out / STRESS_TEST)
+    assert verify_result(out, log).confirmed

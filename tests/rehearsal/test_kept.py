@@ -1,0 +1,170 @@
+"""Rehearsals that stop and go on: finished blocks are kept, and used only for what made them."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep import FiniteMDP, Policy, Problem, sample_log
+from surestep.algorithms import SPIBB
+from surestep.certificates import Posterior, Robust
+from surestep.errors import OutOfTime
+from surestep.rehearsal import Completed, DrawnFromPosterior, KeptBlocks, TimeLimit, rehearse
+from surestep.rehearsal.kept import digest_of
+
+FAMILY = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
+WORLDS = 12
+BLOCKS = 15  # three rounds of five worlds at most: two kinds in two stages, and luck
+
+
+def problem():
+    P = np.zeros((3, 2, 3))
+    P[0, :, 2] = [0.3, 0.7]
+    P[0, :, 1] = 1 - P[0, :, 2]
+    R = np.zeros((3, 2, 3))
+    R[0, :, 2] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 0.9)
+    log = sample_log(mdp, Policy.uniform(mdp), 30, 1, np.random.default_rng(0))
+    return Problem(
+        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.9, value_bounds=(0.0, 1.0)
+    )
+
+
+POSTERIOR = Posterior(starts="known", draws=99, delta=0.2)
+
+
+def run(certifier=POSTERIOR, worlds=WORLDS, n_wedge=3, seed=1, **settings):
+    rng = np.random.default_rng(seed)
+    given = {"rng": rng, "sizes": (1.0, 4.0), "family": FAMILY} | settings
+    return rehearse(problem(), SPIBB(n_wedge=n_wedge), certifier, worlds=worlds, **given)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """What comes out without an interruption, by the number of worlds."""
+    return {worlds: run(worlds=worlds).to_json() for worlds in (5, 10, WORLDS)}
+
+
+def interrupt_at(number):
+    """A progress function that is interrupted once so many blocks are done."""
+
+    def tell(done, total):
+        assert total == BLOCKS
+        if done == number:
+            raise KeyboardInterrupt
+
+    return tell
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, BLOCKS - 1])
+def test_an_interrupted_rehearsal_goes_on_to_the_same_end(number, whole, tmp_path):
+    kept = KeptBlocks(tmp_path / "kept", "these versions")
+    with pytest.raises(KeyboardInterrupt):
+        run(kept=kept, progress=interrupt_at(number))
+    calls = []
+    found = run(kept=kept, progress=lambda *call: calls.append(call))
+    assert calls[0] == (number, BLOCKS)  # what was finished is not made again
+    assert found.to_json() == whole[WORLDS]
+    assert len([*(tmp_path / "kept").iterdir()]) == BLOCKS
+    calls.clear()
+    assert run(kept=kept, progress=lambda *call: calls.append(call)).to_json() == whole[WORLDS]
+    assert set(calls) == {(BLOCKS, BLOCKS)}
+
+
+def test_blocks_that_something_else_made_are_not_used(tmp_path):
+    kept = KeptBlocks(tmp_path, "these versions")
+    run(kept=kept)
+    for other, used in (
+        ({"kept": replace(kept, made_with="other versions")}, 0),
+        ({"n_wedge": 4}, 0),
+        ({"seed": 2}, 0),
+        ({"sizes": (1.0, 5.0)}, 9),  # calibration and luck are of the data's own size
+        ({"certifier": Posterior(starts="known", draws=99, delta=0.25)}, 0),
+        ({"certifier": Robust()}, 0),
+    ):
+        calls, terms = [], {"kept": kept} | other
+        found = run(**terms, progress=lambda *call, calls=calls: calls.append(call))
+        assert calls[0][0] == used, other
+        del terms["kept"]
+        assert found.to_json() == run(**terms).to_json()
+        run(kept=kept)
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\3\4 no archive", b"\x93NUMPY\1\0", None])
+def test_damaged_blocks_are_made_again(damage, whole, tmp_path):
+    kept = KeptBlocks(tmp_path)
+    run(kept=kept)
+    for number, file in enumerate(sorted(tmp_path.iterdir())):
+        content = file.read_bytes()
+        file.write_bytes(content[: 50 * (number + 1)] if damage is None else damage)
+    assert run(kept=kept).to_json() == whole[WORLDS]
+
+
+# ---- a time limit -----------------------------------------------------------------------------
+
+
+def clock_of(monkeypatch, blocks):
+    """A clock that shows 10 seconds once that many blocks are begun."""
+    ticks = iter([0.0] * (1 + blocks) + [10.0] * BLOCKS)
+    monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
+
+
+@pytest.mark.parametrize(("blocks", "reached"), [(5, 5), (9, 5), (10, 10), (14, 10), (15, WORLDS)])
+def test_a_time_limit_leaves_a_rehearsal_of_the_worlds_reached(
+    blocks, reached, whole, tmp_path, monkeypatch
+):
+    clock_of(monkeypatch, blocks)
+    found = run(time_limit=TimeLimit(10.0))
+    assert found.worlds == reached
+    assert found.to_json() == whole[reached]
+
+
+def test_too_few_worlds_are_no_rehearsal_but_are_kept(whole, tmp_path, monkeypatch):
+    kept = KeptBlocks(tmp_path)
+    clock_of(monkeypatch, 9)
+    words = "time limit of 10 s ended the stress test after 5 of 12 worlds .* expected at least 9"
+    with pytest.raises(OutOfTime, match=words):
+        run(time_limit=TimeLimit(10.0, 9), kept=kept)
+    clock_of(monkeypatch, 1)
+    found = run(time_limit=TimeLimit(10.0, 9), kept=kept)
+    assert found.to_json() == whole[10]
+
+
+# ---- digests ----------------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([0.0, -0.0, 1.0, 2.0])
+    | st.sampled_from(["", "1", "a", "a;", "list 1;"])
+    | st.sampled_from([b"", b"a"])
+    | st.lists(st.integers(0, 2), max_size=3).map(lambda each: np.array(each, np.int64))
+    | st.lists(st.integers(0, 2), max_size=3).map(lambda each: np.array(each, np.int32)),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=2), inside),
+    max_leaves=6,
+)
+
+
+def told(value):
+    """A value as something that can be compared."""
+    if isinstance(value, np.ndarray):
+        return "array", value.dtype.str, value.tolist()
+    if isinstance(value, dict):
+        return "dict", [(key, told(each)) for key, each in value.items()]
+    if isinstance(value, list):
+        return "list", [told(each) for each in value]
+    return type(value).__name__, repr(value)
+
+
+@given(VALUES, VALUES)
+def test_digests_are_equal_for_equal_values_only(one, other):
+    assert (digest_of(one) == digest_of(other)) == (told(one) == told(other))
+
+
+def test_what_has_no_digest_is_an_error():
+    with pytest.raises(TypeError, match="object has no digest"):
+        digest_of(object())
