@@ -1,42 +1,9 @@
 """Means, tails and their intervals, against direct computation."""
 
-import math
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from surestep.errors import SurestepError
-from surestep.experiments import cvar, first_better, normalised, summaries
-from surestep.experiments.metrics import resampled_cvar
-
-VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
-
-
-@given(VALUES, st.sampled_from([0.01, 0.1, 0.25, 1.0]))
-def test_cvar_is_the_mean_of_the_worst(values, tail):
-    worst = sorted(values)[: max(1, math.floor(tail * len(values) + 1e-9))]
-    assert cvar(np.array(values), tail) == pytest.approx(math.fsum(worst) / len(worst), abs=1e-6)
-
-
-def test_a_tenth_of_a_thousand_is_a_hundred():
-    values = np.arange(1000.0)
-    assert cvar(values, 0.1) == np.arange(100).mean()
-    assert cvar(values, 0.01) == np.arange(10).mean()
-    for tail in (0, 1.5, math.nan, "0.1"):
-        with pytest.raises(SurestepError, match="tail is"):
-            cvar(values, tail)
-
-
-@given(VALUES, st.sampled_from([0.01, 0.1, 0.5]), st.integers(0, 99))
-def test_the_tail_of_a_resampled_set_is_that_of_the_set_itself(values, tail, seed):
-    data = np.array(values)
-    size = data.size
-    times = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=5)
-    found = resampled_cvar(data, times.astype(float), tail)
-    expected = [cvar(np.repeat(data, row), tail) for row in times]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+from surestep.experiments import cvar_interval, first_better, normalised, summaries
 
 
 def table(performance, episodes=(10,), behavior=1.0):
@@ -55,6 +22,8 @@ def table(performance, episodes=(10,), behavior=1.0):
         "performance": rows.ravel(),
         "behavior_performance": np.full(total, behavior),
         "optimal_performance": np.full(total, 9.0),
+        "lowest_performance": np.full(total, -7.0),
+        "highest_performance": np.full(total, 9.0),
     }
 
 
@@ -70,7 +39,22 @@ def test_a_summary_says_what_the_rows_say():
     half = 1.96 * values.std() / 20
     assert found.mean.high - found.mean.low == pytest.approx(2 * half, rel=0.15)
     assert found.mean.low < found.mean.value < found.mean.high
+    assert found.cvar10 == cvar_interval(values, 0.1, (-7.0, 9.0))
     assert found.cvar10.low < found.cvar10.value < found.cvar10.high
+
+
+def test_bounds_that_are_not_known_or_differ_bound_nothing():
+    rows = table([np.random.default_rng(1).normal(1.2, 0.5, 400)])
+    (found,) = summaries({**rows}, np.random.default_rng(0))
+    assert np.isfinite(found.cvar10).all()
+    for name in ("lowest_performance", "highest_performance"):
+        del rows[name]
+    (unknown,) = summaries(rows, np.random.default_rng(0))
+    assert np.isnan(unknown.cvar10.low)
+    assert unknown.cvar10[::2] == found.cvar10[::2]
+    rows["lowest_performance"] = np.linspace(-7.0, -6.0, 400)
+    (differing,) = summaries(rows, np.random.default_rng(0))
+    assert np.isnan(differing.cvar10.low)
 
 
 def test_the_first_size_that_beats_the_behavior_policy_for_good():
@@ -91,5 +75,7 @@ def test_rounding_is_no_loss_and_no_gain():
 def test_normalised_performance_is_0_for_the_behavior_policy_and_1_for_the_optimum():
     rows = table([[1.0, 9.0, 5.0, -7.0]])
     assert normalised(rows)["performance"].tolist() == [0.0, 1.0, 0.5, -1.0]
+    assert normalised(rows)["lowest_performance"].tolist() == [-1.0] * 4
+    assert normalised(rows)["highest_performance"].tolist() == [1.0] * 4
     rows["optimal_performance"][:] = 1.0  # nothing to gain
     assert normalised(rows)["performance"].tolist() == [0.0] * 4

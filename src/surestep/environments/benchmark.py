@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -112,6 +112,13 @@ class Benchmark:
         """ρ(π*) in the true MDP, found from π_b: where ways are long, that is a head start."""
         plan = policy_iteration(self.mdp, best_actions(self.mdp), self.behavior)
         return performance(self.mdp, plan.policy)
+
+    def worst_performance(self) -> float:
+        """The least ρ(π) of all policies in the true MDP."""
+        mdp = self.mdp
+        turned = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
+        plan = policy_iteration(turned, best_actions(turned), self.behavior)
+        return performance(mdp, plan.policy)
 
     def sample(self, size: int, rng: np.random.Generator) -> DecisionLog:
         """Data of the collector: `size` episodes, or one of `size` steps where it is a stream."""

@@ -10,9 +10,7 @@ from surestep.experiments.coverage import (
     without_size,
 )
 from surestep.experiments.metrics import (
-    Interval,
     Summary,
-    cvar,
     first_better,
     method_of,
     normalised,
@@ -21,6 +19,7 @@ from surestep.experiments.metrics import (
 from surestep.experiments.plan import Experiment, catalog, read_experiments
 from surestep.experiments.run import run_experiment
 from surestep.experiments.store import Store
+from surestep.experiments.tails import Interval, cvar, cvar_interval
 
 __all__ = [
     "Cell",
@@ -32,6 +31,7 @@ __all__ = [
     "catalog",
     "cell_summaries",
     "cvar",
+    "cvar_interval",
     "family_summaries",
     "first_better",
     "first_certified",

@@ -26,7 +26,8 @@ from surestep.sampling import CountSampler
 
 COLUMNS = (
     "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",
-    "performance", "behavior_performance", "optimal_performance",
+    "performance", "behavior_performance", "optimal_performance", "lowest_performance",
+    "highest_performance",
 )  # fmt: skip
 
 
@@ -115,6 +116,9 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
     worth = evaluate_batch(MDPBatch.from_models([mdp]), policies).value
     values = weighted_rows(worth, mdp.initial)
     best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
+    # Bounds must hold for all repetitions, also where each has an environment of its own.
+    changes = block.environment.changes
+    low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
     evaluating = time.perf_counter() - clock
     size = len(repetitions)
 
@@ -134,6 +138,8 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
         "performance": values,
         "behavior_performance": np.full(total, behavior),
         "optimal_performance": np.full(total, best),
+        "lowest_performance": np.full(total, low),
+        "highest_performance": np.full(total, high),
     }
     return Rows(columns, sampling, improving, evaluating)
 

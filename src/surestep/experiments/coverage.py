@@ -14,7 +14,8 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv
 
 from surestep.errors import InvalidParameter
-from surestep.experiments.metrics import CONFIDENCE, ROUNDING, Columns, Interval, number
+from surestep.experiments.metrics import ROUNDING, Columns, number
+from surestep.experiments.tails import CONFIDENCE, Interval
 
 FAMILY_WISE = 0.01  # chance that any cell of claims that are right looks wrong
 HALF = 0.5  # of the repetitions: a gain counts as certified at that data size

@@ -7,22 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, is_number
-from surestep.errors import InvalidParameter
+from surestep._arrays import AnyArray, FloatArray
+from surestep.experiments.tails import CONFIDENCE, Interval, cvar_interval
 
 TAILS = {"cvar10": 0.10, "cvar1": 0.01}
+BOUNDS = ("lowest_performance", "highest_performance")
 RESAMPLES = 1_000
-CONFIDENCE = 0.95
 ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
 Columns = Mapping[str, AnyArray]
-
-
-class Interval(NamedTuple):
-    """An estimate with its bootstrap percentile interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Summary(NamedTuple):
@@ -43,44 +35,36 @@ class Summary(NamedTuple):
     optimal_performance: float
 
 
-def cvar(values: FloatArray, tail: float) -> float:
-    """The mean of the worst max(1, ⌊tail · n⌋) values."""
-    if not (is_number(tail) and 0 < tail <= 1):
-        raise InvalidParameter(f"tail is {tail!r}, expected more than 0 and at most 1")
-    worst = worst_count(values.size, tail)
-    return float(np.partition(values, worst - 1)[:worst].mean())
-
-
-def worst_count(size: int, tail: float) -> int:
-    """max(1, ⌊tail · n⌋), where 0.1 · 1000 is 100 whatever doubles make of it."""
-    return max(1, int(np.floor(tail * size + 1e-9)))
-
-
 def normalised(columns: Columns) -> dict[str, AnyArray]:
     """The rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 the optimum.
 
     Row by row, so that repetitions in environments of their own can be compared. Where π_b is
     optimal there is nothing to gain, and the performance is 0.
     """
-    behavior, best, reached = (
+    behavior, best = (
         np.asarray(columns[name], np.float64)
-        for name in ("behavior_performance", "optimal_performance", "performance")
+        for name in ("behavior_performance", "optimal_performance")
     )
-    possible, gain = best - behavior, reached - behavior
-    gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
-    share = np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
-    changed = {
-        "performance": share,
+    possible = best - behavior
+
+    def share(name: str) -> FloatArray:
+        gain = np.asarray(columns[name], np.float64) - behavior
+        gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
+        return np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
+
+    changed = {name: share(name) for name in ("performance", *BOUNDS) if name in columns}
+    fixed = {
         "behavior_performance": np.zeros(best.size),
         "optimal_performance": np.ones(best.size),
     }
-    return {**columns, **changed}
+    return {**columns, **changed, **fixed}
 
 
 def summaries(columns: Columns, rng: np.random.Generator) -> list[Summary]:
     """One summary for each environment, data size, algorithm and setting, in the table's order.
 
-    All groups are resampled alike, repetition by repetition, as their data are shared.
+    Intervals of means are of the bootstrap, with all groups resampled alike, repetition by
+    repetition, as their data are shared; those of tails are of `tails`, and hold for any data.
     """
     keys = ("environment", "episodes", "algorithm", "setting", "n_wedge")
     labels = np.array(
@@ -103,10 +87,8 @@ def summary(run: Columns, resampled: FloatArray) -> Summary:
     """The summary of the rows of one group; `resampled` [R, n] says how often each is drawn."""
     values = np.asarray(run["performance"], np.float64)
     behavior = np.asarray(run["behavior_performance"], np.float64)
-    tails = {
-        name: interval(cvar(values, tail), resampled_cvar(values, resampled, tail))
-        for name, tail in TAILS.items()
-    }
+    bounds = bounds_of(run)
+    tails = {name: cvar_interval(values, tail, bounds) for name, tail in TAILS.items()}
     return Summary(
         str(run["environment"][0]),
         int(run["episodes"][0]),
@@ -124,22 +106,16 @@ def summary(run: Columns, resampled: FloatArray) -> Summary:
     )
 
 
-def resampled_cvar(values: FloatArray, resampled: FloatArray, tail: float) -> FloatArray:
-    """The CVaR of each resampled data set [R].
+def bounds_of(run: Columns) -> tuple[float, float]:
+    """What bounds the performance of any policy; nothing, where it is not the same in all rows.
 
-    Only the lowest values matter: those that hold the tail in every resampled data set.
+    Rows of environments that differ each have their own, which do not bound those of others.
     """
-    worst = worst_count(values.size, tail)
-    order = np.argsort(values, kind="stable")
-    looked = min(values.size, 3 * worst + 50)
-    while True:
-        lowest = order[:looked]
-        taken = np.minimum(np.cumsum(resampled[:, lowest], axis=1), worst)
-        if looked == values.size or (taken[:, -1] == worst).all():
-            break
-        looked = min(values.size, 2 * looked)
-    means: FloatArray = np.diff(taken, axis=1, prepend=0) @ values[lowest] / worst
-    return means
+    known = [
+        np.asarray(run[name], np.float64) if name in run else np.array([np.nan]) for name in BOUNDS
+    ]
+    low, high = (float(each[0]) if (each == each[0]).all() else np.nan for each in known)
+    return (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
 
 
 def interval(value: float, resampled: FloatArray) -> Interval:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -36,7 +36,12 @@ METHODS = {  # label and colour
 }
 STATISTICS: dict[str, Literal["-", "--", ":"]] = {"mean": "-", "cvar10": "--", "cvar1": ":"}
 NAMES = {"mean": "mean", "cvar10": "10 % CVaR", "cvar1": "1 % CVaR"}
-SEED = 0  # of the bootstrap behind the intervals
+SHADES = {"mean": 0.2, "cvar10": 0.1, "cvar1": 0.04}  # of bands, which are wider the rarer the tail
+SEED = 0  # of the bootstrap behind the intervals of means
+# How a point looks whose tail the repetitions are too few to bound from below.
+BARE: dict[str, Any] = {
+    "marker": "o", "markersize": 3, "markerfacecolor": "white", "linestyle": "none",
+}  # fmt: skip
 
 
 def draw_evaluation(directory: Path, path: Path) -> tuple[Path, Path]:
@@ -63,7 +68,7 @@ def draw_evaluation(directory: Path, path: Path) -> tuple[Path, Path]:
             row[0].set_ylabel(f"performance ρ\n{environment}")
         for axes in grid[-1]:
             axes.set_xlabel("trajectories in the data set")
-        add_legend(figure)
+        add_legend(figure, any(math.isnan(each.cvar1.low) for each in found))
         figure.suptitle(f"{title} ({found[0].repetitions} repetitions)", fontsize=11)
         write_together({path: [rendered(figure, kind)], beside: [as_csv(found)]})
     return path, beside
@@ -90,7 +95,9 @@ def draw_panel(axes: Axes, found: list[Summary], n_wedge: float) -> None:
             values = [interval.value for interval in intervals]
             axes.plot(sizes, values, dashes, color=colour, linewidth=1.5)
             low, high = zip(*((each.low, each.high) for each in intervals), strict=True)
-            axes.fill_between(sizes, low, high, color=colour, alpha=0.12, linewidth=0)
+            axes.fill_between(sizes, low, high, color=colour, alpha=SHADES[statistic], linewidth=0)
+            bare = [place for place, end in enumerate(low) if math.isnan(end)]
+            axes.plot(sizes, values, markevery=bare, color=colour, **BARE)
         if not math.isnan(mine[0].n_wedge_used):
             title.append(f"{label} {mine[0].n_wedge_used:g}")
     axes.axhline(found[0].behavior_performance, color="black", linewidth=1)
@@ -99,8 +106,8 @@ def draw_panel(axes: Axes, found: list[Summary], n_wedge: float) -> None:
     axes.set_title("N∧:  " + ",  ".join(title), fontsize=10)
 
 
-def add_legend(figure: Figure) -> None:
-    """Colours are methods, dashes are statistics."""
+def add_legend(figure: Figure, bare: bool) -> None:
+    """Colours are methods, dashes are statistics; `bare` says that some points have no interval."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=colour, label=label) for label, colour in METHODS.values()]
@@ -112,13 +119,17 @@ def add_legend(figure: Figure) -> None:
         Line2D([], [], color="black", linewidth=1, label="π_b"),
         Line2D([], [], color=GREY, linewidth=1, label="π*"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    if bare:
+        unbounded = "too few repetitions to bound the tail"
+        handles.append(Line2D([], [], color="black", label=unbounded, **BARE))
+    figure.legend(handles=handles, loc="outside lower center", ncols=(len(handles) + 1) // 2)
 
 
 def as_csv(found: list[Summary]) -> bytes:
     """All summaries, one a line, each statistic with the ends of its interval.
 
-    `first_better` is the data size from which on the method's mean beats π_b, empty for never.
+    An end that the repetitions are too few for is empty. `first_better` is the data size from which
+    on the method's mean beats π_b, empty for never.
     """
     better = first_better(found)
     text = io.StringIO()
@@ -127,7 +138,11 @@ def as_csv(found: list[Summary]) -> bytes:
     ends = [f"{name}{end}" for name in STATISTICS for end in ("", "_low", "_high")]
     writer.writerow([*plain, *ends, "first_better"])
     for each in found:
-        numbers = [value for name in STATISTICS for value in getattr(each, name)]
+        numbers = [
+            "" if math.isnan(value) else value
+            for name in STATISTICS
+            for value in getattr(each, name)
+        ]
         words = [written(name, getattr(each, name)) for name in plain]
         writer.writerow([*words, *numbers, better[method_of(each)]])
     return text.getvalue().encode()
