@@ -1,5 +1,6 @@
 """Runs: the same table however it came about, and nothing lost when killed."""
 
+import csv
 import os
 import signal
 import subprocess
@@ -184,9 +185,10 @@ def test_the_command_runs_lists_and_draws(plan, tmp_path):
     drawn = answer("figure", "small", "--from", tmp_path / "run", "-o", tmp_path / "f.svg")
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "f.svg").read_bytes().startswith(b"<?xml")
-    header, *rows = (tmp_path / "f.csv").read_text().splitlines()
-    assert "mean_low" in header
+    rows = list(csv.DictReader((tmp_path / "f.csv").read_text().splitlines()))
     assert len(rows) == 2 * 4
+    assert all(row["mean_low"] and row["cvar1_high"] for row in rows)
+    assert {row["cvar1_low"] for row in rows} == {""}  # two repetitions bound no tail
     for wrong, message in (
         (("run", "papers"), "there is no experiment 'papers'"),
         (("run", "paper/gridworld", "--address", "x"), "--address is for --engine ray"),

@@ -51,7 +51,7 @@ class Verbs(click.Group):
                 try:
                     return super().main(*args, **settings)
                 finally:
-                    if sys.stdout is not None:  # as where the caller closed it
+                    if sys.stdout is not None:  # None where the caller closed it
                         sys.stdout.flush()
             except BaseException as problem:
                 broken = broken_output() if isinstance(problem, OSError) else ""
