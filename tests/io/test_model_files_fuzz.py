@@ -44,10 +44,10 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
-def attempt(path, discount=0.9):
+def attempt(path, discount=0.9, **options):
     """Reads a file and checks what comes out, or sees it refused."""
     try:
-        mdp = read_mdp(path, discount)
+        mdp = read_mdp(path, discount, **options)
     except SurestepError:
         return None
     assert mdp.num_states >= 1
@@ -250,3 +250,96 @@ def test_archives_with_other_arrays(folder, data):
         files[name] = data.draw(contents)
     (folder / "arrays.umb").unlink(missing_ok=True)
     attempt(write_umb(folder / "arrays.umb", index, files))
+
+
+# ---- many more, drawn without a search: small here, large in `make test-all` --------------------
+
+OPTIONS = {
+    "reward": [None, "reward", "r", "end", "", "\ud800"],
+    "initial": [None, "uniform", "end", "start", "goal", ""],
+    "discount": [0.0, 0.9, 1.0],
+}
+COUNTS = ("#states", "#choices", "#branches", "#choice-actions", "#players", "#observations")
+LIES = (-1, 0, 1, 2, 3, 4, 5, 63, 64, 65, 2**31 - 1, 2**31, 2**40, 2**64 - 1, 2**64, 10**30)
+
+
+def lying_index(rng, index, files):
+    """Counts that the files do not bear out."""
+    for name in rng.sample(COUNTS, rng.randint(1, 3)):
+        index["transition-system"][name] = rng.choice(LIES)
+
+
+def other_files(rng, index, files):
+    """Files that are missing, cut off, longer or made of other words."""
+    for name in rng.sample(sorted(files), rng.randint(1, 3)):
+        data = files.pop(name)
+        if rng.random() < 0.7:
+            words = np.array([rng.choice([0, 1, 2, 3, 2**63, 2**64 - 1]) for _ in data], "<u8")
+            size = rng.choice([len(data), len(data) + 8, max(len(data) - 8, 0), 1])
+            files[name] = rng.choice([data[:size], data + bytes(8), words.tobytes()[:size]])
+
+
+def many_labels(rng, index, files):
+    """Labels and reward structures by the dozen, some without files, some under one name."""
+    annotations = index["annotations"]
+    for number in range(rng.randint(1, 30)):
+        alias = rng.choice(["goal", "init", "deadlock", f"label {number}", ""])
+        described = {"alias": alias, "applies-to": [rng.choice(["states", "choices", "x"])]}
+        group = rng.choice(["aps", "rewards"])
+        annotations[group][f"n{number}"] = described | {"type": {"type": "double"}}
+        if rng.random() < 0.7:
+            files[f"annotations/{group}/n{number}/states/values.bin"] = bytes([2]) + bytes(15)
+
+
+def nothing(rng, index, files):
+    """The archive as it is."""
+
+
+def lying_header(rng, data):
+    """A header of the archive that gives another size, with the checksum that belongs to it."""
+    at = 512 * rng.randrange(max(len(data) // 512, 1))
+    block = bytearray(data[at : at + 512].ljust(512, b"\0"))
+    block[124:136] = b"%011o\0" % rng.choice([0, 1, 511, 513, len(data), 8**11 - 1])
+    block[148:156] = b"%06o\0 " % (sum(block[:148]) + 256 + sum(block[156:]))
+    return data[:at] + bytes(block) + data[at + 512 :]
+
+
+def cut_off(rng, data):
+    """The first part of the bytes."""
+    return data[: rng.randrange(len(data) + 1)]
+
+
+def other_bytes(rng, data):
+    """Single bytes changed."""
+    changed = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        changed[rng.randrange(len(data))] = rng.randrange(256)
+    return bytes(changed)
+
+
+def followed(rng, data):
+    """Something behind the end."""
+    return data + rng.choice([bytes(700), b"?", data[: rng.randrange(len(data))]])
+
+
+def as_it_is(rng, data):
+    """The bytes as they are."""
+    return data
+
+
+@pytest.mark.parametrize("count", [400, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_archives_spoiled_in_every_way(tmp_path, count):
+    rng = random.Random(count)
+    path, models = tmp_path / "m.umb", 0
+    for _ in range(count):
+        index, files = full_archive(rng.randrange(4))
+        index = json.loads(json.dumps(index))
+        rng.choice([nothing, nothing, lying_index, other_files, many_labels])(rng, index, files)
+        write_umb(path, index, files)
+        spoil = [as_it_is, as_it_is, lying_header, cut_off, other_bytes, followed]
+        inside, outside = (rng.choice(spoil) if rng.random() < 0.4 else as_it_is for _ in range(2))
+        compress = COMPRESSIONS[rng.choice(sorted(COMPRESSIONS))]
+        path.write_bytes(outside(rng, compress(inside(rng, path.read_bytes()))))
+        options = {name: rng.choice(OPTIONS[name]) for name in OPTIONS if rng.random() < 0.3}
+        models += attempt(path, **options) is not None
+    assert 0.05 < models / count < 0.8
