@@ -171,3 +171,28 @@ def test_rows_of_many_pairs_do_not_mix():
     earnings = Earnings(np.zeros(size), np.zeros(size), np.zeros(size))
     found = rows.worst(earnings, np.full(size, 0.5), value)
     assert found.q == pytest.approx(0.45 * value, abs=1e-12)  # the rest goes to value 0
+
+
+def test_closed_rows_have_no_room_elsewhere():
+    offsets, ends = np.array([0, 2, 3, 3]), np.array([False, False, True])
+    successor, center = np.array([0, 1, 1], np.int32), np.array([0.5, 0.5, 1.0])
+    for closed, lengths in ((False, [3, 2, 0]), (True, [2, 1, 0])):
+        rows = L1Rows(offsets, successor, center, np.full(3, 0.5), ends, closed)
+        assert np.diff(rows.room).tolist() == lengths
+
+
+def test_trees_that_are_joined_count_as_they_did_alone():
+    parts, times = [], []
+    for stored in ([[0, 2, 3], [1]], [[4], [0, 1, 2, 3, 4]]):
+        offsets = np.cumsum([0, *map(len, stored)])
+        successor = np.array([s for row in stored for s in row], np.int32)
+        parts.append(SupportTrees.of(offsets, successor, np.zeros(2, bool), 5))
+        times.append(np.arange(1, successor.size + 1))
+    joined = SupportTrees.joined(parts)
+    alone = [part.counts(each) for part, each in zip(parts, times, strict=True)]
+    together = joined.counts(np.concatenate(times))
+    for found, expected in zip(together, zip(*alone, strict=True), strict=True):
+        assert found.tolist() == np.concatenate(expected).tolist()
+    first = SupportTrees.joined(parts[:1])
+    for name in ("offsets", "room", "node_offsets", "child", "cuts", "leaf"):
+        assert getattr(first, name).tolist() == getattr(parts[0], name).tolist()

@@ -8,6 +8,7 @@ import pytest
 from surestep import FiniteMDP, Pairs, Policy
 from surestep._arrays import ROUNDING_SLACK
 from surestep.errors import InvalidParameter, NotConverged
+from surestep.planning import value_iteration
 from surestep.planning.proof import (
     Horizon,
     Judge,
@@ -20,7 +21,7 @@ from surestep.planning.proof import (
 from surestep.planning.pruning import Backup, pruned
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
 from surestep.planning.robust import judge_of, ties_of
-from surestep.planning.robust_batch import enough_for
+from surestep.planning.robust_batch import enough_for, plan_of
 
 EXCESS = 3 * ROUNDING_SLACK  # how far a row may sum above or below 1
 EPSILON = 2.0**-52
@@ -175,6 +176,23 @@ def test_a_batch_asks_for_the_residual_that_proves_the_goal():
     assert enough_for(long) == pytest.approx(4 * slack - slack, rel=1e-6)
     longest = replace(judge(), horizon=Horizon(1.0, 1e9, uniform=False))
     assert enough_for(longest) == pytest.approx(1e-3 / 1e9 - slack, rel=1e-6)
+
+
+def test_a_plan_of_a_batch_has_the_residual_of_its_set():
+    policy, value = Policy.uniform(Pairs.full(2, 1)), np.array([[9.0, 9.0], [1.0, 2.0]])
+    for residuals, largest in (((-0.5, 0.25), 0.5), ((-0.25, 0.5), 0.5)):
+        found = (None, value, np.array([(9.0, 9.0), residuals]), np.array([7, 3]))
+        plan = plan_of(policy, 1, judge(tolerance=10.0), found)
+        assert (plan.residual, plan.iterations) == (largest, 3)
+        assert plan.value.tolist() == [1.0, 2.0]
+        assert plan.error_bound == pytest.approx(4 * 0.5)
+        assert plan_of(policy, 1, judge(tolerance=1.0), found) is None
+
+
+@pytest.mark.parametrize("sweep", ["jacobi", "gauss-seidel"])
+def test_values_that_are_right_from_the_start_take_one_sweep(sweep):
+    model = replace(corridor([0.5, 0.5]), reward=np.zeros(1), ending_reward=np.zeros(2))
+    assert value_iteration(model, sweep=sweep).iterations == 1
 
 
 # ---- pairs that cannot be best ----------------------------------------------------------------
