@@ -5,7 +5,11 @@ distinct transitions. Every line is measured in a process of its own, after one 
 The bare query checks nothing and adds up doubles; each further line of ours says what it adds. CPU
 seconds are of all threads together, and tell more than seconds where other processes run.
 
+Then the peak memory of counting and writing under a limit: 2,000 states, 4 actions and successors
+at random, so that most rows are a group of their own.
+
 Run: .venv/bin/python benchmarks/logs.py [--sizes 1000000 10000000 100000000] [--repeat 2]
+    [--wide 20000000] [--limits 200MB 1GB 4GB]
 """
 
 import argparse
@@ -18,15 +22,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from surestep.io import read_log
+from surestep.errors import SurestepError
+from surestep.io import read_log, write_counts
 
 # The arguments of the quickest run.
-SMALLEST = ("--sizes", "1000", "--repeat", "1")
+SMALLEST = ("--sizes", "1000", "--repeat", "1", "--wide", "1000", "--limits", "100MB")
 STEPS, STATES, ACTIONS = 20, 10_000, 4
 GROUPED = "SELECT state, action, next_state, terminated, count(*), sum({}) FROM {} GROUP BY ALL"
 LOOSE = ("episode", "step", "truncated")
@@ -42,6 +48,8 @@ EXACT = "bare query: count(*), sum(reward as a decimal)"
 DERIVED = "bare query: next_state derived by a window"
 UNORDERED = "rows in no order, next_state derived, memory limit 1 GB"
 LINES = (BARE, EXACT, *OURS, DERIVED)
+FEW_STATES = 2_000
+LIMITED = "under a memory limit"
 NEEDS_SPACE = 10**7  # rows: what has to be put in order is measured up to here
 
 
@@ -88,17 +96,62 @@ def child(line: str, path: Path, small: Path, repeat: int) -> None:
         counting(line, path)
         seconds.append(time.perf_counter() - begin)
         cpu.append(time.process_time() - used)
+    print(json.dumps({"seconds": min(seconds), "cpu": min(cpu), "peak": peak_memory()}))
+
+
+def peak_memory() -> int:
+    """The most bytes that this program held, not its parent."""
     status = Path("/proc/self/status").read_text()
-    peak = 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])  # of this program, not its parent
-    print(json.dumps({"seconds": min(seconds), "cpu": min(cpu), "peak": peak}))
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
 
 
-def measure(line: str, path: Path, small: Path, repeat: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--child", line, str(path), str(small), str(repeat)]
+def measure(line: str, *arguments: object) -> dict[str, Any]:
+    """What a child process prints of a line."""
+    command = [sys.executable, __file__, "--child", line, *map(str, arguments)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         raise SystemExit(f"{line}: {answer.stderr.strip()}")
     return json.loads(answer.stdout)
+
+
+def write_wide_log(path: Path, rows: int) -> None:
+    """A log in which any state may follow."""
+    with duckdb.connect() as database:
+        database.execute(
+            f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
+            f"(hash(i) % {FEW_STATES})::INTEGER AS state, "
+            f"(hash(i + 7) % {ACTIONS})::INTEGER AS action, "
+            "(hash(i + 3) % 1000)::DOUBLE / 100 AS reward, "
+            f"(hash(i + 1) % {FEW_STATES})::INTEGER AS next_state, "
+            f"i % {STEPS} = {STEPS - 1} AS terminated, false AS truncated "
+            f"FROM (SELECT range AS i FROM range({rows}))) TO '{path}' (FORMAT parquet)"
+        )
+
+
+def limited(limit: str, path: Path, output: Path) -> None:
+    """Prints the peak memory of counting and writing under a limit, and what came of it."""
+    begin = time.perf_counter()
+    try:
+        counts = read_log(path, memory_limit=limit).counts()
+        write_counts(counts, output, memory_limit=limit)
+        came = f"{counts.transitions.times.size:,} transitions"
+    except SurestepError as problem:
+        came = f"refused: {problem}"
+    seconds = time.perf_counter() - begin
+    print(json.dumps({"seconds": seconds, "peak": peak_memory(), "came": came}))
+
+
+def report_limits(console: Console, folder: Path, rows: int, limits: list[str]) -> None:
+    """One table: the peak memory under each limit."""
+    path = folder / "wide.parquet"
+    write_wide_log(path, rows)
+    table = Table("memory limit", "peak memory", "seconds", "", title=f"{rows:,} rows at random")
+    for limit in limits:
+        print(f"… {rows:,} rows at random: {limit}", file=sys.stderr, flush=True)
+        found = measure(LIMITED, limit, path, folder / "counts.parquet")
+        peak, seconds = f"{found['peak'] / 1e6:,.0f} MB", f"{found['seconds']:.1f}"
+        table.add_row(limit, peak, seconds, found["came"])
+    console.print(table)
 
 
 def report(console: Console, folder: Path, rows: int, repeat: int) -> None:
@@ -132,18 +185,26 @@ def report(console: Console, folder: Path, rows: int, repeat: int) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
-        line, path, small, repeat = sys.argv[2:]
-        child(line, Path(path), Path(small), int(repeat))
+        line, *given = sys.argv[2:]
+        if line == LIMITED:
+            limited(given[0], Path(given[1]), Path(given[2]))
+        else:
+            child(line, Path(given[0]), Path(given[1]), int(given[2]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**6, 10**7, 10**8])
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--wide", type=int, default=2 * 10**7, help="rows at random; 0: none")
+    parser.add_argument("--limits", nargs="+", default=["200MB", "1GB", "4GB"])
     arguments = parser.parse_args()
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}")
     for rows in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report(console, Path(folder), rows, arguments.repeat)
+    if arguments.wide:
+        with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
+            report_limits(console, Path(folder), arguments.wide, arguments.limits)
 
 
 if __name__ == "__main__":
