@@ -84,7 +84,7 @@ def test_one_worker_does_a_task_only_when_its_answer_is_wanted():
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_there_is_at_least_one_worker(workers):
-    with pytest.raises(InvalidParameter, match=f"workers is {workers}, expected 1 or more"):
+    with pytest.raises(InvalidParameter, match=f"workers is {workers}, expected 1 to 1024"):
         list(map_in_order(tasks.whereabouts, [1], workers=workers))
 
 

@@ -7,7 +7,10 @@ A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
@@ -159,6 +162,14 @@ def is_number(value: object) -> TypeGuard[float]:
     return True
 
 
+def shown(value: object) -> str:
+    """A value for a message, cut short where it is long."""
+    if isinstance(value, int) and not is_number(value) and not isinstance(value, bool):
+        return "a whole number beyond all doubles"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
 def expect(name: str, value: object, kind: type | tuple[type, ...]) -> None:
     """Refuses an argument of another type."""
     if not isinstance(value, kind):
@@ -167,10 +178,25 @@ def expect(name: str, value: object, kind: type | tuple[type, ...]) -> None:
         raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected {wanted}")
 
 
-def expect_count(name: str, value: object) -> None:
-    """Refuses a limit that is not a whole number of at least 1."""
+def expect_count(name: str, value: object, most: int | None = None) -> None:
+    """Refuses what is no whole number of at least 1, and of `most` at most."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidParameter(f"{name} is {value!r}, expected a whole number of 1 or more")
+        raise InvalidParameter(f"{name} is {shown(value)}, expected a whole number of 1 or more")
+    if most is not None and value > most:
+        raise InvalidParameter(
+            f"{name} is {shown(value)}, expected {most:,} at most: more take too long, or too much "
+            "memory"
+        )
+
+
+def least_draws(delta: float) -> int:
+    """⌈1/δ⌉ − 1: fewer draws do not show what happens so rarely. 1/δ may be rounded a little."""
+    return math.ceil(1 / Fraction(float(delta)) - Fraction(1, 10**9)) - 1
+
+
+def in_digits(count: int) -> str:
+    """A whole number for a message: a long one as a power of ten."""
+    return f"{count}" if count < 10**15 else f"{Decimal(count):.6g}"
 
 
 def freeze(array: Kind) -> Kind:

@@ -25,6 +25,8 @@ from surestep.errors import InvalidParameter, MissingExtra, SurestepError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+MOST_WORKERS = 1024
+
 
 def map_in_order(
     function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 1
@@ -34,8 +36,8 @@ def map_in_order(
     With more than one worker, function and tasks are pickled: the function must be importable.
     The first error of a task is raised, and the tasks not yet begun are dropped.
     """
-    if workers < 1:
-        raise InvalidParameter(f"workers is {workers}, expected 1 or more")
+    if not (isinstance(workers, int) and 1 <= workers <= MOST_WORKERS):
+        raise InvalidParameter(f"workers is {workers!r:.40}, expected 1 to {MOST_WORKERS}")
     if workers == 1:
         return (function(task) for task in tasks)
     return in_workers(function, tasks, workers)

@@ -68,6 +68,8 @@ def compare_bounds(
 
 def value_span(value_bounds: tuple[float, float]) -> float:
     """V_max − V_min: two policies cannot differ by more, so a ζ of this size says nothing."""
+    if not (isinstance(value_bounds, tuple | list) and len(value_bounds) == 2):
+        raise InvalidParameter(f"value_bounds is {value_bounds!r}, expected two numbers")
     low, high = value_bounds
     if not (is_number(low) and is_number(high) and -math.inf < low < high < math.inf):
         raise InvalidParameter(

@@ -25,6 +25,8 @@ from surestep.bounds.radius import (
 )
 from surestep.errors import InvalidParameter
 
+MOST_VISITS = 2**1024  # beyond all doubles every radius is 0: more are never enough
+
 BOUNDS: dict[str, Bound] = {
     "spi": StandardSPI(),
     "spi-no-gamma": StandardSPIWithoutGamma(),
@@ -192,6 +194,10 @@ def smallest(enough: Callable[[int], bool]) -> int:
     high = 1
     while not enough(high):
         high *= 2
+        if high > MOST_VISITS:
+            raise InvalidParameter(
+                "no number of visits is enough; expected a larger ζ, or smaller values"
+            )
     low = high // 2  # not enough, or 0
     while high - low > 1:
         middle = (low + high) // 2

@@ -18,9 +18,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri_exp
 
-from surestep._arrays import FloatArray, is_number, numbers
+from surestep._arrays import FloatArray, is_number, numbers, shown
 from surestep.errors import InvalidParameter
 
+LARGEST_SIZE = 2**63 - 1  # of states and actions
 LN2 = math.log(2.0)
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 KNOT_BITS = 16  # knots of the beta width have this many binary digits
@@ -65,9 +66,9 @@ class ProblemSize:
         """Checks the ranges."""
         for name in ("states", "actions"):
             value = getattr(self, name)
-            if not is_whole(value) or value < 1:
+            if not is_whole(value) or not 1 <= value <= LARGEST_SIZE:
                 raise InvalidParameter(
-                    f"{name} is {value!r}, expected a whole number of at least 1"
+                    f"{name} is {shown(value)}, expected a whole number of at least 1 and below 2⁶³"
                 )
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")

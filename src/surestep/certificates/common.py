@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from surestep._arrays import expect_count, is_number
+from surestep._arrays import expect_count, is_number, shown
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.problem import Problem
+
+LARGEST = 1e150  # rewards up to here have squares that are doubles
 
 
 def check_delta(delta: object) -> None:
     """Refuses a δ outside (0, 1)."""
     if not (is_number(delta) and 0 < delta < 1):
-        raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
+        raise InvalidParameter(f"delta is {shown(delta)}, expected more than 0 and less than 1")
 
 
 def check_n_wedge(n_wedge: object) -> None:

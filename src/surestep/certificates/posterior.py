@@ -21,8 +21,16 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, expect_count, is_number
-from surestep.certificates.common import check_delta, log_sentences
+from surestep._arrays import (
+    FloatArray,
+    expect,
+    expect_count,
+    in_digits,
+    is_number,
+    least_draws,
+    shown,
+)
+from surestep.certificates.common import LARGEST, check_delta, log_sentences
 from surestep.certificates.drawn import Gains, ModelDraws, drawn_gains, startable
 from surestep.certificates.prior import Prior, PriorName, prior_of
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
@@ -35,7 +43,7 @@ from surestep.model.problem import Problem
 Starts = Literal["posterior", "known"]
 DEFAULT_WEIGHT = 5.0  # chosen on Gridworld and Wet Chicken: no evidence beyond them yet
 LARGEST_SEED = 2**63 - 1
-FEW_DRAWS = 99
+FEW_DRAWS, MOST_DRAWS = 99, 10_000_000
 MEMORY = 2**29  # bytes of drawn models held at a time
 
 
@@ -77,21 +85,21 @@ class Posterior:
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
         weight = self.prior_weight
         if not (is_number(weight) and 1e-3 <= weight <= 1e9):
-            raise InvalidParameter(f"prior_weight is {weight!r}, expected 0.001 to 1e9")
+            raise InvalidParameter(f"prior_weight is {shown(weight)}, expected 0.001 to 1e9")
         if self.prior not in ("weight", "own") and weight != DEFAULT_WEIGHT:
             raise InvalidParameter(
                 f"prior_weight is {weight!r}, but the prior {self.prior} has a weight of its own; "
                 "expected none"
             )
-        expect_count("draws", self.draws)
+        expect_count("draws", self.draws, MOST_DRAWS)
         if self.rank < 1:
             raise InvalidParameter(
                 f"draws is {self.draws}, expected at least 1/delta − 1 = "
-                f"{math.ceil(1 / self.delta - 1 - 1e-9)}: fewer do not show what happens so rarely"
+                f"{in_digits(least_draws(self.delta))}: fewer do not show what happens so rarely"
             )
         whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
         if not whole or not 0 <= self.seed <= LARGEST_SEED:
-            raise InvalidParameter(f"seed is {self.seed!r}, expected 0 to {LARGEST_SEED}")
+            raise InvalidParameter(f"seed is {shown(self.seed)}, expected 0 to {LARGEST_SEED}")
         self._check_reward_bounds()
 
     def _check_reward_bounds(self) -> None:
@@ -103,17 +111,16 @@ class Posterior:
                     "rewards is 'bounded' without bounds; expected reward_low and reward_high"
                 )
             return
-        within = is_number(low) and is_number(high) and -math.inf < low < high < math.inf
-        if not within or not math.isfinite(high - low):  # type: ignore[operator]
+        if not (is_number(low) and is_number(high) and -LARGEST <= low < high <= LARGEST):
             raise InvalidParameter(
-                f"reward_low is {low!r} and reward_high {high!r}, expected two finite numbers, the "
-                "lower one first, or neither"
+                f"reward_low is {shown(low)} and reward_high {shown(high)}, expected two finite "
+                f"numbers, the lower one first, up to {LARGEST:g}, or neither"
             )
 
     @property
     def rank(self) -> int:
-        """r = ⌊δ(n + 1)⌋: L is the r-th smallest of n draws."""
-        return math.floor(self.delta * (self.draws + 1) + 1e-9)
+        """r = ⌊δ(n + 1)⌋, n at most: L is the r-th smallest of n draws."""
+        return min(math.floor(self.delta * (self.draws + 1) + 1e-9), int(self.draws))
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
@@ -236,7 +243,7 @@ def with_few_draws(settings: Posterior) -> Posterior:
 
     99 rank policies at a tenth of the cost of 1000.
     """
-    return replace(settings, draws=max(FEW_DRAWS, math.ceil(1 / settings.delta - 1e-9) - 1))
+    return replace(settings, draws=max(FEW_DRAWS, least_draws(settings.delta)))
 
 
 def gains_of(

@@ -36,8 +36,8 @@ from typing import ClassVar, NamedTuple, get_args
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums
-from surestep.certificates.common import check_delta, log_sentences
+from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums, shown
+from surestep.certificates.common import LARGEST, check_delta, log_sentences
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model.certificate import Certificate, Scalar
@@ -89,10 +89,10 @@ class Robust:
         if ends == (None, None):
             return
         low, high = (float(end) if is_number(end) else math.nan for end in ends)
-        if not (low <= high and math.isfinite(high - low)):
+        if not -LARGEST <= low <= high <= LARGEST:
             raise InvalidParameter(
-                f"reward_low is {ends[0]!r} and reward_high {ends[1]!r}, expected two finite "
-                "numbers, the lower one first, or neither"
+                f"reward_low is {shown(ends[0])} and reward_high {shown(ends[1])}, expected two "
+                f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
             )
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:

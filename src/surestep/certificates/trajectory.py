@@ -68,6 +68,7 @@ Claim = Literal["performance", "horizon"]
 PROVED = ("hoeffding", "bernstein", "betting")
 PROVABLE = ("is", "pdis")  # unbiased, and the paired difference is bounded below
 LARGEST_SEED = 2**63 - 1
+SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +229,11 @@ class Trajectory:
             return student_t(values, self.delta)
         if self.interval == "bca":
             rng = np.random.default_rng(self.seed)
+            if self.delta < SMALLEST_RESAMPLED:
+                raise CertificateRefused(
+                    f"delta is {self.delta}, expected at least {SMALLEST_RESAMPLED} for a "
+                    "bootstrap, or another interval"
+                )
             resamples = max(2000, math.ceil(20 / self.delta))
             return bca_bootstrap(MeanEstimate(values), self.delta, rng, resamples)
         least = self._least(problem.single_discount)

@@ -77,7 +77,14 @@ def read_counts(path: str | Path) -> LabelledCounts:
             return read_rows(database, source, read_manifest(database, source))
         except duckdb.Error as problem:
             raise InvalidCounts(f"{source} cannot be read: {first_lines(problem)}") from None
-        except (KeyError, TypeError, ValueError, AttributeError, InvalidParameter) as problem:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+            InvalidParameter,
+        ) as problem:
             raise InvalidCounts(
                 f"{source} is no file of counts as `surestep count` writes them ({problem})"
             ) from None

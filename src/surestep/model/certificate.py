@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import is_number
+from surestep._arrays import is_number, shown
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCertificate
 
@@ -272,11 +272,3 @@ def read_scalars(path: str, value: object) -> Mapping[str, Scalar]:
 def is_unicode(text: str) -> bool:
     """Whether a file can hold the text: half of a surrogate pair is no character."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def shown(value: object) -> str:
-    """A value for a message, cut short where it is long."""
-    if isinstance(value, int) and not is_number(value) and not isinstance(value, bool):
-        return "a whole number beyond all doubles"
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"

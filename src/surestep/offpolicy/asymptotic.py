@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from surestep._arrays import FloatArray, IntArray, expect, expect_count
+from surestep._arrays import FloatArray, IntArray, expect, expect_count, in_digits, least_draws
 from surestep.errors import InvalidParameter
 from surestep.offpolicy.bounded import log_inverse, read_values
 from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
@@ -36,11 +36,12 @@ def bca_bootstrap(
     expect("rng", rng, np.random.Generator)
     expect_count("resamples", resamples)
     values = read_values(estimate.values, 2)
-    needed = math.exp(log_inverse(delta))
-    if resamples < needed * (1 - 1e-9):
+    log_inverse(delta)
+    needed = least_draws(delta) + 1
+    if resamples < needed:
         raise InvalidParameter(
-            f"resamples is {resamples}, expected at least 1/delta = {needed:.6g}: fewer do not "
-            "show what happens so rarely"
+            f"resamples is {resamples}, expected at least 1/delta = {in_digits(needed)}: fewer do "
+            "not show what happens so rarely"
         )
     parts = multiplicities(values.size, resamples, rng)
     drawn = np.sort(np.concatenate([estimate.resampled(part) for part in parts]))

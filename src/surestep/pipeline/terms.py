@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from surestep._arrays import expect, is_number
+from surestep._arrays import expect, expect_count, in_digits, is_number, least_draws, shown
 from surestep.algorithms import (
     ALGORITHMS,
     SPIBB,
@@ -19,11 +18,13 @@ from surestep.algorithms import (
     settings_from_json,
 )
 from surestep.certificates import Asked, Certifier, Posterior, Robust, Trajectory
+from surestep.certificates.common import LARGEST
 from surestep.choosing import AutoNWedge, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifying import RewardFacts, Settings, mean_reward_range
+from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.results.record import Record
 
 AUTO: Literal["auto"] = "auto"
@@ -53,9 +54,11 @@ class Terms:
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
         if not (is_number(self.discount) and 0 <= self.discount <= 1):
-            raise InvalidParameter(f"discount is {self.discount!r}, expected 0 to 1")
+            raise InvalidParameter(f"discount is {shown(self.discount)}, expected 0 to 1")
         if self.delta is not None and not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+            raise InvalidParameter(
+                f"delta is {shown(self.delta)}, expected more than 0 and less than 1"
+            )
         if self.n_wedge is not None and self.zeta is not None:
             raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
         if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
@@ -102,21 +105,22 @@ class Terms:
                 f"the certificates asked for are {', '.join(texts) or 'none'}; expected at least "
                 "one, and none twice"
             )
-        if self.reward_bounds is not None:
-            low, high = self.reward_bounds
-            if not (is_number(low) and is_number(high) and -math.inf < low < high < math.inf):
-                raise InvalidParameter(
-                    f"reward_bounds is {self.reward_bounds!r}, expected two finite numbers, the "
-                    "lower one first"
-                )
+        check_ends("value_bounds", self.value_bounds)
+        check_ends("reward_bounds", self.reward_bounds)
+        if self.reward_bounds is not None and self.reward_bounds[0] == self.reward_bounds[1]:
+            raise InvalidParameter(
+                f"reward_bounds is {self.reward_bounds}, expected two numbers that differ"
+            )
         if self.worlds is not None:
             whole = isinstance(self.worlds, int) and not isinstance(self.worlds, bool)
             least = self.least_worlds
             if not whole or (self.worlds != 0 and self.worlds < least):
                 raise InvalidParameter(
-                    f"worlds is {self.worlds!r}, expected 0, or at least {least} of each kind: "
-                    "fewer do not show what happens so rarely"
+                    f"worlds is {shown(self.worlds)}, expected 0, or at least {in_digits(least)} "
+                    "of each kind: fewer do not show what happens so rarely"
                 )
+            if self.worlds:
+                expect_count("worlds", self.worlds, MOST_OF_A_KIND)
             if self.worlds and self.why_not_rehearsed:
                 raise InvalidParameter(f"worlds is {self.worlds}, but {self.why_not_rehearsed}")
 
@@ -137,7 +141,7 @@ class Terms:
         """How many worlds of each kind a rehearsal needs: a posterior is calibrated in them."""
         first = self.asked[0]
         delta = float(first.settings.get("delta", self.level))
-        return math.ceil(1 / delta - 1e-9) - 1 if first.kind == "posterior" else 1
+        return least_draws(delta) if first.kind == "posterior" else 1
 
     @property
     def why_not_rehearsed(self) -> str:
@@ -225,7 +229,26 @@ class Terms:
             rewards = min(0.0, self.reward_bounds[0]), max(0.0, self.reward_bounds[1])
         low, high = (Fraction(repr(float(each))) for each in rewards)
         steps = 1 / (1 - Fraction(repr(float(self.discount))))  # 20 for 0.95, not 20 − 2·10⁻¹⁴
-        return float(low * steps), float(high * steps)
+        try:
+            return float(low * steps), float(high * steps)
+        except OverflowError:
+            raise InvalidParameter(
+                f"rewards from {rewards[0]} to {rewards[1]} with discount {self.discount} allow "
+                "values beyond all numbers; expected rewards in another unit, a smaller discount, "
+                "or value_bounds"
+            ) from None
+
+
+def check_ends(name: str, bounds: object) -> None:
+    """Refuses what are no bounds; None: nobody gave any."""
+    if bounds is None:
+        return
+    pair = isinstance(bounds, Sequence) and len(bounds) == 2 and all(map(is_number, bounds))
+    if not pair or not -LARGEST <= bounds[0] <= bounds[1] <= LARGEST:  # type: ignore[index]
+        raise InvalidParameter(
+            f"{name} is {shown(bounds)}, expected two finite numbers, the lower one first, up to "
+            f"{LARGEST:g}"
+        )
 
 
 def terms_of(record: Record) -> Terms:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, in_digits, least_draws
 from surestep.certificates import Posterior
 from surestep.errors import CertificateRefused, InvalidParameter
 
@@ -59,12 +59,12 @@ class Calibration:
 
 def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
     """min(⌊δ(K+1)⌋, the ⌊δ(W+1)⌋-th smallest u_w), for u [W] and K draws."""
-    place = whole_part(delta * (below_truth.size + 1))
+    place = min(whole_part(delta * (below_truth.size + 1)), below_truth.size)
     if place < 1:
         raise InvalidParameter(
             f"worlds is {below_truth.size} for each kind, expected at least 1/delta − 1 = "
-            f"{math.ceil(1 / delta - 1 - ROUNDING)} to calibrate: fewer do not show what happens "
-            "so rarely"
+            f"{in_digits(least_draws(delta))} to calibrate: fewer do not show what happens so "
+            "rarely"
         )
     return min(whole_part(delta * (draws + 1)), int(np.sort(below_truth)[place - 1]))
 

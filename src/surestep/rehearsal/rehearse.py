@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import NamedTuple
@@ -31,6 +30,8 @@ SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
 SMALL = 128  # states up to which worlds are worked on together
 TOGETHER = 5  # worlds of a block
 CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
+MOST_OF_A_KIND = 1_000_000  # worlds
+LARGEST_SIZE = 1_000_000
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
 
 
@@ -67,7 +68,7 @@ def rehearse(
     few.
     """
     expect("rng", rng, np.random.Generator)
-    expect_count("worlds", worlds)
+    expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
     kinds = default_family(problem, certifier) if family is None else read_family(family)
     factors = read_sizes(sizes)
@@ -178,7 +179,7 @@ def calibrate(
     """The first half of a rehearsal alone: what the worlds leave of a posterior certificate."""
     expect("rng", rng, np.random.Generator)
     expect("certifier", certifier, Posterior)
-    expect_count("worlds", worlds)
+    expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
     kinds = default_family(problem, certifier) if family is None else read_family(family)
     if not any(kind.calibrates for kind in kinds):
@@ -302,6 +303,8 @@ def read_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
         raise InvalidParameter(f"sizes is {sizes!r}, expected multiples of the data, such as 1, 2")
     factors = tuple(float(size) for size in sizes)
     rising = all(a < b for a, b in itertools.pairwise((0.0, *factors)))
-    if not rising or not math.isfinite(factors[-1]):
-        raise InvalidParameter(f"sizes is {sizes!r}, expected positive numbers that rise")
+    if not rising or not factors[-1] <= LARGEST_SIZE:
+        raise InvalidParameter(
+            f"sizes is {sizes!r}, expected positive numbers that rise, {LARGEST_SIZE:,} at most"
+        )
     return factors
