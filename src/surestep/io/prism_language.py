@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from surestep._files import read_path, read_whole, temporary_folder
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra
+from surestep.io import storm_process
 from surestep.io.checker_model import DEADLOCK, END
 from surestep.io.folding import opened
 from surestep.io.model_files import read_choice, read_discount
 from surestep.io.naming import naming
+from surestep.io.storm_process import (
+    ANSWER,
+    KINDS,
+    MODEL,
+    PROGRAM,
+    REQUEST,
+    STATE_REWARDS,
+)
 from surestep.io.umb_reader import read_contents
 from surestep.model.mdp import FiniteMDP
 
 Constants = Mapping[str, bool | int | float] | str
 UNNAMED = "default"  # the identifier that Storm gives to a reward structure without a name
-OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
-LOOP = b" [] true -> true; "
-COMMENT_OR_END = re.compile(rb"//[^\n]*|\b(?P<end>endmodule)\b")
 
 
 def from_prism(
@@ -50,41 +57,27 @@ def from_prism(
     read_choice("reward", reward)
     read_choice("initial", initial)
     text = read_whole(place)  # what cannot be read is refused in our own words
-    storm, given = import_storm(), read_constants(constants)
+    given = read_constants(constants)
+    expect_storm()
     with naming(place), temporary_folder() as folder:
-        program = parsed(storm, place, given)
-        structure = chosen_structure(program, reward)
-        with complaints(storm):
-            built = build(storm, program)
-            archive = folder / "model.umb"
-            plain = storm.io.UmbExportOptions()
-            plain.compression = storm.io.CompressionMode.NO_COMPRESSION
-            storm.io.export_to_umb(built, archive, options=plain)
-        model = read_contents(archive, UNNAMED if structure == "" else structure)
-        over, rewards = model.marked(DEADLOCK), built.reward_models.get(structure)
-        if over.any() and rewards is not None and rewards.has_state_rewards:
-            copy = folder / "lively.prism"
-            copy.write_bytes(lively(text))
-            program = parsed(storm, copy, given)
-            with complaints(storm):
-                earned = build(storm, program).reward_models[structure].state_rewards
-            model = replace(model, state_reward=np.array(earned))
+        structure = ask_storm(folder, text, given, reward)
+        model = read_contents(folder / MODEL, UNNAMED if structure == "" else structure)
+        if (folder / STATE_REWARDS).exists():
+            earned = np.fromfile(folder / STATE_REWARDS, np.float64)
+            model = replace(model, state_reward=earned)
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
-        labels = {**model.marks(), DEADLOCK: over | model.marked(END)}
+        over = model.marked(DEADLOCK) | model.marked(END)
+        labels = {**model.marks(), DEADLOCK: over}
         return opened(replace(model, labels=labels), number, initial)
 
 
-def import_storm() -> Any:
-    """The package stormpy, which is an extra."""
-    try:
-        import stormpy
-        import stormpy.developer
-    except ImportError:
+def expect_storm() -> None:
+    """Refuses to go on without the package stormpy, which is an extra."""
+    if find_spec("stormpy") is None:
         raise MissingExtra(
             "the PRISM language is read through stormpy, which is not installed; install it with: "
             "pip install 'surestep[storm]'"
-        ) from None
-    return stormpy
+        )
 
 
 def read_constants(constants: object) -> dict[str, bool | int | float] | str:
@@ -104,85 +97,34 @@ def read_constants(constants: object) -> dict[str, bool | int | float] | str:
     return result
 
 
-def parsed(storm: Any, path: Path, constants: Constants) -> Any:
-    """The program in a file, with a value for every constant."""
-    with complaints(storm):
-        program = storm.parse_prism_program(path)
-        kind = program.model_type.name.lower()
-        if constants:
-            program, _ = storm.io.instantiate_constants(program, constants)
-        undefined = [constant.name for constant in program.get_undefined_constants()]
-    if kind not in ("mdp", "dtmc"):
+def ask_storm(folder: Path, text: bytes, constants: Constants, reward: str | None) -> str | None:
+    """Lets Storm write the model into a folder; returns the reward structure that counts."""
+    (folder / PROGRAM).write_bytes(text)
+    request = {"constants": constants, "reward": reward}
+    (folder / REQUEST).write_text(json.dumps(request))
+    script = [sys.executable, "-P", storm_process.__file__, str(folder)]
+    child = subprocess.run(script, capture_output=True, check=False)
+    if not (folder / ANSWER).exists():
+        how = f"signal {-child.returncode}" if child.returncode < 0 else "an error"
+        raise InvalidModel(
+            f"Storm ended with {how} instead of reading the program; a constant divided by zero "
+            "does that"
+        )
+    answer = json.loads((folder / ANSWER).read_text())
+    if "complaint" in answer:
+        raise InvalidModel(f"Storm says: {answer['complaint']}")
+    kind, undefined, structures = answer["kind"], answer["undefined"], answer["structures"]
+    if kind not in KINDS:
         raise InvalidModel(f"the model is of type {kind!r}, expected 'mdp' or 'dtmc'")
     if undefined:
         raise InvalidModel(
             f"no value is given for the constants {', '.join(undefined)}, expected one for each, "
             f"such as constants={{{undefined[0]!r}: 1}}"
         )
-    return program
-
-
-def chosen_structure(program: Any, reward: str | None) -> str | None:
-    """The name of the reward structure that counts; None in a program without any."""
-    structures = [structure.name for structure in program.reward_models]
-    if reward is None and len(structures) <= 1:
-        return structures[0] if structures else None
-    if reward not in structures:
+    if "structure" not in answer:
         raise InvalidModel(
             f"reward is {reward!r}, expected one of the program's reward structures: "
             f"{', '.join(map(repr, structures)) or 'there are none'}"
         )
-    return reward
-
-
-def build(storm: Any, program: Any) -> Any:
-    """Storm's model of a program, with all that its values, labels and rewards say.
-
-    Storm can check what it builds, but allows sums of probabilities no rounding: 0.8 + 0.1 + 0.1
-    is not 1 then. We check sums ourselves, so what is left to ask is whether a variable leaves its
-    range, for which Storm has a state of its own.
-    """
-    options = build_options(storm)
-    options.set_exploration_checks()
-    try:
-        return storm.build_model(program, options=options)
-    except Exception:  # Storm's own errors come as RuntimeError and in other classes
-        options = build_options(storm)
-        options.set_add_out_of_bounds_state()
-        if storm.build_model(program, options=options).labeling.contains_label(OUT_OF_BOUNDS):
-            raise
-        return storm.build_model(program, options=build_options(storm))
-
-
-def build_options(storm: Any) -> Any:
-    """What Storm is to build besides transitions."""
-    options = storm.BuilderOptions()
-    options.set_build_state_valuations()
-    options.set_build_choice_labels()
-    options.set_build_all_labels()
-    options.set_build_all_reward_models()
-    return options
-
-
-def lively(text: bytes) -> bytes:
-    """The program with one more command, which loops in every state, so that none is a deadlock.
-
-    Storm forgets the state rewards of deadlocks. With a loop it keeps them, and since a loop leads
-    to no new state, it numbers the states as before.
-    """
-    ends = (part.start() for part in COMMENT_OR_END.finditer(text) if part["end"])
-    at = next(ends)  # a program without modules has no deadlocks
-    return text[:at] + LOOP + text[at:]
-
-
-@contextmanager
-def complaints(storm: Any) -> Iterator[None]:
-    """Turns what Storm complains about into a refusal of ours, and keeps Storm from printing it."""
-    level = storm.developer.get_log_level()
-    storm.developer.set_log_level(storm.developer.LogLevel.OFF)
-    try:
-        yield
-    except Exception as problem:  # Storm's own errors come as RuntimeError and in other classes
-        raise InvalidModel(f"Storm says: {' '.join(str(problem).split())[:400]}") from None
-    finally:
-        storm.developer.set_log_level(level)
+    structure: str | None = answer["structure"]
+    return structure

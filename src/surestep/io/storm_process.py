@@ -1,0 +1,117 @@
+"""What Storm does for us, in a process of its own: a program becomes a UMB archive.
+
+Storm is a library of C++ that ends the process at some mistakes, such as a constant divided by
+zero. This file is run as a script and imports nothing of ours, so that it starts quickly. It reads
+`request.json` in the folder that it is given, and writes `answer.json` there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from array import array
+from pathlib import Path
+from typing import Any
+
+PROGRAM, REQUEST, ANSWER = "model.prism", "request.json", "answer.json"
+MODEL, STATE_REWARDS = "model.umb", "state-rewards.bin"
+KINDS = ("mdp", "dtmc")
+OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
+LOOP = " [] true -> true; "
+COMMENT_OR_END = re.compile(r"//[^\n]*|\b(?P<end>endmodule)\b")
+
+
+def answer_to(folder: Path) -> dict[str, Any]:
+    """What is known of the program; its model is written down if nothing stands against it."""
+    import stormpy
+    import stormpy.developer
+
+    stormpy.developer.set_log_level(stormpy.developer.LogLevel.OFF)
+    request = json.loads((folder / REQUEST).read_text())
+    program = read_program(stormpy, folder / PROGRAM, request["constants"])
+    structures = [structure.name for structure in program.reward_models]
+    facts = {
+        "kind": program.model_type.name.lower(),
+        "undefined": [constant.name for constant in program.get_undefined_constants()],
+        "structures": structures,
+    }
+    reward = request["reward"]
+    if reward is None and len(structures) == 1:
+        reward = structures[0]
+    known = reward in structures or (reward is None and not structures)
+    if facts["kind"] not in KINDS or facts["undefined"] or not known:
+        return facts
+    built = build(stormpy, program)
+    plain = stormpy.io.UmbExportOptions()
+    plain.compression = stormpy.io.CompressionMode.NO_COMPRESSION
+    stormpy.io.export_to_umb(built, folder / MODEL, options=plain)
+    rewards = built.reward_models.get(reward)
+    dead = built.labeling.contains_label("deadlock") and built.labeling.get_states("deadlock")
+    if dead and rewards is not None and rewards.has_state_rewards:
+        text = (folder / PROGRAM).read_bytes()
+        (folder / PROGRAM).write_bytes(lively(text.decode("latin-1")).encode("latin-1"))
+        program = read_program(stormpy, folder / PROGRAM, request["constants"])
+        earned = build(stormpy, program).reward_models[reward].state_rewards
+        (folder / STATE_REWARDS).write_bytes(array("d", earned).tobytes())
+    return facts | {"structure": reward}
+
+
+def read_program(storm: Any, path: Path, constants: Any) -> Any:
+    """The program in a file, with the constants that are given."""
+    program = storm.parse_prism_program(path)
+    return storm.io.instantiate_constants(program, constants)[0] if constants else program
+
+
+def build(storm: Any, program: Any) -> Any:
+    """Storm's model of a program, with all that its values, labels and rewards say.
+
+    Storm can check what it builds, but allows sums of probabilities no rounding: 0.8 + 0.1 + 0.1
+    is not 1 then. We check sums ourselves, so what is left to ask is whether a variable leaves its
+    range, for which Storm has a state of its own.
+    """
+    options = build_options(storm)
+    options.set_exploration_checks()
+    try:
+        return storm.build_model(program, options=options)
+    except Exception:  # Storm's own errors come as RuntimeError and in other classes
+        options = build_options(storm)
+        options.set_add_out_of_bounds_state()
+        if storm.build_model(program, options=options).labeling.contains_label(OUT_OF_BOUNDS):
+            raise
+        return storm.build_model(program, options=build_options(storm))
+
+
+def build_options(storm: Any) -> Any:
+    """What Storm is to build besides transitions."""
+    options = storm.BuilderOptions()
+    options.set_build_state_valuations()
+    options.set_build_choice_labels()
+    options.set_build_all_labels()
+    options.set_build_all_reward_models()
+    return options
+
+
+def lively(text: str) -> str:
+    """The program with one more command, which loops in every state, so that none is a deadlock.
+
+    Storm forgets the state rewards of deadlocks. With a loop it keeps them, and since a loop leads
+    to no new state, it numbers the states as before.
+    """
+    ends = (part.start() for part in COMMENT_OR_END.finditer(text) if part["end"])
+    at = next(ends)  # a program without modules has no deadlocks
+    return text[:at] + LOOP + text[at:]
+
+
+def main(folder: Path) -> None:
+    """Writes the answer, or what Storm complains about."""
+    try:
+        answer = answer_to(folder)
+    except Exception as problem:  # Storm's own errors come as RuntimeError and in other classes
+        words = " ".join(str(problem).split()).replace(str(folder / PROGRAM), "the program")
+        answer = {"complaint": words[:400]}
+    (folder / ANSWER).write_text(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
