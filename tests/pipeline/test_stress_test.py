@@ -174,6 +174,9 @@ def test_more_work_is_done_at_one_size_and_too_much_is_not(made, log, monkeypatc
     constant = "surestep.pipeline.stress_test.MOST_WORK"
     monkeypatch.setattr(constant, work(10, SIZES) - 1)
     assert plan(made, log)[0][:2] == (10, OWN_SIZE)
+    _, lighter = plan(made, log, certificates=["robust"])
+    monkeypatch.setattr(constant, lighter(4, OWN_SIZE))
+    assert plan(made, log, certificates=["robust"])[0][:2] == (4, OWN_SIZE)
     monkeypatch.setattr(constant, work(9, OWN_SIZE))
     assert plan(made, log)[0][:2] == (9, OWN_SIZE)
     assert plan(made, log, worlds=30)[0][:2] == (30, OWN_SIZE)  # as asked for

@@ -18,6 +18,7 @@ from surestep.report.numbers import percent, signed
 from surestep.report.page_answer import answer_section
 from surestep.report.page_rehearsal import gain_bins, rehearsal_section
 from surestep.report.rehearsal_words import more_data_words, own_size
+from surestep.results.findings import NoRehearsal
 
 GAINS = st.one_of(
     st.floats(-1e9, 1e9, allow_nan=False), st.sampled_from([0.0, 1e-12, -1e-12, 1e30, -1e30])
@@ -181,10 +182,29 @@ def test_it_is_a_stress_test_and_no_confidence():
     assert "confiden" not in section
 
 
-def test_without_a_rehearsal_the_page_says_how_to_get_one():
-    said = text_of(tree(rehearsal_section(replace(rehearsed_findings(), rehearsal=None))))
-    assert "No stress test was made" in said
-    assert "The command is surestep rehearse." in said
+@pytest.mark.parametrize(
+    ("missing", "loud", "why"),
+    [
+        (NoRehearsal("declined"), "No stress test was made", "None was asked for."),
+        (NoRehearsal("to come"), "Not yet stress tested", "The command that made it goes on"),
+        (
+            NoRehearsal("too much work", 640.0),
+            "No stress test was made",
+            "about 11 min of one core",
+        ),
+        (NoRehearsal("impossible", obstacle="it is"), "No stress test", "None is possible: it is."),
+    ],
+)
+def test_without_a_rehearsal_the_page_says_why_and_how_to_get_one(missing, loud, why):
+    findings = replace(rehearsed_findings(), rehearsal=None, no_rehearsal=missing)
+    for section in (rehearsal_section(findings), answer_section(findings)):
+        said = text_of(tree(section))
+        assert loud in said
+        assert why in said
+        assert ("Not yet stress tested" in said) == (missing.why == "to come")
+    assert "surestep improve --worlds 10 and surestep rehearse." in text_of(
+        tree(rehearsal_section(findings))
+    )
 
 
 def calibration(*ranks):
@@ -293,8 +313,6 @@ def test_the_answer_names_the_harm():
     harmed = int((rehearsal.gain[:, 0] < 0).sum())
     said = text_of(tree(answer_section(rehearsed_findings())))
     assert f"was worse than the current one in {harmed} of 40 worlds" in said
-    without = replace(rehearsed_findings(), rehearsal=None)
-    assert "stress test" not in text_of(tree(answer_section(without)))
 
 
 def test_one_size_makes_no_curve():

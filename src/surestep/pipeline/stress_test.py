@@ -3,7 +3,8 @@
 Its size follows from the problem alone, never from a clock, so that it can be repeated. What a
 rehearsal takes is counted in steps (`surestep.rehearsal.work`). Up to `MOST_WORK` of them, ten
 worlds of each kind are gone through, or as many as δ needs, at all sizes. Beyond, with the data as
-large as the log only; and what is still too much is not begun unless somebody asks for it.
+large as the log only, and in as many worlds as that allows; where these are too few for δ, the
+stress test is not begun unless somebody asks for it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def planned(
     sizes = SIZES if seconds(usual, SIZES) <= most else OWN_SIZE
     worlds = terms.worlds
     if worlds is None:
-        worlds = next((each for each in (usual, least) if seconds(each, sizes) <= most), 0)
+        affordable = (each for each in range(usual, least - 1, -1) if seconds(each, sizes) <= most)
+        worlds = next(affordable, 0)
     if worlds == 0:
         return Rehearsed(0, why_none=NoRehearsal("too much work", seconds(least, sizes)))
     return Rehearsed(worlds, sizes, seconds=seconds(worlds, sizes))

@@ -3,10 +3,14 @@
 A step takes about a nanosecond on one core. With n draws, P policies among which N∧ is chosen, and
 C transitions in a drawn model of S states, one world at one size takes about
 
-    n · (2 · 100 · C + (P + 3) · E) steps,  E = 0.6 · S³/3 up to 128 states, 20 · C above:
+    5·10⁶ + n · (2 · 100 · C + (P + 3) · E) steps,  E = 0.6 · S³/3 up to 128 states, 20 · C above:
 
 models are drawn twice, to choose and to claim, and every policy is evaluated in each, π_b too.
-Certificates without draws go over a model of the observed transitions as often as 100 draws would.
+Certificates without draws solve some 20 systems of S equations for every policy, and go over the T
+observed transitions as often as 100 draws would:
+
+    5·10⁶ + 100 · 2 · 100 · T + 20 · (P + 3) · 0.6 · S³/3 steps.
+
 A world of each kind is gone through at every size, and once more where it calibrates; and there is
 one in which all actions are alike.
 """
@@ -29,6 +33,8 @@ TO_DRAW = 100.0  # steps for one transition of a drawn model
 TO_ELIMINATE = 0.6  # steps for one product of an elimination
 TO_ITERATE = 20.0  # steps for one transition, over all iterations
 AS_MANY_AS_DRAWS = 100  # passes of a certificate without draws
+SYSTEMS = 20  # that it solves for every policy
+TO_SET_UP = 5e6  # steps for a world at a size, however small
 
 
 def work_of(
@@ -43,11 +49,14 @@ def work_of(
 
 def work_of_world(problem: Problem, algorithm: Improver, certifier: Certifier) -> float:
     """The steps of one world at one size."""
-    size, cells, draws = problem.num_states, problem.counts.successor.size, AS_MANY_AS_DRAWS
-    if isinstance(certifier, Posterior):
-        cells, draws = cells_of(problem, certifier), with_few_draws(certifier).draws
-    evaluating = TO_ELIMINATE * size**3 / 3 if size <= SMALL else TO_ITERATE * cells
-    return draws * (2 * TO_DRAW * cells + (policies_of(problem, algorithm) + 3) * evaluating)
+    size, policies = problem.num_states, policies_of(problem, algorithm) + 3
+    eliminating = TO_ELIMINATE * size**3 / 3
+    if not isinstance(certifier, Posterior):
+        drawing = AS_MANY_AS_DRAWS * 2 * TO_DRAW * problem.counts.successor.size
+        return TO_SET_UP + drawing + SYSTEMS * policies * eliminating
+    cells, draws = cells_of(problem, certifier), with_few_draws(certifier).draws
+    evaluating = eliminating if size <= SMALL else TO_ITERATE * cells
+    return TO_SET_UP + draws * (2 * TO_DRAW * cells + policies * evaluating)
 
 
 def cells_of(problem: Problem, certifier: Posterior) -> int:

@@ -132,7 +132,7 @@ def stress_test_line(findings: Findings) -> Element:
     """How often the policy did harm in the stress test, and how much more data would help."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        return none_made(findings)
+        return none_made(findings, element("a", "The rehearsal", href="#rehearsal"))
     return element(
         "div",
         element(
@@ -145,8 +145,8 @@ def stress_test_line(findings: Findings) -> Element:
     )
 
 
-def none_made(findings: Findings) -> Element:
-    """That there was no stress test, and why."""
+def none_made(findings: Findings, *more: Node) -> Element:
+    """That there was no stress test, and why; and more in the same paragraph."""
     missing = findings.no_rehearsal
     loud, words = {
         "declined": ("No stress test was made", "None was asked for. "),
@@ -165,7 +165,7 @@ def none_made(findings: Findings) -> Element:
     return element(
         "div",
         element("p", loud, class_="loud"),
-        element("p", words, element("a", "The rehearsal", href="#rehearsal")),
+        element("p", words, *more),
         class_=f"box {'caution' if is_to_come(findings) else 'plain'}",
     )
 
