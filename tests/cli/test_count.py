@@ -125,6 +125,22 @@ def test_groups_beyond_the_memory_limit_are_refused_with_their_number(tmp_path, 
     assert surestep(*arguments, "161MB").exit_code == 0
 
 
+def test_a_long_log_is_refused_by_its_first_rows(tmp_path, monkeypatch):
+    """Two groups are allowed, so that four of the rows are looked at."""
+    log, output = tmp_path / "log.parquet", tmp_path / "counts.parquet"
+    with duckdb.connect() as database:
+        columns = (
+            "i AS state, 'x' AS action, 0.5 AS reward, 'end' AS next_state, true AS terminated"
+        )
+        database.execute(f"COPY (SELECT {columns} FROM range(16) AS rows(i)) TO '{log}'")
+    monkeypatch.setattr(log_result, "GROUP_BYTES", 20_000_000)
+    result = surestep("count", log, "-o", output, "--memory-limit", "100MB")
+    assert result.exit_code == 2
+    assert "the first 4 rows of the log have 4 groups (of state" in result.stderr
+    assert "which take 80 MB; expected a limit of at least 160MB" in result.stderr
+    assert surestep("count", log, "-o", output, "--memory-limit", "1GB").exit_code == 0
+
+
 MEASURED = """
 import re, sys
 from pathlib import Path

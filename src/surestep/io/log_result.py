@@ -24,8 +24,9 @@ from surestep.io.labelled_counts import (
 )
 from surestep.io.log_codes import LabelCode
 from surestep.io.log_counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
+from surestep.io.log_lanes import rows_of
 from surestep.io.log_roles import RoleSql
-from surestep.io.log_tables import limit_memory
+from surestep.io.log_tables import Table, limit_memory
 from surestep.io.transitions import END, REWARDS, Transitions
 
 UNFINISHED = "the recording stopped, and no next state is known"
@@ -81,13 +82,37 @@ def refuse_too_many(database: Any, memory_limit: str) -> None:
     The other half is what the database keeps for itself from here on.
     """
     (groups,) = database.execute("SELECT count(*) FROM counted").fetchone()
+    if groups * GROUP_BYTES > limit_memory(database, memory_limit, share=0.5):
+        raise too_many(memory_limit, groups, "the log has")
+
+
+def refuse_early(table: Table, database: Any, roles: RoleSql, memory_limit: str) -> None:
+    """Refuses a long log of which a first part has too many groups already.
+
+    Twice as many rows as groups are allowed show it, at a price that such a log hardly notices.
+    """
+    allowed = limit_memory(database, memory_limit) // 2 // GROUP_BYTES
+    rows = 2 * allowed
+    if table.kind != "parquet" or sum(rows_of(table.files, database)) < 4 * rows:
+        return
+    codes = (*roles.codes.state, *roles.codes.action, *roles.codes.next_state)
+    keys = ", ".join(code.sql for code in codes)
+    (groups,) = database.execute(
+        f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM (FROM log LIMIT {rows}) "
+        f"WHERE {roles.decides})"
+    ).fetchone()
+    if groups > allowed:
+        raise too_many(memory_limit, groups, f"the first {rows:,} rows of the log have")
+
+
+def too_many(memory_limit: str, groups: int, where: str) -> InvalidParameter:
+    """The error that more groups are than the limit allows."""
     needed = groups * GROUP_BYTES
-    if needed > limit_memory(database, memory_limit, share=0.5):
-        raise InvalidParameter(
-            f"memory_limit is {memory_limit!r}, but the log has {groups:,} groups (of state, "
-            f"action, next state and end), which take {needed / 1e6:,.0f} MB; expected a limit of "
-            f"at least {math.ceil(2 * needed / 1e6)}MB, or fewer states (coarser bins)"
-        )
+    return InvalidParameter(
+        f"memory_limit is {memory_limit!r}, but {where} {groups:,} groups (of state, action, next "
+        f"state and end), which take {needed / 1e6:,.0f} MB; expected a limit of at least "
+        f"{math.ceil(2 * needed / 1e6)}MB, or fewer states (coarser bins)"
+    )
 
 
 def number_codes(database: Any, role: str, codes: str) -> None:

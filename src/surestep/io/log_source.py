@@ -20,7 +20,7 @@ from surestep.io.log_counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.log_episodes import explain_episodes
 from surestep.io.log_lanes import lanes_of
 from surestep.io.log_loading import load_steps
-from surestep.io.log_result import labelled, refuse_too_many
+from surestep.io.log_result import labelled, refuse_early, refuse_too_many
 from surestep.io.log_rewards import RewardSql, Units
 from surestep.io.log_roles import RoleSql
 from surestep.io.log_tables import Table, find_table, opened, quoted, watched
@@ -52,6 +52,8 @@ class LogSource:
             sources = file_sources(self.table, database)
             check_json_labels(self.table, database, self.unbinned_labels())
             roles = self.roles(database)
+            if self.memory_limit is not None:
+                refuse_early(self.table, database, roles, self.memory_limit)
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
                 refuse_too_many(database, self.memory_limit)
