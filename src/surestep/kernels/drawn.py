@@ -25,6 +25,7 @@ from surestep.kernels._compile import (
     helper,
     tasks,
 )
+from surestep.kernels.extremes import largest_of
 
 # Drawn models as `draw_models` leaves them, and policies with what is left over for them.
 CHUNK = (
@@ -85,22 +86,19 @@ def follow(
 
 
 @helper
+def copy_into(target: FloatArray, source: FloatArray) -> None:
+    """Copies a row; to say `target[:] = source` takes seconds to compile, for its messages."""
+    for s in range(target.size):
+        target[s] = source[s]
+
+
+@helper
 def largest_change(earned: FloatArray, following: FloatArray, value: FloatArray) -> float:
     """max_s |r_π + W v − v|."""
     worst = 0.0
     for s in range(value.size):
         worst = max(worst, abs(earned[s] + following[s] - value[s]))
     return worst
-
-
-@helper
-def largest_of(value: FloatArray) -> float:
-    """max_s |v(s)|, or NaN where there is one."""
-    most = 0.0
-    for s in range(value.size):
-        if abs(value[s]) > most or np.isnan(value[s]):
-            most = abs(value[s])
-    return most
 
 
 @helper
@@ -236,7 +234,8 @@ def first_move(
     nothing, _, images, moves = parts_of(work)
     nothing[:], moves[0, :] = 0.0, 1.0
     sweep(pair_offsets, discount, ends, target, share, policy, nothing, moves[0])
-    images[0, :] = moves[0] - 1.0
+    for s in range(images.shape[1]):
+        images[0, s] = moves[0, s] - 1.0
 
 
 @helper
@@ -262,7 +261,7 @@ def mixed_sweeps(
     lengths = np.zeros(1 + MIXED)
     lengths[0] = mean_over(images[0], images[0])
     for step in range(MOST_SWEEPS):
-        before[:] = value
+        copy_into(before, value)
         sweep(pair_offsets, discount, ends, target, share, policy, earned, value)
         largest = 0.0
         for s in range(value.size):
@@ -367,7 +366,7 @@ def eliminate_drawn(
         model = (pair_offsets, discount, ends[b], target[b], share[b])
         for p in range(policy.shape[0]):
             most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
-            value[:] = earned
+            copy_into(value, earned)
             eliminate(*model, policy[p], matrix, value)
             follow(*model, policy[p], value, following)
             residual[b, p] = largest_change(earned, following, value)
@@ -414,7 +413,7 @@ def iterate_drawn(
         thin_out(*whole, *thin)
         for p in range(policy.shape[0]):
             most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
-            value[:] = start[p]
+            copy_into(value, start[p])
             goal = accuracy * (most + largest_of(value)) * (1.0 - discount)
             residual[b, p] = improve(
                 pair_offsets, discount, *whole, *thin, policy[p], earned, goal, value, work
@@ -422,4 +421,4 @@ def iterate_drawn(
             scale[b, p] = most + largest_of(value)
             performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
             if keep:
-                start[p] = value
+                copy_into(start[p], value)

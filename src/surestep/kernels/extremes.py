@@ -1,4 +1,4 @@
-"""The smallest and the largest entry of a difference, in one pass."""
+"""The least and the largest entry of a difference, in one pass, and the largest magnitude."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray
-from surestep.kernels._compile import FLOAT_PAIR, FLOATS_IN, SWEEP_THREADS, kernel
+from surestep.kernels._compile import FLOAT_PAIR, FLOATS_IN, SWEEP_THREADS, helper, kernel
 
 BLOCK = 4096
 
@@ -31,3 +31,13 @@ def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, floa
     for b in range(blocks):
         low, high, doubt = min(low, lows[b]), max(high, highs[b]), doubt + doubts[b]
     return low + doubt, high + doubt
+
+
+@helper
+def largest_of(values: FloatArray) -> float:
+    """max_i |values_i|, or NaN where there is one."""
+    most = 0.0
+    for i in range(values.size):
+        if abs(values[i]) > most or np.isnan(values[i]):
+            most = abs(values[i])
+    return most

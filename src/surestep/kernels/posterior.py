@@ -220,6 +220,7 @@ def draw_models(
     drawn unless `start_alpha` is 0. With `prior_weight` [T], the stored successors are all.
     """
     num_pairs, num_states = used.size, startable.size
+    zero = 0 * first_task  # a plain 0 has a type of its own: helpers would be compiled for it too
     for b in range(first_task, end_task):
         taken, place = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
@@ -228,7 +229,7 @@ def draw_models(
         for i in range(atoms.size):
             weight, words = gamma(words, float(copies[i]))
             weights[i] = weight + (weights[i - 1] if i > 0 else 0.0)
-        end = 0
+        end = zero
         for k in range(num_pairs):
             ends[b, k] = end
             reward[b, k], rest[b, k] = ending[k], 0.0
@@ -266,7 +267,7 @@ def draw_models(
             reward[b, k] = earned
         ends[b, num_pairs] = end
         if start_alpha > 0.0:
-            size = 0
+            size = zero
             for s in range(num_states):
                 initial[b, s] = 0.0
                 taken[s] = -1 if startable[s] else num_pairs
@@ -274,8 +275,8 @@ def draw_models(
             where, chance = np.empty(num_states, np.int32), np.empty(num_states)
             words = start_stream(seed, draw, num_pairs)
             end, initial_rest[b], _ = draw_row(
-                words, num_pairs, 0, start_state.size, start_state, start_times, start_alpha,
-                size, taken, where, chance, 0,
+                words, num_pairs, zero, start_state.size, start_state, start_times, start_alpha,
+                size, taken, where, chance, zero,
             )  # fmt: skip
             for i in range(end):
                 initial[b, where[i]] = chance[i]

@@ -19,6 +19,7 @@ from surestep.kernels._compile import (
 )
 from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import PLAN, solve_policy
+from surestep.kernels.extremes import largest_of
 from surestep.kernels.greedy import best_pair
 
 BATCH_THREADS = 5_000  # entries of all models together
@@ -115,7 +116,7 @@ def optimise_each(
         rounds, changed = 0, True
         while changed and rounds <= limit:
             rounds += 1
-            tie = tie_tolerance * np.abs(q).max()
+            tie = tie_tolerance * largest_of(q)
             changed = False
             for s in range(num_states):
                 first, last = pair_offsets[s], pair_offsets[s + 1]
@@ -136,7 +137,7 @@ def optimise_each(
                 for k in range(q.size):
                     q[k] = pair_value(k, offsets, successor, chances, discount, rewards, found)
         worst = 0.0
-        tie = tie_tolerance * np.abs(q).max()
+        tie = tie_tolerance * largest_of(q)
         for s in range(num_states):
             first, last = pair_offsets[s], pair_offsets[s + 1]
             highest = q[first:last].max()

@@ -20,6 +20,7 @@ from surestep.kernels._compile import (
 )
 from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import PLAN, solve_policy
+from surestep.kernels.extremes import largest_of
 from surestep.kernels.small import BATCH_THREADS
 from surestep.kernels.spibb import best_trusted, free_mass
 
@@ -88,7 +89,7 @@ def improve_each(
             )  # fmt: skip
             for k in range(num_pairs):
                 q[k] = pair_value(k, offsets, successor, chances, discount, rewards, found)
-            tie = tie_tolerance * np.abs(q).max()
+            tie = tie_tolerance * largest_of(q)
             changed = False
             for s in range(num_states):
                 first, last = pair_offsets[s], pair_offsets[s + 1]
@@ -102,7 +103,7 @@ def improve_each(
                             actions[k] = 0.0
                     actions[best] = free[s]
         worst = 0.0
-        tie = tie_tolerance * np.abs(q).max()
+        tie = tie_tolerance * largest_of(q)
         for s in range(num_states):
             first, last = pair_offsets[s], pair_offsets[s + 1]
             best = best_trusted(first, last, q, trusted, tie)
