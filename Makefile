@@ -35,7 +35,7 @@ test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 	.venv/bin/ruff check
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter
-	.venv/bin/pytest -n 2 -m "not slow"
+	.venv/bin/pytest -n 2 --dist worksteal --durations 15 --durations-min 2 -m "not slow"
 	@"$(PYTHON)" tools/check_wheel.py
 
 test-browser: | .cache/tmp ## open the report in the system's chromium
@@ -44,9 +44,9 @@ test-browser: | .cache/tmp ## open the report in the system's chromium
 
 test-all: test ## make test, the slow tests, other machines, and a search for new counterexamples
 	@"$(PYTHON)" tools/environment.py cluster
-	.venv/bin/pytest -n 2 -m slow
+	.venv/bin/pytest -n 2 --dist worksteal -m slow
 	.venv/bin/python tools/machines.py
-	.venv/bin/pytest -n 2 -m "not slow" --hypothesis-profile explore tests
+	.venv/bin/pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile explore tests
 
 coverage: | .cache/tmp ## hold all certificates against the truth, and write docs/coverage.md (hours)
 	@"$(PYTHON)" tools/environment.py test
