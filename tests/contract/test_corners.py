@@ -21,7 +21,7 @@ from surestep.bounds import compare_bounds
 from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Trajectory
 from surestep.errors import SurestepError
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import make_result, problem_of, with_log
+from surestep.pipeline.improving import draft, problem_of, with_log
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import read_sizes
 
@@ -137,7 +137,7 @@ def improved(evidence, kind, **changes):
     given = USUAL | {"certificates": [kind]} | changes
     if "zeta" in changes:
         del given["n_wedge"]
-    make_result(evidence, Terms(**given), lambda *told: None)
+    assert draft(evidence, Terms(**given), lambda *told: None).result.report
 
 
 @settings(max_examples=25, deadline=None)
@@ -183,7 +183,7 @@ TEXTS = [
     *(str(2**63), str(2**200), "9" * 5000, "", "x", "1e9999", "0x10", "１"),
 ]
 OPTIONS = {
-    "improve": ["--delta", "--discount", "--zeta", "--n-wedge", "--worlds"],
+    "improve": ["--delta", "--discount", "--zeta", "--n-wedge", "--worlds", "--time-limit"],
     "rehearse": ["--sizes", "--seed", "--workers", "--worlds", "--delta"],
     "bound": ["--states", "--actions", "--discount", "--delta", "--visits", "--zeta", "--gain"],
 }

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from pump_commands import run_surestep, write_lines
@@ -20,8 +21,8 @@ ROWS = [
 ]
 KINDS = ("a-priori", "robust", "posterior", "trajectory:horizon=3")
 REFUTED = [
-    ({"reward_bounds": (-0.001, 0.001)}, r"reward_bounds is \(-0\.001, 0\.001\), .* is 2\.0"),
-    ({"reward_bounds": (0.0, 1.5)}, "a reward of the data is 2"),
+    ({"reward_bounds": (-0.001, 0.001)}, r"'a' → .* is 2\.0, expected reward_low = -0\.001"),
+    ({"reward_bounds": (0.0, 1.5)}, r"a reward of state 'here', action 'a' → .* is 2\.0"),
     ({"reward_bounds": (1.0, 3.0)}, r"a reward of state 'here', action 'b' → .* is 0\.5"),
     ({"value_bounds": (-1.0, 1.0)}, "'a' earns 2 to 2, but values between value_bounds"),
     ({"value_bounds": (5.0, 6.0)}, "earns 0.5 to 0.5, but values between value_bounds"),
@@ -49,9 +50,19 @@ def test_no_improvement_rests_on_them_whatever_kind_is_asked_for(bounds, words, 
         improve(evidence.counts, discount=0.5, n_wedge=3, certificates=["a-priori"], **bounds)
 
 
+def test_a_single_reward_refutes_bounds_that_its_mean_does_not():
+    """Rewards 0.25 and 2.25 of one arm: on average 1.25, but bounds are about every reward."""
+    rows = {"state": ["here"] * 20, "action": ["a"] * 20, "next_state": ["there"] * 20}
+    rows |= {"reward": [0.25, 2.25] * 10, "terminated": [True] * 20}
+    source = read_log({name: np.array(column) for name, column in rows.items()})
+    for bounds, refuting in (((1.0, 3.0), "0.25"), ((-1.0, 2.0), "2.25")):
+        with pytest.raises(RefutedBounds, match=f"a reward of state 'here', .* is {refuting}"):
+            improve(source, discount=0.5, n_wedge=3, reward_bounds=bounds)
+
+
 def test_no_rehearsal_rests_on_them(home):
     terms = Terms(discount=0.5, n_wedge=3, certificates=["a-priori"], reward_bounds=(0.0, 1.5))
-    with pytest.raises(RefutedBounds, match="a reward of the data is 2"):
+    with pytest.raises(RefutedBounds, match="a reward of state 'here', action 'a'"):
         rehearse_log(read_log(home / "log.csv"), terms, worlds=9)
 
 
@@ -86,7 +97,7 @@ def test_the_command_line_says_so_in_one_line(given, home, monkeypatch):
     out = ("-o", "new") if given[0] != "certify" else ()
     result = run_surestep(*given, *out, "--reward-bounds", "-0.001", "0.001")
     assert result.exit_code == 2
-    assert "a reward of the data is 2.0; expected bounds of all rewards" in result.stderr
+    assert "a reward of state 'here', action 'a' → state 'there' is 2.0, expected" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (home / "new").exists()
 

@@ -232,7 +232,7 @@ def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Probl
 def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Algorithm | AutoNWedge]:
     """The problem, with whole episodes where they are looked at, and what improves it."""
     problem = problem_of(evidence.assembly, terms)
-    check_given_bounds(terms, problem, evidence.rewards)
+    check_given_bounds(terms, problem)
     algorithm = terms.algorithm_for(problem, evidence.rewards)
     whole = [asked.kind for asked in terms.asked if asked.kind == "trajectory"]
     if needs_log(algorithm):

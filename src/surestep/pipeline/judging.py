@@ -61,7 +61,7 @@ def certify_result(
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     judge = Judge.of(directory, log, memory_limit, asked, reward_bounds)
     terms = judge.terms
-    check_given_bounds(terms, judge.problem, judge.rewards)
+    check_given_bounds(terms, judge.problem)
     told = Settings(terms.level if delta is None else delta, terms.reward_bounds, judge.rewards)
     parameters = judge.saved.record.parameters
     chosen = parameters["n_wedge_chosen_by"] is not None
