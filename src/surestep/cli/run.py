@@ -83,4 +83,4 @@ def command(
 def tell_outdated(keep_old: bool, old: int, total: int) -> None:
     """Says what becomes of blocks that other code or versions made."""
     fate = "are kept as they are" if keep_old else "are made again (--keep-old keeps them)"
-    click.echo(f"{old} of {total} blocks were made by other code or versions, and {fate}", err=True)
+    say(f"{old} of {total} blocks were made by other code or versions, and {fate}", err=True)
