@@ -10,12 +10,20 @@ from scipy.sparse import csr_array, identity
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of, run_owners
+from surestep._arrays import (
+    FloatArray,
+    IndexArray,
+    IntArray,
+    offsets_of,
+    run_lengths,
+    run_owners,
+)
 from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step
 from surestep.model.pairs import Pairs
 from surestep.planning.proof import Horizon
+from surestep.planning.pruning import Backup
 
 FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
 MOST_FAST_SWEEPS = 100
@@ -43,6 +51,29 @@ class Chain:
         matrix = csr_array(rows, shape=(size, size), copy=True)
         matrix.sum_duplicates()
         return matrix
+
+    def part(self, states: IndexArray, value: FloatArray) -> Chain:
+        """The chain among `states`, where the values of all others are known."""
+        lengths = run_lengths(self.offsets)[states]
+        offsets = offsets_of(lengths)
+        taken = np.arange(offsets[-1]) + np.repeat(self.offsets[states] - offsets[:-1], lengths)
+        place = np.full(self.reward.size, -1, np.int32)
+        place[states] = np.arange(states.size)
+        successor, weight = self.successor[taken], self.weight[taken]
+        inside, row = place[successor] >= 0, run_owners(offsets)
+        known = np.where(inside, 0.0, weight * value[successor])
+        return Chain(
+            offsets_of(np.bincount(row[inside], minlength=states.size)),
+            place[successor[inside]],
+            weight[inside],
+            self.reward[states] + np.bincount(row, known, minlength=states.size),
+        )
+
+    def model(self) -> Backup:
+        """The chain as a model with one pair a state."""
+        states = np.arange(self.offsets.size)
+        ones = np.ones(self.reward.size)
+        return Backup(states, self.offsets, self.successor, self.weight, ones, self.reward)
 
     def transposed(self, right_side: FloatArray) -> Chain:
         """The chain with Wᵀ in place of W, and another right-hand side."""
@@ -186,7 +217,7 @@ def solve_fast_sweeps(
         value, previous = chain.step(value), value
         change = difference_range(value, previous)
         sizes.append(size(change))
-        if not sizes[-1] > target or (count >= 5 and sizes[-1] > FAST**count * sizes[0]):
+        if not sizes[-1] > target or (count >= 2 and sizes[-1] > FAST**count * sizes[0]):
             break
     if horizon.uniform:
         value += (change[0] + change[1]) / 2 * ((horizon.low + horizon.high) / 2 - 1)

@@ -27,9 +27,10 @@ from surestep.planning.chain import (
     solve_sparse,
     solve_sweeps,
 )
+from surestep.planning.components import Components
 from surestep.planning.proof import LOOSEST_DEFAULT, Horizon, Judge, Verdict, horizon_of
 
-Method = Literal["auto", "dense", "sparse", "iterative"]
+Method = Literal["auto", "dense", "sparse", "iterative", "components"]
 
 DENSE_STATES = 300  # up to here a dense LU is the fastest
 FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
@@ -62,10 +63,11 @@ def evaluate_with_bound(
 ) -> Evaluation:
     """V^π with a proven bound on its error.
 
-    Methods: "dense" LU, "sparse" LU, "iterative" (sweeps while they are fast, then BiCGSTAB), or
-    "auto": dense when small, sparse while the predicted fill is small, else iterative. `tolerance`
-    is the largest error allowed; by default 1e-10 of the largest reward and value, or what doubles
-    can prove.
+    Methods: "dense" LU, "sparse" LU, "iterative" (sweeps while they are fast, then BiCGSTAB),
+    "components" (one strongly connected component after the other, each by sweeps in place, or by
+    one of the others where these are slow), or "auto": dense when small, sweeps while they are
+    fast, else components. `tolerance` is the largest error allowed; by default 1e-10 of the largest
+    reward and value, or what doubles can prove.
     """
     check_inputs(mdp, policy, method)
     chain = policy_chain(mdp, policy.probability)
@@ -168,24 +170,59 @@ def solve(
     `target` is the residual to aim for, `good_enough(x, residual)` the judgement that counts, and
     `horizon` limits the sweeps. Exact methods need none of them.
     """
-    used = choose_method(chain) if method == "auto" else method
-    if used == "iterative":
+    if method == "auto" and chain.reward.size > DENSE_STATES:
         value, residual = solve_fast_sweeps(chain, start, target, horizon)
-        if not good_enough(value, residual):
-            value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
-        if not good_enough(value, residual):
-            sweeps = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
-            value, residual = solve_sweeps(chain, value, target, sweeps)
-        return value, used
-    return solve_dense(chain) if used == "dense" else solve_sparse(chain), used
+        if good_enough(value, residual):
+            return value, "iterative"
+        return solve_components(chain, target, horizon), "components"
+    if method == "components":
+        return solve_components(chain, target, horizon), method
+    if method == "iterative":
+        value, residual = solve_fast_sweeps(chain, start, target, horizon)
+        return solve_slowly(chain, value, target, horizon, good_enough), method
+    if method == "sparse":
+        return solve_sparse(chain), method
+    return solve_dense(chain), "dense"
 
 
-def choose_method(chain: Chain) -> Method:
-    """Dense when small, sparse while the predicted fill is small, else iterative."""
-    if chain.reward.size <= DENSE_STATES:
-        return "dense"
-    limit = min(FILL_PER_STATE * chain.reward.size, LARGEST_FILL)
-    return "sparse" if predicted_fill(chain, limit) <= limit else "iterative"
+def solve_slowly(
+    chain: Chain,
+    start: FloatArray,
+    target: float,
+    horizon: Horizon,
+    good_enough: Callable[[FloatArray, float], bool],
+) -> FloatArray:
+    """By BiCGSTAB, and by sweeps where that breaks down."""
+    residual = largest(change_range(chain, start))
+    value = start
+    if not good_enough(value, residual):
+        value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
+    if not good_enough(value, residual):
+        sweeps = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
+        value, _ = solve_sweeps(chain, value, target, sweeps)
+    return value
+
+
+def solve_components(chain: Chain, target: float, horizon: Horizon) -> FloatArray:
+    """One component after the other, those that others lead to first."""
+    components, value = Components.of(chain.model()), np.zeros(chain.reward.size)
+    reached = components.settle(0, target, value)
+    while reached < components.number:
+        states = components.states(reached)
+        value[states] = solve_part(chain.part(states, value), value[states], target, horizon)
+        reached = components.settle(reached + 1, target, value)
+    return value
+
+
+def solve_part(chain: Chain, start: FloatArray, target: float, horizon: Horizon) -> FloatArray:
+    """A component on which sweeps are slow: dense when small, sparse while little fills in."""
+    size = chain.reward.size
+    if size <= DENSE_STATES:
+        return solve_dense(chain)
+    limit = min(FILL_PER_STATE * size, LARGEST_FILL)
+    if predicted_fill(chain, limit) <= limit:
+        return solve_sparse(chain)
+    return solve_slowly(chain, start, target, horizon, lambda _, residual: residual <= target)
 
 
 def check_inputs(mdp: FiniteMDP, policy: Policy, method: str) -> None:

@@ -22,11 +22,11 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
+from surestep.planning.components import Components
 from surestep.planning.evaluation import (
     DENSE_STATES,
     SWEEPS_PER_STEP,
     Method,
-    choose_method,
     evaluate,
     solve,
 )
@@ -47,19 +47,33 @@ def optimal(mdp: FiniteMDP, *, tolerance: float | None = None) -> Plan:
     """A best policy π* and its value.
 
     Small models go through policy iteration. Larger ones begin with value iteration, which is all
-    that a model needs on which sweeps shrink the residual fast; where they do not, policy iteration
-    takes over. Among equally good actions the lowest is taken. `tolerance` is the largest error
-    allowed in the values; by default 1e-10 of the largest reward and value, or what doubles prove.
+    that a model needs on which sweeps shrink the residual fast. Others are solved one strongly
+    connected component after the other, those that others lead to first; where sweeps of a
+    component are slow, policy iteration of the whole takes over. Among equally good actions the
+    lowest is taken. `tolerance` is the largest error allowed in the values; by default 1e-10 of the
+    largest reward and value, or what doubles prove.
     """
     judge = Judge.of(mdp, tolerance)
     value: FloatArray = np.zeros(mdp.num_states)
     update = evaluation_update(mdp, "auto", judge)
     if mdp.num_states > DENSE_STATES:
-        plan, value = jacobi(mdp, judge, sweep_limit(judge, None), slowest=FAST)
+        plan, _ = jacobi(mdp, judge, sweep_limit(judge, None), slowest=FAST)
         if plan is not None:
             return plan
+        value = by_components(mdp, judge)
         update = carried_on(mdp, update)
     return iterate(mdp, best_actions(mdp), value, update, judge)
+
+
+def by_components(mdp: FiniteMDP, judge: Judge) -> FloatArray:
+    """The best values, component by component; less exact where sweeps of one are slow."""
+    components, value = Components.of(Backup.of(mdp)), np.zeros(mdp.num_states)
+    verdict = judge.verdict((0.0, 0.0), 0.0, TIE_TOLERANCE)
+    target = max(verdict.goal / judge.horizon.high / 2, verdict.floor)
+    reached = components.settle(0, target, value)
+    while reached < components.number:
+        reached = components.settle(reached + 1, target, value)
+    return value
 
 
 def policy_iteration(
@@ -155,7 +169,8 @@ def jacobi(
         if largest(residuals) <= verdict.floor:
             judge.refuse(verdict)
         sizes.append(size(residuals))
-        if len(sizes) >= 10 and sizes[-1] > slowest**9 * sizes[-10]:
+        window = min(len(sizes), 10)
+        if window >= 3 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None, after
         if sizes[-1] < sizes[looked] / 10 and backup.reward.size > mdp.num_states:
             backup, looked = pruned(backup, value, verdict), len(sizes) - 1
@@ -245,10 +260,7 @@ def evaluation_update(mdp: FiniteMDP, method: Method, judge: Judge) -> ValueUpda
     """V^π: exactly where that is cheap, else until the residual is a tenth of what it was."""
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
-        nonlocal method
         chain = policy_chain(mdp, policy)
-        if method == "auto":  # the policies of one model are alike enough to choose once
-            method = choose_method(chain)
         target = INEXACT * (half_range if judge.horizon.uniform else largest)(residuals)
         return solve(
             chain,

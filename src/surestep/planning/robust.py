@@ -41,7 +41,7 @@ from surestep.model.pairs import Pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest, policy_chain
-from surestep.planning.evaluation import Method, choose_method, solve
+from surestep.planning.evaluation import solve
 from surestep.planning.iteration import INEXACT
 from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, Judge, longest_horizon
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
@@ -140,7 +140,6 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
     operator = Operator(models, policy, np.full(states, -np.inf) if floor is None else floor)
     found = operator.at(np.zeros(states))
     ours, together, before = found.choice, True, np.inf
-    method: Method | None = None
     for used in range(1, MOST_ROUNDS + 1):
         verdict = judge.verdict(found.residuals, float(np.abs(found.value).max()), ties_of(judge))
         if verdict.good:
@@ -158,20 +157,17 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
         else:
             ours = operator.improved(ours, found)
         chain = operator.chain(found.extreme, ours)
-        method = method or choose_method(chain)
-        found = operator.at(solved(chain, method, found.after, INEXACT * wanted, judge))
+        found = operator.at(solved(chain, found.after, INEXACT * wanted, judge))
     raise NotConverged(f"robust evaluation stopped after {MOST_ROUNDS} rounds, the limit")
 
 
-def solved(
-    chain: Chain, method: Method, start: FloatArray, target: float, judge: Judge
-) -> FloatArray:
+def solved(chain: Chain, start: FloatArray, target: float, judge: Judge) -> FloatArray:
     """The value of the chain: exactly where that is cheap, else up to a residual of `target`."""
 
     def good_enough(_: FloatArray, reached: float) -> bool:
         return reached <= target
 
-    return solve(chain, method, start, target, judge.horizon, good_enough)[0]
+    return solve(chain, "auto", start, target, judge.horizon, good_enough)[0]
 
 
 class Choice(NamedTuple):

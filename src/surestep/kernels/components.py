@@ -1,0 +1,299 @@
+"""Strongly connected components, and values found one component after the other.
+
+States that lead to each other form a component. Those that a component leads to come before it, so
+that their values are known when its own are sought: a state that never comes back to itself needs
+one backup, and a component is swept in place until its values stand still. Within a component, the
+states stand in the order in which a depth-first search leaves them, successors first: a sweep then
+carries a value along whole ways, and only what comes back around a cycle waits for the next one
+(P. Dai and J. Goldsmith, "Topological value iteration algorithm for Markov decision processes",
+IJCAI 2007).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep.kernels._compile import (
+    F64,
+    FLOATS_IN,
+    FLOATS_OUT,
+    I64,
+    INDICES_IN,
+    INDICES_OUT,
+    INTS_IN,
+    INTS_OUT,
+    helper,
+    kernel,
+)
+
+Model = tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray, FloatArray]
+# Pairs of a state, transitions of a pair, where to, discounted probability, reward.
+Part = tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray]
+
+STANDS_STILL = 2.0**-50  # relative to max |v|: a change this small is rounding
+LOOK = 16  # sweeps after which it is asked, each time, how many more will be needed
+SMALL = 200  # states up to which a component may be solved by dense elimination
+MOST_STEPS = 100  # of policy iteration
+
+
+@kernel(INTS_IN, INTS_IN, INDICES_IN, INDICES_OUT, INDICES_OUT, INTS_OUT, returns=I64)
+def strong_components(
+    pair_offsets: IntArray,
+    offsets: IntArray,
+    successor: IndexArray,
+    order: IndexArray,
+    place: IndexArray,
+    starts: IntArray,
+) -> int:
+    """The number of components; those that others lead to come first.
+
+    `order` [S] lists the states by component, `place` [S] says where a state stands in it, and
+    component c begins at `starts[c]` ([S+1], as many as are needed). By R. Tarjan's depth-first
+    search with a stack of its own (SIAM Journal on Computing 1, 1972).
+    """
+    states = order.size
+    found = np.full(states, -1, np.int32)  # when a state was found
+    lowest = np.empty(states, np.int32)  # the first found of those it can come back to
+    component = np.full(states, -1, np.int32)
+    position = np.empty(states, np.int64)  # the next transition to follow
+    path, waiting = np.empty(states, np.int32), np.empty(states, np.int32)
+    left = np.empty(states, np.int32)  # the states in the order in which the search leaves them
+    times, num_left, num_waiting, number = 0, 0, 0, 0
+    for root in range(states):
+        if found[root] >= 0:
+            continue
+        depth, entered = 0, root
+        while depth >= 0:
+            if entered >= 0:
+                path[depth] = waiting[num_waiting] = entered
+                found[entered] = lowest[entered] = times
+                position[entered] = offsets[pair_offsets[entered]]
+                times, num_waiting, entered = times + 1, num_waiting + 1, -1
+            s = path[depth]
+            t, end = position[s], offsets[pair_offsets[s + 1]]
+            while t < end and entered < 0:
+                target = successor[t]
+                if found[target] < 0:
+                    entered = target
+                elif component[target] < 0:
+                    lowest[s] = min(lowest[s], found[target])
+                t += 1
+            position[s] = t
+            if entered >= 0:
+                depth += 1
+                continue
+            left[num_left] = s
+            num_left += 1
+            if lowest[s] == found[s]:
+                last = -1
+                while last != s:
+                    num_waiting -= 1
+                    last = waiting[num_waiting]
+                    component[last] = number
+                number += 1
+            depth -= 1
+            if depth >= 0:
+                above = path[depth]
+                lowest[above] = min(lowest[above], lowest[s])
+    starts[: number + 1] = 0
+    for s in range(states):
+        starts[component[s] + 1] += 1
+    for c in range(number):
+        starts[c + 1] += starts[c]
+    following = starts[:number].copy()
+    for i in range(states):
+        s = left[i]
+        place[s] = following[component[s]]
+        order[place[s]] = s
+        following[component[s]] += 1
+    return number
+
+
+@helper
+def single_value(s: int, model: Model, value: FloatArray) -> float:
+    """max_a of r + ΓPv solved for v(s), all other values being known."""
+    pair_offsets, offsets, successor, probability, discount, reward = model
+    best = -np.inf
+    for k in range(pair_offsets[s], pair_offsets[s + 1]):
+        staying, ahead = 0.0, 0.0
+        for t in range(offsets[k], offsets[k + 1]):
+            if successor[t] == s:
+                staying += probability[t]
+            else:
+                ahead += probability[t] * value[successor[t]]
+        best = max(best, (reward[k] + discount[k] * ahead) / (1.0 - discount[k] * staying))
+    return best
+
+
+@helper
+def part_of(
+    first: int, last: int, model: Model, order: IndexArray, place: IndexArray, value: FloatArray
+) -> Part:
+    """The model of states `first` … `last − 1` of the order, in that order.
+
+    What leads out of it is part of the reward, and what stays is divided away: with p the chance to
+    stay, q = r + γ p v(s) + … is solved for q by 1/(1 − γ p).
+    """
+    pair_offsets, offsets, successor, probability, discount, reward = model
+    pairs, transitions = 0, 0
+    for i in range(first, last):
+        s = order[i]
+        pairs += pair_offsets[s + 1] - pair_offsets[s]
+        transitions += offsets[pair_offsets[s + 1]] - offsets[pair_offsets[s]]
+    part_pairs, part_offsets = np.empty(last - first + 1, np.int64), np.empty(pairs + 1, np.int64)
+    targets, weight = np.empty(transitions, np.int32), np.empty(transitions)
+    earned = np.empty(pairs)
+    part_pairs[0] = part_offsets[0] = 0
+    pair, end = 0, 0
+    for i in range(first, last):
+        s = order[i]
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            begin, staying, outside = end, 0.0, 0.0
+            for t in range(offsets[k], offsets[k + 1]):
+                where = place[successor[t]]
+                if where == i:
+                    staying += probability[t]
+                elif first <= where < last:
+                    targets[end] = where - first
+                    weight[end] = discount[k] * probability[t]
+                    end += 1
+                else:
+                    outside += probability[t] * value[successor[t]]
+            share = 1.0 / (1.0 - discount[k] * staying)
+            earned[pair] = share * (reward[k] + discount[k] * outside)
+            for t in range(begin, end):
+                weight[t] *= share
+            pair += 1
+            part_offsets[pair] = end
+        part_pairs[i - first + 1] = pair
+    return part_pairs, part_offsets, targets, weight, earned
+
+
+@helper
+def sweep_part(part: Part, value: FloatArray) -> tuple[float, float]:
+    """v(s) ← max_a q(s,a) in place, from the first state on; the largest change, and max |v|."""
+    pair_offsets, offsets, successor, weight, reward = part
+    change, size = 0.0, 0.0
+    for s in range(value.size):
+        best = -np.inf
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            q = reward[k]
+            for t in range(np.uint64(offsets[k]), np.uint64(offsets[k + 1])):
+                q += weight[t] * value[successor[t]]
+            best = max(best, q)
+        change, size = max(change, abs(best - value[s])), max(size, abs(best))
+        value[s] = best
+    return change, size
+
+
+@helper
+def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
+    """The value of the policy that is best for v, by dense elimination, into `value`.
+
+    It goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
+    """
+    pair_offsets, offsets, successor, weight, reward = part
+    size = value.size
+    right = np.empty(size)
+    for s in range(size):
+        best, chosen = -np.inf, pair_offsets[s]
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            q = reward[k]
+            for t in range(offsets[k], offsets[k + 1]):
+                q += weight[t] * value[successor[t]]
+            if q > best:
+                best, chosen = q, k
+        for j in range(size):
+            system[s, j] = 0.0
+        system[s, s] = 1.0
+        right[s] = reward[chosen]
+        for t in range(offsets[chosen], offsets[chosen + 1]):
+            system[s, successor[t]] -= weight[t]
+    for i in range(size):
+        for s in range(i + 1, size):
+            share = system[s, i] / system[i, i]
+            if share != 0.0:
+                right[s] -= share * right[i]
+                for j in range(i + 1, size):
+                    system[s, j] -= share * system[i, j]
+    for i in range(size - 1, -1, -1):
+        total = right[i]
+        for j in range(i + 1, size):
+            total -= system[i, j] * value[j]
+        value[i] = total / system[i, i]
+
+
+@helper
+def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> bool:
+    """Whether sweeps, or policy iteration where it costs less, come to a change of `target`.
+
+    Sweeps end as soon as it can be seen that more than `limit` would be needed.
+    """
+    entries, size = part[2].size, value.size
+    system = np.empty((0, 0))
+    before, sweeps, steps = np.inf, 0, 0
+    while True:
+        change, scale = sweep_part(part, value)
+        sweeps += 1
+        goal = max(target, STANDS_STILL * scale)
+        if change <= goal:
+            return True
+        if not change < np.inf or steps >= MOST_STEPS:
+            return False
+        if steps == 0 and sweeps % LOOK == 0:
+            # If they go on to shrink as they did, change · (change / before)^looks = goal.
+            looks = np.inf
+            if change < before:
+                looks = np.log(change / goal) / np.log(before / change)
+            before = change
+            if size <= SMALL and LOOK * looks * entries > size**3:
+                system, steps = np.empty((size, size)), 1
+            elif not sweeps + LOOK * looks < limit:
+                return False
+        if steps > 0:
+            solve_best(part, system, value)
+            steps += 1
+
+
+@kernel(
+    INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INDICES_IN, INDICES_IN, INTS_IN,
+    I64, F64, I64, FLOATS_OUT,
+    returns=I64,
+)  # fmt: skip
+def settle_components(
+    pair_offsets: IntArray,
+    offsets: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    discount: FloatArray,
+    reward: FloatArray,
+    order: IndexArray,
+    place: IndexArray,
+    starts: IntArray,
+    first: int,
+    target: float,
+    limit: int,
+    value: FloatArray,
+) -> int:
+    """The values of the components from `first` on, up to a residual of `target`, into `value`.
+
+    The first component that would take more than `limit` sweeps, with what they came to; or the
+    number of components.
+    """
+    model = (pair_offsets, offsets, successor, probability, discount, reward)
+    for c in range(first, starts.size - 1):
+        start, end = starts[c], starts[c + 1]
+        if end - start == 1:
+            value[order[start]] = single_value(order[start], model, value)
+            continue
+        part = part_of(start, end, model, order, place, value)
+        own = np.empty(end - start)
+        for i in range(own.size):
+            own[i] = value[order[start + i]]
+        settled = settle_part(part, target, limit, own)
+        for i in range(own.size):
+            value[order[start + i]] = own[i]
+        if not settled:
+            return c
+    return starts.size - 1

@@ -1,0 +1,55 @@
+"""Values found one strongly connected component after the other, successors first.
+
+Models that people make are seldom one tangle: protocols count, clocks run, work gets done. What
+comes back to itself are small parts, and for each of them a few sweeps in place are enough once all
+that it leads to is known. See `kernels.components`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep.kernels.components import settle_components, strong_components
+from surestep.planning.pruning import Backup
+
+MOST_SWEEPS = 1_000  # of one component; one that needs more is left to other methods
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """The strongly connected components of a model; those that others lead to come first."""
+
+    model: Backup
+    order: IndexArray  # [S] the states, component by component
+    place: IndexArray  # [S] where each state stands in the order
+    starts: IntArray  # [C+1]
+
+    @classmethod
+    def of(cls, model: Backup) -> Components:
+        """By a depth-first search along all transitions."""
+        states = model.pair_offsets.size - 1
+        order, place = np.empty(states, np.int32), np.empty(states, np.int32)
+        starts = np.empty(states + 1, np.int64)
+        number = strong_components(*model[:3], order, place, starts)
+        return cls(model, order, place, starts[: number + 1].copy())
+
+    @property
+    def number(self) -> int:
+        """C."""
+        return self.starts.size - 1
+
+    def states(self, component: int) -> IndexArray:
+        """The states of a component, in the order in which they are swept."""
+        return self.order[self.starts[component] : self.starts[component + 1]]
+
+    def settle(self, first: int, target: float, value: FloatArray) -> int:
+        """Brings `value` [S] of the components from `first` on to a residual of `target`.
+
+        The first one for which sweeps are too slow, or the number of components.
+        """
+        return settle_components(
+            *self.model, self.order, self.place, self.starts, first, target, MOST_SWEEPS, value
+        )
