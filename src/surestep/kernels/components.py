@@ -32,7 +32,9 @@ Model = tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray, FloatArray
 Part = tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray]
 
 STANDS_STILL = 2.0**-50  # relative to max |v|: a change this small is rounding
-LOOK = 16  # sweeps after which it is asked, each time, how many more will be needed
+LOOK = 8  # sweeps after which it is asked, each time, how many more will be needed
+PATIENCE = 64  # sweeps after which the answer may be: too many
+STEADY = 0.1  # rates differ by no more than this part of 1 − rate
 SMALL = 200  # states up to which a component may be solved by dense elimination
 MOST_STEPS = 100  # of policy iteration
 
@@ -53,77 +55,82 @@ def strong_components(
     search with a stack of its own (SIAM Journal on Computing 1, 1972).
     """
     states = order.size
-    found = np.full(states, -1, np.int32)  # when a state was found
-    lowest = np.empty(states, np.int32)  # the first found of those it can come back to
-    component = np.full(states, -1, np.int32)
+    found = np.full(states, -1, np.int32)  # when a state was found, or `states` once it has a place
+    lowest = np.empty(states, np.int32)  # the first found of those without a place it comes back to
     position = np.empty(states, np.int64)  # the next transition to follow
-    path, waiting = np.empty(states, np.int32), np.empty(states, np.int32)
-    left = np.empty(states, np.int32)  # the states in the order in which the search leaves them
-    times, num_left, num_waiting, number = 0, 0, 0, 0
+    path = np.empty(states, np.int32)
+    left = np.empty(states, np.int32)  # states without a place that the search has left
+    times, num_left, number, filled = 0, 0, 0, 0
+    starts[0] = 0
     for root in range(states):
         if found[root] >= 0:
             continue
         depth, entered = 0, root
         while depth >= 0:
             if entered >= 0:
-                path[depth] = waiting[num_waiting] = entered
+                path[depth] = entered
                 found[entered] = lowest[entered] = times
                 position[entered] = offsets[pair_offsets[entered]]
-                times, num_waiting, entered = times + 1, num_waiting + 1, -1
+                times, entered = times + 1, -1
             s = path[depth]
-            t, end = position[s], offsets[pair_offsets[s + 1]]
+            t, end = np.uint64(position[s]), np.uint64(offsets[pair_offsets[s + 1]])
             while t < end and entered < 0:
                 target = successor[t]
                 if found[target] < 0:
                     entered = target
-                elif component[target] < 0:
+                else:
                     lowest[s] = min(lowest[s], found[target])
-                t += 1
+                t += np.uint64(1)
             position[s] = t
             if entered >= 0:
                 depth += 1
                 continue
             left[num_left] = s
             num_left += 1
-            if lowest[s] == found[s]:
-                last = -1
-                while last != s:
-                    num_waiting -= 1
-                    last = waiting[num_waiting]
-                    component[last] = number
-                number += 1
             depth -= 1
             if depth >= 0:
                 above = path[depth]
                 lowest[above] = min(lowest[above], lowest[s])
-    starts[: number + 1] = 0
-    for s in range(states):
-        starts[component[s] + 1] += 1
-    for c in range(number):
-        starts[c + 1] += starts[c]
-    following = starts[:number].copy()
-    for i in range(states):
-        s = left[i]
-        place[s] = following[component[s]]
-        order[place[s]] = s
-        following[component[s]] += 1
+            if lowest[s] == found[s]:
+                # All that was found after s and has no place yet comes back to s.
+                since, first = found[s], num_left
+                while first > 0 and found[left[first - 1]] >= since:
+                    first -= 1
+                for i in range(first, num_left):
+                    found[left[i]] = states
+                    place[left[i]] = filled
+                    order[filled] = left[i]
+                    filled += 1
+                num_left = first
+                number += 1
+                starts[number] = filled
     return number
 
 
 @helper
-def single_value(s: int, model: Model, value: FloatArray) -> float:
-    """max_a of r + ΓPv solved for v(s), all other values being known."""
+def settle_singles(
+    first: int, model: Model, order: IndexArray, starts: IntArray, value: FloatArray
+) -> int:
+    """The values of single states from component `first` on; the first that is no single state.
+
+    v(s) is max_a of r + ΓPv solved for v(s), all other values being known.
+    """
     pair_offsets, offsets, successor, probability, discount, reward = model
-    best = -np.inf
-    for k in range(pair_offsets[s], pair_offsets[s + 1]):
-        staying, ahead = 0.0, 0.0
-        for t in range(offsets[k], offsets[k + 1]):
-            if successor[t] == s:
-                staying += probability[t]
-            else:
-                ahead += probability[t] * value[successor[t]]
-        best = max(best, (reward[k] + discount[k] * ahead) / (1.0 - discount[k] * staying))
-    return best
+    c = first
+    while c < starts.size - 1 and starts[c + 1] - starts[c] == 1:
+        s = order[starts[c]]
+        best = -np.inf
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            staying, ahead = 0.0, 0.0
+            for t in range(np.uint64(offsets[k]), np.uint64(offsets[k + 1])):
+                if successor[t] == s:
+                    staying += probability[t]
+                else:
+                    ahead += probability[t] * value[successor[t]]
+            best = max(best, (reward[k] + discount[k] * ahead) / (1.0 - discount[k] * staying))
+        value[s] = best
+        c += 1
+    return c
 
 
 @helper
@@ -228,12 +235,16 @@ def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
 def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> bool:
     """Whether sweeps, or policy iteration where it costs less, come to a change of `target`.
 
-    Sweeps end as soon as it can be seen that more than `limit` would be needed.
+    Changes that shrink by one and the same rate are added up to their end: v + δ rate/(1 − rate),
+    as long as that helps. Sweeps end when it is seen that more than `limit` would be needed.
     """
     entries, size = part[2].size, value.size
-    system = np.empty((0, 0))
-    before, sweeps, steps = np.inf, 0, 0
+    system, earlier = np.empty((0, 0)), np.empty(size)
+    before, last, rate, sweeps, steps, leaps = np.inf, np.inf, 0.0, 0, 0, True
     while True:
+        if leaps and sweeps % LOOK == LOOK - 1:
+            for s in range(size):
+                earlier[s] = value[s]
         change, scale = sweep_part(part, value)
         sweeps += 1
         goal = max(target, STANDS_STILL * scale)
@@ -241,16 +252,21 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
             return True
         if not change < np.inf or steps >= MOST_STEPS:
             return False
+        rate, last, rate_before = change / last, change, rate
         if steps == 0 and sweeps % LOOK == 0:
             # If they go on to shrink as they did, change · (change / before)^looks = goal.
             looks = np.inf
             if change < before:
                 looks = np.log(change / goal) / np.log(before / change)
-            before = change
+            leaps = leaps and change < before / 2.0
             if size <= SMALL and LOOK * looks * entries > size**3:
                 system, steps = np.empty((size, size)), 1
-            elif not sweeps + LOOK * looks < limit:
+            elif sweeps >= PATIENCE and not sweeps + LOOK * looks < limit:
                 return False
+            elif leaps and abs(rate - rate_before) < STEADY * (1.0 - rate):
+                for s in range(size):
+                    value[s] += (value[s] - earlier[s]) * rate / (1.0 - rate)
+            before = change
         if steps > 0:
             solve_best(part, system, value)
             steps += 1
@@ -282,11 +298,9 @@ def settle_components(
     number of components.
     """
     model = (pair_offsets, offsets, successor, probability, discount, reward)
-    for c in range(first, starts.size - 1):
+    c = settle_singles(first, model, order, starts, value)
+    while c < starts.size - 1:
         start, end = starts[c], starts[c + 1]
-        if end - start == 1:
-            value[order[start]] = single_value(order[start], model, value)
-            continue
         part = part_of(start, end, model, order, place, value)
         own = np.empty(end - start)
         for i in range(own.size):
@@ -296,4 +310,5 @@ def settle_components(
             value[order[start + i]] = own[i]
         if not settled:
             return c
-    return starts.size - 1
+        c = settle_singles(c + 1, model, order, starts, value)
+    return c

@@ -170,7 +170,7 @@ def jacobi(
             judge.refuse(verdict)
         sizes.append(size(residuals))
         window = min(len(sizes), 10)
-        if window >= 3 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
+        if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None, after
         if sizes[-1] < sizes[looked] / 10 and backup.reward.size > mdp.num_states:
             backup, looked = pruned(backup, value, verdict), len(sizes) - 1
