@@ -11,7 +11,7 @@ MDP, so the undiscounted functions ask for the reward until the end, ``[ F "end"
 """
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +31,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def storm_discounted_optimum(model: Any, discount: float) -> FloatArray:
+def storm_discounted_optimum(
+    model: Any, discount: float, direction: Literal["max", "min"] = "max"
+) -> FloatArray:
     """Optimal discounted value of every state, for a discount strictly between 0 and 1.
 
     The values are within ``discounted_precision`` of the exact ones. The first reward is not
@@ -39,7 +41,7 @@ def storm_discounted_optimum(model: Any, discount: float) -> FloatArray:
     """
     starts, transition, reward = _choices(model)
     built = _build(transition, reward, starts)
-    return _discounted(built, reward, discount, "max")
+    return _discounted(built, reward, discount, direction)
 
 
 def storm_discounted_value(

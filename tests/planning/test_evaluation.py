@@ -13,7 +13,7 @@ from surestep import FiniteMDP, Pairs, Policy, evaluate, evaluate_with_bound, oc
 from surestep.errors import InvalidParameter, NotConverged, ShapeMismatch
 from surestep.planning import chain as chains
 
-METHODS = ("dense", "sparse", "iterative")
+METHODS = ("dense", "sparse", "iterative", "components")
 
 
 def random_mdp(states, actions, successors, discount, seed, reward_scale=1.0):
@@ -115,12 +115,12 @@ def test_all_methods_agree(states):
         assert gap <= found[0].error_bound + other.error_bound
 
 
-def test_auto_takes_dense_for_small_sparse_for_narrow_and_iterative_for_wide_models():
+def test_auto_takes_dense_for_small_components_for_long_and_iterative_for_wide_models():
     def method_for(mdp):
         return evaluate_with_bound(mdp, Policy.uniform(mdp)).method
 
     assert method_for(random_mdp(50, 2, 3, 0.9, seed=0)) == "dense"
-    assert method_for(corridor(5000, 0.999)) == "sparse"
+    assert method_for(corridor(5000, 0.999)) == "components"
     assert method_for(random_mdp(1000, 2, 4, 0.9, seed=0)) == "iterative"
 
 

@@ -68,6 +68,15 @@ def test_discounted_optima_are_storms(data):
     np.testing.assert_allclose(optimal(mdp).value, expected, atol=1e-7)
 
 
+@settings(max_examples=30)
+@given(data=st.data())
+def test_the_least_discounted_values_are_storms(data):
+    discount = data.draw(st.sampled_from([0.3, 0.9, 0.99]))
+    mdp = with_discount(data.draw(mdps()), discount)
+    expected = storm_discounted_optimum(mdp, discount, "min")
+    np.testing.assert_allclose(optimal(mdp, minimise=True).value, expected, atol=1e-7)
+
+
 @settings(max_examples=50)
 @given(data=st.data())
 def test_total_rewards_of_acyclic_models_are_storms(data):

@@ -9,11 +9,12 @@ as soon as the bracket is small, and otherwise brings v nearer to V^π.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect_count
+from surestep._arrays import FloatArray, expect, expect_count
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels.backup import best_values, expected_values, gauss_seidel_sweep
 from surestep.kernels.extremes import difference_range
@@ -43,8 +44,8 @@ SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a l
 INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the next round
 
 
-def optimal(mdp: FiniteMDP, *, tolerance: float | None = None) -> Plan:
-    """A best policy π* and its value.
+def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
+    """A best policy π* and its value; with `minimise`, the policy of the least value.
 
     Small models go through policy iteration. Larger ones begin with value iteration, which is all
     that a model needs on which sweeps shrink the residual fast. Others are solved one strongly
@@ -53,6 +54,11 @@ def optimal(mdp: FiniteMDP, *, tolerance: float | None = None) -> Plan:
     lowest is taken. `tolerance` is the largest error allowed in the values; by default 1e-10 of the
     largest reward and value, or what doubles prove.
     """
+    if minimise:
+        expect("mdp", mdp, FiniteMDP)
+        costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
+        cheapest = optimal(costs, tolerance=tolerance)
+        return replace(cheapest, value=-cheapest.value)
     judge = Judge.of(mdp, tolerance)
     value: FloatArray = np.zeros(mdp.num_states)
     update = evaluation_update(mdp, "auto", judge)
