@@ -100,7 +100,7 @@ def textured(texture, size, seed, discount, renumbered=True):
         np.array(successor, int),
         np.array(probability),
         rng.normal(size=len(successor)),
-        rng.choice([0.0, 0.5, 0.9, 0.99], pairs) if discount is None else np.full(pairs, discount),
+        rng.choice([0.0, 0.5, 0.9, 0.97], pairs) if discount is None else np.full(pairs, discount),
         start,
         np.where(ends, rng.normal(size=pairs), 0.0),
     )
@@ -110,7 +110,7 @@ def textured(texture, size, seed, discount, renumbered=True):
 def textures(draw, size):
     """Models of all textures and discounts: 1 only where every episode ends."""
     texture = draw(st.sampled_from(sorted(TEXTURES)))
-    discounts = [0.0, 0.9, 0.999, None] + ([1.0] if texture == "acyclic" else [])
+    discounts = [0.0, 0.9, 0.97, None] + ([1.0] if texture == "acyclic" else [])
     seed, discount = draw(st.integers(0, 10**6)), draw(st.sampled_from(discounts))
     return textured(texture, size, seed, discount)
 
@@ -133,7 +133,7 @@ def test_components_are_scipys_and_stand_behind_all_they_lead_to(data):
     assert (np.concatenate([found.states(c) for c in range(number)]) == found.order).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_all_methods_hold_the_exact_value_within_their_errors(data):
     mdp = data.draw(mdps(max_states=5, undiscounted=data.draw(st.booleans())))
@@ -145,7 +145,7 @@ def test_all_methods_hold_the_exact_value_within_their_errors(data):
 
 
 def test_small_models_of_all_textures_reach_the_brute_force_optimum(every_size):
-    for seed in range(3):
+    for seed in range(2):
         for texture in TEXTURES:
             for discount in (0.0, 0.9, 0.9999, None):
                 mdp = textured(texture, 5, seed, discount)
@@ -156,7 +156,7 @@ def test_small_models_of_all_textures_reach_the_brute_force_optimum(every_size):
 
 
 # The fixture is the same for all examples.
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_all_planners_and_all_methods_agree_on_every_texture(every_size, data):
     mdp = data.draw(textures(30))
@@ -170,7 +170,7 @@ def test_all_planners_and_all_methods_agree_on_every_texture(every_size, data):
 
 
 @pytest.mark.parametrize("discount", [0.9, 1 - 1e-4, 1 - 1e-7])
-@pytest.mark.parametrize("size", [150, 600])
+@pytest.mark.parametrize("size", [150, 350])
 def test_slow_components_small_and_large_are_left_to_other_ways(discount, size, every_size):
     # A walk to and fro: sweeps in place carry news one way only.
     rng, rooms = np.random.default_rng(0), np.arange(size)

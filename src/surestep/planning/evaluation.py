@@ -174,9 +174,9 @@ def solve(
         value, residual = solve_fast_sweeps(chain, start, target, horizon)
         if good_enough(value, residual):
             return value, "iterative"
-        return solve_components(chain, target, horizon), "components"
+        return solve_components(chain, start, target, horizon), "components"
     if method == "components":
-        return solve_components(chain, target, horizon), method
+        return solve_components(chain, start, target, horizon), method
     if method == "iterative":
         value, residual = solve_fast_sweeps(chain, start, target, horizon)
         return solve_slowly(chain, value, target, horizon, good_enough), method
@@ -203,9 +203,11 @@ def solve_slowly(
     return value
 
 
-def solve_components(chain: Chain, target: float, horizon: Horizon) -> FloatArray:
+def solve_components(
+    chain: Chain, start: FloatArray, target: float, horizon: Horizon
+) -> FloatArray:
     """One component after the other, those that others lead to first."""
-    components, value = Components.of(chain.model()), np.zeros(chain.reward.size)
+    components, value = Components.of(chain.model()), start.copy()
     reached = components.settle(0, target, value)
     while reached < components.number:
         states = components.states(reached)
