@@ -305,7 +305,7 @@ def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
     assert_refused(tmp_path, arguments, ["cannot be written: No space left on device"])
     monkeypatch.undo()
 
-    def forbidden(self, *rest, **options):
+    def forbidden(*rest, **options):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", forbidden)
