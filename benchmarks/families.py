@@ -32,6 +32,8 @@ from surestep.errors import NotConverged
 from surestep.io import write_mdp
 from surestep.planning.iteration import best_actions
 
+SMALLEST = ("--sizes", "400", "--repeat", "1")
+
 DISCOUNT, PRECISION = 0.99, 1e-6
 PATIENCE = 20.0  # seconds after which a slower method of ours is not run on larger models
 
@@ -264,7 +266,7 @@ def check(name: str, value: np.ndarray | None, reference: np.ndarray, tolerance:
 def warm_up() -> None:
     """Compiles what is needed."""
     for make in FAMILIES.values():
-        mdp = make(1000)
+        mdp = make(400)
         for solve in (*our_solvers(mdp, 1e-3).values(), *our_evaluators(mdp, 1e-3).values()):
             solve()
 

@@ -1,15 +1,12 @@
-"""Planning: ours against SciPy, QuantEcon and Storm on random models, and on models people make.
+"""Planning: ours against SciPy, QuantEcon and Storm on the same random sparse models.
 
 Models: 4 actions, 4 successors a pair, rewards in [0, 1), γ = 0.95. Every solver runs in a process
 of its own, is warmed up on a tiny model, and must be right to 1e-6, which is checked. It takes part
 up to the size at which it passes 120 s or 8 GB. Building a solver's own model is not counted.
 
-Models people make have long ways, many components and few choices: see `families.py`. There, with
-γ = 0.99, our `optimal` and `evaluate` are compared with the best of our own methods and with Storm,
-which reads our files; 1e-6 of the largest value is asked of all.
+Models with the structure of those that people make are planned by `families.py`.
 
 Run: .venv/bin/python benchmarks/planning.py [--sizes 1000 10000 100000 1000000] [--repeat 3]
-     [--family-sizes 10000 100000 1000000]
 """
 
 import argparse
@@ -269,8 +266,6 @@ def fastest(action, repeat: int = 7) -> float:
 
 
 def main() -> None:
-    import families
-
     if sys.argv[1:2] == ["--child"]:
         solver, states, repeat, answer = sys.argv[2:]
         child(solver, int(states), int(repeat), Path(answer))
@@ -278,14 +273,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--family-sizes", type=int, nargs="+", default=[10**4, 10**5, 10**6])
     parser.add_argument("--only", nargs="+", choices=[*OPTIMISE, *EVALUATE], help="these solvers")
     parser.add_argument("--models", type=int, default=20_000, help="models of one batch")
     arguments = parser.parse_args()
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}")
     sizes, repeat = arguments.sizes, arguments.repeat
-    families.compare(console, arguments.family_sizes, repeat)
     for title, solvers in (
         ("A best policy, to 1e-6", OPTIMISE),
         ("The value of the uniform policy, to 1e-6", EVALUATE),
