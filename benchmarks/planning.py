@@ -37,10 +37,7 @@ from surestep import (
 from surestep.kernels.backup import best_values
 
 # The arguments of the quickest run.
-SMALLEST = (
-    "--sizes", "100", "--family-sizes", "100", "--repeat", "1", "--only", "surestep",
-    "--models", "100",
-)  # fmt: skip
+SMALLEST = ("--sizes", "100", "--repeat", "1", "--only", "surestep", "--models", "100")
 DISCOUNT, PRECISION = 0.95, 1e-6
 SECONDS, BYTES = 120.0, 8e9
 BUILDING = 10.0  # seconds: what building a model of 10⁶ states takes any of them, and more
