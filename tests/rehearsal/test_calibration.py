@@ -68,3 +68,10 @@ def test_too_few_worlds_do_not_calibrate():
     with pytest.raises(InvalidParameter, match="worlds is 8 for each kind, expected at least"):
         calibrated_rank(np.arange(8), 99, 0.1)
     assert calibrated_rank(np.arange(9) + 3, 99, 0.1) == 3
+
+
+def test_worlds_that_allow_everything_leave_the_rank_of_the_prior():
+    """⌊δ(K+1)⌋, though binary fractions may fall short of it: 0.1 · 30 and 0.7 · 10 are whole."""
+    found = [calibrated_rank(np.full(9, 99), draws, 0.1) for draws in (18, 19, 28, 29, 98, 99)]
+    assert found == [1, 2, 2, 3, 9, 10]
+    assert calibrated_rank(np.full(9, 99), 9, 0.7) == 7

@@ -26,9 +26,11 @@ from surestep.rehearsal.rehearse import (
     REPORTING,
     SIZES,
     Plan,
+    actions_alike,
     claims_of_rank,
     tolerance_of,
 )
+from surestep.rehearsal.worlds import ActionsAlike
 
 ARMS = 4
 
@@ -133,6 +135,18 @@ def test_luck_is_what_is_claimed_beyond_the_truth():
     assert (found.gain > 0.5).all()
     assert found.luck.size == 3
     assert ((found.luck > -0.6) & (found.luck < 0)).all()  # most of the gain is claimed
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 0.0), (-2.0, 3.0)])
+def test_luck_has_noise_where_the_certificate_expects_some(bounds):
+    low, high = bounds
+    noisy = replace(POSTERIOR, rewards="bounded", reward_low=low, reward_high=high)
+    assert actions_alike(problem_with(10), noisy) == ActionsAlike(bounds)
+    known = problem_with(10, rewards=bandit().dense().R)
+    assert actions_alike(known, noisy) == ActionsAlike()
+    exact = replace(noisy, rewards="deterministic")
+    assert actions_alike(problem_with(10), exact) == ActionsAlike()
+    assert actions_alike(problem_with(10), Robust()) == ActionsAlike()
 
 
 def plan_of(problem, worlds, *kinds):

@@ -8,9 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from strategies import logged_problems, problems
-from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
+from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, evaluate, sample_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import InvalidParameter
+from surestep.model.counts import LoggedRewards
 from surestep.rehearsal import (
     Completed,
     DrawnFromPosterior,
@@ -20,6 +21,7 @@ from surestep.rehearsal import (
 )
 from surestep.rehearsal.collecting import DataSize, horizon_for, problem_of, size_of
 from surestep.rehearsal.completion import actions_alike
+from surestep.rehearsal.sources import Data, Simulated
 
 FILLS = ("self-loop", "uniform", "pessimistic", "optimistic", "similar")
 USABLE = problems().filter(lambda problem: problem.counts.visits.any())
@@ -249,6 +251,45 @@ def test_the_default_family_leaves_out_the_prior_of_the_certificate():
 
 def test_where_every_pair_was_seen_all_completions_are_one():
     assert len(names(one_state([3, 1]), Robust())) == 5
+
+
+def test_noise_is_one_of_two_rewards_with_the_mean_of_the_truth():
+    P = np.zeros((5, 1, 5))
+    P[0, 0, 1:] = 0.25
+    R = np.zeros((5, 1, 5))
+    R[0, 0, 1:] = [-2.0, 6.0, 0.0, 7.0]  # the least, the greatest, a quarter, more than can be
+    world = Simulated.of(FiniteMDP.from_dense(P, R, 0.9), Policy(Pairs.full(5, 1), [1.0] * 5))
+    noisy = replace(world, noise=(-2.0, 6.0))
+    for source in (world, noisy):
+        data = source.collect(4000, 1, np.random.default_rng(0))
+        assert data.times.sum() == data.starts.sum() == data.starts[0] == 4000
+        mean = data.earned / data.times
+        assert mean[:2].tolist() == [-2.0, 6.0]
+        if source is world:
+            assert mean[2:].tolist() == [0.0, 7.0]
+            continue
+        assert mean[3] == 6.0
+        high = (data.earned[2] + 2 * data.times[2]) / 8  # how often it was the greater one
+        assert high == round(high)
+        # The deviation of a mean of 1000 of these rewards is 8 · √(3/16/1000) = 0.11.
+        assert abs(mean[2]) < 0.6
+
+
+def test_ends_that_nobody_reached_stay_ends():
+    """State 2 is stored as a successor, with a known reward, and was never seen."""
+    counts = Counts(
+        Pairs.full(3, 1), [0, 2, 2, 2], [1, 2], [5, 0],
+        LoggedRewards(np.array([1.0, 2.0]), "transition", True), [5, 0, 0], [False, True, True],
+    )  # fmt: skip
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 2.0)
+    )
+    truth = completed(problem, "self-loop")
+    for times, terminal in (([3, 0], [False, True, True]), ([0, 0], [False, False, True])):
+        data = Data(np.array(times), np.zeros(2), np.array([3, 0, 0]))
+        posed = problem_of(problem, truth, data).counts
+        assert posed.terminal.tolist() == terminal
+        assert posed.rewards.values.tolist() == [1.0, 2.0]
 
 
 # ---- how much data ----------------------------------------------------------------------------
