@@ -12,7 +12,14 @@ from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
 from surestep.errors import OutOfTime
-from surestep.rehearsal import Completed, DrawnFromPosterior, KeptBlocks, TimeLimit, rehearse
+from surestep.rehearsal import (
+    Completed,
+    DrawnFromPosterior,
+    KeptBlocks,
+    TimeLimit,
+    kept,
+    rehearse,
+)
 from surestep.rehearsal.kept import digest_of
 
 FAMILY = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
@@ -93,6 +100,15 @@ def test_blocks_that_something_else_made_are_not_used(tmp_path):
         run(kept=kept)
 
 
+def test_blocks_of_certificates_without_draws_are_kept_too(tmp_path):
+    calls = []
+    terms = {"certifier": Robust(known_start=True), "worlds": 2, "kept": KeptBlocks(tmp_path)}
+    first = run(**terms)
+    again = run(**terms, progress=lambda *call: calls.append(call))
+    assert calls[0] == (3, 3)  # two kinds, and luck
+    assert again.to_json() == first.to_json()
+
+
 @pytest.mark.parametrize("damage", [b"", b"PK\3\4 no archive", b"\x93NUMPY\1\0", None])
 def test_damaged_blocks_are_made_again(damage, whole, tmp_path):
     kept = KeptBlocks(tmp_path)
@@ -163,6 +179,23 @@ def told(value):
 @given(VALUES, VALUES)
 def test_digests_are_equal_for_equal_values_only(one, other):
     assert (digest_of(one) == digest_of(other)) == (told(one) == told(other))
+
+
+def test_the_sources_below_a_rehearsal_count_and_no_others(tmp_path, monkeypatch):
+    package = tmp_path / "package"
+    monkeypatch.setattr(kept, "__file__", str(package / "rehearsal" / "kept.py"))
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return kept.digest_of_sources.__wrapped__()
+
+    before = write("package/model/counts.py", "a")
+    for name in ("package/report/page.py", "package/cli/deep/main.py", "other.py", "package/x.txt"):
+        assert write(name, "b") == before
+    changes = ["package/errors.py", "package/model/report/page.py", "package/model/counts.py"]
+    assert len({before, *(write(name, "c") for name in changes)}) == 4
 
 
 def test_what_has_no_digest_is_an_error():

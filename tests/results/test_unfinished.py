@@ -1,0 +1,117 @@
+"""Folders whose stress test is still to come: what they are, and how they are finished."""
+
+import dataclasses
+import json
+
+import pytest
+
+from findings import maintenance_findings
+from surestep.errors import FileFailure
+from surestep.results.result import Result, strangers
+from surestep.results.unfinished import (
+    begin,
+    check_can_begin,
+    finish,
+    is_unfinished,
+    path_in,
+    settle,
+)
+
+
+def run_json(worlds, *outputs):
+    content = {"parameters": {"worlds": worlds}, "outputs": dict.fromkeys(outputs, "digest")}
+    return json.dumps(content).encode()
+
+
+BEGINNING = {"run.json": run_json(1), "policy.csv": b"old"}
+END = {"run.json": run_json(1, "rehearsal.json"), "policy.csv": b"new", "rehearsal.json": b"{}"}
+
+
+def inside(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("content", "unfinished"),
+    [
+        (run_json(1), True),
+        (run_json(0), False),  # none was planned
+        (run_json(1, "policy.csv"), True),
+        (run_json(1, "policy.csv", "rehearsal.json"), False),
+        (b"[" * 100_000, False),
+        (b"{}", False),
+        (b"[]", False),
+    ],
+)
+def test_a_folder_is_unfinished_where_a_planned_stress_test_is_missing(
+    content, unfinished, tmp_path
+):
+    assert not is_unfinished(tmp_path)
+    (tmp_path / "run.json").write_bytes(content)
+    assert is_unfinished(tmp_path) == unfinished
+    if unfinished:
+        check_can_begin(tmp_path)
+    else:
+        with pytest.raises(FileFailure, match="is not empty; name a new folder"):
+            check_can_begin(tmp_path)
+
+
+def test_only_the_very_same_beginning_is_gone_on_with(tmp_path):
+    folder = tmp_path / "out"
+    begin(folder, BEGINNING)
+    begin(folder, BEGINNING)
+    assert inside(folder) == BEGINNING
+    with pytest.raises(FileFailure, match=r"something else: its policy\.csv is not what"):
+        begin(folder, BEGINNING | {"policy.csv": b"other"})
+    (folder / "policy.csv").unlink()
+    with pytest.raises(FileFailure, match=r"something else: its policy\.csv is not what"):
+        begin(folder, BEGINNING)
+
+
+def test_finished_files_take_the_place_of_the_others(tmp_path):
+    folder = tmp_path / "out"
+    begin(folder, BEGINNING)
+    assert not settle(folder)
+    (folder / "stress-test" / "finished").mkdir(parents=True)
+    (folder / "stress-test" / "finished" / "damaged").touch()
+    finish(folder, END)
+    assert inside(folder) == END
+    assert [path.name for path in folder.iterdir() if path.is_dir()] == []
+    assert not is_unfinished(folder)
+    with pytest.raises(FileFailure, match="is not empty"):
+        begin(folder, BEGINNING)
+
+
+def test_files_on_their_way_are_read_where_they_are(tmp_path):
+    begin(tmp_path, BEGINNING)
+    way = tmp_path / "stress-test" / "finished"
+    way.mkdir(parents=True)
+    (way / "run.json").write_bytes(END["run.json"])
+    assert path_in(tmp_path, "run.json") == way / "run.json"
+    assert path_in(tmp_path, "policy.csv") == tmp_path / "policy.csv"
+    assert not is_unfinished(tmp_path)
+    with pytest.raises(FileFailure, match="is finished by now, and nothing is left to do"):
+        check_can_begin(tmp_path)
+    assert inside(tmp_path)["run.json"] == END["run.json"]
+
+
+def test_parts_of_a_stress_test_are_strangers_once_it_is_done(tmp_path):
+    assert strangers(tmp_path) == ()
+    for name in ("run.json", "policy.csv", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "stress-test").mkdir()
+    assert strangers(tmp_path) == ("notes.txt",)
+    (tmp_path / "rehearsal.json").touch()
+    assert strangers(tmp_path) == ("notes.txt", "stress-test")
+    (tmp_path / "stress-test" / "finished").mkdir()  # still on its way
+    assert strangers(tmp_path) == ("notes.txt",)
+
+
+@pytest.mark.parametrize(("worlds", "awaited"), [(0, False), (1, True), (9, True)])
+def test_a_result_awaits_the_stress_test_that_was_planned(worlds, awaited):
+    findings = maintenance_findings()
+    parameters = {**findings.record.parameters, "worlds": worlds}
+    record = dataclasses.replace(findings.record, parameters=parameters)
+    result = Result(findings.table, (), record, "")
+    assert result.awaits_stress_test == awaited
+    assert not dataclasses.replace(result, rehearsal=object()).awaits_stress_test
