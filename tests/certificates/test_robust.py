@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from surestep import (
     sample_counts,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Robust, verify
+from surestep.certificates import Robust, robust, verify
+from surestep.certificates.robust import Bracket, bracket_or_refusal, comparison
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -528,3 +530,48 @@ def test_words_do_not_depend_on_whose_numbers_they_are():
     theirs = certify(problem, behavior, Robust(reward_low=np.float64(-1), reward_high=np.int64(1)))
     assert ours.assumptions == theirs.assumptions
     verify(Certificate.from_json(theirs.to_json()), problem, behavior)
+
+
+# ---- errors, by hand --------------------------------------------------------------------------
+
+
+def plan_with(value, error_bound):
+    return SimpleNamespace(value=np.array(value), error_bound=error_bound)
+
+
+def case_of(**terms):
+    """Two states; the start is known to be the first."""
+    models = SimpleNamespace(models=None, least_start=lambda value: float(value[0]))
+    return SimpleNamespace(problem=SimpleNamespace(num_states=2), models=models, **terms)
+
+
+def test_a_comparison_is_less_all_that_its_values_may_be_off():
+    floor = np.array([0.6, 3.0])
+    bracket = Bracket(None, None, floor, None, 0.125)
+    found = comparison(case_of(), bracket, plan_with([1.0, 4.0], 0.5))
+    assert found.lower == pytest.approx(0.6)  # more than 1 − ½
+    assert found.error == pytest.approx(0.625)
+    found = comparison(case_of(), bracket, plan_with([2.0, 4.0], 0.5))
+    assert found.lower == pytest.approx(1.5)
+    # Ten terms of up to 2⁵², each of which is rounded.
+    found = comparison(case_of(), bracket, plan_with([1.0, 2.0**52], 0.0))
+    assert found.lower == 1.0 - 10.0
+    assert found.error == 10.125
+
+
+def test_a_floor_is_rounded_down(monkeypatch):
+    monkeypatch.setattr(robust, "advantage", lambda models, change, low, high: (low, high))
+    monkeypatch.setattr(robust, "difference_models", lambda models, gain: gain)
+    policy = SimpleNamespace(probability=np.array([0.5, 0.5]))
+    problem = SimpleNamespace(value_bounds=(-(2.0**52), 2.0**53), behavior=policy)
+    case = SimpleNamespace(problem=problem, models=SimpleNamespace(models=None), policy=policy)
+    ours, theirs = plan_with([2.0**52, 7.0], 1.0), plan_with([-9.0, 2.0], 2.0)
+    best = plan_with([-(2.0**52) + 4, 16.0], 3.0)
+    found = bracket_or_refusal(case, ours, theirs, best)
+    assert found.our_low.tolist() == [2.0**52 - 1, 6.0]
+    assert found.their_high.tolist() == [-(2.0**52) + 7, 19.0]
+    # 2⁵³ − 8, less a last bit of both: 2.
+    assert found.floor[0] == 2.0**53 - 10
+    assert found.floor[1] == pytest.approx(-13.0)
+    assert found.difference[0].tolist() == [-11.0, 0.0]
+    assert found.error == 6.0

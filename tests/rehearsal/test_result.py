@@ -59,7 +59,7 @@ def test_intervals_of_rates_are_clopper_and_pearsons(total, data):
         assert 1 - at_most(count - 1, rate.low) == pytest.approx(0.025, abs=1e-9)
     if count < total:
         assert at_most(count, rate.high) == pytest.approx(0.025, abs=1e-9)
-    assert rate.low <= rate.share <= rate.high
+    assert 0 <= rate.low <= rate.share <= rate.high <= 1
 
 
 def test_rates_of_a_table_counted_by_hand():
