@@ -1,10 +1,14 @@
 """A log in two parts, and the first steps of its episodes: step by step, by plain loops."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strategies import decision_logs
 from surestep import DecisionLog, Pairs
 from surestep.errors import InvalidParameter
 from surestep.offpolicy import first_steps, split_episodes
@@ -41,20 +45,44 @@ def test_recording_stops_after_so_many_steps(episodes, horizon):
     assert [*zip(*columns, strict=True)] == expected
     lengths = [min(length, horizon) for length, _ in episodes]
     np.testing.assert_array_equal(np.diff(found.episode_offsets), lengths)
+    assert (found is log) == (max(length for length, _ in episodes) <= horizon)  # no copy of all
 
 
-@given(number=st.integers(1, 9), share=st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
-def test_every_episode_is_in_one_part(number, share):
-    log = log_of([*range(1, number + 1)], [True] * number)  # told apart by their lengths
-    for seed in (None, 3):
-        parts = split_episodes(log, share, seed)
-        lengths = [[] if part is None else [*np.diff(part.episode_offsets)] for part in parts]
-        assert len(lengths[0]) == round(share * number)
-        assert sorted(lengths[0] + lengths[1]) == [*range(1, number + 1)]
-        assert seed is not None or lengths[0] + lengths[1] == [*range(1, number + 1)]
+# ---- two parts -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "half", None])
-def test_a_share_is_a_share(share):
+def episodes_of(log):
+    """The episodes as tuples of rows."""
+    if log is None:
+        return []
+    columns = (log.state, log.action, log.reward, log.next_state, log.terminated, log.truncated)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    return [tuple(rows[a:b]) for a, b in itertools.pairwise(log.episode_offsets)]
+
+
+@given(log=decision_logs(), share=st.floats(0, 1), seed=st.integers(0, 9))
+def test_the_first_episodes_are_for_training_and_the_others_for_the_test(log, share, seed):
+    everything = episodes_of(log)
+    cut = round(share * len(everything))
+    assert [episodes_of(part) for part in split_episodes(log, share)] == [
+        everything[:cut],
+        everything[cut:],
+    ]
+    shuffled = [everything[i] for i in np.random.default_rng(seed).permutation(len(everything))]
+    assert [episodes_of(part) for part in split_episodes(log, share, seed)] == [
+        shuffled[:cut],
+        shuffled[cut:],
+    ]
+
+
+@given(log=decision_logs())
+def test_a_part_without_episodes_is_none(log):
+    assert split_episodes(log, 0)[0] is None
+    assert split_episodes(log, 1)[1] is None
+
+
+@pytest.mark.parametrize("share", [-0.01, 1.01, math.nan, None, "0.5", True])
+def test_a_share_lies_between_zero_and_one(share):
+    log = DecisionLog(Pairs.full(1, 1), [0], [0], [0.0], [0], [False], [True], [0, 1])
     with pytest.raises(InvalidParameter, match=r"train_share is .*, expected 0 to 1"):
-        split_episodes(log_of([1], [True]), share)
+        split_episodes(log, share)
