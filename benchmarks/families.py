@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import stormpy
@@ -35,7 +36,17 @@ from surestep.planning.iteration import best_actions
 SMALLEST = ("--sizes", "400", "--repeat", "1")
 
 DISCOUNT, PRECISION = 0.99, 1e-6
+DENSE_AT_MOST = 2_000  # states; a dense solution of more takes too long
+STORM = "Storm"
+LEAST_SECONDS = 0.2  # that all runs of a comparison take together
 PATIENCE = 20.0  # seconds after which a slower method of ours is not run on larger models
+
+
+class Timing(NamedTuple):
+    """The least seconds that a way took, and the value it came to."""
+
+    seconds: float
+    value: np.ndarray | None
 
 
 def model(successor: np.ndarray, probability: np.ndarray, reward: np.ndarray) -> FiniteMDP:
@@ -197,23 +208,33 @@ def our_evaluators(mdp: FiniteMDP, tolerance: float) -> dict[str, Callable[[], n
     def by(method):
         return lambda: evaluate_with_bound(mdp, uniform, method=method, tolerance=tolerance).value
 
-    return {method: by(method) for method in ("auto", "sparse", "iterative", "components")}
+    methods = ["auto", "sparse", "iterative", "components"]
+    if mdp.num_states <= DENSE_AT_MOST:
+        methods.append("dense")
+    return {method: by(method) for method in methods}
 
 
-def timed(solve: Callable[[], np.ndarray], repeat: int) -> tuple[float, np.ndarray | None]:
-    """The least seconds of several runs, fewer where they are long; infinite if it gives up."""
-    best, value = float("inf"), None
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        try:
-            value = solve()
-        except NotConverged:
-            return best, None
-        spent = time.perf_counter() - begin
-        best = min(best, spent)
-        if spent > PATIENCE:
-            break
-    return best, value
+def timed(solvers: dict[str, Callable[[], np.ndarray]], repeat: int) -> dict[str, Timing]:
+    """The least seconds of several runs of each, taking turns: other load then meets all alike.
+
+    Short ones are run many times, one that takes long once; one that gives up has no value.
+    """
+    timings: dict[str, Timing] = {}
+    start, rounds = time.perf_counter(), 0
+    while rounds < repeat or time.perf_counter() - start < LEAST_SECONDS:
+        rounds += 1
+        for name, solve in solvers.items():
+            before = timings.get(name, Timing(float("inf"), None))
+            if before.seconds > PATIENCE and name in timings:
+                continue
+            begin = time.perf_counter()
+            try:
+                value = solve()
+            except NotConverged:
+                timings[name] = Timing(float("inf"), None)
+                continue
+            timings[name] = Timing(min(before.seconds, time.perf_counter() - begin), value)
+    return timings
 
 
 def compare(console: Console, sizes: list[int], repeat: int) -> None:
@@ -231,20 +252,17 @@ def compare(console: Console, sizes: list[int], repeat: int) -> None:
                 ("optimal", our_solvers(mdp, tolerance)),
                 ("evaluate", our_evaluators(mdp, tolerance)),
             ):
-                times, reference = {}, None
-                for name, solve in solvers.items():
-                    if (family, name) in slow:
-                        continue
-                    times[name], value = timed(solve, repeat)
-                    if times[name] > PATIENCE:
-                        slow.add((family, name))
-                    reference = value if reference is None else reference
-                    check(name, value, reference, tolerance)
-                storm = float("nan")
                 if task == "optimal":
-                    storm, value = timed(storm_solver(mdp, tolerance), repeat)
-                    check("Storm", value, reference, tolerance)
-                ours, best = next(iter(times.values())), min(times.values())
+                    solvers[STORM] = storm_solver(mdp, tolerance)
+                timings = timed(
+                    {k: f for k, f in solvers.items() if (family, k) not in slow}, repeat
+                )
+                slow |= {(family, name) for name, t in timings.items() if t.seconds > PATIENCE}
+                first = next(iter(timings.values()))
+                for name, timing in timings.items():
+                    check(name, timing.value, first.value, tolerance)
+                storm = timings.pop(STORM).seconds if STORM in timings else float("nan")
+                ours, best = first.seconds, min(t.seconds for t in timings.values())
                 table.add_row(
                     f"{family}, {task}",
                     f"{mdp.num_states:,}",

@@ -344,11 +344,14 @@ def normalised_runs(
         "value",
         error,
     )
-    sums = np.zeros((*probability.shape[:-1], filled.size))
-    if probability.size:
-        with np.errstate(over="ignore"):
-            sums[..., filled] = np.add.reduceat(probability, offsets[:-1][filled], axis=-1)
-    gap = np.where(filled, np.abs(sums - 1.0), 0.0)
+    with np.errstate(over="ignore"):
+        if filled.all() and filled.size:  # so it mostly is, and masks cost more than the sums
+            sums = np.add.reduceat(probability, offsets[:-1], axis=-1)
+        else:
+            sums = np.ones((*probability.shape[:-1], filled.size))
+            if filled.any():
+                sums[..., filled] = np.add.reduceat(probability, offsets[:-1][filled], axis=-1)
+    gap = np.abs(sums - 1.0)
     if zeros_allowed:
         gap[sums == 0] = 0.0
     refuse_where(

@@ -30,6 +30,7 @@ Result = TypeVar("Result")
 
 PARTS_A_THREAD = 4  # tasks differ in length
 SWEEP_THREADS = 100_000  # entries from which a pass over memory gains by more threads
+LIGHT_THREADS = 1_000_000  # the same for a pass of an addition or two an entry
 F64 = types.float64
 I64 = types.int64
 # What a kernel reads (frozen or not) and what it writes.

@@ -11,6 +11,7 @@ from surestep.kernels._compile import (
     FLOATS_OUT,
     INDICES_IN,
     INTS_IN,
+    LIGHT_THREADS,
     SWEEP_THREADS,
     helper,
     kernel,
@@ -117,7 +118,7 @@ def gauss_seidel_sweep(
         value[s] = highest
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS)
+@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, threads_from=LIGHT_THREADS)
 def expected_values(
     pair_offsets: IntArray, probability: FloatArray, q: FloatArray, value: FloatArray
 ) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray
-from surestep.kernels._compile import FLOAT_PAIR, FLOATS_IN, SWEEP_THREADS, helper, kernel
+from surestep.kernels._compile import FLOAT_PAIR, FLOATS_IN, LIGHT_THREADS, helper, kernel
 
 BLOCK = 4096
 
 
-@kernel(FLOATS_IN, FLOATS_IN, returns=FLOAT_PAIR, threads_from=SWEEP_THREADS)
+@kernel(FLOATS_IN, FLOATS_IN, returns=FLOAT_PAIR, threads_from=LIGHT_THREADS)
 def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, float]:
     """(min, max) of first − second; (NaN, NaN) where one difference is NaN or infinite.
 

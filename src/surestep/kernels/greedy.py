@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray, IntArray
@@ -10,7 +11,7 @@ from surestep.kernels._compile import (
     FLOATS_IN,
     FLOATS_OUT,
     INTS_IN,
-    SWEEP_THREADS,
+    LIGHT_THREADS,
     helper,
     kernel,
 )
@@ -19,8 +20,8 @@ from surestep.kernels._compile import (
 @helper
 def highest_within(first: int, last: int, q: FloatArray, width: float) -> float:
     """The largest q of the pairs `first` … `last − 1`, less `width`."""
-    highest = q[first]
-    for k in range(first + 1, last):
+    highest = -np.inf
+    for k in range(first, last):
         highest = max(highest, q[k])
     return float(highest - width)
 
@@ -35,11 +36,20 @@ def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
     return first
 
 
-@kernel(INTS_IN, FLOATS_IN, F64, FLOATS_OUT, threads_from=SWEEP_THREADS)
+@kernel(INTS_IN, FLOATS_IN, F64, FLOATS_OUT, threads_from=LIGHT_THREADS)
 def greedy(pair_offsets: IntArray, q: FloatArray, tie: float, probability: FloatArray) -> None:
-    """All mass on the best pair of each state, the lowest action among those within `tie`."""
+    """All mass on the best pair of each state, the lowest action among those within `tie`.
+
+    Without branches, which for a few pairs a state would cost more than all else. Where q is no
+    number, the first action gets what is left.
+    """
     for s in prange(pair_offsets.size - 1):
-        first, last = pair_offsets[s], pair_offsets[s + 1]
-        chosen = best_pair(first, last, q, tie)
+        first, last = np.uint64(pair_offsets[s]), np.uint64(pair_offsets[s + 1])
+        highest, left = -np.inf, 1.0
         for k in range(first, last):
-            probability[k] = 1.0 if k == chosen else 0.0
+            highest = max(highest, q[k])
+        for k in range(first, last):
+            taken = left if q[k] >= highest - tie else 0.0
+            probability[k] = taken
+            left -= taken
+        probability[first] += left

@@ -217,7 +217,7 @@ def solve_fast_sweeps(
         value, previous = chain.step(value), value
         change = difference_range(value, previous)
         sizes.append(size(change))
-        if not sizes[-1] > target or (count >= 2 and sizes[-1] > FAST**count * sizes[0]):
+        if not sizes[-1] > target or sizes[-1] > FAST**count * sizes[0]:
             break
     if horizon.uniform:
         value += (change[0] + change[1]) / 2 * ((horizon.low + horizon.high) / 2 - 1)

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, expect_count
+from surestep._arrays import FloatArray, expect, expect_count, own
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels.backup import best_values, expected_values, gauss_seidel_sweep
 from surestep.kernels.extremes import difference_range
@@ -305,6 +305,6 @@ def best_actions(mdp: FiniteMDP) -> GreedyStep:
         probability = np.empty(q.size)
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         greedy(mdp.pairs.offsets, q, tie, probability)
-        return probability
+        return own(probability)
 
     return greedy_step

@@ -42,11 +42,11 @@ from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest, policy_chain
 from surestep.planning.evaluation import solve
-from surestep.planning.iteration import INEXACT
 from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, Judge, longest_horizon
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
 
 ENOUGH = 0.5  # a step of both sides that leaves more of the residual than this is the last one
+INEXACT = 0.01  # of the residual is left by an iterative solution: a round costs many of its sweeps
 MOST_ROUNDS = 1_000  # many times what has been seen
 
 
