@@ -1,0 +1,225 @@
+"""How much work planning does: mistakes in its limits would make it slow, not wrong."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from surestep import FiniteMDP, Policy, evaluate_with_bound
+from surestep.errors import NotConverged
+from surestep.planning import chain, components, evaluation, iteration, robust
+from surestep.planning.chain import Chain
+from surestep.planning.proof import Horizon, Judge
+
+STEPS = Horizon(1.0, 50.0, uniform=False)
+
+
+class Calls:
+    """Stands for a function, counts how often it is called, and keeps the arguments."""
+
+    def __init__(self, function):
+        self.function, self.arguments = function, []
+
+    def __call__(self, *arguments):
+        self.arguments.append(arguments)
+        return self.function(*arguments)
+
+    @property
+    def number(self):
+        return len(self.arguments)
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """Replaces a function of a module by one that counts, and that may answer otherwise."""
+
+    def replace(module, name, answer=None):
+        calls = Calls(answer or getattr(module, name))
+        monkeypatch.setattr(module, name, calls)
+        return calls
+
+    return replace
+
+
+def chain_of(size, weight=0.5):
+    """States that each stay where they are, and earn 1."""
+    one = np.ones(size)
+    return Chain(np.arange(size + 1), np.arange(size, dtype=np.int32), weight * one, one)
+
+
+def ring(states, discount=0.99):
+    """States that lead around, and earn in one place: sweeps are slow."""
+    table = np.zeros((states, 1, states))
+    table[np.arange(states), 0, (np.arange(states) + 1) % states] = 1.0
+    reward = np.zeros((states, 1))
+    reward[0] = 1.0
+    return FiniteMDP.from_dense(table, reward, discount=discount)
+
+
+# ---- which way is taken -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("states", "method"), [(300, "dense"), (301, "components")])
+def test_models_of_up_to_300_states_are_solved_densely(states, method):
+    mdp = ring(states)
+    assert evaluate_with_bound(mdp, Policy.uniform(mdp)).method == method
+
+
+@pytest.mark.parametrize(
+    ("size", "limit"), [(301, 30_100), (199_999, 19_999_900), (300_000, 20_000_000)]
+)
+@pytest.mark.parametrize("too_much", [0, 1])
+def test_components_are_factorised_while_little_fills_in(size, limit, too_much, watch):
+    fill = watch(evaluation, "predicted_fill", lambda _, limit: limit + too_much)
+    sparse = watch(evaluation, "solve_sparse", lambda _: "sparse")
+    slowly = watch(evaluation, "solve_slowly", lambda *_: "slowly")
+    part = SimpleNamespace(reward=np.empty(size))
+    found = evaluation.solve_part(part, np.zeros(0), 0.25, STEPS)
+    assert fill.arguments == [(part, limit)]
+    assert (sparse.number, slowly.number) == (1 - too_much, too_much)
+    assert found == ("slowly" if too_much else "sparse")
+    if too_much:
+        good_enough = slowly.arguments[0][-1]
+        assert good_enough(None, 0.25)
+        assert not good_enough(None, 0.26)
+
+
+def test_a_component_of_up_to_300_states_is_solved_densely(watch):
+    dense = watch(evaluation, "solve_dense")
+    fill = watch(evaluation, "predicted_fill")
+    evaluation.solve_part(chain_of(300), np.zeros(300), 0.0, STEPS)
+    assert (dense.number, fill.number) == (1, 0)
+    evaluation.solve_part(chain_of(301), np.zeros(301), 0.0, STEPS)
+    assert (dense.number, fill.number) == (1, 1)
+
+
+def test_every_slow_component_is_solved_once(watch):
+    settle = watch(components, "settle_components", lambda *given: given[9])  # all are slow
+    parts = watch(evaluation, "solve_part", lambda part, *_: np.full(part.reward.size, 2.0))
+    value = evaluation.solve_components(chain_of(4), np.zeros(4), 0.1, STEPS)
+    assert value.tolist() == [2.0] * 4
+    assert [given[9] for given in settle.arguments] == [0, 1, 2, 3, 4]
+    assert parts.number == 4
+    assert {given[11] for given in settle.arguments} == {1_000}  # sweeps
+
+
+@pytest.mark.parametrize(("high", "sweeps"), [(50.0, 2_000), (250_000.0, 10_000_000), (1e9, 10**7)])
+def test_krylov_and_then_sweeps_have_a_limit(high, sweeps, watch):
+    krylov = watch(evaluation, "solve_krylov", lambda _, start, *__: (start, 1.0))
+    swept = watch(evaluation, "solve_sweeps", lambda _, start, *__: (start, 1.0))
+    model, start, steps = chain_of(2), np.zeros(2), Horizon(1.0, high, uniform=False)
+    evaluation.solve_slowly(model, start, 0.1, steps, lambda _, residual: residual <= 0.1)
+    assert [given[2:] for given in krylov.arguments] == [(0.1, 1_000)]
+    assert [given[2:] for given in swept.arguments] == [(0.1, sweeps)]
+
+
+def test_what_is_good_enough_is_not_solved_again(watch):
+    krylov = watch(evaluation, "solve_krylov", lambda _, start, *__: (start, 0.1))
+    swept = watch(evaluation, "solve_sweeps")
+    model = chain_of(2)
+    for target, calls in ((1.0, 0), (0.1, 1)):
+        evaluation.solve_slowly(
+            model, np.zeros(2), target, STEPS, lambda _, residual, most=target: residual <= most
+        )
+        assert (krylov.number, swept.number) == (calls, 0)
+
+
+# ---- chains -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("weight", "sweeps"), [(0.5, 100), (0.79, 100), (0.81, 2)])
+def test_sweeps_go_on_while_they_are_fast_but_not_for_ever(weight, sweeps, watch):
+    steps = watch(chain, "chain_step")
+    chain.solve_fast_sweeps(chain_of(1, weight), np.zeros(1), -1.0, STEPS)
+    assert steps.number == sweeps
+
+
+def test_krylov_takes_as_many_steps_as_it_may(watch):
+    steps = watch(chain, "bicgstab_step", lambda *_: 0.5)  # neither done nor broken down
+    value, residual = chain.solve_krylov(chain_of(1), np.zeros(1), 1e-9, 7)
+    assert (value.tolist(), residual) == ([0.0], 1.0)
+    assert steps.number == 7
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"), [(1e-9, 1), (0.0, 1), (np.nan, 1), (1e3, 1), (999.0, 9)]
+)
+def test_krylov_ends_where_it_is_done_or_has_broken_down(answer, number, watch):
+    steps = watch(chain, "bicgstab_step", lambda *_: answer)
+    chain.solve_krylov(chain_of(1), np.zeros(1), 1e-9, 9)
+    assert steps.number == number
+
+
+@pytest.mark.parametrize(("gained", "number"), [(0.6, 9), (0.4, 1)])
+def test_krylov_begins_anew_after_a_breakdown_if_half_is_gained(gained, number, watch):
+    def step(offsets, successor, weight, shadow, solution, work, scalars):
+        solution += 2 * gained * shadow  # the residual is 1 − v/2
+        return np.nan
+
+    steps = watch(chain, "bicgstab_step", step)
+    chain.solve_krylov(chain_of(1), np.zeros(1), 1e-9, 9)
+    assert steps.number == number
+
+
+# ---- policies ---------------------------------------------------------------------------------
+
+
+def test_a_few_sweeps_up_and_down_follow_an_evaluation(watch):
+    sweeps = watch(iteration, "gauss_seidel_sweep")
+    update = iteration.carried_on(ring(5), lambda policy, backed_up, residuals: backed_up)
+    update(np.ones(5), np.zeros(5), (0.0, 0.0))
+    assert [given[6] for given in sweeps.arguments] == [False, True] * 5
+
+
+@pytest.mark.parametrize(("uniform", "target"), [(False, 0.4), (True, 0.3)])
+def test_an_evaluation_leaves_a_tenth_of_the_residual(uniform, target, watch):
+    solve = watch(iteration, "solve", lambda *_: (None, "auto"))
+    judge = Judge(Horizon(1.0, 100.0, uniform), 1.0, 12, None)
+    iteration.evaluation_update(ring(5), "auto", judge)(np.ones(5), np.zeros(5), (-4.0, 2.0))
+    ((_, method, _, given, _, good_enough),) = solve.arguments
+    assert (method, given) == ("auto", pytest.approx(target))
+    assert good_enough(None, given)
+    assert not good_enough(None, 1.01 * given)
+
+
+@pytest.mark.parametrize(("high", "sweeps"), [(50.0, 2_100), (1e9, 10**9 + 100)])
+def test_value_iteration_has_a_limit(high, sweeps):
+    judge = Judge(Horizon(1.0, high, uniform=False), 1.0, 12, None)
+    assert iteration.sweep_limit(judge, None) == sweeps
+    assert iteration.sweep_limit(judge, 3) == 3
+
+
+@pytest.mark.parametrize(("slowest", "sweeps"), [(0.8, 2), (0.98, 2), (0.995, 100)])
+def test_value_iteration_gives_up_where_sweeps_are_slower_than_asked(slowest, sweeps, watch):
+    calls = watch(iteration, "best_values")
+    mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), np.ones((1, 1)), discount=0.99)
+    judge = Judge(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9)
+    plan, _ = iteration.jacobi(mdp, judge, 100, slowest)
+    assert plan is None
+    assert calls.number == sweeps
+
+
+def test_policy_iteration_has_a_limit(watch):
+    mdp = ring(3)
+    rounds = Calls(lambda q: np.ones(3))
+    with pytest.raises(NotConverged, match="after 1000 rounds"):
+        iteration.iterate(
+            mdp,
+            rounds,
+            np.zeros(3),
+            lambda *_: np.full(3, 1e3 + rounds.number),
+            Judge(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9),
+        )
+    assert rounds.number == 1_000
+
+
+def test_nature_is_answered_to_a_hundredth_of_the_residual(watch):
+    solve = watch(robust, "solve")
+    mdp = ring(400, 0.9)
+    nothing = np.zeros(400)
+    ball = robust.L1Ball(mdp, np.full(400, 0.1), nothing, nothing, nothing)
+    plan = robust.robust_optimal(ball)
+    assert solve.number == plan.iterations - 1 <= 10
+    first = solve.arguments[0]
+    assert first[1] == "auto"
+    assert first[3] == pytest.approx(0.01 * 0.95)  # v = 0 earns 1 in one state, at worst 0.95
