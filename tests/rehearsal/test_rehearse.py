@@ -1,6 +1,7 @@
 """Whole rehearsals on small problems: deterministic, honest about bad priors, and refusing."""
 
 from dataclasses import dataclass, replace
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -188,8 +189,10 @@ def test_what_counts_as_equal_is_a_share_of_the_largest_value():
     assert 0 < tolerance_of(replace(problem, value_bounds=(0.0, 0.0))) < 1e-300
 
 
-def test_sizes_go_from_half_to_ten_times_the_data():
+def test_there_are_a_hundred_worlds_at_half_to_ten_times_the_data_unless_others_are_asked_for():
     assert SIZES == (0.5, 1.0, 2.0, 5.0, 10.0)
+    for function in (rehearse, calibrate):
+        assert signature(function).parameters["worlds"].default == 100
 
 
 def test_values_lie_outside_by_the_larger_of_both_sides():

@@ -102,7 +102,7 @@ def test_the_default_family_leaves_out_what_is_too_large(monkeypatch):
 @pytest.mark.parametrize("weight", [1e-3, 1e9])
 def test_the_ends_of_the_range_of_weights_are_allowed(weight):
     assert DrawnFromPosterior("weight", weight).weight == weight
-    for wrong in (weight / 1.01 if weight < 1 else weight * 1.01, True):
+    for wrong in (float(np.nextafter(weight, 0.0 if weight < 1 else np.inf)), True):
         with pytest.raises(InvalidParameter, match=r"expected 0\.001 to 1e9"):
             DrawnFromPosterior("weight", wrong)
 
