@@ -73,7 +73,7 @@ def test_a_name_that_is_taken_gets_its_role():
         (lambda text: text.replace("true,1.0", ",1.0", 1), "trusted holds"),
         (lambda text: text.replace(",3,", ",3.5,"), "no number of visits"),
         (lambda text: text.replace("0.25,0.5", "0.25,0.625"), "column behavior_probability: "),
-        (lambda text: text.replace("true", "perhaps"), "trusted"),
+        (lambda text: text.replace("true", "perhaps"), r"trusted holds .*'perhaps'"),
         (lambda text: text.replace("0.25", "a quarter"), "a quarter"),
         (lambda text: text + text.splitlines()[-1] + "\n", "twice"),
         (lambda text: text + '"open', "no CSV"),

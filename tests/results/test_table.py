@@ -51,6 +51,9 @@ def test_states_change_where_probability_moves_and_something_is_decided():
     moved[:2] += [1e-13, -1e-13]  # no more than rounding
     moved[2:4] += [1e-11, -1e-11]
     assert replace(table, probability=moved).changed.tolist() == [False, True, False]
+    nothing, little = np.zeros(6), np.array([1e-12, 0.0, 2e-12, 0.0, 1.0, 0.0])
+    table = replace(table, behavior=nothing, probability=little)
+    assert table.changed.tolist() == [False, True, False]
 
 
 def test_tables_are_equal_by_value():
