@@ -177,6 +177,30 @@ def test_fewer_successors_lose_less_and_one_loses_nothing():
     assert verify(near, narrow, policy) == near
 
 
+def alike(rows, certain=0):
+    """Rows that stay 30 times and end 10 times, and rows that can only end, with their supports."""
+    states = rows + certain + 1
+    table = np.zeros((states, 1, states), int)
+    here = np.arange(states - 1)
+    table[here, 0, -1] = 10
+    table[here[:rows], 0, here[:rows]] = 30
+    problem = problem_of(table, np.zeros((states, 1)), value_bounds=(0.0, 1.0))
+    counts = problem.counts
+    support = Successors(counts.pairs, counts.offsets, counts.successor)
+    return replace(problem, support=support)
+
+
+@BOTH
+def test_only_rows_with_several_successors_share_the_level(bound):
+    alone = CorrectedBeta(bound=bound, delta=0.05).errors(alike(1))
+    assert 0.05 < alone[0] < 1
+    assert alone[1] == 0.0
+    three = CorrectedBeta(bound=bound, delta=0.15).errors(alike(3, certain=2))
+    assert three == pytest.approx([alone[0]] * 3 + [0.0] * 3)
+    assert CorrectedBeta(bound=bound, delta=0.05).errors(alike(2))[0] > alone[0] + 1e-3
+    assert (CorrectedBeta(bound=bound).errors(alike(0, certain=1)) == 0).all()
+
+
 def test_the_behavior_policy_loses_nothing():
     problem = problem_of(np.zeros((2, 2, 2), int), [[1.0, 2.0], [0.0, 0.0]])
     found = certify(problem, problem.behavior, CorrectedBeta())
