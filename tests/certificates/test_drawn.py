@@ -17,7 +17,7 @@ from surestep.kernels.posterior import REMAINDER, SINGLY
 # Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
 TABLE = np.zeros((5, 2, 5), int)
 TABLE[0, 0, [1, 2]] = 4
-TABLE[1, 0, 0] = 3
+TABLE[1, 0, 0] = 1
 
 
 def models_of(**terms):

@@ -278,20 +278,22 @@ def test_a_log_of_which_the_policy_does_nothing_has_no_weighted_mean():
 
 
 def test_the_first_step_without_any_weight_is_named():
-    # Both episodes begin as the policy would, and then do what it never does.
+    # Both episodes begin as the policy sometimes would, and then do what it never does.
     log = DecisionLog(
-        Pairs.full(2, 2),
-        [0, 0, 0, 0],
+        Pairs.full(3, 2),
+        [0, 1, 0, 1],
         [0, 1, 0, 1],
         [1.0, 2.0, 3.0, 4.0],
-        [0, 1, 0, 1],
+        [1, 2, 1, 2],
         [False, True, False, True],
         [False] * 4,
         [0, 2, 4],
     )
-    weights = importance_weights(log, Policy.deterministic(log, [0, 0]), Policy.uniform(log))
-    with pytest.raises(UnsupportedPolicy, match="at step 1 no episode of the log has any weight"):
-        WeightedPerDecision().estimate(weights, 0.9)
+    for begins in (1.0, 0.01):
+        policy = Policy.from_dense(log, [[begins, 1 - begins], [1.0, 0.0], [1.0, 0.0]])
+        weights = importance_weights(log, policy, Policy.uniform(log))
+        with pytest.raises(UnsupportedPolicy, match="at step 1 no episode of the log has any wei"):
+            WeightedPerDecision().estimate(weights, 0.9)
 
 
 def long_log(steps, reward):
