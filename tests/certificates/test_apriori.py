@@ -17,7 +17,7 @@ from strategies import policies, problems
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, estimate_behavior, performance
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS
-from surestep.certificates import APriori
+from surestep.certificates import APriori, apriori
 from surestep.errors import CertificateRefused, InvalidParameter
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "where_bounds_fail.py"
@@ -414,3 +414,23 @@ def test_value_bounds_that_rewards_contradict_are_refused():
     policy = SPIBB(n_wedge=5).improve(problem).policy
     with pytest.raises(CertificateRefused, match=r"earns 9 to 9, but values between value_bounds"):
         certify(problem, policy, APriori(n_wedge=5))
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_change_of_a_rounding_is_none(bound):
+    counts = Counts.from_dense(np.full((1, 2, 1), 5), rewards=np.zeros((1, 2)))
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
+    )
+    certifier = APriori(bound=bound)
+    assert certifier.covering_n_wedge(problem, np.array([1e-12, 0.0])) is None
+    assert certifier.covering_n_wedge(problem, np.array([2e-12, 0.0])) is not None
+
+
+def test_a_weighted_sum_of_values_may_be_off_by_its_roundings(monkeypatch):
+    found = SimpleNamespace(value=np.array([5.0, 2.0**52]), error_bound=0.25)
+    monkeypatch.setattr(apriori, "evaluate_with_bound", lambda mdp, policy: found)
+    for initial, terms in (([1.0, 0.0], 3), ([0.0, 1.0], 3), ([0.5, 0.5], 4)):
+        value, error = apriori.performance_with_bound(SimpleNamespace(initial=initial), None)
+        assert value == np.array(initial) @ found.value
+        assert error == terms + 0.25

@@ -109,6 +109,8 @@ def test_the_claim_is_that_of_exact_arithmetic(bound, per, seed):
     expected = ours - theirs - our_loss - their_loss
     assert found.lower <= expected
     assert found.lower == pytest.approx(float(expected), abs=1e-6 * found.span)
+    largest = min(errors[:-1].max(), 2.0)
+    assert found.figures["largest_row_error"] == pytest.approx(largest, abs=1e-8)
     assert found.standing == ("proved" if bound == "beta-corrected" else "posterior")
     assert verify(found, problem, policy) == found
 

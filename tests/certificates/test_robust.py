@@ -25,8 +25,9 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, robust, verify
+from surestep.certificates.confidence import mean_interval
 from surestep.certificates.robust import Bracket, bracket_or_refusal, comparison
-from surestep.certificates.uncertainty import uncertainty_of
+from surestep.certificates.uncertainty import earnings, uncertainty_of
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.counts import LoggedRewards
@@ -530,6 +531,25 @@ def test_words_do_not_depend_on_whose_numbers_they_are():
     theirs = certify(problem, behavior, Robust(reward_low=np.float64(-1), reward_high=np.int64(1)))
     assert ours.assumptions == theirs.assumptions
     verify(Certificate.from_json(theirs.to_json()), problem, behavior)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 0.0), (1.0, 3.0), (-5.0, -1.0), (-1.0, 3.0)])
+def test_mean_rewards_move_with_their_range(bounds):
+    """A pair with 8 visits, one with 2, and one without; rewards ¼ and ½ of the way up."""
+    low, high = bounds
+    times = np.array([[[8, 0], [0, 2]], [[0, 0], [0, 0]]])
+    means = low + (high - low) * np.array([[0.25, 0.5], [0.0, 0.0]])
+    counts = Counts.from_dense(times, reward_sums=means * times.sum(axis=2))
+    terms = Robust(reward_low=low, reward_high=high).terms()
+    least, most = mean_interval(np.array([2.0, 1.0]), np.array([8, 2]), 0.05, strict=False)
+    below, above = earnings(counts, np.zeros(4, bool), 0.05, terms)
+    width, slack = high - low, 1e-9 * (abs(low) + abs(high))  # on the safe side by so much
+    lowest = np.maximum(low + width * least - slack, low)
+    highest = np.minimum(low + width * most + slack, high)
+    assert below.outside == pytest.approx([*lowest, low, low], abs=1e-12)
+    assert above.outside == pytest.approx([*highest, high, high], abs=1e-12)
+    assert below.outside.min() == low
+    assert above.outside.max() == high
 
 
 # ---- errors, by hand --------------------------------------------------------------------------

@@ -103,6 +103,23 @@ def example(episodes=60, horizon=3, seed=0, **changes):
     return problem_of(log, **changes)
 
 
+def test_values_are_taken_for_bounded_only_where_they_matter():
+    """What comes after the horizon counts by the bounds on values, unless the claim ends there."""
+    mdp = FiniteMDP.from_dense([[[0.5, 0.5]], [[0.0, 0.0]]], [[1.0], [0.0]], 0.9)
+    policy = Policy.uniform(mdp)
+    log = sample_log(mdp, policy, 5, 3, np.random.default_rng(0))
+    problem = Problem(
+        counts=log.counts(), behavior=policy, discount=0.9, value_bounds=(0.0, 7.0), log=log
+    )
+    sentence = "Every value lies between 0.0 and 7.0, as given."
+    for terms, matters in (
+        ({"horizon": 3}, True),
+        ({"horizon": 3, "claim": "horizon"}, False),
+        ({"horizon": None}, False),
+    ):
+        assert (sentence in Trajectory(**BOUNDS, **terms).assumptions(problem)) == matters
+
+
 # ---- closed forms -----------------------------------------------------------------------------
 
 
