@@ -626,6 +626,7 @@ def test_a_model_that_does_not_fit_is_refused():
         ({"prior": "uniform", "prior_weight": 2.0}, "has a weight of its own"),
         ({"draws": 8}, "draws is 8, expected at least 1/delta − 1 = 9"),
         ({"draws": 10.0}, r"draws is 10\.0"),
+        ({"draws": 10_000_001}, "draws is 10000001"),
         ({"draws": 100, "delta": 0.001}, "expected at least 1/delta − 1 = 999"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**63}, "seed is 9223372036854775808"),
@@ -637,11 +638,18 @@ def test_a_model_that_does_not_fit_is_refused():
         ({"reward_low": 1.0, "reward_high": 1.0}, "the lower one first"),
         ({"reward_low": -1e308, "reward_high": 1e308}, "expected two finite numbers"),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_settings_out_of_range_are_refused(settings, message):
     with pytest.raises(InvalidParameter, match=message):
         Posterior(**settings)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"seed": 0}, {"seed": 2**63 - 1}, {"draws": 9}, {"draws": 10_000_000}]
+)
+def test_the_ends_of_the_range_of_settings_are_allowed(settings):
+    assert replace(Posterior(), **settings) == Posterior(**settings)
 
 
 def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
