@@ -89,6 +89,11 @@ def test_what_is_the_same_for_all_states_is_added_up_at_once():
     chain = chain_of([[0.25, 0.25], [0.0, 0.5]], [1.0, 1.0])
     value, size = solve_fast_sweeps(chain, np.zeros(2), 0.0, Horizon(2.0, 2.0, uniform=True))
     assert (value.tolist(), size) == ([2.0, 2.0], 0.0)
+    # 1/(1 − ¾) = 4, from a first sweep to 1 that is 3 short.
+    value, _ = solve_fast_sweeps(
+        chain_of([[0.75]], [1.0]), np.zeros(1), 0.0, Horizon(4.0, 4.0, True)
+    )
+    assert value.tolist() == [4.0]
     # Where the horizon is not the same everywhere, sweeps go on while they are fast.
     value, size = solve_fast_sweeps(chain, np.zeros(2), 2.0**-20, Horizon(1.0, 2.0, uniform=False))
     assert size == 2.0**-20

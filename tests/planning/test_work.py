@@ -18,11 +18,12 @@ class Calls:
     """Stands for a function, counts how often it is called, and keeps the arguments."""
 
     def __init__(self, function):
-        self.function, self.arguments = function, []
+        self.function, self.arguments, self.named = function, [], []
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments, **named):
         self.arguments.append(arguments)
-        return self.function(*arguments)
+        self.named.append(named)
+        return self.function(*arguments, **named)
 
     @property
     def number(self):
@@ -41,10 +42,10 @@ def watch(monkeypatch):
     return replace
 
 
-def chain_of(size, weight=0.5):
-    """States that each stay where they are, and earn 1."""
+def chain_of(size, weight=0.5, reward=1.0):
+    """States that each stay where they are, and earn the same."""
     one = np.ones(size)
-    return Chain(np.arange(size + 1), np.arange(size, dtype=np.int32), weight * one, one)
+    return Chain(np.arange(size + 1), np.arange(size, dtype=np.int32), weight * one, reward * one)
 
 
 def ring(states, discount=0.99):
@@ -124,13 +125,37 @@ def test_what_is_good_enough_is_not_solved_again(watch):
         assert (krylov.number, swept.number) == (calls, 0)
 
 
+def test_a_residual_is_aimed_for_that_proves_the_tolerance(watch):
+    solve = watch(evaluation, "solve")
+    mdp = ring(3)
+    evaluate_with_bound(mdp, Policy.uniform(mdp), tolerance=1e-3)
+    evaluation.occupancy(mdp, Policy.uniform(mdp))
+    assert [given["target"] for given in solve.named] == [
+        pytest.approx(1e-3 / 100 / 2, rel=1e-6),
+        pytest.approx(1e-9 / 3 / 10, rel=1e-6),
+    ]
+
+
+def test_components_are_settled_to_a_residual_that_proves_the_tolerance(watch):
+    settle = watch(components, "settle_components")
+    mdp = ring(3)
+    iteration.by_components(mdp, Judge.of(mdp, 1e-3))
+    assert [given[10] for given in settle.arguments] == [pytest.approx(1e-3 / 100 / 2, rel=1e-6)]
+
+
+def test_the_states_of_a_component_are_those_between_its_bounds():
+    found = components.Components.of(chain_of(4).model())
+    assert found.number == 4
+    assert sorted(found.states(c).tolist() for c in range(4)) == [[0], [1], [2], [3]]
+
+
 # ---- chains -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("weight", "sweeps"), [(0.5, 100), (0.79, 100), (0.81, 2)])
 def test_sweeps_go_on_while_they_are_fast_but_not_for_ever(weight, sweeps, watch):
     steps = watch(chain, "chain_step")
-    chain.solve_fast_sweeps(chain_of(1, weight), np.zeros(1), -1.0, STEPS)
+    chain.solve_fast_sweeps(chain_of(1, weight, 4.0), np.zeros(1), -1.0, STEPS)
     assert steps.number == sweeps
 
 
@@ -142,11 +167,11 @@ def test_krylov_takes_as_many_steps_as_it_may(watch):
 
 
 @pytest.mark.parametrize(
-    ("answer", "number"), [(1e-9, 1), (0.0, 1), (np.nan, 1), (1e3, 1), (999.0, 9)]
+    ("answer", "number"), [(1e-9, 1), (0.0, 1), (np.nan, 1), (4e3, 1), (3999.0, 9)]
 )
 def test_krylov_ends_where_it_is_done_or_has_broken_down(answer, number, watch):
     steps = watch(chain, "bicgstab_step", lambda *_: answer)
-    chain.solve_krylov(chain_of(1), np.zeros(1), 1e-9, 9)
+    chain.solve_krylov(chain_of(1, reward=4.0), np.zeros(1), 1e-9, 9)
     assert steps.number == number
 
 
@@ -223,3 +248,13 @@ def test_nature_is_answered_to_a_hundredth_of_the_residual(watch):
     first = solve.arguments[0]
     assert first[1] == "auto"
     assert first[3] == pytest.approx(0.01 * 0.95)  # v = 0 earns 1 in one state, at worst 0.95
+
+
+def test_robust_values_have_a_limit(watch):
+    answers = iter(range(10_000))
+    solved = watch(robust, "solved", lambda *_: np.full(3, 1e3 + next(answers)))
+    nothing = np.zeros(3)
+    ball = robust.L1Ball(ring(3), np.full(3, 0.1), nothing, nothing, nothing)
+    with pytest.raises(NotConverged, match="after 1000 rounds"):
+        robust.robust_optimal(ball)
+    assert solved.number == 1_000
