@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surestep.certificates.confidence import chance_interval, mean_interval, row_radius
+from surestep.certificates.confidence import (
+    chance_interval,
+    mean_interval,
+    mixture_regret,
+    row_radius,
+    row_regret,
+)
 
 LEVELS = st.sampled_from([0.5, 0.1, 1e-3, 1e-9, 1e-40])
 
@@ -228,3 +234,24 @@ def test_extreme_sums_and_counts_neither_warn_nor_mislead():
         assert (below[0], above[1]) == (0.0, 1.0)
         assert below[1] > 1 - 1e-9
         assert above[0] < 1e-9
+
+
+@pytest.mark.parametrize("times", [(1, 0), (7, 3), (500, 20), (10**6, 3 * 10**5, 7)])
+def test_regrets_are_rounded_up(times):
+    """Above the exact logarithm, by no more than twice the stated error of its terms."""
+    n, half = sum(times), mpmath.mpf(1) / 2
+    with mpmath.workdps(50):
+        best = sum(k * mpmath.log(mpmath.mpf(k) / n) for k in times if k)
+
+        def regret(support):
+            log_gammas = sum(mpmath.loggamma(k + half) - mpmath.loggamma(half) for k in times)
+            whole = mpmath.loggamma(n + support * half) - mpmath.loggamma(support * half)
+            return best - log_gammas + whole
+
+        for support in (len(times), 40):
+            (found,) = row_regret(np.array(times), np.array([0, len(times)]), np.array([support]))
+            above = float(found - regret(support))
+            assert 0 < above < 2 * 2.0**-47 * (n + support) * np.log(n + support + 2.0)
+        if len(times) == 2:
+            found = mixture_regret(np.array([float(times[0])]), np.array([float(n)]))[0]
+            assert 0 < float(found - regret(2)) < 2 * 2.0**-47 * n * np.log(n + 2.0)
