@@ -364,9 +364,10 @@ def test_value_bounds_without_a_claim_are_refused(bounds):
         ({"n_wedge": 0}, "n_wedge is 0"),
         ({"n_wedge": 2.5}, r"n_wedge is 2\.5"),
         ({"n_wedge": True}, "n_wedge is True"),
+        ({"n_wedge": 2**61 + 1}, "n_wedge is above 2305843009213693952, which no log can reach"),
         ({"n_wedge": 10**5000}, "n_wedge is above 2305843009213693952, which no log can reach"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_settings_out_of_range_are_refused(settings, message):
     with pytest.raises(InvalidParameter, match=message):
@@ -434,3 +435,7 @@ def test_a_weighted_sum_of_values_may_be_off_by_its_roundings(monkeypatch):
         value, error = apriori.performance_with_bound(SimpleNamespace(initial=initial), None)
         assert value == np.array(initial) @ found.value
         assert error == terms + 0.25
+
+
+def test_an_n_wedge_is_at_most_what_a_log_can_reach():
+    assert APriori(n_wedge=2**61).n_wedge == 2**61

@@ -96,6 +96,9 @@ def test_ends_of_means_are_where_the_deviance_is_what_the_level_allows(n, share,
             elif 1e-200 < p < 1 - 1e-6:
                 deviance = most - k * mpmath.log(p) - rest * mpmath.log(1 - p)
                 assert -1e-9 <= deviance - allowed <= 1e-5
+            elif p < 0.5:  # so small only where even this is possible
+                tiny = mpmath.mpf(10) ** -199
+                assert most - k * mpmath.log(tiny) - rest * mpmath.log(1 - tiny) <= allowed
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -595,3 +595,24 @@ def test_a_floor_is_rounded_down(monkeypatch):
     assert found.floor[1] == pytest.approx(-13.0)
     assert found.difference[0].tolist() == [-11.0, 0.0]
     assert found.error == 6.0
+
+
+def test_an_advantage_is_rounded_down(monkeypatch):
+    judge = SimpleNamespace(reward_scale=2.0**51, terms=2)
+    monkeypatch.setattr(robust, "judge_of", lambda models, *others: judge)
+    low, high = np.array([-(2.0**50)]), np.array([2.0**51])
+
+    def worst(value):
+        assert (value == low).all()
+        return SimpleNamespace(q=np.array([10.0, 20.0]))
+
+    def worst_mirrored(value):
+        assert (value == -high).all()
+        return SimpleNamespace(q=np.array([-30.0, -40.0]))
+
+    mirrored = SimpleNamespace(worst=worst_mirrored)
+    models = SimpleNamespace(pairs=Pairs.full(1, 2), worst=worst, mirrored=lambda: mirrored)
+    # Two roundings of 2⁵¹ + 2⁵¹ are 2: what is done more often earns 10 − 2 at least, and what is
+    # done less often 40 + 2 at most.
+    found = robust.advantage(models, np.array([0.5, -0.5]), low, high)
+    assert found.tolist() == [0.5 * 8 - 0.5 * 42]
