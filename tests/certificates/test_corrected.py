@@ -203,6 +203,13 @@ def test_only_rows_with_several_successors_share_the_level(bound):
     assert (CorrectedBeta(bound=bound).errors(alike(0, certain=1)) == 0).all()
 
 
+@BOTH
+def test_a_claim_says_whether_visits_are_fixed_or_chances_drawn(bound):
+    (*_, last) = CorrectedBeta(bound=bound).assumptions(alike(1))
+    assert last.startswith("The numbers of visits count as fixed") == (bound == "beta-corrected")
+    assert ("a draw from a uniform prior" in last) == (bound == "beta-corrected-posterior")
+
+
 def test_the_behavior_policy_loses_nothing():
     problem = problem_of(np.zeros((2, 2, 2), int), [[1.0, 2.0], [0.0, 0.0]])
     found = certify(problem, problem.behavior, CorrectedBeta())
