@@ -84,10 +84,14 @@ def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
         assert found.policy[index] == pytest.approx(alone.policy.probability, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    "n_wedge", [np.int8(2), 2**61, 2**63, 10**30, pytest.param(10**400, id="huge")]
-)
-def test_any_whole_number_is_an_n_wedge(n_wedge):
+@pytest.mark.parametrize("n_wedge", [2**61 + 1, 2**63, pytest.param(10**400, id="huge")])
+def test_more_visits_than_any_log_has_are_no_n_wedge(n_wedge):
+    with pytest.raises(InvalidParameter, match="expected 2305843009213693952 at most"):
+        SPIBB(n_wedge=n_wedge).improve(ProblemBatch(**terms()).problem(0))
+
+
+@pytest.mark.parametrize("n_wedge", [np.int8(2), 2**61])
+def test_any_number_of_visits_is_an_n_wedge(n_wedge):
     problems = ProblemBatch(**terms())
     found = improve_batch(SPIBB(n_wedge=n_wedge), problems).policy
     for index in range(2):

@@ -133,7 +133,7 @@ def found_in(counts):
     return times, rewards, starts, ranges, dropped, decided, counts.episodes._asdict()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     rows=tables(),
     kind=st.sampled_from(KINDS),

@@ -189,7 +189,7 @@ def test_a_file_of_an_older_version_says_what_to_do(tmp_path, monkeypatch):
         read_counts(path)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     rewards=st.lists(st.sampled_from(["0", "4", "0.5", "2", "-1e-3"]), min_size=1, max_size=6),
     cut=st.integers(0, 6),

@@ -342,6 +342,7 @@ def test_no_folder_is_taken_where_none_can_be_written(tmp_path):
 # ---- threads ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # three processes compile what they run
 def test_one_thread_two_threads_and_no_threading_at_all_give_the_same_bits():
     places = {"PYTHONPATH": str(Path(surestep.__file__).parents[1])}
     if cache := os.environ.get("NUMBA_CACHE_DIR"):
