@@ -424,7 +424,7 @@ def damaged(draw):
     return bytes(content)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(content=damaged())
 def test_any_bytes_are_improved_on_or_refused(content, logs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("noise")

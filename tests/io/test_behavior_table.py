@@ -61,7 +61,7 @@ def by_label(policy):
     }
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     policy=behaviors(),
     kind=st.sampled_from([*KINDS, *MEMORY]),
@@ -170,7 +170,7 @@ def test_sums_within_single_precision_are_rescaled():
     assert found.policy.probability.sum() == pytest.approx(1, abs=1e-12)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(content=st.binary(max_size=100), kind=st.sampled_from([".csv", ".jsonl", ".parquet"]))
 def test_any_bytes_are_read_or_refused(content, kind, folder):
     path = folder / f"fuzz{kind}"
@@ -192,7 +192,7 @@ def log_of(steps):
     return read_log(frame_of(rows, tuple(rows[0]))).counts()
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(policy=behaviors(), steps=STEPS)
 def test_a_log_fits_exactly_if_every_step_is_possible(policy, steps):
     table = reading(policy_rows(policy))
@@ -217,7 +217,7 @@ def test_a_log_fits_exactly_if_every_step_is_possible(policy, steps):
         check_log_fits(table, counts)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(policy=behaviors(), steps=STEPS)
 def test_the_model_of_a_log_has_the_table_and_the_states_without_decisions(policy, steps):
     table = reading(policy_rows(policy))

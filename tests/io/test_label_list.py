@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("lists")
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     labels=st.lists(WORDS, min_size=1, max_size=6, unique=True),
     kind=st.sampled_from([".csv", ".jsonl", ".parquet", ".txt"]),

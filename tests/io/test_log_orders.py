@@ -133,7 +133,7 @@ def found_in(counts):
     return times, rewards, starts, ranges, dropped, decided, counts.episodes._asdict()
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     rows=tables(),
     kind=st.sampled_from(KINDS),
@@ -155,7 +155,7 @@ def test_rows_in_any_order_count_as_by_hand(rows, kind, columns, rng, folder):
         )
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(rows=tables(), cuts=st.lists(st.integers(0, 20), max_size=4), target=st.integers(1, 4))
 def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lanes")
@@ -175,7 +175,7 @@ def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
         assert found_in(source.counts()) == tuple(by_hand)
 
 
-@settings(max_examples=15)
+@settings(max_examples=7)
 @given(rows=tables(), rng=st.randoms(use_true_random=False))
 def test_an_rlds_table_counts_as_the_log_it_stands_for(rows, rng, folder):
     table = []

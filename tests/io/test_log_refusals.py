@@ -59,7 +59,7 @@ def test_a_bad_row_is_named(lines, message, folder):
         counting(folder, *lines)
 
 
-@settings(max_examples=15)
+@settings(max_examples=7)
 @given(steps=st.lists(st.integers(0, 130), min_size=1, max_size=140), first=st.integers(0, 70))
 def test_steps_are_accepted_exactly_when_each_is_there_once(steps, first):
     for tried in (steps, [first + s for s in range(len(steps))]):
@@ -145,7 +145,7 @@ def test_rewards_of_another_type_are_refused(tmp_path):
         read_log(path).counts()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     content=st.one_of(
         st.binary(max_size=200),
@@ -230,7 +230,7 @@ def good_file(kind):
 GOOD = {kind: good_file(kind) for kind in (".csv", ".parquet", ".jsonl")}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), kind=st.sampled_from(sorted(GOOD)))
 def test_a_damaged_log_is_counted_or_refused(data, kind, folder):
     content = bytearray(GOOD[kind])

@@ -252,7 +252,7 @@ def test_what_is_no_episode_is_refused():
             from_rollouts(nothing)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     parts=st.fixed_dictionaries(
         dict.fromkeys(

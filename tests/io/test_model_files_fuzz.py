@@ -16,7 +16,7 @@ from model_files import COMPRESSIONS, storable_mdps, umb, write_umb
 from surestep import Policy, SurestepError, evaluate
 from surestep.io import read_mdp, write_mdp
 
-thorough = settings(max_examples=200)
+thorough = settings(max_examples=80)
 BYTES = st.one_of(
     st.sampled_from(
         [b" ", b"\n", b"\t", b"0", b"1", b"9", b"-", b".", b"/", b"e", b":", b"#", b'"', b"=", b"("]

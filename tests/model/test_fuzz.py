@@ -27,7 +27,7 @@ from surestep import (
 )
 from surestep.model import LoggedRewards
 
-thorough = settings(max_examples=80)
+thorough = settings(max_examples=40)
 NOUNS = Pairs | FiniteMDP | Policy | Counts | Problem | MDPBatch | LoggedRewards
 
 

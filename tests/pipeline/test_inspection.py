@@ -62,7 +62,7 @@ def test_quartiles_are_those_of_the_values_written_out(values, data):
     assert spread(values, times) == tuple(expected)
 
 
-@settings(max_examples=15)
+@settings(max_examples=7)
 @given(taken=TAKEN, n_wedge=st.integers(0, 30))
 def test_coverage_is_that_of_plain_python(taken, n_wedge):
     found = inspect(log_of(taken), n_wedge=n_wedge)
@@ -89,7 +89,7 @@ def test_coverage_is_that_of_plain_python(taken, n_wedge):
     assert ("nothing to choose" in kinds) == (sum(found.states_by_trusted[2:]) == 0)
 
 
-@settings(max_examples=15)
+@settings(max_examples=7)
 @given(taken=TAKEN, weights=st.lists(st.integers(0, 3), min_size=6, max_size=6), rng=st.randoms())
 def test_overlap_with_a_policy_is_that_of_plain_python(taken, weights, rng):
     chances = {}
