@@ -1,6 +1,12 @@
 """Settings that all tests share."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
+
+# What starts the tests in the background may have Ctrl-C ignored, and every child inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first call of a kernel compiles it, so a time limit an example would say nothing.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

@@ -11,16 +11,6 @@ from surestep.cli.ending import Ended, signals_end
 from surestep.cli.main import VERBS, main
 
 
-@pytest.fixture(autouse=True)
-def usual_signals():
-    """Signals as a terminal leaves them: what starts tests in the background may ignore some."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 def ended(capfd, *arguments):
     """The exit code of a command, and what it says where errors go."""
     with pytest.raises(SystemExit) as exit_info:
