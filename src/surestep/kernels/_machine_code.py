@@ -3,7 +3,9 @@
 Numba's own cache has an index beside the code and trusts both: a file cut short ends in an
 exception, and a changed byte in whatever LLVM makes of it. Here a file begins with the digest of
 the rest, and its name holds all that its content depends on but the sources: the versions and the
-processor. What is absent, damaged or meant for others is compiled, and written anew.
+processor. What is absent, damaged or meant for others is compiled, and written anew. The digest
+guards against damage, not against malice: like machine code itself, these files are for the user
+who made them, and are never exchanged.
 """
 
 from __future__ import annotations
