@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, expect
-from surestep.algorithms import ALGORITHMS, Algorithm, improve_batch
+from surestep.algorithms import ALGORITHMS, Algorithm, Floored, improve_batch
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import (
     Certifier,
@@ -70,12 +70,14 @@ class AutoNWedge:
 
     `algorithm` may have any N∧. `certifier` is what chooses; a posterior does so with other draws
     than its own, and as few as suffice, which leaves its own fresh for the claim. Without a grid,
-    1, 2, 5, 10, … up to the first N∧ that trusts no pair, so that π_b is a candidate.
+    1, 2, 5, 10, … up to the first N∧ that trusts no pair, so that π_b is a candidate; none below
+    `least`.
     """
 
     algorithm: Algorithm
     certifier: Certifier
     grid: tuple[int, ...] | None = None
+    least: int = 1
 
     def __post_init__(self) -> None:
         """Refuses what has nothing to choose, and certificates that may not choose."""
@@ -111,10 +113,14 @@ class AutoNWedge:
         All of the problem chooses. For a trajectory certificate, give the training part.
         """
         expect("problem", problem, Problem)
-        grid = usual_grid(int(problem.counts.visits.max())) if self.grid is None else self.grid
+        grid = self.grid_for(int(problem.counts.visits.max()))
         improvements = self.improved(problem, grid)
         lower = self.bounds_of(problem, grid, [each.policy for each in improvements])
         return Choice(tuple(map(Candidate, grid, improvements, lower)), best_of(grid, lower))
+
+    def grid_for(self, most_visits: int) -> tuple[int, ...]:
+        """Returns the candidates for data in which the most visits of a pair are so many."""
+        return usual_grid(most_visits, self.least) if self.grid is None else self.grid
 
     def bounds_of(
         self, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
@@ -133,13 +139,16 @@ class AutoNWedge:
         return [with_n_wedge(self.algorithm, n_wedge).improve(problem) for n_wedge in grid]
 
 
+Method = Algorithm | AutoNWedge | Floored  # whatever a pipeline may improve with
+
+
 def choose_batch(auto: AutoNWedge, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
     """π_I [B, K] with the N∧ that each problem chooses; `batch` holds the same for the algorithm.
 
     All have one grid, that of the most visits: beyond its own, a problem only finds π_b again.
     Where every candidate is refused, π_b stays.
     """
-    grid = usual_grid(int(batch.counts.visits.max())) if auto.grid is None else auto.grid
+    grid = auto.grid_for(int(batch.counts.visits.max()))
     found = [improve_batch(with_n_wedge(auto.algorithm, n), batch).policy for n in grid]
     taken = []
     for b, problem in enumerate(problems):
@@ -245,13 +254,16 @@ def with_n_wedge(algorithm: Algorithm, n_wedge: int) -> Algorithm:
     return changed
 
 
-def usual_grid(most_visits: int) -> tuple[int, ...]:
-    """1, 2, 5, 10, 20, … up to the first that trusts no pair.
+def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:
+    """Returns 1, 2, 5, 10, 20, … from the least to the first that trusts no pair.
 
     >>> usual_grid(80)
     (1, 2, 5, 10, 20, 50, 100)
+    >>> usual_grid(80, 9)
+    (9, 10, 20, 50, 100)
     """
-    grid = [digit * 10**power for power in range(19) for digit in (1, 2, 5)]
+    usual = {digit * 10**power for power in range(19) for digit in (1, 2, 5)}
+    grid = sorted(each for each in {*usual, least} if each >= least)
     enough = next(i for i, n_wedge in enumerate(grid) if n_wedge >= most_visits)
     return tuple(grid[: enough + 1])
 

@@ -4,6 +4,7 @@ from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.batch import ImprovementBatch, improve_batch
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
+from surestep.algorithms.floor import Floored
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.registry import (
@@ -38,6 +39,7 @@ __all__ = [
     "BetaSPIBB",
     "Description",
     "ExactSoftSPIBB",
+    "Floored",
     "ImprovementBatch",
     "Improver",
     "LowerSPIBB",

@@ -114,10 +114,11 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
 
 def needs_log(algorithm: Improver) -> bool:
     """Whether the algorithm looks at whole episodes, so that counts are not enough for it."""
+    own = getattr(algorithm, "algorithm", algorithm)  # of one with a floor, or with N∧ to choose
     return (
-        isinstance(algorithm, HCPI)
-        or getattr(algorithm, "behavior_q", None) == "monte-carlo"
-        or getattr(algorithm, "error", None) == "bernstein"
+        isinstance(own, HCPI)
+        or getattr(own, "behavior_q", None) == "monte-carlo"
+        or getattr(own, "error", None) == "bernstein"
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WORDS = {
     "behavior": "behavior policy",
     "n_wedge": "N∧",
+    "least_visits": "least visits of what may change",
     "worlds": "worlds of each kind in the stress test",
     "delta": "δ",
     "value_bounds": "value bounds, from the rewards observed,",

@@ -27,8 +27,8 @@ class NWedge(click.ParamType[int | str]):
 
 
 NAMES = (
-    *("discount", "behavior", "algorithm", "settings", "n_wedge", "zeta", "delta"),
-    *("value_bounds", "reward_bounds", "unseen", "states", "actions", "certificates"),
+    *("discount", "behavior", "algorithm", "settings", "n_wedge", "zeta", "least_visits"),
+    *("delta", "value_bounds", "reward_bounds", "unseen", "states", "actions", "certificates"),
 )
 SOURCES = ("behavior", "states", "actions")  # of these, what the log does not hold
 OPTIONS = (
@@ -58,6 +58,13 @@ OPTIONS = (
         "bound.  [default: auto]",
     ),
     click.option("--zeta", type=float, help="Choose N∧ so that SPIBB's bound claims a loss ≤ ζ."),
+    click.option(
+        "--least-visits",
+        type=int,
+        metavar="N",
+        help="What was seen less often stays as it is, for every algorithm; an --n-wedge that is "
+        "given wins.  [default: 10]",
+    ),
     click.option(
         "--delta", type=float, help="δ: the chance that the claim is wrong.  [default: 0.1]"
     ),

@@ -37,6 +37,8 @@ def command_line(
         if parameters[role] == "listed":
             words += [option(role), *(names[role] or [role.upper()])]
     words += ["--discount", repr(parameters["discount"]), *algorithm_words(parameters, defaults)]
+    if parameters["least_visits"] is not None and "least_visits" not in defaults:
+        words += ["--least-visits", str(parameters["least_visits"])]
     if "delta" not in defaults:
         words += ["--delta", repr(parameters["delta"])]
     if "value_bounds" not in defaults:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from surestep.algorithms import Algorithm, needs_log
 from surestep.certificates import Certifier, training_part
-from surestep.choosing import AutoNWedge
+from surestep.choosing import Method
 from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model import Problem
 from surestep.model.problem import UnseenRule
@@ -43,6 +43,7 @@ def improve(
     settings: Mapping[str, Any] | None = None,
     n_wedge: int | Literal["auto"] | None = None,
     zeta: float | None = None,
+    least_visits: int | None = None,
     delta: float | None = None,
     value_bounds: tuple[float, float] | None = None,
     reward_bounds: tuple[float, float] | None = None,
@@ -61,7 +62,8 @@ def improve(
     the policy that made the log (a path or a table in memory), "propensities" (a column of the
     log), or "estimate"; by default propensities where the log has them. `algorithm` is settings, or
     a name with `settings`; `n_wedge` or `zeta` say N∧, else it is chosen by the lower bound of the
-    first certificate. `certificates` are names such as "posterior" or "robust:set=l1", or settings:
+    first certificate. What was seen fewer than `least_visits` times (10) stays as it is, unless N∧
+    is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings:
     the result stands by the first, and each holds at δ for itself. A trajectory certificate keeps
     its test part out of the improvement. `worlds` of each kind rehearse the whole; 0: none; by
     default a number that follows from the size of the problem. A `time_limit` in seconds ends that
@@ -75,6 +77,7 @@ def improve(
         settings=settings or {},
         n_wedge=n_wedge,
         zeta=zeta,
+        least_visits=least_visits,
         delta=delta,
         value_bounds=value_bounds,
         reward_bounds=reward_bounds,
@@ -94,7 +97,7 @@ class Draft:
 
     findings: Findings
     problem: Problem
-    algorithm: Algorithm | AutoNWedge
+    algorithm: Method
     certifier: Certifier  # the first one
     how: Rehearsed
     record: Callable[[Rehearsed], Record]
@@ -166,7 +169,7 @@ def draft_with(
     evidence: Evidence,
     terms: Terms,
     problem: Problem,
-    algorithm: Algorithm | AutoNWedge,
+    algorithm: Method,
     how: Rehearsed,
     progress: Progress,
 ) -> Draft:
@@ -229,7 +232,7 @@ def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Probl
     return training_part(problem, training.train_share, training.seed)
 
 
-def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Algorithm | AutoNWedge]:
+def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Method]:
     """The problem, with whole episodes where they are looked at, and what improves it."""
     problem = problem_of(evidence.assembly, terms)
     check_given_bounds(terms, problem)

@@ -47,6 +47,7 @@ def record_of(
         "n_wedge": settled.improvement.n_wedge,
         "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
         "zeta": terms.zeta,
+        "least_visits": terms.floor,
         "delta": terms.level,
         "value_bounds": list(problem.value_bounds),
         "reward_bounds": None if terms.reward_bounds is None else list(terms.reward_bounds),

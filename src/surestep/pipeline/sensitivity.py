@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from surestep.algorithms import Algorithm
+from surestep.algorithms import Algorithm, Floored
 from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import Certifier, Posterior, Robust, Trajectory
 from surestep.choosing import (
@@ -14,6 +14,7 @@ from surestep.choosing import (
     Bound,
     Candidate,
     Choice,
+    Method,
     lower_bounds,
     n_wedge_setting,
     number_or_none,
@@ -37,8 +38,10 @@ class Settled(NamedTuple):
     chosen_by: Certifier | None
 
 
-def settle(algorithm: Algorithm | AutoNWedge, problem: Problem) -> Settled:
+def settle(algorithm: Method, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
+    if isinstance(algorithm, Floored):
+        return Settled(algorithm.algorithm, algorithm.improve(problem), None, None)
     if not isinstance(algorithm, AutoNWedge):
         return Settled(algorithm, algorithm.improve(problem), None, None)
     try:

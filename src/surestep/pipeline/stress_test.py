@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep.algorithms import Algorithm
 from surestep.certificates import Certifier
-from surestep.choosing import AutoNWedge
+from surestep.choosing import Method
 from surestep.model import Problem
 from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.terms import Terms
@@ -34,7 +33,10 @@ OWN_SIZE = (1.0,)  # the data of the log, and no more
 
 
 def planned(
-    terms: Terms, problem: Problem, algorithm: Algorithm | AutoNWedge, certifier: Certifier
+    terms: Terms,
+    problem: Problem,
+    algorithm: Method,
+    certifier: Certifier,
 ) -> Rehearsed:
     """How the whole is rehearsed: as asked for, or by default as far as the work is affordable."""
     if terms.why_not_rehearsed:
@@ -59,7 +61,7 @@ def planned(
 
 def rehearsal_of(
     problem: Problem,
-    algorithm: Algorithm | AutoNWedge,
+    algorithm: Method,
     certifier: Certifier,
     how: Rehearsed,
     *,

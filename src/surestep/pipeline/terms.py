@@ -14,16 +14,19 @@ from surestep.algorithms import (
     ALGORITHMS,
     SPIBB,
     Algorithm,
+    Floored,
     make_algorithm,
     settings_from_json,
 )
+from surestep.algorithms.contract import check_whole
+from surestep.bounds import equivalent_n_wedge
 from surestep.certificates import Asked, Certifier, Posterior, Robust, Trajectory
 from surestep.certificates.common import LARGEST
-from surestep.choosing import AutoNWedge, n_wedge_setting
+from surestep.choosing import AutoNWedge, Method, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.certifying import RewardFacts, Settings, mean_reward_range
+from surestep.pipeline.certifying import BOUND_OF, RewardFacts, Settings, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.results.record import Record
 
@@ -31,6 +34,7 @@ AUTO: Literal["auto"] = "auto"
 DEFAULT_ALGORITHM = "spibb"
 DEFAULT_DELTA = 0.1
 DEFAULT_UNSEEN: UnseenRule = "pessimistic"
+DEFAULT_LEAST_VISITS = 10
 # The first is the one that a result stands by. It is settled before the data.
 DEFAULT_CERTIFICATES = ("posterior", "robust", "a-priori")
 
@@ -44,6 +48,7 @@ class Terms:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of a named algorithm
     n_wedge: int | Literal["auto"] | None = None
     zeta: float | None = None
+    least_visits: int | None = None  # what was seen less often stays as it is
     delta: float | None = None
     value_bounds: tuple[float, float] | None = None
     reward_bounds: tuple[float, float] | None = None
@@ -69,6 +74,8 @@ class Terms:
                 "surestep.algorithms with its settings"
             )
         expect("settings", self.settings, Mapping)
+        if self.least_visits is not None:
+            check_whole("least_visits", self.least_visits, 1, "what was seen less often stays")
         self.check_settings()
         self.check_certificates()
 
@@ -167,8 +174,10 @@ class Terms:
 
     def defaults(self) -> tuple[str, ...]:
         """The parameters that nobody gave."""
-        names = ["algorithm", "delta", "value_bounds", "unseen", "certificates", "worlds"]
-        taken = [name for name in names if getattr(self, name) is None]
+        names = ["algorithm", "least_visits", "delta", "value_bounds", "unseen", "certificates"]
+        taken = [name for name in (*names, "worlds") if getattr(self, name) is None]
+        if self.floor is None:
+            taken = [name for name in taken if name != "least_visits"]
         if self.value_bounds is None and self.reward_bounds is not None:
             taken.remove("value_bounds")  # they follow from the bounds of rewards
         wedge = n_wedge_setting(ALGORITHMS[self.name])
@@ -184,10 +193,24 @@ class Terms:
             return DEFAULT_ALGORITHM
         return self.algorithm if isinstance(self.algorithm, str) else self.algorithm.name
 
-    def algorithm_for(self, problem: Problem, rewards: RewardFacts) -> Algorithm | AutoNWedge:
-        """The algorithm with its settings; N∧ as given, from ζ, or chosen by a certificate."""
+    @property
+    def floor(self) -> int | None:
+        """Returns the least visits of what may change; None where an N∧ was given, which wins."""
+        algorithm = ALGORITHMS[self.name] if isinstance(self.algorithm, str | None) else None
+        wedge = n_wedge_setting(self.algorithm if algorithm is None else algorithm)
+        given = algorithm is None or wedge in self.settings or isinstance(self.n_wedge, int)
+        if wedge is not None and given:
+            return None
+        return DEFAULT_LEAST_VISITS if self.least_visits is None else self.least_visits
+
+    def algorithm_for(self, problem: Problem, rewards: RewardFacts) -> Method:
+        """Returns what improves: N∧ as given, from ζ, or chosen by a certificate.
+
+        Where no N∧ was given, nothing changes that was seen less often than the floor.
+        """
+        floor = self.floor
         if not isinstance(self.algorithm, str | None):
-            return self.algorithm
+            return floored(self.algorithm, floor)
         settings, wedge = dict(self.settings), n_wedge_setting(ALGORITHMS[self.name])
         fields = {field.name for field in dataclasses.fields(ALGORITHMS[self.name])}
         if "delta" in fields:
@@ -196,14 +219,16 @@ class Terms:
             for name in ("n_wedge", "zeta"):
                 if getattr(self, name) is not None:
                     raise InvalidParameter(f"{name} is given, but {self.name} has no N∧")
-        elif self.zeta is not None:
-            settings[wedge] = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
-        elif wedge not in settings and self.n_wedge in (None, AUTO):
-            algorithm = make_algorithm(self.name, **settings, **{wedge: 1})
-            return AutoNWedge(algorithm=algorithm, certifier=self.chooser(rewards))
-        elif wedge not in settings:
-            settings[wedge] = self.n_wedge
-        return make_algorithm(self.name, **settings)
+            return floored(make_algorithm(self.name, **settings), floor)
+        if floor is None:
+            settings.setdefault(wedge, self.n_wedge)
+            return make_algorithm(self.name, **settings)
+        least = least_setting(self.name, max(1, floor - 1), problem, settings)
+        if self.zeta is not None:
+            wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
+            return make_algorithm(self.name, **settings, **{wedge: max(wanted, least)})
+        algorithm = make_algorithm(self.name, **settings, **{wedge: least})
+        return AutoNWedge(algorithm=algorithm, certifier=self.chooser(rewards), least=least)
 
     def chooser(self, rewards: RewardFacts) -> Certifier:
         """By whose lower bound N∧ is chosen: the first certificate's, or where it may not choose,
@@ -239,6 +264,27 @@ class Terms:
             ) from None
 
 
+def floored(algorithm: Algorithm, least_visits: int | None) -> Algorithm | Floored:
+    """Returns an algorithm without N∧, held to the floor."""
+    if least_visits is None:
+        return algorithm
+    return Floored(algorithm=algorithm, least_visits=least_visits)
+
+
+def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[str, Any]) -> int:
+    """Returns the least N∧ to ask the algorithm for, if it is to use `n_wedge` or more."""
+    if name not in BOUND_OF:
+        return n_wedge
+    return equivalent_n_wedge(
+        n_wedge,
+        given=BOUND_OF[name],
+        wanted="spibb",
+        states=problem.num_states,
+        actions=problem.num_actions,
+        delta=settings["delta"],
+    )
+
+
 def check_ends(name: str, bounds: object) -> None:
     """Refuses what are no bounds; None: nobody gave any."""
     if bounds is None:
@@ -267,6 +313,7 @@ def terms_of(record: Record) -> Terms:
         algorithm=None if "algorithm" in defaults else name,
         settings=settings,
         n_wedge=AUTO if chosen and "n_wedge" not in defaults else None,
+        least_visits=None if "least_visits" in defaults else given["least_visits"],
         zeta=given["zeta"],
         delta=None if "delta" in defaults else given["delta"],
         value_bounds=None if "value_bounds" in defaults else (low, high),

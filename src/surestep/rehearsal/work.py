@@ -23,7 +23,7 @@ from surestep.algorithms import Improver
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.drawn import SMALL, expected_cells
 from surestep.certificates.posterior import model_draws, with_few_draws
-from surestep.choosing import AutoNWedge, usual_grid
+from surestep.choosing import AutoNWedge
 from surestep.errors import CertificateRefused
 from surestep.model.problem import Problem
 from surestep.rehearsal.worlds import default_family
@@ -73,7 +73,4 @@ def policies_of(problem: Problem, algorithm: Improver) -> int:
     """Among how many policies N∧ is chosen."""
     if not isinstance(algorithm, AutoNWedge):
         return 1
-    grid = (
-        usual_grid(int(problem.counts.visits.max())) if algorithm.grid is None else algorithm.grid
-    )
-    return len(grid)
+    return len(algorithm.grid_for(int(problem.counts.visits.max())))

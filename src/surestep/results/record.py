@@ -21,6 +21,7 @@ PARAMETERS: dict[str, Any] = {
     "n_wedge": int | None,
     "n_wedge_chosen_by": str | None,
     "zeta": float | int | None,
+    "least_visits": int | None,
     "delta": float | int,
     "value_bounds": list,
     "reward_bounds": list | None,
@@ -37,7 +38,7 @@ PARAMETERS: dict[str, Any] = {
     "time_limit": float | int | None,
 }
 FORMAT = "surestep run"
-VERSION = 3
+VERSION = 4
 ESTIMATES = ["behavior", "policy"]
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
