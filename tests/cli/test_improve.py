@@ -44,6 +44,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "by default: behavior policy = estimate\n",
         "by default: algorithm = spibb\n",
         "by default: N∧ = ",
+        "by default: least visits of what may change = 10\n",
         "by default: δ = 0.1\n",
         "by default: value bounds, from the rewards observed, = ",
         "by default: worth of what nobody tried = pessimistic\n",
@@ -63,7 +64,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         assert line in result.stdout, line
     assert sorted(file.name for file in out.iterdir()) == FILES
     assert surestep.load(out).record.defaults == (
-        *("behavior", "algorithm", "n_wedge", "delta", "value_bounds", "unseen"),
+        *("behavior", "algorithm", "n_wedge", "least_visits", "delta", "value_bounds", "unseen"),
         "certificates",
     )
 

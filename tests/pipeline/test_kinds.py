@@ -10,7 +10,7 @@ from log_tables import frame_of
 from surestep import Policy, certify, improve, load, read_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import APriori, Posterior, Robust, Trajectory, training_part
-from surestep.choosing import choose_n_wedge
+from surestep.choosing import choose_n_wedge, usual_grid
 from surestep.errors import InvalidParameter, ResultMismatch
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improving import draft, prepared
@@ -34,7 +34,8 @@ def test_by_default_a_posterior_is_stood_by_and_chooses_n_wedge():
     result = made(Terms(discount=0.9))
     problem, found = result.problem, result.result
     assert [each.kind for each in found.certificates] == ["posterior", "robust", "a-priori"]
-    chosen = choose_n_wedge(problem, "spibb", Posterior())
+    grid = usual_grid(int(problem.counts.visits.max()), 9)  # seen ten times, at least
+    chosen = choose_n_wedge(problem, "spibb", Posterior(), grid)
     assert found.record.parameters["n_wedge"] == chosen.n_wedge
     assert found.record.parameters["n_wedge_chosen_by"] == "posterior"
     assert found.policy == chosen.policy
@@ -49,7 +50,8 @@ def test_the_first_kind_that_may_choose_does():
     robust = made(Terms(discount=0.9, certificates=["robust"], reward_bounds=(-9.0, 9.0)))
     assert robust.result.record.parameters["n_wedge_chosen_by"] == "robust"
     judge = Robust(reward_low=-9.0, reward_high=9.0)
-    chosen = choose_n_wedge(robust.problem, "spibb", judge)
+    grid = usual_grid(int(robust.problem.counts.visits.max()), 9)
+    chosen = choose_n_wedge(robust.problem, "spibb", judge, grid)
     assert (robust.result.policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
     published = made(Terms(discount=0.9, certificates=[APriori(bound="beta")]))
     assert published.result.record.parameters["n_wedge_chosen_by"] == "posterior"

@@ -33,7 +33,7 @@ def changed(record, **changes):
 
 def test_a_record_comes_back(record):
     text = record.to_json(DIGESTS)
-    assert text.startswith('{\n  "format": "surestep run",\n  "version": 3,\n  "')
+    assert text.startswith('{\n  "format": "surestep run",\n  "version": 4,\n  "')
     assert text.endswith("}\n")
     found, digests = Record.from_json(text)
     assert digests == DIGESTS
@@ -43,6 +43,7 @@ def test_a_record_comes_back(record):
 def test_bounds_come_in_pairs(record):
     for name in ("value_bounds", "reward_bounds"):
         for bounds, message in (
+            ([], "there are 0 bounds, expected two"),
             ([0.0], "there are 1 bounds, expected two"),
             ([0.0, 1.0, 2.0], "there are 3 bounds, expected two"),
             ([0.0, True], "a bound is True"),

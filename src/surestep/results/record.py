@@ -110,7 +110,9 @@ class Record:
             must_be("a list", texts, list | tuple)
             for text in texts:
                 must_be("an item", text, str)
-        for bounds in (self.parameters["value_bounds"], self.parameters["reward_bounds"] or [0, 1]):
+        for bounds in (self.parameters["value_bounds"], self.parameters["reward_bounds"]):
+            if bounds is None:
+                continue
             if len(bounds) != 2:
                 raise ValueError(f"there are {len(bounds)} bounds, expected two")
             for bound in bounds:
