@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import problems
 
+from strategies import problems
 from surestep.algorithms import BasicRL, Floored, RaMDP
 from surestep.errors import InvalidParameter
 from surestep.model import Pairs, Policy
@@ -35,5 +35,5 @@ def test_the_rest_keeps_the_proportions_of_the_algorithm():
 
 
 def test_a_floor_is_a_whole_number():
-    with pytest.raises(InvalidParameter, match="least_visits is 0.5, expected a whole number"):
+    with pytest.raises(InvalidParameter, match=r"least_visits is 0\.5, expected a whole number"):
         Floored(algorithm=BasicRL(), least_visits=0.5)

@@ -55,7 +55,6 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "\nposterior, prior weight 5: posterior, L = ",
         "\nrobust, interval: proved, L = ",
         "\na-priori, spibb: as-published, L = ",
-        ", says nothing\n",
         "choosing the best of them afterwards would claim only 1 − 3δ.\n",
         "No stress test was made: see `surestep rehearse --help`.\n",
         f"wrote {out / 'policy.csv'}\n",
