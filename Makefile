@@ -61,13 +61,14 @@ format: | .cache/tmp ## put the code into the house format
 # Pins that still fit are kept; `make lock UPGRADE=--upgrade` takes the newest of everything.
 COMPILE = .cache/lock/bin/uv pip compile --quiet --no-config --system-certs --universal \
 	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-annotate \
-	--custom-compile-command "make lock" $(UPGRADE) --extra plots pyproject.toml
+	--custom-compile-command "make lock" $(UPGRADE) --overrides requirements/overrides.txt \
+	--extra plots pyproject.toml
 
 lock: .cache/lock/bin/uv ## resolve the dependencies anew
 	$(COMPILE) requirements/demo.in --output-file requirements/demo.txt
-	$(COMPILE) --extra rl --extra storm requirements/test.in --constraint requirements/demo.txt \
+	$(COMPILE) --extra rl --extra storm --extra icu requirements/test.in --constraint requirements/demo.txt \
 		--output-file requirements/test.txt
-	$(COMPILE) --extra rl --extra storm --extra cluster requirements/cluster.in \
+	$(COMPILE) --extra rl --extra storm --extra icu --extra cluster requirements/cluster.in \
 		--constraint requirements/test.txt --output-file requirements/cluster.txt
 
 clean: ## remove everything that make made

@@ -71,9 +71,10 @@ def hold_packages(environment: Path, wanted: str) -> None:
     if not usable:
         venv.create(environment, clear=True, symlinks=True, with_pip=False)
     # Wheels only: nothing is built. Byte code comes with the first import, which halves the wait.
+    # The lock is complete, but for what requirements/overrides.txt leaves out: hence --no-deps.
     pip(
         environment,
-        *("install", "--no-compile", "--only-binary", ":all:"),
+        *("install", "--no-deps", "--no-compile", "--only-binary", ":all:"),
         *("--require-hashes", "--requirement", str(lock_of(wanted))),
     )
     stamp.write_text(json.dumps(current_origin(wanted)._asdict(), indent=2), encoding="utf-8")

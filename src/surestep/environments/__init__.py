@@ -1,27 +1,31 @@
 """The benchmarks of the field, exact: models, behavior policies, and the terms of experiments.
 
-Where Gymnasium is installed, importing this package makes every benchmark known to it.
+Beside them families of worlds in which claims are put to the test. Where Gymnasium is installed,
+importing this package makes every published benchmark known to it.
 """
 
 from importlib.util import find_spec
 
-from surestep.environments.benchmark import Benchmark, Simulator
+from surestep.environments.benchmark import Benchmark, Simulator, Truth
 from surestep.environments.continuous_wet_chicken import ContinuousWetChicken, RiverCells
-from surestep.environments.registry import ENVIRONMENTS, make
+from surestep.environments.registry import ENVIRONMENTS, FAMILIES, PUBLISHED, make
 
 __all__ = [
     "ENVIRONMENTS",
+    "FAMILIES",
+    "PUBLISHED",
     "Benchmark",
     "ContinuousWetChicken",
     "RiverCells",
     "Simulator",
+    "Truth",
     "make",
     "register",
 ]
 
 
 def register() -> None:
-    """Makes every benchmark known to Gymnasium, as `surestep/Gridworld-v0` and so on.
+    """Makes every published benchmark known to Gymnasium, as `surestep/Gridworld-v0` and so on.
 
     Done already where Gymnasium is installed; elsewhere it says how to install it.
     """

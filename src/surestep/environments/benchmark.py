@@ -7,23 +7,71 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, equal_fields, expect, expect_count, is_number
+from surestep._arrays import (
+    FloatArray,
+    IntArray,
+    equal_fields,
+    expect,
+    expect_count,
+    freeze,
+    is_number,
+    restore_frozen,
+    weighted_rows,
+)
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
+from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.planning import performance, policy_iteration
+from surestep.planning import evaluate_batch, performance, policy_iteration
 from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
 
 RewardConvention = Literal["known", "observed"]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """The model in which policies are worth what they are worth, and how they act in it.
+
+    Where a log shows less than the model knows, several pairs of it are one pair of the log:
+    `pair` says whose probability each of them takes.
+    """
+
+    mdp: FiniteMDP
+    pair: IntArray  # [K of mdp]
+
+    def __post_init__(self) -> None:
+        """Freezes the array."""
+        object.__setattr__(self, "pair", freeze(np.asarray(self.pair, np.int64)))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, Truth) and (self is other or equal_fields(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+    __setstate__ = restore_frozen
+
+    def acting(self, policy: Policy) -> Policy:
+        """Returns the policy as it acts in the model."""
+        return Policy(self.mdp.pairs, policy.probability[self.pair])
+
+    def worth(self, policies: FloatArray) -> FloatArray:
+        """Returns ρ [B] of policies [B, K] in the model."""
+        values = evaluate_batch(MDPBatch.from_models([self.mdp]), policies[:, self.pair]).value
+        return weighted_rows(values, self.mdp.initial)
+
+
 class Simulator(Protocol):
     """Where a benchmark's data comes from, if not from its finite model."""
+
+    @property
+    def truth(self) -> Truth | None:
+        """The finite model of what makes the data; None where there is none."""
+        ...
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
@@ -40,7 +88,8 @@ class Benchmark:
     V_max that was published, used for the paper's ζ only, and need not bound anything. `rewards`
     says how the experiment estimates them: "known" is a table of the expected rewards that holds at
     unvisited pairs too, "observed" goes through P̂, so that an unvisited pair earns 0. What nobody
-    published is None or empty.
+    published is None or empty. Where a simulator makes the data, `mdp` is what very many data would
+    show; `truth` is where policies are judged.
     """
 
     name: str  # in the registry
@@ -55,7 +104,7 @@ class Benchmark:
     delta: float | None = None  # δ
     n_wedges: tuple[int, ...] = ()  # the N∧ of Π_b-SPIBB
     data_sizes: tuple[int, ...] = ()  # episodes, or steps where the horizon is None
-    simulator: Simulator | None = None  # makes the data, where the model is an approximation
+    simulator: Simulator | None = None  # makes the data, where the model does not say it all
 
     __repr__ = short_repr("name", "num_states", "num_actions", "discount", "horizon")
 
@@ -104,21 +153,46 @@ class Benchmark:
         """The table of rewards [K] that the experiment knows, or None where it observes them."""
         return self.mdp.expected_reward if self.rewards == "known" else None
 
+    @property
+    def truth(self) -> Truth:
+        """Returns where policies are judged; refuses where nobody knows what they are worth."""
+        if self.simulator is None:
+            return Truth(self.mdp, np.arange(self.mdp.num_pairs))
+        truth = self.simulator.truth
+        if truth is None:
+            raise InvalidParameter(
+                f"{self.name} is simulated, so no true gain is known that a claim could be held "
+                "against; expected an environment with a finite model"
+            )
+        return truth
+
     def performance_of_behavior(self) -> float:
-        """ρ(π_b) in the true MDP."""
-        return performance(self.mdp, self.behavior)
+        """ρ(π_b) in the true MDP, or in the model where that is all there is."""
+        mdp, behavior = self._judged()
+        return performance(mdp, behavior)
 
     def optimal_performance(self) -> float:
-        """ρ(π*) in the true MDP, found from π_b: where ways are long, that is a head start."""
-        plan = policy_iteration(self.mdp, best_actions(self.mdp), self.behavior)
-        return performance(self.mdp, plan.policy)
+        """ρ(π*) in the true MDP, found from π_b: where ways are long, that is a head start.
+
+        Where the log does not tell all states of it apart, policies of the log may fall short.
+        """
+        mdp, behavior = self._judged()
+        plan = policy_iteration(mdp, best_actions(mdp), behavior)
+        return performance(mdp, plan.policy)
 
     def worst_performance(self) -> float:
         """The least ρ(π) of all policies in the true MDP."""
-        mdp = self.mdp
+        mdp, behavior = self._judged()
         turned = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
-        plan = policy_iteration(turned, best_actions(turned), self.behavior)
+        plan = policy_iteration(turned, best_actions(turned), behavior)
         return performance(mdp, plan.policy)
+
+    def _judged(self) -> tuple[FiniteMDP, Policy]:
+        """Returns the true MDP with π_b acting in it; the benchmark's own where none is known."""
+        truth = None if self.simulator is None else self.simulator.truth
+        return (
+            (self.mdp, self.behavior) if truth is None else (truth.mdp, truth.acting(self.behavior))
+        )
 
     def sample(self, size: int, rng: np.random.Generator) -> DecisionLog:
         """Data of the collector: `size` episodes, or one of `size` steps where it is a stream."""

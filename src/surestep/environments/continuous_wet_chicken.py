@@ -107,6 +107,11 @@ class RiverCells:
         states = self.num_cells * self.river.width
         return Pairs.full(states, len(ACTIONS), action_labels=ACTIONS)
 
+    @property
+    def truth(self) -> None:
+        """No finite model is the river."""
+        return None
+
     def state(self, position: object) -> IntArray:
         """The state [N] of each position [N, 2]."""
         return cells_of(self, self.river.positions(position))

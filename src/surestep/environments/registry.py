@@ -6,8 +6,15 @@ import difflib
 import inspect
 from collections.abc import Callable
 
+from surestep.environments.adaptive import adaptive, adaptive_bandit
+from surestep.environments.alike import alike, nearly_alike
+from surestep.environments.bandit import bandit
 from surestep.environments.benchmark import Benchmark
+from surestep.environments.coarse import coarse
 from surestep.environments.gridworld import gridworld, gridworld_uniform_data
+from surestep.environments.hidden_cause import hidden_cause
+from surestep.environments.icu_sepsis import icu_sepsis
+from surestep.environments.noisy import noisy
 from surestep.environments.random_mdp import (
     random_mdp,
     random_mdp_bad_egg,
@@ -26,7 +33,8 @@ from surestep.environments.wet_chicken import (
 )
 from surestep.errors import InvalidParameter
 
-ENVIRONMENTS: dict[str, Callable[..., Benchmark]] = {
+# What others published, as they did.
+PUBLISHED: dict[str, Callable[..., Benchmark]] = {
     "gridworld": gridworld,
     "gridworld/uniform-data": gridworld_uniform_data,
     "wet-chicken": wet_chicken,
@@ -40,6 +48,19 @@ ENVIRONMENTS: dict[str, Callable[..., Benchmark]] = {
     "random-mdp/easter-egg": random_mdp_easter_egg,
     "random-mdp/bad-egg": random_mdp_bad_egg,
 }
+# Where claims are put to the test: little can be gained, or rewards, states and loggers are hard.
+FAMILIES: dict[str, Callable[..., Benchmark]] = {
+    "alike": alike,
+    "nearly-alike": nearly_alike,
+    "noisy": noisy,
+    "bandit": bandit,
+    "adaptive": adaptive,
+    "adaptive/bandit": adaptive_bandit,
+    "coarse": coarse,
+    "hidden-cause": hidden_cause,
+    "icu-sepsis": icu_sepsis,
+}
+ENVIRONMENTS = PUBLISHED | FAMILIES
 
 
 def make(name: str, **parameters: object) -> Benchmark:

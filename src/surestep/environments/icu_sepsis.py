@@ -1,0 +1,103 @@
+"""ICU-Sepsis: treating sepsis in intensive care, estimated from real stays (Choudhary et al. 2024).
+
+713 clusters of patients, death, survival and a state after both; 25 actions, five doses each of
+fluids and vasopressors. Survival pays 1. The model is data of the package `icu-sepsis`, whose file
+is read without importing it: an import would bring a Gym that is no longer maintained.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import numpy as np
+
+from surestep._arrays import FloatArray, is_number
+from surestep.environments.alike import shrunk
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.building import share
+from surestep.environments.merged import Merged
+from surestep.errors import InvalidParameter, MissingExtra
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+
+PACKAGE, FILE = "icu-sepsis", "icu_sepsis/envs/assets/dynamics.npz"
+PATIENTS, DEATH, SURVIVAL, STATES = 713, 713, 714, 716
+ACTIONS = tuple(f"fluids {dose // 5}, vasopressors {dose % 5}" for dose in range(25))
+HORIZON = 500
+ENDS = ("states", "flag")
+
+
+def icu_sepsis(effect: float = 1.0, discount: float = 0.99, ends: str = "states") -> Benchmark:
+    """Builds ICU-Sepsis with the experts' policy as π_b, and effects at that share.
+
+    Rows are shrunk towards their mean under the experts, whose worth stays as it is. `ends` says
+    how a log records the end of a stay: by "states" of their own, death and survival, or by a
+    "flag" alone, with one end for both, so that the last reward is noisy. An action that no expert
+    took in a state does what the others do on average, as in the package's first version.
+    """
+    effect = share("effect", effect)
+    if not (is_number(discount) and 0 < discount <= 1):
+        raise InvalidParameter(f"discount is {discount!r}, expected a number above 0, up to 1")
+    if not isinstance(ends, str) or ends not in ENDS:
+        raise InvalidParameter(f"ends is {ends!r}, expected {' or '.join(ENDS)}")
+    rows, start, experts = read_tables()
+    prize = np.zeros(STATES)
+    prize[SURVIVAL] = 1.0
+    labels = (*(f"patients {group}" for group in range(PATIENTS)), "death", "survival", "after")
+    rows = shrunk(rows, experts, effect)
+    mdp = FiniteMDP.from_dense(
+        rows,
+        np.broadcast_to(prize, rows.shape),
+        float(discount),
+        start,
+        state_labels=labels,
+        action_labels=ACTIONS,
+    )
+    behavior = Policy.from_dense(mdp, experts)
+    log = None
+    if ends == "flag":
+        pairs = Pairs.full(
+            PATIENTS + 1,
+            len(ACTIONS),
+            state_labels=(*labels[:PATIENTS], "end"),
+            action_labels=ACTIONS,
+        )
+        log = Merged(mdp=mdp, pairs=pairs, shown=np.minimum(np.arange(STATES), PATIENTS))
+        # Only ends are merged, after which nothing comes, so shares of visits do not matter.
+        mdp = log.model(np.ones(mdp.num_pairs))
+        behavior = Policy.from_dense(pairs, experts[: PATIENTS + 1])
+    return Benchmark(
+        name="icu-sepsis",
+        mdp=mdp,
+        behavior=behavior,
+        horizon=HORIZON,
+        rewards="observed",
+        value_bounds=(0.0, 1.0),  # survival pays once
+        simulator=log,
+    )
+
+
+def read_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Returns P [S, A, S] up to the ends, the start [S], and the experts' policy [S, A]."""
+    with np.load(data_file()) as tables:
+        rows, start = tables["tx_mat"], tables["d_0"]
+        experts = tables["expert_policy"]
+    rows[PATIENTS:] = 0.0
+    experts[PATIENTS:] = 1 / len(ACTIONS)  # where nothing is decided, any
+    return rows, start, experts
+
+
+def data_file() -> Path:
+    """Finds the package's file of tables; refuses where it is not installed."""
+    try:
+        path = Path(str(distribution(PACKAGE).locate_file(FILE)))
+    except PackageNotFoundError:
+        path = None
+    if path is None or not path.exists():
+        raise MissingExtra(
+            f"the model of icu-sepsis is in the package {PACKAGE}, of which the file {FILE} is not "
+            "installed; install it with: pip install 'surestep[icu]'"
+        )
+    return path
