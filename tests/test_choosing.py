@@ -152,7 +152,7 @@ def test_what_cannot_be_chosen_among_is_refused(algorithm, grid, words):
 
 
 def test_an_a_priori_bound_does_not_choose():
-    with pytest.raises(InvalidParameter, match="of type APriori, expected Robust, Posterior or"):
+    with pytest.raises(InvalidParameter, match="of type APriori, expected Robust or Posterior or"):
         choose_n_wedge(arms(), "spibb", APriori(), GRID)
 
 

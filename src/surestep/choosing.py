@@ -6,6 +6,7 @@ than any of them. Who may choose, and who must then certify, depends on the cert
 - robust: one event covers every policy at once, so the best candidate's claim stands as it is;
 - posterior: one set of draws chooses, another one certifies;
 - trajectory: the training part chooses, by a split of its own, and the test part certifies;
+- stitched: the training part chooses, by what its own rollouts predict, and the rest certifies;
 - a-priori: its N∧ is fixed before the data, so there is nothing to choose.
 """
 
@@ -22,14 +23,14 @@ from surestep._arrays import FloatArray, expect
 from surestep.algorithms import ALGORITHMS, Algorithm, Floored, improve_batch
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import (
+    CERTIFIERS,
     Certifier,
     Posterior,
-    Robust,
+    Stitched,
     Trajectory,
     certify,
     certify_batch,
     posterior_gains,
-    training_part,
 )
 from surestep.certificates.posterior import with_few_draws
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -90,10 +91,12 @@ class AutoNWedge:
             raise InvalidParameter(
                 f"{self.algorithm.name} has no N∧, expected an algorithm that has it"
             )
-        if not isinstance(self.certifier, Robust | Posterior | Trajectory):
+        kind = type(self.certifier)
+        if not getattr(kind, "may_choose", False):
+            choosing = " or ".join(each.__name__ for each in CERTIFIERS.values() if each.may_choose)
             raise InvalidParameter(
-                f"certifier is of type {type(self.certifier).__name__}, expected Robust, Posterior "
-                "or Trajectory: the claims of others hold for an N∧ that was fixed beforehand"
+                f"certifier is of type {kind.__name__}, expected {choosing}: the claims of others "
+                "hold for an N∧ that was fixed beforehand"
             )
         if self.grid is not None:
             object.__setattr__(self, "grid", read_grid(self.algorithm, self.grid))
@@ -110,7 +113,7 @@ class AutoNWedge:
     def choose(self, problem: Problem) -> Choice:
         """All candidates. Of equal bounds, the largest N∧ wins; refused where all are refused.
 
-        All of the problem chooses. For a trajectory certificate, give the training part.
+        All of the problem chooses. Where a part of the log is held out, give the training part.
         """
         expect("problem", problem, Problem)
         grid = self.grid_for(int(problem.counts.visits.max()))
@@ -129,8 +132,10 @@ class AutoNWedge:
         judge = self.certifier
         if isinstance(judge, Posterior):
             judge = with_few_draws(replace(judge, seed=(judge.seed + CHOOSING) % SEEDS))
+        elif isinstance(judge, Stitched):
+            return expected_bounds(problem, policies, judge)
         elif isinstance(judge, Trajectory):
-            training = training_part(problem, judge.train_share, judge.seed)
+            training = judge.training(problem)
             policies = [each.policy for each in self.improved(training, grid)]
         return lower_bounds(problem, policies, judge)
 
@@ -193,8 +198,8 @@ def choose_n_wedge(
         grid=grid,  # type: ignore[arg-type]
     )
     own = problem
-    if isinstance(certifier, Trajectory):
-        own = training_part(problem, certifier.train_share, certifier.seed)
+    if isinstance(certifier, Stitched | Trajectory):
+        own = certifier.training(problem)
     choice = auto.choose(own)
     policy = choice.best.improvement.policy
     return ChosenNWedge(
@@ -216,6 +221,16 @@ def lower_bounds(problem: Problem, policies: Sequence[Policy], certifier: Certif
         return [float(each) for each in gains[:, certifier.rank - 1]]
     claims = certify_batch([problem] * len(policies), policies, certifier)
     return [bound_of(each) for each in claims]
+
+
+def expected_bounds(
+    problem: Problem, policies: Sequence[Policy], certifier: Stitched
+) -> list[Bound]:
+    """The L that a training part expects of each policy on the rest, or why there is none."""
+    try:
+        return [*certifier.expected_lower(problem, policies)]
+    except CertificateRefused as reason:
+        return [reason] * len(policies)
 
 
 def bound_of(claim: Certificate | CertificateRefused) -> Bound:

@@ -23,6 +23,7 @@ from surestep.certificates import (
     NoClaim,
     Posterior,
     Robust,
+    Stitched,
     Trajectory,
     verify,
 )
@@ -69,8 +70,10 @@ SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ =
         Posterior(draws=9, prior="empirical-bayes", reward_low=-4.0, reward_high=4.0),
     ],
     "trajectory": [Trajectory(reward_low=0.0, reward_high=1.0)],
+    "stitched": [Stitched(), Stitched(logger="fixed", delta=np.float64(0.2), seed=3)],
 }
-LOGGED = ("trajectory",)  # needs whole episodes: its own tests are in test_trajectory.py
+# Need whole episodes: their own tests are in test_trajectory.py and test_stitched.py.
+LOGGED = tuple(name for name, kind in CERTIFIERS.items() if kind.needs.episodes)
 PARTICULAR = ("beta-corrected",)  # refused where a pair was not seen, or rewards are not known
 CASES = [
     certifier for name in CERTIFIERS if name not in LOGGED for certifier in SETTINGS.get(name, ())

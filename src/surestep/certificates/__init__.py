@@ -9,6 +9,7 @@ from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
 from surestep.certificates.registry import CERTIFIERS, Certifier
 from surestep.certificates.robust import Robust
+from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "NoClaim",
     "Posterior",
     "Robust",
+    "Stitched",
     "Trajectory",
     "certify",
     "certify_at",

@@ -15,7 +15,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, refuse_where, run_sums
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
-from surestep.certificates.common import check_delta, check_n_wedge, log_sentences
+from surestep.certificates.common import Needs, check_delta, check_n_wedge, log_sentences
 from surestep.certificates.refuting import check_ends, check_observed
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
@@ -44,6 +44,8 @@ class APriori:
     value_figures: ClassVar = frozenset(
         {"loss", "performance", "behavior_performance", "evaluation_error", "gain", "copying_error"}
     )
+    needs: ClassVar = Needs()
+    may_choose: ClassVar = False
 
     def __post_init__(self) -> None:
         """Checks the settings."""

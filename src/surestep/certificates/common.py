@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from surestep._arrays import expect_count, is_number, shown
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.problem import Problem
 
 LARGEST = 1e150  # rewards up to here have squares that are doubles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a kind of certificate must be given beside counts; one that holds out has `training`."""
+
+    episodes: bool = False  # the log itself, not its counts alone
+    held_out: bool = False  # a part of the log that had no part in choosing the policy
+    return_bounds: bool = False  # bounds on the returns of single episodes
 
 
 def check_delta(delta: object) -> None:

@@ -43,7 +43,7 @@ from surestep._arrays import (
 )
 from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior, RowCounts, row_errors
 from surestep.certificates.apriori import gain_terms, performance_with_bound, usable_discount
-from surestep.certificates.common import check_delta, check_n_wedge, log_sentences
+from surestep.certificates.common import Needs, check_delta, check_n_wedge, log_sentences
 from surestep.certificates.confidence import MOST_VISITS
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, sorted_counts
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
@@ -75,6 +75,8 @@ class CorrectedBeta:
     value_figures: ClassVar = frozenset(
         {"loss", "performance", "behavior_performance", "evaluation_error", "gain"}
     )
+    needs: ClassVar = Needs()
+    may_choose: ClassVar = False
 
     def __post_init__(self) -> None:
         """Checks the settings."""

@@ -13,10 +13,12 @@ from surestep.model.problem import Problem
 from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
 
 
-def training_part(problem: Problem, train_share: float, seed: int) -> Problem:
+def training_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
     """The problem that a policy may be chosen from, if the other episodes are to judge it.
 
-    What only the others show is left out: counts, sums, and where episodes are over.
+    What only the others show is left out: counts, sums, and where episodes are over. Without a
+    seed, it is the first part in the order of the log, which of a single episode is its first
+    steps.
     """
     expect("problem", problem, Problem)
     if problem.log is None:
@@ -24,23 +26,60 @@ def training_part(problem: Problem, train_share: float, seed: int) -> Problem:
             "training_part needs whole episodes, but the problem has no log; give it as "
             "Problem(log=…)"
         )
-    train, _ = split_episodes(problem.log, train_share, seed)
+    train, _ = parts_of_log(problem.log, train_share, seed)
     if train is None:
         raise InvalidParameter(
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
             "episodes for training; expected more"
         )
-    known_ends = problem.counts.terminal & ~ends_of(problem.log)
-    if problem.support is not None:
-        known_ends |= problem.support.ends()
     return Problem(
-        counts=counts_like(problem.counts, train, known_ends | ends_of(train)),
+        counts=counts_like(problem.counts, train, known_ends(problem, train)),
         behavior=problem.behavior,
         discount=problem.discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
         log=train,
         support=problem.support,
+    )
+
+
+def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:
+    """The states [S] in which episodes end, by what a part of the log and the problem say."""
+    ends = ends_of(part)
+    if problem.log is not None:
+        ends = ends | (problem.counts.terminal & ~ends_of(problem.log))
+    if problem.support is not None:
+        ends = ends | problem.support.ends()
+    return ends
+
+
+def parts_of_log(
+    log: DecisionLog, train_share: float, seed: int | None
+) -> tuple[DecisionLog | None, DecisionLog | None]:
+    """The log in two parts as `split_episodes` makes them; a single episode is split in time."""
+    if log.num_episodes > 1 or seed is not None:
+        return split_episodes(log, train_share, seed)
+    cut = round(float(train_share) * log.num_steps)
+    return (
+        some_steps(log, slice(0, cut)) if cut > 0 else None,
+        some_steps(log, slice(cut, None)) if cut < log.num_steps else None,
+    )
+
+
+def some_steps(log: DecisionLog, which: slice) -> DecisionLog:
+    """Some steps of a log of one episode, as if recording had begun and stopped there."""
+    terminated = log.terminated[which]
+    truncated = log.truncated[which].copy()
+    truncated[-1] |= not terminated[-1]
+    return DecisionLog(
+        log.pairs,
+        log.state[which],
+        log.action[which],
+        log.reward[which],
+        log.next_state[which],
+        terminated,
+        truncated,
+        np.array([0, truncated.size]),
     )
 
 

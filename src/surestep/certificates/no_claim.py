@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from surestep.certificates.common import Needs
 from surestep.errors import InvalidParameter
 from surestep.model.certificate import NO_CLAIM, Certificate
 from surestep.model.policy import Policy
@@ -24,6 +25,8 @@ class NoClaim:
 
     name: ClassVar = NO_CLAIM
     value_figures: ClassVar = frozenset[str]()
+    needs: ClassVar = Needs()
+    may_choose: ClassVar = False
 
     def __post_init__(self) -> None:
         """A refusal has a reason."""

@@ -30,7 +30,7 @@ from surestep._arrays import (
     least_draws,
     shown,
 )
-from surestep.certificates.common import LARGEST, check_delta, log_sentences
+from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
 from surestep.certificates.drawn import Gains, ModelDraws, drawn_gains, startable
 from surestep.certificates.prior import Prior, PriorName, prior_of
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
@@ -75,6 +75,8 @@ class Posterior:
 
     name: ClassVar = "posterior"
     value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
+    needs: ClassVar = Needs()
+    may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the settings."""

@@ -6,7 +6,9 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, refuse_where, run_owners
 from surestep.errors import RefutedBounds
+from surestep.kernels.returns import discounted_returns
 from surestep.model.counts import Counts
+from surestep.model.log import DecisionLog
 from surestep.model.problem import Problem
 from surestep.model.transitions import transition_name
 
@@ -74,6 +76,25 @@ def check_ends(problem: Problem) -> None:
             f"= ({low}, {high}); expected wider bounds"
         ),
         "pair",
+        RefutedBounds,
+    )
+
+
+def check_returns(problem: Problem, log: DecisionLog, bounds: tuple[float, float]) -> None:
+    """Refuses bounds of returns that an episode exceeds which was recorded until it was over."""
+    low, high = bounds
+    earned = np.empty(log.num_steps)
+    discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
+    found = earned[log.episode_offsets[:-1]]
+    over = log.terminated[log.episode_offsets[1:] - 1]
+    slack = SAME * max(abs(low), abs(high), SAME)
+    refuse_where(
+        over & ((found < low - slack) | (found > high + slack)),
+        lambda e: (
+            f"the return of episode {e} is {found[e]:.10g}, expected {low} to {high}: wider bounds "
+            "of returns"
+        ),
+        "episode",
         RefutedBounds,
     )
 

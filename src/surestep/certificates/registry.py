@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.common import Needs
 from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.robust import Robust
+from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
 from surestep.errors import InvalidParameter
 from surestep.model.certificate import Certificate
@@ -22,6 +24,7 @@ CERTIFIERS: dict[str, type[Any]] = {
     "robust": Robust,
     "posterior": Posterior,
     "trajectory": Trajectory,
+    "stitched": Stitched,
 }
 
 
@@ -30,6 +33,8 @@ class Certifier(Protocol):
 
     name: ClassVar[str]  # the kind of its certificates
     value_figures: ClassVar[frozenset[str]]  # figures in the unit of values: 0 is as good as 1e-12
+    needs: ClassVar[Needs]  # what it must be given beside counts
+    may_choose: ClassVar[bool]  # whether its claims may choose among policies, as N∧ does
 
     @property
     def delta(self) -> float:

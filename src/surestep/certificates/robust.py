@@ -37,7 +37,7 @@ from typing import ClassVar, NamedTuple, get_args
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums, shown
-from surestep.certificates.common import LARGEST, check_delta, log_sentences
+from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model.certificate import Certificate, Scalar
@@ -73,6 +73,8 @@ class Robust:
     value_figures: ClassVar = frozenset(
         {"lowest_performance", "highest_behavior", "difference", "evaluation_error"}
     )
+    needs: ClassVar = Needs()
+    may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the settings."""

@@ -23,7 +23,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from surestep._arrays import FloatArray, is_number, refuse_where
-from surestep.certificates.common import check_delta
+from surestep.certificates.common import Needs, check_delta
 from surestep.certificates.episodes import (
     check_known_support,
     over_at_last,
@@ -98,6 +98,8 @@ class Trajectory:
 
     name: ClassVar = "trajectory"
     value_figures: ClassVar = frozenset({"estimate", "lower_of_steps", "after_steps", "least"})
+    needs: ClassVar = Needs(episodes=True, held_out=True)
+    may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the settings."""
@@ -154,6 +156,10 @@ class Trajectory:
     def standing(self) -> Standing:
         """In which sense the confidence is meant."""
         return "proved" if self.interval in PROVED else "asymptotic"
+
+    def training(self, problem: Problem) -> Problem:
+        """The part of the problem that the policy may be chosen from."""
+        return training_part(problem, self.train_share, self.seed)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = the lower bound on the mean difference, less what may follow after the horizon."""
@@ -213,7 +219,7 @@ class Trajectory:
                 return paired_returns(weights, discount, worst).values
             return paired_rewards(weights, discount, low, steps).values
         if self.estimator == "dr":
-            part = training_part(problem, self.train_share, self.seed)
+            part = self.training(problem)
             mdp = part.estimate()
             estimator = DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
             found = estimator.estimate(weights, discount).values

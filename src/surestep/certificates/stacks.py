@@ -1,0 +1,169 @@
+"""A log as stacks: what came of the first, second, … visit of each pair, in the order of decisions.
+
+Two policies are rolled out on them together (`kernels.stitched`). `Course` is what both need beside
+the stacks: how they act, what a cut rollout counts for, and how the two are discounted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    offsets_of,
+    run_lengths,
+    run_sums,
+)
+from surestep.kernels.stitched import coupled_chances, stitched_rounds
+from surestep.model.log import DecisionLog
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+
+FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
+
+
+class Stacks(NamedTuple):
+    """What came of every visit, pair after pair, the visits of a pair in the order of the log."""
+
+    offsets: IntArray  # [K+1]
+    reward: FloatArray  # [N]
+    successor: IntArray  # [N]
+    ended: BoolArray  # [N] the process was over; where only the recording stopped, it was not
+    starts: IntArray  # [E] where episodes began, in the order of the log
+
+    @property
+    def sizes(self) -> IntArray:
+        """How often each pair was visited [K]."""
+        return run_lengths(self.offsets)
+
+
+def stacks_of(log: DecisionLog) -> Stacks:
+    """The stacks of a log."""
+    order = np.argsort(log.pair, kind="stable")
+    return Stacks(
+        offsets_of(np.bincount(log.pair, minlength=log.pairs.num_pairs)),
+        log.reward[order],
+        log.next_state[order].astype(np.int64),
+        log.terminated[order],
+        log.state[log.episode_offsets[:-1]].astype(np.int64),
+    )
+
+
+class Tails(NamedTuple):
+    """What a cut rollout counts for: at most its worth for π_I, at least that for π_b."""
+
+    at_pair: FloatArray  # [2, K]
+    at_state: FloatArray  # [2, S]
+
+    @classmethod
+    def of_bounds(cls, problem: Problem) -> Tails:
+        """The bounds of all values: the lower one for π_I, the upper one for π_b."""
+        ends = np.array(problem.value_bounds)[:, np.newaxis]
+        pairs = problem.counts.pairs
+        return cls(
+            np.repeat(ends, pairs.num_pairs, axis=1), np.repeat(ends, pairs.num_states, axis=1)
+        )
+
+
+class Course(NamedTuple):
+    """All that two policies need beside stacks to be rolled out."""
+
+    pair_offsets: IntArray  # [S+1]
+    chances: FloatArray  # [2, 2K] see `coupled_chances`
+    start_chances: FloatArray  # [S] cumulated; empty where starts are read from a stack
+    over: BoolArray  # [S] states in which episodes are over
+    at_end: FloatArray  # [2, S] what an end is worth under either policy
+    tails: Tails
+    discount: float
+    limits: tuple[float, float]  # of all returns
+
+
+def course_of(
+    problem: Problem, policy: Policy, limits: tuple[float, float], initial: FloatArray | None
+) -> Course:
+    """The course of π_I and π_b; `initial` [S] is the start distribution where it is known."""
+    pairs, behavior = problem.counts.pairs, problem.behavior
+    ending = problem.counts.unseen_reward()
+    both = (policy.probability, behavior.probability)
+    chances = np.empty((2, 2 * pairs.num_pairs))
+    coupled_chances(pairs.offsets, *both, chances)
+    cumulated = np.empty(0) if initial is None else np.cumsum(initial) / np.sum(initial)
+    return Course(
+        pairs.offsets,
+        chances,
+        cumulated,
+        problem.counts.terminal,
+        np.stack([run_sums(each * ending, pairs.offsets) for each in both]),
+        Tails.of_bounds(problem),
+        problem.single_discount,
+        limits,
+    )
+
+
+class Rounds(NamedTuple):
+    """What came of the rounds of several runs."""
+
+    differences: FloatArray  # [runs, rounds] G_I − G_b, where the round is complete
+    complete: IntArray  # [runs] how many rounds there were all entries for
+    cuts: IntArray  # [runs] how many rollouts of complete rounds were cut
+
+    @property
+    def cut_share(self) -> float:
+        """The share of rollouts that were cut."""
+        return float(self.cuts.sum() / max(2 * self.complete.sum(), 1))
+
+
+class Draw(NamedTuple):
+    """Which random numbers are drawn, and for how many runs and rounds."""
+
+    seed: int
+    purpose: int
+    runs: int
+    rounds: int
+
+
+def roll_out(
+    stacks: Stacks, course: Course, budgets: IntArray, horizon: int | None, draw: Draw
+) -> Rounds:
+    """Rounds of both policies; run r has the budgets [rules, K] of rule r modulo the rules."""
+    found = Rounds(
+        np.zeros((draw.runs, draw.rounds)),
+        np.zeros(draw.runs, np.int64),
+        np.zeros(draw.runs, np.int64),
+    )
+    stitched_rounds.all(
+        draw.runs,
+        draw.seed,
+        draw.purpose,
+        *stacks,
+        course.start_chances,
+        course.pair_offsets,
+        course.chances,
+        budgets,
+        course.over,
+        course.at_end,
+        course.tails.at_pair,
+        course.tails.at_state,
+        course.discount,
+        FOREVER if horizon is None else horizon,
+        np.array(course.limits),
+        *found,
+    )
+    return found
+
+
+def horizons(discount: float) -> tuple[int | None, ...]:
+    """Numbers of steps after which a rollout may be cut: γ^H is 0.1, 0.01, 0.001; None for never.
+
+    Without a discount what comes later counts as much, and rollouts go on until they end.
+    """
+    if discount == 1:
+        return (None,)
+    if discount == 0:
+        return (1,)
+    return (*(math.ceil(math.log(left) / math.log(discount)) for left in (0.1, 0.01, 0.001)), None)

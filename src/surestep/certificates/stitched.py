@@ -1,0 +1,441 @@
+"""The stitched certificate: trajectories of both policies, put together from the log's own steps.
+
+**Stacks.** Let fold 2 be a part of the log that had no part in choosing π_I. The j-th visit of pair
+k in it, in the order of decisions, reveals the entry Y_{k,j}: what was earned, where it led, and
+whether the process was over. If, given (s, a), what comes does not depend on anything that whoever
+acted knew, then there is a space on which all Y_{k,j}, j = 1, 2, …, are independent with the law of
+pair k, and independent of the logger's own randomness; the log is what a logger, who may learn,
+reads off these stacks. It shows j ≤ N_k, and N_k may depend on everything. The starts of episodes
+are a stack of their own, unless the start distribution ι is known.
+
+**A round.** π_I and then π_b are rolled out from one start. In each rollout, the l-th visit of pair
+k reads Y_{k, b_k + l}, where b_k is what earlier rounds may have read; after the round b_k rises by
+the larger of the two numbers of reads. Rules that fold 1 fixed may cut a rollout, by its own past:
+after H steps, or where a pair would be read beyond its budget B_k. A rollout cut with the discount
+γ^t pays γ^t times a lower bound of what is left for π_I, an upper bound for π_b, and in all not
+less than the least return there is, nor more than the greatest. X is the return of π_I less that
+of π_b.
+
+**Lemma.** E[X | earlier rounds] ≤ Δ. Which entry is read next is decided by what this rollout and
+earlier rounds have read, and it was read by none of them: so it is fresh, and each rollout by
+itself is a trajectory of its policy, stopped by a rule of its own past. That both read the same
+entries and draw their actions with the same numbers changes their joint law, and no mean. At a cut
+the mean of what is left is γ^t Q or γ^t V, at least what is paid for π_I, at most what is paid for
+π_b; and no mean return is below the least, or above the greatest. ∎
+
+**Theorem.** With m rounds, stakes, budgets and horizons from fold 1, and e = 0 where the log lacks
+an entry that rounds 1, …, m read, `bets.lower_limit` gives P(L > Δ) ≤ δ. On the infinite stacks the
+m rounds are such a series as it needs; 0 where the log runs out only lowers e. Nothing is
+conditioned on N_k, and no union over pairs is taken. It holds given fold 1, for any logger. ∎
+
+What is *not* valid: to shuffle a stack, or to count N_k as fixed; to cut a rollout where the log
+happens to end; to sort episodes by how they went; to split the log of a logger who learns at random
+(its later actions tell the outcomes of earlier steps); to estimate π_b from fold 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IntArray, is_number, shown
+from surestep.certificates.bets import LARGEST_SHARE, Bet, lower_limit, usual_stake
+from surestep.certificates.common import LARGEST, Needs, check_delta
+from surestep.certificates.episodes import known_ends, parts_of_log, training_part
+from surestep.certificates.refuting import SAME, check_ends, check_observed, check_returns
+from surestep.certificates.stacks import (
+    Course,
+    Draw,
+    Rounds,
+    Stacks,
+    course_of,
+    horizons,
+    roll_out,
+    stacks_of,
+)
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
+from surestep.model.behavior import estimate_behavior
+from surestep.model.certificate import Certificate, Scalar
+from surestep.model.log import DecisionLog
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+
+Logger = Literal["fixed", "adaptive"]
+
+LARGEST_SEED = 2**63 - 1
+PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
+PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
+FEWEST = 2  # episodes of either part
+FEWEST_STEPS = 20  # of either part of a single stream
+REHEARSALS, RUNS = 4, 24  # runs on fold 1 and on fold 2
+LENGTHS = (0.5, 0.75, 1.0, 1.5)  # of the number of rounds that is planned
+MARGINS = (0.0, 0.5, 1.0, 2.0)  # c of the budgets
+FIRST_ROUNDS = 4  # fewer have no variance to speak of
+MOST_ROUNDS = 20_000  # of a rehearsal
+SMALLEST_SPREAD = 1e-3  # of X, relative to its range
+
+
+class Folds(NamedTuple):
+    """The part of a log that may choose and plan, and the one that judges."""
+
+    first: DecisionLog
+    second: DecisionLog
+    ratio: float  # the size of the second relative to the first
+
+
+class Plan(NamedTuple):
+    """What fold 1 expects of rounds on fold 2."""
+
+    score: float  # the L to be expected
+    rounds: int
+    variance: float  # of X
+    horizon: int | None  # None: a rollout is never cut for its length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stitched:
+    """A lower bound on the mean difference of returns over rollouts stitched from held-out steps.
+
+    `train_share` of the log may have chosen the policy; 0 says that none of it did, and then the
+    first fifth only plans. A `logger` that is "fixed" acted in all episodes alike, and a part drawn
+    by `seed` is set aside; one that is "adaptive" may have learnt on the way, and the part is the
+    first one in the order of the log. A log of one episode is split by its steps, and needs a known
+    start. With `known_start`, the start distribution is exactly that of the counts.
+
+    `return_low` and `return_high` bound the return of every single episode; by default the value
+    bounds are taken for that.
+    """
+
+    delta: float = 0.1
+    train_share: float = 0.4
+    logger: Logger = "adaptive"
+    seed: int = 0
+    known_start: bool = False
+    return_low: float | None = None
+    return_high: float | None = None
+
+    name: ClassVar = "stitched"
+    value_figures: ClassVar = frozenset({"estimate", "expected"})
+    needs: ClassVar = Needs(episodes=True, held_out=True, return_bounds=True)
+    may_choose: ClassVar = True
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        check_delta(self.delta)
+        if not (is_number(self.train_share) and 0 <= self.train_share < 1):
+            raise InvalidParameter(
+                f"train_share is {shown(self.train_share)}, expected at least 0 and less than 1"
+            )
+        if not isinstance(self.logger, str) or self.logger not in get_args(Logger):
+            raise InvalidParameter(
+                f"logger is {self.logger!r}, expected one of {', '.join(get_args(Logger))}"
+            )
+        whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
+        if not (whole and 0 <= self.seed <= LARGEST_SEED):
+            raise InvalidParameter(
+                f"seed is {self.seed!r}, expected a whole number of 0 or more, below 2^63"
+            )
+        if not isinstance(self.known_start, bool):
+            raise InvalidParameter(f"known_start is {self.known_start!r}, expected True or False")
+        ends = (self.return_low, self.return_high)
+        if ends == (None, None):
+            return
+        low, high = (float(end) if is_number(end) else math.nan for end in ends)
+        if not -LARGEST <= low <= high <= LARGEST:
+            raise InvalidParameter(
+                f"return_low is {shown(ends[0])} and return_high {shown(ends[1])}, expected two "
+                f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
+            )
+
+    def training(self, problem: Problem) -> Problem:
+        """The part of the problem that the policy may be chosen from."""
+        return training_part(problem, self.train_share, self.split_seed)
+
+    @property
+    def split_seed(self) -> int | None:
+        """The seed that shuffles episodes before they are split; None for a split in time."""
+        return int(self.seed) if self.logger == "fixed" else None
+
+    def limits(self, problem: Problem) -> tuple[float, float]:
+        """The bounds of all returns."""
+        if self.return_low is None or self.return_high is None:
+            return problem.value_bounds
+        return float(self.return_low), float(self.return_high)
+
+    def certify(self, problem: Problem, policy: Policy) -> Certificate:
+        """L by rounds on fold 2, as fold 1 planned them; 0 where π_I is π_b."""
+        log = usable_log(problem)
+        folds = self.folds(log)
+        check_estimate(problem, folds)
+        limits = self.limits(problem)
+        check_observed(problem)
+        check_ends(problem)
+        check_returns(problem, log, limits)
+        figures: dict[str, Scalar] = {
+            "episodes": folds.second.num_episodes,
+            "training_episodes": folds.first.num_episodes,
+            "steps": folds.second.num_steps,
+            "training_steps": folds.first.num_steps,
+            "discount": problem.single_discount,
+            "value_low": problem.value_bounds[0],
+            "value_high": problem.value_bounds[1],
+            "return_low": limits[0],
+            "return_high": limits[1],
+            "changed_pairs": int(
+                np.count_nonzero(policy.probability != problem.behavior.probability)
+            ),
+        }
+        lower = 0.0
+        notes: tuple[str, ...] = (
+            "No pair is changed: the policy is the behavior policy, and loses nothing.",
+        )
+        if figures["changed_pairs"]:
+            # An end that only the second fold shows is on its stacks; plans must not know of it.
+            course = course_of(problem, policy, limits, self.initial(problem))._replace(
+                over=known_ends(problem, folds.first)
+            )
+            lower, found = self.claim(folds, course)
+            figures |= found
+            notes = ()
+        low, high = problem.value_bounds
+        return Certificate(
+            kind=self.name,
+            standing="proved",
+            lower=lower,
+            delta=self.delta,
+            span=min(high - low, limits[1] - limits[0]),
+            assumptions=self.assumptions(problem),
+            notes=notes,
+            parameters={field.name: getattr(self, field.name) for field in fields(self)},
+            figures=figures,
+        )
+
+    def expected_lower(self, training: Problem, policies: Sequence[Policy]) -> list[float]:
+        """What the training part expects L to be for each policy, by rollouts on its own steps.
+
+        It is no claim: the same steps may have chosen the policies.
+        """
+        log, share = usable_log(training), self.train_share or PLANNING_SHARE
+        stacks, limits = stacks_of(log), self.limits(training)
+        found = []
+        for policy in policies:
+            if (policy.probability == training.behavior.probability).all():
+                found.append(0.0)
+                continue
+            course = course_of(training, policy, limits, self.initial(training))
+            found.append(self.plan(stacks, course, (1 - share) / share).score)
+        return found
+
+    def claim(self, folds: Folds, course: Course) -> tuple[float, dict[str, Scalar]]:
+        """L of the second fold, and the figures of its rounds."""
+        first, second = stacks_of(folds.first), stacks_of(folds.second)
+        plan = self.plan(first, course, folds.ratio)
+        lengths = sorted({max(int(part * plan.rounds), FEWEST) for part in LENGTHS})
+        if course.start_chances.size == 0:
+            lengths = sorted({min(length, second.starts.size) for length in lengths})
+        rounds = roll_out(
+            second,
+            course,
+            budgets_of(first.sizes * folds.ratio, folds.ratio),
+            plan.horizon,
+            Draw(int(self.seed), CERTIFYING, RUNS, lengths[-1]),
+        )
+        least = least_difference(course.limits)
+        check_differences(rounds, least, course.limits)
+        bets = [Bet(each, usual_stake(each, plan.variance, self.delta)) for each in lengths]
+        low, high = course.limits
+        lower = lower_limit(rounds.differences, rounds.complete, bets, least, self.delta)
+        done = rounds.complete >= min(plan.rounds, lengths[-1])
+        values = rounds.differences[done, : min(plan.rounds, lengths[-1])]
+        return max(lower, low - high), {
+            "planned_rounds": plan.rounds,
+            "complete_rounds": float(rounds.complete.mean()),
+            "horizon": plan.horizon,
+            "cut_share": rounds.cut_share,
+            "expected": plan.score,
+            "estimate": float(values.mean()) if values.size else None,
+        }
+
+    def plan(self, stacks: Stacks, course: Course, ratio: float) -> Plan:
+        """The best of the plans with each horizon."""
+        plans = [self.plan_with(stacks, course, ratio, each) for each in horizons(course.discount)]
+        return max(plans, key=lambda plan: plan.score)
+
+    def plan_with(self, stacks: Stacks, course: Course, ratio: float, horizon: int | None) -> Plan:
+        """How many rounds to plan for fold 2, by rounds on fold 1 until nothing is left of it.
+
+        With mean x̄ and variance v of the first m rounds, M = m · ratio and the stake λ, the L to
+        be expected is x̄ − ln(1/δ)/(λM) − λv/2.
+        """
+        most = min(MOST_ROUNDS, max(int(stacks.sizes.sum()), FIRST_ROUNDS))
+        if course.start_chances.size == 0:
+            most = min(most, stacks.starts.size)
+        draw = Draw(int(self.seed), PLANNING, REHEARSALS, most)
+        found = roll_out(stacks, course, stacks.sizes[np.newaxis], horizon, draw).differences
+        least = least_difference(course.limits)
+        number = np.arange(1, most + 1)
+        mean = np.cumsum(found, axis=1).mean(axis=0) / number
+        squares = np.cumsum(found**2, axis=1).mean(axis=0) / number
+        variance = np.maximum(squares - mean**2, (SMALLEST_SPREAD * least) ** 2)
+        planned = number * ratio
+        stake = np.minimum(
+            usual_stake(1.0, 1.0, self.delta) / np.sqrt(planned * variance),
+            LARGEST_SHARE / np.maximum(mean - least, -SMALLEST_SPREAD * least),
+        )
+        score = mean + math.log(self.delta) / (stake * planned) - stake * variance / 2
+        begin = min(FIRST_ROUNDS, most) - 1
+        at = begin + int(score[begin:].argmax())
+        return Plan(
+            float(max(score[at], least)),
+            max(int(planned[at]), FEWEST),
+            float(variance[at]),
+            horizon,
+        )
+
+    def initial(self, problem: Problem) -> FloatArray | None:
+        """The start distribution [S] where it is known."""
+        starts = problem.counts.starts
+        return starts / starts.sum() if self.known_start else None
+
+    def folds(self, log: DecisionLog) -> Folds:
+        """Both parts of the log; refused where one is too small."""
+        share = self.train_share or PLANNING_SHARE
+        if log.num_episodes == 1:
+            return self.folds_of_stream(log, share)
+        first, second = parts_of_log(log, share, self.split_seed)
+        sizes = [0 if part is None else part.num_episodes for part in (first, second)]
+        if first is None or second is None or min(sizes) < FEWEST:
+            raise CertificateRefused(
+                f"the log has {log.num_episodes} episodes, {sizes[0]} to choose and plan and "
+                f"{sizes[1]} to certify; expected at least {FEWEST} each: take more episodes, or "
+                "another train_share"
+            )
+        return Folds(first, second, sizes[1] / sizes[0])
+
+    def folds_of_stream(self, log: DecisionLog, share: float) -> Folds:
+        """Both parts of a log that is one stream of steps; a start of the second is no start."""
+        if not self.known_start:
+            raise CertificateRefused(
+                "the log is one episode, which shows one start; expected more episodes, or "
+                "known_start=True where the counts say how episodes start"
+            )
+        if self.logger == "fixed":
+            raise CertificateRefused(
+                "the log is one episode, which can only be split in time; expected "
+                "logger='adaptive'"
+            )
+        first, second = parts_of_log(log, share, None)
+        sizes = [0 if part is None else part.num_steps for part in (first, second)]
+        if first is None or second is None or min(sizes) < FEWEST_STEPS:
+            raise CertificateRefused(
+                f"the log is one episode of {log.num_steps} steps, {sizes[0]} to choose and plan "
+                f"and {sizes[1]} to certify; expected at least {FEWEST_STEPS} each: take a longer "
+                "log, or another train_share"
+            )
+        return Folds(first, second, sizes[1] / sizes[0])
+
+    def assumptions(self, problem: Problem) -> tuple[str, ...]:
+        """What must hold for the claim."""
+        low, high = self.limits(problem)
+        share = self.train_share or PLANNING_SHARE
+        part = (
+            f"{share:.10g} of the episodes as shuffled with seed {self.seed}"
+            if self.logger == "fixed"
+            else f"the first {share:.10g} of the log"
+        )
+        sentences = [
+            "The log is Markov in the given states, and its dynamics never change: what came of a "
+            "step depended on its state and action alone, not on what else was known to whoever "
+            "acted.",
+            "There are no states and actions beyond those given.",
+            "The behavior policy is only estimated, without the part of the log that certifies: "
+            "the claim is relative to the estimate."
+            if problem.behavior_is_estimated
+            else "The behavior policy is known.",
+            f"The policy was chosen without this log; {part} only planned."
+            if self.train_share == 0
+            else f"The policy was chosen from the training part only, {part}; the rest had no part "
+            "in it.",
+            "Whoever acted did so in all episodes alike, and did not learn from one for another."
+            if self.logger == "fixed"
+            else "The steps of the log stand in the order of the decisions: no episode began "
+            "before the one above it was over, unless nobody learnt from either.",
+            "How much was recorded was fixed beforehand, or by those who did not know what came "
+            "of it; no episode was left out or cut short for how it went.",
+            "Episodes start as the counts say."
+            if self.known_start
+            else "Episodes start independently of each other, in states that nobody chose.",
+            f"The return of every episode lies between {low!r} and {high!r}.",
+        ]
+        if problem.value_bounds != (low, high):
+            low, high = problem.value_bounds
+            sentences.append(f"Every value lies between {low!r} and {high!r}.")
+        sentences.append("The seed was fixed beforehand: no other one was tried.")
+        return tuple(sentences)
+
+
+def usable_log(problem: Problem) -> DecisionLog:
+    """The log of a problem with one discount; refused where there is none."""
+    if not isinstance(problem.discount, float):
+        raise CertificateRefused("the problem has a discount for each pair; expected one number")
+    if problem.log is None:
+        raise CertificateRefused(
+            "the problem has no log, but the claim needs the order of visits, which counts do not "
+            "tell; give it as Problem(log=…)"
+        )
+    return problem.log
+
+
+def check_estimate(problem: Problem, folds: Folds) -> None:
+    """Refuses a π_b that was estimated from the part of the log that certifies."""
+    behavior = problem.behavior
+    if not behavior.estimated:
+        return
+    whole, training = (
+        estimate_behavior(each).probability for each in (problem.counts, folds.first.counts())
+    )
+    same = behavior.probability == whole
+    if same.all() and (whole != training).any():
+        raise CertificateRefused(
+            "the behavior policy is estimated from the whole log, also from the part that is to "
+            "certify; expected an estimate from the training part"
+        )
+
+
+def check_differences(rounds: Rounds, least: float, limits: tuple[float, float]) -> None:
+    """Refuses bounds of returns that a rollout exceeds: it might have been an episode."""
+    worst = min(
+        (
+            float(values[:number].min())
+            for values, number in zip(rounds.differences, rounds.complete, strict=True)
+            if number
+        ),
+        default=least,
+    )
+    if worst < least:
+        raise RefutedBounds(
+            f"two rollouts differ by {worst:.10g}, but returns between {limits[0]} and {limits[1]} "
+            f"differ by {least:.10g} at the least; expected wider bounds of returns"
+        )
+
+
+def least_difference(limits: tuple[float, float]) -> float:
+    """The least difference of two returns, and a little less than that."""
+    low, high = limits
+    return low - high - SAME * max(abs(low), abs(high), SAME)
+
+
+def budgets_of(expected: FloatArray, ratio: float) -> IntArray:
+    """How often each pair may be read [rules, K], by how often fold 2 is expected to visit it.
+
+    ⌊μ − c √(μ (1 + ratio)) + 0.3⌋, or 0: a visit more or less in fold 1 is `ratio` of them here, so
+    both folds together give the difference the variance μ (1 + ratio).
+    """
+    spread = np.sqrt(expected * (1 + ratio))
+    rules = [np.floor(expected - margin * spread + 0.3) for margin in MARGINS]
+    budgets: IntArray = np.maximum(np.stack(rules), 0).astype(np.int64)
+    return budgets

@@ -1,0 +1,209 @@
+"""Trajectories of two policies, put together from logged transitions that are read in their order.
+
+The visits of pair k are a stack: entry j is what came of the j-th visit. In a round both policies
+are rolled out from one start, each reads the entries that no earlier round has read, in their
+order, and both may read the same ones. Where both are in the same state for the same time of their
+rollouts, they draw their actions with the same number, which makes them agree as often as they can.
+
+Numbers depend on (seed, purpose, run, round, state, visit) alone, so none has to be kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep.kernels._compile import (
+    BOOLS_IN,
+    COUNT_TABLE_IN,
+    F64,
+    FLOATS_IN,
+    I64,
+    INTS_IN,
+    INTS_OUT,
+    TABLE_IN,
+    TABLE_OUT,
+    helper,
+    kernel,
+    tasks,
+)
+from surestep.kernels.random_words import BITS_12, GOLDEN, mixed
+
+RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
+
+
+@helper
+def unit(word: np.uint64) -> float:
+    """The word as a number more than 0 and less than 1."""
+    return (np.float64(word >> BITS_12) + 0.5) * 2.0**-52
+
+
+@helper
+def joined(word: np.uint64, number: int) -> np.uint64:
+    """A word that depends on another one and a number."""
+    return mixed((word ^ np.uint64(number)) + GOLDEN)
+
+
+@helper
+def first_above(chances: FloatArray, begin: int, end: int, number: float) -> int:
+    """The first place from `begin` on whose cumulated chance is above the number."""
+    while begin < end - 1:
+        middle = (begin + end - 1) // 2
+        if number < chances[middle]:
+            end = middle + 1
+        else:
+            begin = middle + 1
+    return begin
+
+
+@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, TABLE_OUT)
+def coupled_chances(
+    pair_offsets: IntArray, ours: FloatArray, theirs: FloatArray, chances: FloatArray
+) -> None:
+    """Cumulated chances of both policies' actions, into `chances` [2, 2K], 2·A places a state.
+
+    First comes what both have in common, min(π_I, π_b), then what each has of its own: one number
+    gives both the same action with the largest chance that there is.
+    """
+    for s in range(pair_offsets.size - 1):
+        begin, end = pair_offsets[s], pair_offsets[s + 1]
+        for who in range(2):
+            total = 0.0
+            for place in range(2 * (end - begin)):
+                k = begin + place % (end - begin)
+                shared = min(ours[k], theirs[k])
+                own = ours[k] if who == 0 else theirs[k]
+                total += shared if place < end - begin else own - shared
+                chances[who, 2 * begin + place] = total
+            for place in range(2 * begin, 2 * end):
+                chances[who, place] /= total
+
+
+@tasks(
+    I64, I64, INTS_IN, FLOATS_IN, INTS_IN, BOOLS_IN, INTS_IN, FLOATS_IN, INTS_IN, TABLE_IN,
+    COUNT_TABLE_IN, BOOLS_IN, TABLE_IN, TABLE_IN, TABLE_IN, F64, I64, FLOATS_IN,
+    TABLE_OUT, INTS_OUT, INTS_OUT,
+    threads_from=RUN_THREADS,
+)  # fmt: skip
+def stitched_rounds(
+    first: int,
+    last: int,
+    seed: int,
+    purpose: int,
+    offsets: IntArray,
+    reward: FloatArray,
+    successor: IntArray,
+    ended: BoolArray,
+    starts: IntArray,
+    start_chances: FloatArray,
+    pair_offsets: IntArray,
+    chances: FloatArray,
+    budgets: IntArray,
+    over: BoolArray,
+    at_end: FloatArray,
+    at_pair: FloatArray,
+    at_state: FloatArray,
+    discount: float,
+    horizon: int,
+    limits: FloatArray,
+    differences: FloatArray,
+    complete: IntArray,
+    cuts: IntArray,
+) -> None:
+    """G_I − G_b of each round of the runs first, …, last − 1, into `differences` [runs, rounds].
+
+    The entries of pair k are `offsets[k]` … `offsets[k+1] − 1` of `reward`, `successor` and
+    `ended`. Round i starts in `starts[i]`, or, where there are no such starts, in a state drawn by
+    the cumulated `start_chances` [S]. `chances` [2, 2K] are the cumulated chances of both policies'
+    actions, 2·A places a state: the part that they share, then what each has of its own.
+
+    A rollout ends with `at_end` [2, S] where the process is over. It is cut where it needs a place
+    of a stack beyond `budgets` [rules, K] (rule: the run's number modulo rules), which is worth
+    `at_pair` [2, K], or after `horizon` steps, which is worth `at_state` [2, S]. What it then has
+    in all is at least `limits[0]` for π_I, at most `limits[1]` for π_b. `cuts` counts cut rollouts.
+
+    Where the log lacks an entry that no cut forbids, the run is over: `complete` [runs] says how
+    many whole rounds there are.
+    """
+    num_pairs, num_states = offsets.size - 1, over.size
+    rounds = differences.shape[1]
+    base = np.zeros(num_pairs, np.int64)
+    reads = np.zeros((2, num_pairs), np.int64)
+    visits = np.zeros(num_states, np.int64)
+    read_pairs = np.empty(num_pairs, np.int64)
+    seen_states = np.empty(num_states, np.int64)
+    for run in range(first, last):
+        for k in range(num_pairs):
+            base[k] = 0
+            reads[0, k] = 0
+            reads[1, k] = 0
+        rule = run % budgets.shape[0]
+        run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
+        complete[run], cuts[run] = 0, 0
+        missing = False
+        for i in range(rounds):
+            word = joined(run_word, i)
+            if start_chances.size > 0:
+                begin = first_above(start_chances, 0, num_states, unit(joined(word, num_states)))
+            elif i < starts.size:
+                begin = starts[i]
+            else:
+                break
+            num_read = 0
+            earned = 0.0
+            cut_here = 0
+            for who in range(2):
+                s, weight, total, step, num_seen = begin, 1.0, 0.0, 0, 0
+                while True:
+                    if over[s]:
+                        total += weight * at_end[who, s]
+                        break
+                    if step == horizon:
+                        total += weight * at_state[who, s]
+                        total = max(total, limits[0]) if who == 0 else min(total, limits[1])
+                        cut_here += 1
+                        break
+                    if visits[s] == 0:
+                        seen_states[num_seen] = s
+                        num_seen += 1
+                    number = unit(joined(joined(word, s), visits[s]))
+                    visits[s] += 1
+                    lowest, actions = pair_offsets[s], pair_offsets[s + 1] - pair_offsets[s]
+                    place = first_above(chances[who], 2 * lowest, 2 * (lowest + actions), number)
+                    k = lowest + (place - 2 * lowest) % actions
+                    entry = base[k] + reads[who, k]
+                    if entry >= budgets[rule, k]:
+                        total += weight * at_pair[who, k]
+                        total = max(total, limits[0]) if who == 0 else min(total, limits[1])
+                        cut_here += 1
+                        break
+                    if entry >= offsets[k + 1] - offsets[k]:
+                        missing = True
+                        break
+                    if reads[0, k] == 0 and reads[1, k] == 0:
+                        read_pairs[num_read] = k
+                        num_read += 1
+                    reads[who, k] += 1
+                    row = offsets[k] + entry
+                    total += weight * reward[row]
+                    weight *= discount
+                    step += 1
+                    s = successor[row]
+                    if ended[row]:
+                        total += weight * at_end[who, s]
+                        break
+                for j in range(num_seen):
+                    visits[seen_states[j]] = 0
+                if missing:
+                    break
+                earned = total if who == 0 else earned - total
+            if missing:
+                break
+            for j in range(num_read):
+                k = read_pairs[j]
+                base[k] += max(reads[0, k], reads[1, k])
+                reads[0, k] = 0
+                reads[1, k] = 0
+            differences[run, i] = earned
+            complete[run] = i + 1
+            cuts[run] += cut_here

@@ -1,0 +1,373 @@
+"""Stitched certificates: the lemma by enumeration, how often claims fail, and what is refused.
+
+A proved claim may fail with probability δ. Tests of that draw with fixed seeds and allow as many
+failures as a claim that fails exactly that often would exceed once in 10⁶ tests.
+"""
+
+import itertools
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import exact_value
+from strategies import logged_problems, random_policy
+from surestep import Certificate, FiniteMDP, Policy, Problem, certify, estimate_behavior, sample_log
+from surestep.certificates import Stitched, verify
+from surestep.certificates.stacks import Course, Draw, Stacks, Tails, course_of, roll_out, stacks_of
+from surestep.choosing import choose_n_wedge
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
+from surestep.model import certificate_schema
+
+HALF = Fraction(1, 2)
+WIDE = (-100.0, 100.0)
+
+
+def loops():
+    """Two states and an end: action 0 goes round in loops, action 1 may end, with a toll."""
+    P = np.zeros((3, 2, 3))
+    P[0, 0, [0, 1]] = 0.5
+    P[0, 1, [1, 2]] = 0.5
+    P[1, 0, [0, 1]] = 0.25, 0.75
+    P[1, 1, [0, 2]] = 0.5
+    R = np.zeros((3, 2, 3))
+    R[0, 0, 1], R[0, 1, 2], R[1, 0, 0], R[1, 1, 2] = 1.0, -2.0, 0.5, 3.0
+    return FiniteMDP.from_dense(P, R, 0.5, initial=[1.0, 0.0, 0.0])
+
+
+# ---- the lemma, by enumeration ------------------------------------------------------------------
+
+
+def all_stacks(mdp, depth):
+    """Every way that the first `depth` visits of all pairs can turn out, with its probability."""
+    outcomes = [
+        [(t, Fraction(float(mdp.probability[t]))) for t in range(*mdp.offsets[k : k + 2])]
+        for k in range(4)
+    ]
+    rows = [list(itertools.product(each, repeat=depth)) for each in outcomes]
+    for combined in itertools.product(*rows):
+        taken = np.array([t for row in combined for t, _ in row])
+        chance = Fraction(1)
+        for row in combined:
+            for _, p in row:
+                chance *= p
+        successor = mdp.successor[taken].astype(np.int64)
+        offsets = np.array([0, *(depth * np.arange(1, 5)), 4 * depth, 4 * depth])
+        yield (
+            Stacks(offsets, mdp.reward[taken], successor, successor == 2, np.zeros(4, int)),
+            chance,
+        )
+
+
+def course_between(mdp, ours, theirs, tails):
+    """The course of two policies in the model, all of whose starts are state 0."""
+    counts = sample_log(mdp, ours, 5, 2, np.random.default_rng(0)).counts()
+    problem = Problem(counts=counts, behavior=theirs, discount=0.5, value_bounds=(-8.0, 8.0))
+    course = course_of(problem, ours, WIDE, None)
+    return course._replace(tails=tails, over=np.array([False, False, True]))
+
+
+def true_tails(mdp, policies):
+    """What is left is worth exactly its mean: values and q of each policy, in rationals."""
+    at_state, at_pair = [], []
+    for policy in policies:
+        value = exact_value(mdp, policy.probability)
+        at_state.append([float(v) for v in value])
+        at_pair.append(
+            [
+                float(
+                    sum(
+                        Fraction(float(mdp.probability[t]))
+                        * (Fraction(float(mdp.reward[t])) + HALF * value[mdp.successor[t]])
+                        for t in range(*mdp.offsets[k : k + 2])
+                    )
+                )
+                for k in range(mdp.pairs.num_pairs)
+            ]
+        )
+    return Tails(np.array(at_pair), np.array(at_state))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "horizon"), [([1, 1, 0], [0, 0, 0], None), ([0, 1, 0], [0, 0, 0], 2)]
+)
+def test_the_mean_of_a_round_is_the_difference_given_all_rounds_before(ours, theirs, horizon):
+    # Depth 3 and budgets up to 3: all entries are there, and rollouts in loops are cut by them.
+    mdp = loops()
+    policies = [Policy.deterministic(mdp.pairs, each) for each in (ours, theirs)]
+    course = course_between(mdp, *policies, true_tails(mdp, policies))
+    truth = [exact_value(mdp, policy.probability)[0] for policy in policies]
+    budgets = np.array([[3, 2, 3, 3, 0, 0]])
+    means = {}
+    for stacks, chance in all_stacks(mdp, 3):
+        found = roll_out(stacks, course, budgets, horizon, Draw(0, 1, 1, 3))
+        assert found.complete[0] == 3
+        rounds = tuple(Fraction(float(x)).limit_denominator(10**9) for x in found.differences[0])
+        for i in range(3):
+            total, mass = means.get(rounds[:i], (Fraction(0), Fraction(0)))
+            means[rounds[:i]] = total + chance * rounds[i], mass + chance
+    assert len(means) > 10  # the past matters for what is read next
+    assert means[()][1] == 1
+    for total, mass in means.values():
+        assert abs(float(total / mass - (truth[0] - truth[1]))) < 1e-6
+
+
+def test_cuts_cost_what_lies_between_the_bounds_and_the_truth():
+    mdp = loops()
+    policies = [Policy.deterministic(mdp.pairs, each) for each in ([1, 1, 0], [0, 0, 0])]
+    tails = Tails(np.array([[-8.0] * 6, [8.0] * 6]), np.array([[-8.0] * 3, [8.0] * 3]))
+    course = course_between(mdp, *policies, tails)
+    truth = [exact_value(mdp, policy.probability)[0] for policy in policies]
+    mean = Fraction(0)
+    for stacks, chance in all_stacks(mdp, 2):
+        found = roll_out(stacks, course, np.array([[2, 2, 2, 2, 0, 0]]), 3, Draw(0, 1, 1, 1))
+        mean += chance * Fraction(float(found.differences[0, 0]))
+    assert mean < truth[0] - truth[1] - 1
+
+
+# ---- rollouts -----------------------------------------------------------------------------------
+
+
+def random_course(seed):
+    """Stacks of a random log, and the course of two random policies."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(4, 0.7), (4, 3))
+    P[3] = 0.0
+    mdp = FiniteMDP.from_dense(P, rng.normal(size=P.shape), 0.9)
+    ours, theirs = (random_policy(mdp.pairs, rng) for _ in range(2))
+    log = sample_log(mdp, theirs.mix(ours, 0.5), 40, 9, rng)
+    problem = Problem(
+        counts=log.counts(), behavior=theirs, discount=0.9, value_bounds=(-50.0, 50.0), log=log
+    )
+    return stacks_of(log), course_of(problem, ours, WIDE, None)
+
+
+def followed(stacks: Stacks, course: Course, budget, numbers):
+    """G_I − G_b of each round in plain Python, with the kernel's actions given by `numbers`."""
+    base = np.zeros(stacks.offsets.size - 1, int)
+    result = []
+    for i, start in enumerate(stacks.starts):
+        reads = np.zeros((2, base.size), int)
+        totals = []
+        for who in range(2):
+            s, weight, total, visits = start, 1.0, 0.0, {}
+            while not course.over[s]:
+                begin, end = course.pair_offsets[s : s + 2]
+                row = course.chances[who, 2 * begin : 2 * end]
+                number = numbers(i, s, visits.get(s, 0))
+                visits[s] = visits.get(s, 0) + 1
+                k = begin + int(np.searchsorted(row, number, side="right")) % (end - begin)
+                at = base[k] + reads[who, k]
+                if at >= budget[k]:
+                    total += weight * course.tails.at_pair[who, k]
+                    break
+                if at >= stacks.sizes[k]:
+                    return result
+                reads[who, k] += 1
+                row_number = stacks.offsets[k] + at
+                total += weight * stacks.reward[row_number]
+                weight *= course.discount
+                s = stacks.successor[row_number]
+                if stacks.ended[row_number]:
+                    break
+            totals.append(min(total, 100.0) if who else max(total, -100.0))
+        base += reads.max(axis=0)
+        result.append(totals[0] - totals[1])
+    return result
+
+
+def word(value):
+    """SplitMix64's output function, in whole numbers of Python."""
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
+    return value ^ (value >> 31)
+
+
+def number_of(seed, purpose, run):
+    """The number that the kernel draws for a visit, from its definition."""
+    golden = 0x9E3779B97F4A7C15
+
+    def joined(start, *numbers):
+        for each in numbers:
+            start = word(((start ^ int(each)) + golden) % 2**64)
+        return start
+
+    first = word((seed + golden) % 2**64)
+    return lambda *place: ((joined(first, purpose, run, *place) >> 12) + 0.5) * 2.0**-52
+
+
+@given(seed=st.integers(0, 10**6), room=st.sampled_from([0.3, 0.7, 1.0, 2.0]))
+@settings(max_examples=15)
+def test_the_kernel_does_what_the_definition_says(seed, room):
+    stacks, course = random_course(seed)
+    budget = np.floor(stacks.sizes * room).astype(np.int64)
+    rounds = roll_out(
+        stacks, course, budget[np.newaxis], None, Draw(seed, 2, 3, stacks.starts.size)
+    )
+    for run in range(3):
+        expected = followed(stacks, course, budget, number_of(seed, 2, run))
+        assert rounds.complete[run] == len(expected)
+        np.testing.assert_allclose(rounds.differences[run, : len(expected)], expected, atol=1e-12)
+
+
+def test_the_same_policy_twice_makes_no_difference():
+    stacks, course = random_course(5)
+    twice = course._replace(
+        chances=np.stack([course.chances[1], course.chances[1]]),
+        tails=Tails(*(np.zeros_like(each) for each in course.tails)),
+    )
+    found = roll_out(stacks, twice, stacks.sizes[np.newaxis], None, Draw(0, 1, 8, 40))
+    assert found.complete.min() > 5
+    assert not found.differences.any()
+
+
+def test_both_policies_act_alike_as_often_as_they_can():
+    _, course = random_course(8)
+    offsets, (ours, theirs) = course.pair_offsets, course.chances
+    numbers = (np.arange(20_000) + 0.5) / 20_000
+    for s in range(3):
+        begin, end = 2 * offsets[s], 2 * offsets[s + 1]
+        actions = (end - begin) // 2
+        taken = [
+            np.searchsorted(row[begin:end], numbers, side="right") % actions
+            for row in (ours, theirs)
+        ]
+        shares = [np.bincount(each, minlength=actions) / numbers.size for each in taken]
+        np.testing.assert_allclose(
+            (taken[0] == taken[1]).mean(), np.minimum(*shares).sum(), atol=1e-3
+        )
+
+
+# ---- the claim ----------------------------------------------------------------------------------
+
+
+def arms(seed, episodes=400, gap=0.5):
+    """One decision between two actions, of which the second pays more; π_b takes either."""
+    P = np.zeros((2, 2, 2))
+    P[0, :, 1] = 1.0
+    R = np.zeros((2, 2, 2))
+    R[0, 1, 1] = gap
+    mdp = FiniteMDP.from_dense(P, R, 0.9, initial=[1.0, 0.0])
+    behavior = Policy.uniform(mdp)
+    log = sample_log(mdp, behavior, episodes, 3, np.random.default_rng(seed))
+    problem = Problem(
+        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(0.0, 1.0), log=log
+    )
+    return problem, Policy.deterministic(mdp.pairs, [1, 0])
+
+
+def test_a_gain_without_chance_is_found_nearly_whole():
+    problem, better = arms(0)
+    claim = certify(problem, better, Stitched())
+    assert 0.15 < claim.lower <= 0.25
+    assert claim.standing == "proved"
+    # With the roles exchanged it is a loss, and never called a gain.
+    turned = replace(problem, behavior=better)
+    assert certify(turned, problem.behavior, Stitched()).lower < -0.25
+
+
+def test_the_policy_that_changes_nothing_loses_nothing():
+    problem, _ = arms(0)
+    claim = certify(problem, problem.behavior, Stitched())
+    assert claim.lower == 0.0
+    assert claim.notes
+
+
+@given(
+    problem=logged_problems(),
+    seed=st.integers(0, 1000),
+    logger=st.sampled_from(["fixed", "adaptive"]),
+)
+@settings(max_examples=20)
+def test_a_claim_is_the_same_every_time_and_survives_being_saved(problem, seed, logger):
+    if problem.log.num_episodes < 6:
+        return
+    policy = random_policy(problem.counts.pairs, np.random.default_rng(seed))
+    certifier = Stitched(seed=seed, logger=logger)
+    claim = certify(problem, policy, certifier)
+    assert -claim.span * (1 + 1e-6) - 1e-6 <= claim.lower <= claim.span
+    saved = Certificate.from_json(claim.to_json())
+    assert saved == claim == certify(problem, policy, certifier)
+    jsonschema.validate(json.loads(claim.to_json()), certificate_schema())
+    assert verify(saved, problem, policy) == claim
+
+
+def test_nothing_that_certifies_had_a_part_in_the_plan():
+    # Other outcomes in the second part: the same plan, another claim.
+    problem, better = arms(3)
+    log = problem.log
+    reward = log.reward.copy()
+    reward[200:] = 0.5 - reward[200:]
+    other = replace(log, reward=reward)
+    turned = replace(problem, log=other, counts=other.counts())
+    certifier = Stitched(train_share=0.5)
+    claims = [certify(each, better, certifier) for each in (problem, turned)]
+    for name in ("planned_rounds", "expected", "horizon"):
+        assert claims[0].figures[name] == claims[1].figures[name]
+    assert claims[0].lower > 0 > claims[1].lower
+
+
+def test_the_training_part_chooses_n_wedge_by_what_it_expects():
+    problem, _ = arms(3)
+    chosen = choose_n_wedge(problem, "spibb", Stitched(), [5, 10**6])
+    assert chosen.n_wedge == 5
+    assert chosen.lower[1] == 0.0 < chosen.lower[0]
+    assert chosen.certificate.lower > 0
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def test_counts_alone_are_refused():
+    problem, better = arms(0)
+    with pytest.raises(CertificateRefused, match="needs the order of visits"):
+        certify(replace(problem, log=None), better, Stitched())
+
+
+def test_too_few_episodes_are_refused():
+    problem, better = arms(0, episodes=3)
+    with pytest.raises(CertificateRefused, match="3 episodes, 1 to choose and plan and 2 to"):
+        certify(problem, better, Stitched())
+
+
+def test_an_estimate_from_the_whole_log_is_refused():
+    problem, better = arms(1)
+    with pytest.raises(CertificateRefused, match="estimated from the whole log"):
+        certify(replace(problem, behavior=estimate_behavior(problem.counts)), better, Stitched())
+    training = Stitched().training(problem)
+    usable = replace(problem, behavior=estimate_behavior(training.counts))
+    claim = certify(usable, better, Stitched())
+    assert any("only estimated" in sentence for sentence in claim.assumptions)
+
+
+def test_bounds_of_returns_that_an_episode_exceeds_are_refused():
+    problem, better = arms(1)
+    with pytest.raises(RefutedBounds, match=r"return of episode \d+ is 0.5, expected 0.0 to 0.4"):
+        certify(problem, better, Stitched(return_low=0.0, return_high=0.4))
+    claim = certify(problem, better, Stitched(return_low=0.0, return_high=0.5))
+    assert claim.lower > certify(problem, better, Stitched()).lower
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"train_share": 1.0}, "train_share is 1.0"),
+        ({"train_share": -0.1}, "train_share is -0.1"),
+        ({"train_share": "half"}, "train_share is 'half'"),
+        ({"logger": "lazy"}, "logger is 'lazy', expected one of fixed, adaptive"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": True}, "seed is True"),
+        ({"known_start": 1}, "known_start is 1"),
+        ({"return_low": 0.0}, "return_low is 0.0 and return_high None"),
+        ({"return_low": 1.0, "return_high": 0.0}, "the lower one first"),
+        ({"delta": 0.0}, "delta is 0.0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(given, words):
+    with pytest.raises(InvalidParameter, match=words):
+        Stitched(**given)
