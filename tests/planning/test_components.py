@@ -112,7 +112,7 @@ def textures(draw, size):
     texture = draw(st.sampled_from(sorted(TEXTURES)))
     discounts = [0.0, 0.9, 0.97, None] + ([1.0] if texture == "acyclic" else [])
     seed, discount = draw(st.integers(0, 10**6)), draw(st.sampled_from(discounts))
-    return textured(texture, size, seed, discount)
+    return textured(texture, size, seed, discount, renumbered=draw(st.booleans()))
 
 
 @settings(max_examples=40)

@@ -143,10 +143,56 @@ def test_components_are_settled_to_a_residual_that_proves_the_tolerance(watch):
     assert [given[10] for given in settle.arguments] == [pytest.approx(1e-3 / 100 / 2, rel=1e-6)]
 
 
+def ahead(states, discount=0.99):
+    """Each state leads to the next one, or stays; the last one stays for ever."""
+    table, here = np.zeros((states, 2, states)), np.arange(states)
+    table[here, :, here] = [0.0, 0.5]
+    table[here[:-1], :, here[1:]] = [1.0, 0.5]
+    table[-1, :, -1] = 1.0
+    return FiniteMDP.from_dense(table, np.ones((states, 2)), discount=discount)
+
+
+def test_a_model_without_a_way_back_is_solved_in_one_pass(watch):
+    sweeps = watch(iteration, "best_values")
+    search = watch(components, "strong_components")
+    plan = iteration.optimal(ahead(301))
+    assert plan.value == pytest.approx(np.full(301, 100.0), rel=1e-9)
+    assert (plan.iterations, sweeps.number, search.number) == (1, 0, 0)
+    iteration.optimal(ring(301))
+    assert (sweeps.number, search.number) == (2, 1)
+
+
 def test_the_states_of_a_component_are_those_between_its_bounds():
     found = components.Components.of(chain_of(4).model())
     assert found.number == 4
     assert sorted(found.states(c).tolist() for c in range(4)) == [[0], [1], [2], [3]]
+
+
+class Stopped(Exception):
+    """Ends a call where all that is looked for has been seen."""
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_rounding_counts_once_for_each_term_of_a_visit(share, watch):
+    # Such long rows that a relative error of 2⁻¹⁴ is possible.
+    rounding = 2.0**-14
+    watch(evaluation, "run_lengths", lambda _: np.array([3, 2**38 - 8]))
+    solve = watch(evaluation, "solve")
+    solve.function = stop
+    mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), np.ones((1, 1)), discount=share)
+    with pytest.raises(Stopped):
+        evaluation.occupancy(mdp, Policy.uniform(mdp))
+    good_enough, visits = solve.named[0]["good_enough"], 1 / (1 - share)
+    allowed = min(4 * rounding * (1 + visits), 1e-3)
+    assert solve.named[0]["target"] == pytest.approx(allowed / 10, rel=1e-9)
+    # (1 − share) · more + rounding · (1 + visits + more) is to be at most what is allowed.
+    most = (allowed - rounding * (1 + visits)) / (1 - share + rounding)
+    assert good_enough(np.array([visits + 0.999 * most]), None)
+    assert not good_enough(np.array([visits + 1.001 * most]), None)
+
+
+def stop(*_, **__):
+    raise Stopped
 
 
 # ---- chains -----------------------------------------------------------------------------------
@@ -219,9 +265,77 @@ def test_value_iteration_gives_up_where_sweeps_are_slower_than_asked(slowest, sw
     calls = watch(iteration, "best_values")
     mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), np.ones((1, 1)), discount=0.99)
     judge = Judge(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9)
-    plan, _ = iteration.jacobi(mdp, judge, 100, slowest)
+    plan = iteration.jacobi(mdp, judge, 100, slowest)
     assert plan is None
     assert calls.number == sweeps
+
+
+class Script:
+    """Stands for sweeps that change all values by the numbers of a list, one after the other."""
+
+    def __init__(self, changes):
+        self.changes, self.number = list(changes), 0
+
+    def __call__(self, *given):
+        given[-1][:] = given[-2] + self.changes[self.number]
+        self.number += 1
+
+
+def two_choices(pairs=2):
+    """One state that leads back to itself, by pairs that are all the same."""
+    return FiniteMDP.from_dense(np.ones((1, pairs, 1)), np.ones((1, pairs)), discount=0.5)
+
+
+def test_the_last_ten_sweeps_tell_whether_they_are_fast(monkeypatch):
+    # They halve the residual 15 times, and then not at all: 0.8⁹ = 0.134 is less than ½² first.
+    script = Script([*0.5 ** np.arange(16), *np.full(20, 0.5**15)])
+    monkeypatch.setattr(iteration, "best_values", script)
+    judge = Judge(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
+    assert iteration.jacobi(two_choices(1), judge, 100, 0.8) is None
+    assert script.number == 16 + 7
+
+
+@pytest.mark.parametrize(("pairs", "looks"), [(2, [5, 9, 13]), (1, [])])
+def test_pairs_are_looked_through_whenever_the_residual_is_a_tenth(pairs, looks, monkeypatch):
+    script, seen = Script(0.5 ** np.arange(14)), []
+    monkeypatch.setattr(iteration, "best_values", script)
+
+    def pruned(backup, value, verdict):
+        seen.append(script.number)
+        return backup
+
+    monkeypatch.setattr(iteration, "pruned", pruned)
+    judge = Judge(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
+    assert iteration.jacobi(two_choices(pairs), judge, 14, 0.8) is None
+    assert seen == looks
+
+
+@pytest.mark.parametrize(("width", "updates", "rounds"), [(0.4, 0, 2), (0.6, 1, 2)])
+def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds):
+    # A ring of two states with γ = 0.9: values off by (1 ± width · goal) of the best ones.
+    mdp, goal = ring(2, 0.9), 1e-3
+    best = np.array([1.0, 0.9]) / (1 - 0.81)
+    update = Calls(lambda *_: best)
+    # Residuals of ± e around a mean count ten times each, so that the bracket is ± 10 e.
+    tilt = width * goal / 10 / 1.9 * np.array([1.0, -1.0])
+    judge = Judge.of(mdp, goal)
+    plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, judge)
+    assert (update.number, plan.iterations) == (updates, rounds)
+
+
+@pytest.mark.parametrize(("left", "turns"), [(0.5, 0), (0.51, 1)])
+def test_both_sides_move_at_once_while_half_of_the_residual_goes(left, turns, watch, monkeypatch):
+    # One state that earns 1 at γ = ½: the residual of v is 1 − v/2.
+    values = iter([2 - 2 * left, 2.0])
+    solved = watch(robust, "solved", lambda *_: np.array([next(values)]))
+    improved = Calls(robust.Operator.improved)
+    monkeypatch.setattr(robust.Operator, "improved", lambda *given: improved(*given))
+    nothing = np.zeros(1)
+    ball = robust.L1Ball(two_choices(1), nothing, nothing, nothing, nothing)
+    plan = robust.robust_optimal(ball)
+    assert plan.iterations == 3
+    assert improved.number == turns
+    assert [given[2] for given in solved.arguments] == pytest.approx([0.01, 0.01 * left])
 
 
 def test_policy_iteration_has_a_limit(watch):

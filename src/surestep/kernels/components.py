@@ -12,6 +12,7 @@ IJCAI 2007).
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
@@ -37,6 +38,16 @@ PATIENCE = 64  # sweeps after which the answer may be: too many
 STEADY = 0.1  # rates differ by no more than this part of 1 − rate
 SMALL = 200  # states up to which a component may be solved by dense elimination
 MOST_STEPS = 100  # of policy iteration
+
+
+@kernel(INTS_IN, INTS_IN, INDICES_IN, returns=types.boolean)
+def leads_ahead(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> bool:
+    """Whether every state leads to later ones only, or back to itself."""
+    for s in range(pair_offsets.size - 1):
+        for t in range(offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]):
+            if successor[t] < s:
+                return False
+    return True
 
 
 @kernel(INTS_IN, INTS_IN, INDICES_IN, INDICES_OUT, INDICES_OUT, INTS_OUT, returns=I64)

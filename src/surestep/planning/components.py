@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels.components import settle_components, strong_components
+from surestep.kernels.components import leads_ahead, settle_components, strong_components
 from surestep.planning.pruning import Backup
 
 MOST_SWEEPS = 1_000  # of one component; one that needs more is left to other methods
@@ -29,8 +29,11 @@ class Components:
 
     @classmethod
     def of(cls, model: Backup) -> Components:
-        """By a depth-first search along all transitions."""
+        """By a depth-first search along all transitions, where there is a way back at all."""
         states = model.pair_offsets.size - 1
+        if leads_ahead(*model[:3]):
+            backwards = np.arange(states - 1, -1, -1, np.int32)
+            return cls(model, backwards, backwards, np.arange(states + 1))
         order, place = np.empty(states, np.int32), np.empty(states, np.int32)
         starts = np.empty(states + 1, np.int64)
         number = strong_components(*model[:3], order, place, starts)

@@ -17,6 +17,7 @@ import numpy as np
 from surestep._arrays import FloatArray, expect, expect_count, own
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels.backup import best_values, expected_values, gauss_seidel_sweep
+from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
@@ -47,12 +48,12 @@ INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the
 def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
     """A best policy π* and its value; with `minimise`, the policy of the least value.
 
-    Small models go through policy iteration. Larger ones begin with value iteration, which is all
-    that a model needs on which sweeps shrink the residual fast. Others are solved one strongly
-    connected component after the other, those that others lead to first; where sweeps of a
-    component are slow, policy iteration of the whole takes over. Among equally good actions the
-    lowest is taken. `tolerance` is the largest error allowed in the values; by default 1e-10 of the
-    largest reward and value, or what doubles prove.
+    Small models go through policy iteration. Larger ones begin with value iteration, unless no
+    state leads to an earlier one; it is all that a model needs on which sweeps shrink the residual
+    fast. Others are solved one strongly connected component after the other, those that others lead
+    to first; where sweeps of a component are slow, policy iteration of the whole takes over. Among
+    equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
+    values; by default 1e-10 of the largest reward and value, or what doubles prove.
     """
     if minimise:
         expect("mdp", mdp, FiniteMDP)
@@ -63,9 +64,10 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
     value: FloatArray = np.zeros(mdp.num_states)
     update = evaluation_update(mdp, "auto", judge)
     if mdp.num_states > DENSE_STATES:
-        plan, _ = jacobi(mdp, judge, sweep_limit(judge, None), slowest=FAST)
-        if plan is not None:
-            return plan
+        if not leads_ahead(mdp.pairs.offsets, mdp.offsets, mdp.successor):
+            plan = jacobi(mdp, judge, sweep_limit(judge, None), slowest=FAST)
+            if plan is not None:
+                return plan
         value = by_components(mdp, judge)
         update = carried_on(mdp, update)
     return iterate(mdp, best_actions(mdp), value, update, judge)
@@ -148,19 +150,17 @@ def value_iteration(
     if sweep == "gauss-seidel":
         plan = gauss_seidel(mdp, judge, allowed)
     else:
-        plan, _ = jacobi(mdp, judge, allowed, slowest=np.inf)
+        plan = jacobi(mdp, judge, allowed, slowest=np.inf)
     if plan is None:
         raise NotConverged(f"value iteration stopped after {allowed} sweeps, the limit")
     return plan
 
 
-def jacobi(
-    mdp: FiniteMDP, judge: Judge, limit: int, slowest: float
-) -> tuple[Plan | None, FloatArray]:
+def jacobi(mdp: FiniteMDP, judge: Judge, limit: int, slowest: float) -> Plan | None:
     """Value iteration on all cores, leaving out pairs as soon as they cannot be best any more.
 
     The plan, or None where the limit came first, or where a sweep leaves on average more than
-    `slowest` of the residual; and the last value.
+    `slowest` of the residual.
     """
     backup, size = Backup.of(mdp), half_range if judge.horizon.uniform else largest
     value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
@@ -171,19 +171,19 @@ def jacobi(
         residuals = difference_range(after, value)
         verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if verdict.good:
-            return planned(mdp, value, len(sizes) + 1, residuals, verdict), value
+            return planned(mdp, value, len(sizes) + 1, residuals, verdict)
         if largest(residuals) <= verdict.floor:
             judge.refuse(verdict)
         sizes.append(size(residuals))
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
-            return None, after
+            return None
         if sizes[-1] < sizes[looked] / 10 and backup.reward.size > mdp.num_states:
             backup, looked = pruned(backup, value, verdict), len(sizes) - 1
         if judge.horizon.uniform:  # all states are off by nearly the same number
             after += verdict.middle - sum(residuals) / 2
         value, after = after, value
-    return None, value
+    return None
 
 
 def gauss_seidel(mdp: FiniteMDP, judge: Judge, limit: int) -> Plan | None:
