@@ -54,3 +54,19 @@ def test_work_and_states_have_a_limit(monkeypatch):
     assert plan_of(alone).upper.size == 0
     monkeypatch.setattr(elimination, "MOST_STATES", 3)
     assert plan_of(alone) is None
+
+
+def test_up_to_2000_states_are_planned():
+    nothing = np.zeros(0, np.int32)
+    for size, planned in ((2000, True), (2001, False)):
+        found = plan_elimination(Pairs.full(size, 1), np.zeros(size + 1, np.int64), nothing)
+        assert (found is not None) is planned
+
+
+def test_the_plans_of_32_shapes_are_remembered():
+    for size in (*range(1, 33), *range(1, 33)):
+        plan_of(np.zeros((size, size), bool))
+    assert plan_for_edges.cache_info().hits == 32
+    for size in (33, 1):
+        plan_of(np.zeros((size, size), bool))
+    assert plan_for_edges.cache_info().hits == 32

@@ -45,6 +45,38 @@ def test_rounding_keeps_pairs_on_both_sides():
         assert left.reward[-1] == 1.0
 
 
+@pytest.mark.parametrize(("share", "kept"), [(1 - 2e-12, 2), (1 - 4e-12, 1)])
+def test_rows_may_sum_to_a_little_more_than_1(share, kept):
+    # By 3e-12 at most: ½ · 2 · share · (1 + 3e-12) against a difference of 1.
+    left = pruned(choice(1.0, 0.0), np.zeros(1), Verdict(0.0, 2 * share, goal=1.0, floor=0.0))
+    assert left.reward.size == kept
+
+
+def test_what_is_left_are_whole_pairs_of_every_state():
+    # Three states of three pairs that lead to 1, 2 or 3 states; some pairs earn too little.
+    rng, kept = np.random.default_rng(0), [0, 2, 4, 6, 7]
+    lengths = rng.permutation(np.repeat([1, 2, 3], 3))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    size = int(starts[-1])
+    whole = Backup(
+        np.array([0, 3, 6, 9]),
+        starts,
+        rng.integers(0, 3, size).astype(np.int32),
+        rng.random(size),
+        rng.random(9),
+        np.where(np.isin(np.arange(9), kept), 0.0, -9.0) + rng.random(9),
+    )
+    verdict = Verdict(-1.0, 1.0, goal=1.0, floor=0.0)
+    left = pruned(whole, np.zeros(3), verdict)
+    assert left.pair_offsets.tolist() == [0, 2, 3, 5]
+    assert left.offsets.tolist() == [0, *np.cumsum(lengths[kept]).tolist()]
+    for name in ("reward", "discount"):
+        assert getattr(left, name).tolist() == getattr(whole, name)[kept].tolist()
+    for name in ("successor", "probability"):
+        rows = [getattr(whole, name)[starts[k] : starts[k + 1]] for k in kept]
+        assert getattr(left, name).tolist() == np.concatenate(rows).tolist()
+
+
 def test_few_pairs_less_are_not_worth_a_copy():
     verdict = Verdict(-0.1, 0.1, goal=1.0, floor=0.0)
     eleven = choice(*[1.0] * 10, 0.0)

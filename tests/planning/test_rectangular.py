@@ -181,6 +181,38 @@ def test_closed_rows_have_no_room_elsewhere():
         assert np.diff(rows.room).tolist() == lengths
 
 
+@pytest.mark.parametrize(
+    ("left", "elsewhere", "support", "room"),
+    [
+        (0.35, 0.1, 20, 2 + 5),  # 0.35 fills four other states, and one more for rounding
+        (0.35, 0.1, 6, 6),  # no more than there are
+        (0.0, 0.1, 20, 2 + 1),
+        (-0.5, 0.1, 20, 2 + 1),
+    ],
+)
+def test_intervals_have_room_for_the_states_that_their_mass_can_fill(
+    left, elsewhere, support, room
+):
+    rows = IntervalRows.of(
+        np.array([0, 2]),
+        np.array([0, 1], np.int32),
+        np.full(2, (1 - left) / 2),
+        np.ones(2),
+        np.array([elsewhere]),
+        GOES_ON,
+        support,
+    )
+    assert rows.room.tolist() == [0, room]
+
+
+@pytest.mark.parametrize(("states", "nodes"), [(1, 2), (2, 4), (5, 16), (8, 16), (9, 32)])
+def test_the_common_tree_has_a_node_for_every_segment(states, nodes):
+    stored = np.array([0], np.int32)
+    trees = SupportTrees.of(np.array([0, 1]), stored, GOES_ON, states)
+    assert trees.first.size == trees.last.size == nodes
+    assert (trees.first[1], trees.last[1]) == (0, states)
+
+
 def test_trees_that_are_joined_count_as_they_did_alone():
     parts, times = [], []
     for stored in ([[0, 2, 3], [1]], [[4], [0, 1, 2, 3, 4]]):

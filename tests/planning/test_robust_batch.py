@@ -1,5 +1,7 @@
 """Many sets in one compiled loop, against the loop that does one set at a time."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +20,7 @@ from surestep.planning.rectangular import (
     TreeRows,
 )
 from surestep.planning.robust import best_value, robust_optimal, worst_value
-from surestep.planning.robust_batch import best_values, robust_optima, worst_values
+from surestep.planning.robust_batch import best_values, joinable, robust_optima, worst_values
 
 KINDS = ("intervals", "l1", "trees")
 
@@ -116,6 +118,20 @@ def test_the_compiled_loop_finds_good_values_by_itself(kind, monkeypatch):
     uniform = [Policy.uniform(pairs)] * len(sets)
     plans = worst_values(sets, uniform, [np.full(40, -1.0)] * len(sets)) + robust_optima(sets)
     assert max(plan.iterations for plan in plans) <= 200
+
+
+def test_sets_of_up_to_128_states_over_the_same_pairs_and_of_one_kind_are_joined():
+    def sets(*states, rows=(None, None)):
+        pairs = [Pairs.full(size, 1) for size in states]
+        return [SimpleNamespace(pairs=p, rows=r) for p, r in zip(pairs, rows, strict=True)]
+
+    assert joinable(sets(128, 128))
+    assert not joinable(sets(129, 129))
+    assert not joinable(sets(128, 127))
+    opened, closed = SimpleNamespace(closed=False), SimpleNamespace(closed=True)
+    assert joinable(sets(2, 2, rows=(closed, closed)))
+    assert not joinable(sets(2, 2, rows=(opened, closed)))
+    assert not joinable(sets(2, 2, rows=(opened, None)))
 
 
 def test_sets_that_the_loop_cannot_do_are_done_one_by_one(monkeypatch):

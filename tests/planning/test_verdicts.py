@@ -8,7 +8,7 @@ import pytest
 from surestep import FiniteMDP, Pairs, Policy
 from surestep._arrays import ROUNDING_SLACK
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.planning import value_iteration
+from surestep.planning import proof, value_iteration
 from surestep.planning.proof import (
     Horizon,
     Judge,
@@ -131,6 +131,35 @@ def test_steps_without_discounting_are_counted(discounts, ends, steps, most):
     assert steps <= certified_steps(corridor(discounts, ends)) <= most * (1 + 1e-9)
 
 
+def test_rounding_makes_the_number_of_steps_a_little_larger():
+    # One step to any of 20,000 states: two steps in all, and 20,009 terms in a sum.
+    size = 20_000
+    mdp = FiniteMDP(
+        Pairs.full(size + 1, 1),
+        np.concatenate([[0], np.full(size + 1, size)]),
+        np.arange(1, size + 1),
+        np.full(size, 1 / size),
+        np.zeros(size),
+        np.ones(size + 1),
+        np.eye(1, size + 1)[0],
+    )
+    slack = (size + 1 + 8) * EPSILON + EXCESS
+    assert certified_steps(mdp) == pytest.approx(2 / (1 - 2 * slack), rel=1e-13, abs=0)
+
+
+@pytest.mark.parametrize(("share", "sweeps"), [(0.998, 50), (0.9995, 1)])
+def test_a_smaller_number_of_steps_is_sought_for_a_while(share, sweeps, monkeypatch):
+    calls = []
+
+    def shrink(*given):
+        calls.append(given)
+        given[-1][:] = share * given[-2]
+
+    monkeypatch.setattr(proof, "best_values", shrink)
+    certified_steps(corridor([1.0] * 6))
+    assert len(calls) == sweeps + 1  # and one for the certificate
+
+
 def test_terms_are_those_of_the_widest_row_and_state():
     assert most_terms(np.array([0, 3, 4, 4]), np.array([0, 2, 3])) == 3 + 2 + 8
     assert Judge.of(corridor([0.5, 0.5]), None).terms == 1 + 1 + 8
@@ -175,6 +204,16 @@ def test_a_batch_asks_for_the_residual_that_proves_the_goal():
     assert enough_for(long) == pytest.approx(4 * slack - slack, rel=1e-6)
     longest = replace(judge(), horizon=Horizon(1.0, 1e9, uniform=False))
     assert enough_for(longest) == pytest.approx(1e-3 / 1e9 - slack, rel=1e-6)
+
+
+@pytest.mark.parametrize("leeway", [0.0, 1e-12])
+@pytest.mark.parametrize("steps", [1.0, 4.0, 1e4])
+def test_the_residual_that_a_batch_asks_for_is_good_and_hardly_more_is(steps, leeway):
+    asked = replace(judge(leeway=leeway), horizon=Horizon(1.0, steps, uniform=False))
+    largest = enough_for(asked) * (3.0 + 5.0)
+    for share, good in ((1.0, True), (1 + 1e-8, False)):
+        verdict = asked.verdict((-share * largest, share * largest), 5.0, ties_of(asked))
+        assert verdict.good is good
 
 
 def test_a_plan_of_a_batch_has_the_residual_of_its_set():

@@ -9,6 +9,7 @@ import numpy as np
 
 from surestep._arrays import IndexArray, IntArray, offsets_of, own, run_owners
 from surestep.model.pairs import Pairs
+from surestep.planning.proof import SMALLEST_NORMAL
 
 MOST_WORK = 2_000_000  # multiplications of one solve; beyond, other ways to a value are faster
 MOST_STATES = 2_000  # beyond, even looking for an order takes long where much fills in
@@ -52,8 +53,7 @@ def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan
     place[order] = np.arange(size)
     rows: list[set[int]] = [set() for _ in range(size)]
     for i, j in zip(place[source].tolist(), place[successor].tolist(), strict=True):
-        if i != j:
-            rows[i].add(j)
+        rows[i].add(j)
     lower: list[list[int]] = []
     upper: list[list[int]] = []
     work = 0
@@ -65,11 +65,8 @@ def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan
             waiting.remove(c)
             below.append(c)
             work += len(upper[c])
-            for j in upper[c]:
-                if j not in row and j != i:
-                    row.add(j)
-                    if j < i:
-                        waiting.add(j)
+            row.update(upper[c])
+            waiting.update(j for j in upper[c] if j < i)
         if work > MOST_WORK:
             return None
         lower.append(below)
@@ -82,9 +79,10 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
 
-    edges = coo_array((np.full(source.size, -0.5), (source, target)), (size, size)).tocsr()
-    pattern = edges + edges.T
-    dominant = (pattern + eye_array(size) * (1 - pattern.sum(axis=1).min())).tocsc()
+    # The order follows from the pattern; entries so small let the diagonal dominate.
+    entries = np.full(source.size, SMALLEST_NORMAL)
+    edges = coo_array((entries, (source, target)), (size, size)).tocsr()
+    dominant = (edges + edges.T + eye_array(size)).tocsc()
     factors = splu(
         dominant, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     )

@@ -94,7 +94,7 @@ def certified_steps(mdp: FiniteMDP) -> float:
         if not shrinking:
             break
     best_values(*sources, mdp.probability, discount, one, w, after)
-    rounding = (int(run_lengths(mdp.offsets).max(initial=0)) + 4) * 2.0**-52 + ROW_EXCESS
+    rounding = most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 + ROW_EXCESS
     theta = float((1 + w - after).min()) - rounding * float(w.max())
     if not theta > 0:
         raise NotConverged(
