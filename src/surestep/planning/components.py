@@ -32,7 +32,7 @@ class Components:
         """By a depth-first search along all transitions, where there is a way back at all."""
         states = model.pair_offsets.size - 1
         if leads_ahead(*model[:3]):
-            backwards = np.arange(states - 1, -1, -1, np.int32)
+            backwards = np.arange(states, dtype=np.int32)[::-1].copy()
             return cls(model, backwards, backwards, np.arange(states + 1))
         order, place = np.empty(states, np.int32), np.empty(states, np.int32)
         starts = np.empty(states + 1, np.int64)
