@@ -7,7 +7,8 @@ the reward of taking it. A pair without successors ends the episode, as does a s
 pairs: in Storm both go to an extra absorbing state with reward 0.
 
 Rewards of either sign are fine. Storm's total reward ``[ C ]`` rejects negative rewards on an
-MDP, so the undiscounted functions ask for the reward until the end, ``[ F "end" ]``, instead.
+MDP, so the undiscounted functions ask for the reward until the end, ``[ F "end" ]``, instead; with
+cycles, only rewards of at least 0 have the right total there.
 """
 
 from fractions import Fraction
@@ -52,14 +53,15 @@ def storm_discounted_value(
     return _discounted(_build(transition, reward), reward, discount, "")
 
 
-def storm_total_optimum(model: Any) -> FloatArray:
+def storm_total_optimum(model: Any, direction: Literal["max", "min"] = "max") -> FloatArray:
     """Optimal undiscounted total reward of a model whose every path ends.
 
     A path ends in the extra state or in a state that can only stay where it is with reward 0.
-    Where some choices let it go on forever, Storm answers infinity.
+    Where some choices let it go on forever, Storm's answer to "max" is infinity; to "min", with
+    rewards of at least 0, it is the least of those that end.
     """
     starts, transition, reward = _choices(model)
-    return _total(_build(transition, reward, starts), "max")
+    return _total(_build(transition, reward, starts), direction)
 
 
 def storm_total_value(model: Any, policy_probability: ArrayLike) -> FloatArray:

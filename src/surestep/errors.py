@@ -61,6 +61,10 @@ class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough."""
 
 
+class NeverEnds(SurestepError):
+    """A policy, or a model, that may go on for ever where nothing is discounted."""
+
+
 class OutOfTime(SurestepError):
     """Work that a time limit ended before there was anything to tell."""
 

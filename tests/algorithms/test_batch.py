@@ -12,8 +12,8 @@ from surestep import Pairs, Policy, evaluate
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
 from surestep.errors import (
     InvalidCounts,
-    InvalidModel,
     InvalidParameter,
+    NeverEnds,
     NotConverged,
     ShapeMismatch,
 )
@@ -225,9 +225,9 @@ def test_what_is_no_batch_is_refused():
         improve_batch(BasicRL(), [])
 
 
-def test_discount_1_is_refused_where_an_estimate_has_a_cycle():
+def test_discount_1_is_refused_where_an_estimate_never_ends():
     for algorithm in (BasicRL(), SPIBB(n_wedge=0)):
-        with pytest.raises(InvalidModel, match="cycle of pairs with discount 1"):
+        with pytest.raises(NeverEnds, match="state 0 never ends under "):
             improve_batch(algorithm, ProblemBatch(**terms(discount=1.0)))
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from model_files import storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
-from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra
+from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra, NeverEnds
 from surestep.io import from_prism
 
 MACHINE = """\
@@ -208,10 +208,11 @@ def test_no_command_leads_around_a_deadlock_so_none_earns_there(tmp_path):
     assert np.diff(mdp.offsets).tolist() == [2, 1, 0]  # only the deadlock without rewards ends it
 
 
-def test_without_discount_a_deadlock_that_earns_is_refused_as_endless(tmp_path):
+def test_without_discount_a_deadlock_that_earns_never_ends(tmp_path):
     text = DEADLOCK.format(kind="mdp", loop="", transition=0)
-    with pytest.raises(InvalidModel, match=r"state '\(s=1\)' lies on a cycle of pairs with disco"):
-        from_prism(write(tmp_path, text), 1.0)
+    mdp = from_prism(write(tmp_path, text), 1.0)
+    with pytest.raises(NeverEnds, match=r"state '\(s=1\)' never ends under any policy"):
+        optimal(mdp)
 
 
 TRAPS = {
@@ -334,11 +335,6 @@ REFUSED = {
         "pta module m x : clock; [a] x=0 -> (x'=0); endmodule",
         {},
         "Storm says: ",
-    ),
-    "an endless loop without discount": (
-        f"mdp {BODY}",
-        {"discount": 1.0},
-        "state '(x=0)' lies on a cycle of pairs with discount 1",
     ),
 }
 

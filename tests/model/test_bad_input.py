@@ -248,24 +248,6 @@ MISTAKES = {
         InvalidModel,
         "discount has shape (2,), expected (2, 2) (states × actions) or (4,) (enabled pairs)",
     ),
-    "discount 1 on a cycle of one state": (
-        lambda: model(discount=1.0, **LABELS),
-        InvalidModel,
-        "state 'ward' lies on a cycle of pairs with discount 1, where values may be infinite; "
-        "expected a discount below 1 somewhere on every cycle",
-    ),
-    "discount 1 on a longer cycle": (
-        lambda: FiniteMDP.from_dense(
-            np.eye(4)[[[1], [2], [3], [1]]], np.zeros((4, 1)), [[0.9], [1.0], [1.0], [1.0]]
-        ),
-        InvalidModel,
-        "state 1 lies on a cycle of pairs with discount 1",
-    ),
-    "discount 1 on a cycle in a batch": (
-        lambda: batch(discount=[1.0, 0.9]),
-        InvalidModel,
-        "state 0 lies on a cycle of pairs with discount 1",
-    ),
     "the discount of a problem": (
         lambda: problem(discount=1.01),
         InvalidParameter,

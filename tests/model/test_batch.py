@@ -141,18 +141,3 @@ def test_models_that_do_not_belong_together_are_refused_by_number():
     for junk in (None, 5, model()):
         with pytest.raises(InvalidModel, match="expected a sequence"):
             MDPBatch.from_models(junk)
-
-
-def test_a_cycle_without_discount_in_any_model_is_refused():
-    there = FiniteMDP.from_dense([[[0, 1]], [[0, 0]]], np.zeros((2, 1)), 1.0)
-    assert MDPBatch.from_models([there, there]).num_models == 2
-    with pytest.raises(InvalidModel, match="state 0 lies on a cycle of pairs with discount 1"):
-        MDPBatch(
-            there.pairs,
-            [0, 2, 2],
-            [0, 1],
-            [[0.0, 1.0], [0.5, 0.5]],
-            np.zeros((2, 2)),
-            [1.0, 1.0],
-            [1.0, 0.0],
-        )

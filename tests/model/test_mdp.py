@@ -199,32 +199,6 @@ def test_a_row_in_need_of_rescaling_leaves_the_others_as_they_are():
 # ---- discounts and cycles ---------------------------------------------------------------------
 
 
-@given(given_tables=tables(), data=st.data())
-def test_discount_one_is_refused_exactly_on_cycles(given_tables, data):
-    P, R, _, initial, enabled = given_tables
-    whole = drawn_array(data.draw, st.booleans(), P.shape[:2])
-    mask = whole if enabled is None else whole & enabled
-    reach = np.any(P * mask[:, :, np.newaxis] > 0, axis=1)  # s → s' without discount
-    for via in range(P.shape[0]):
-        reach |= reach[:, [via]] & reach[[via]]
-    on_cycle = np.flatnonzero(np.diag(reach))
-    discount = np.where(whole, 1.0, 0.9)
-    if on_cycle.size == 0:
-        mdp = FiniteMDP.from_dense(P, R, discount, initial, enabled)
-        assert np.array_equal(mdp.discount, discount[mdp.pairs.enabled()])
-        return
-    with pytest.raises(InvalidModel, match="cycle of pairs with discount 1") as refusal:
-        FiniteMDP.from_dense(P, R, discount, initial, enabled)
-    assert any(str(refusal.value).startswith(f"state {s} ") for s in on_cycle)
-
-
-def test_a_cycle_of_many_parallel_pairs_is_a_cycle():
-    P = np.zeros((2, 256, 2))
-    P[0, :, 1] = P[1, :, 0] = 1.0
-    with pytest.raises(InvalidModel, match="state 0 lies on a cycle"):
-        FiniteMDP.from_dense(P, np.zeros((2, 256)), 1.0)
-
-
 def test_a_successor_of_probability_zero_closes_no_cycle():
     mdp = FiniteMDP(
         Pairs([0, 1, 2], [0, 0], 1),
@@ -340,8 +314,6 @@ def test_what_is_no_discount_and_no_rewards_is_refused():
     mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[1.0]], 0.9)
     with pytest.raises(InvalidModel, match=r"discount of state 0, action 0 is 1\.5, expected 0 to"):
         mdp.with_discount(1.5)
-    with pytest.raises(InvalidModel, match="lies on a cycle of pairs with discount 1"):
-        mdp.with_discount(1.0)
     with pytest.raises(InvalidModel, match=r"R has shape \(2,\), expected"):
         mdp.with_rewards([1.0, 2.0])
 

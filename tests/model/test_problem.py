@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from frozen import arrays_of
 from strategies import counts
 from surestep import Counts, Improvement, Pairs, Plan, Policy, Problem, estimate_mdp, evaluate
-from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch
+from surestep.errors import InvalidParameter, NeverEnds, ShapeMismatch
 from surestep.model import LoggedRewards
 
 BOUNDS = st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted).map(tuple)
@@ -112,9 +112,10 @@ def test_unknown_rules_for_unseen_pairs_are_refused_with_the_known_ones_listed(r
         problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), unseen=rule)
 
 
-def test_discount_one_is_refused_where_the_estimate_has_a_cycle():
-    with pytest.raises(InvalidModel, match="cycle of pairs with discount 1"):
-        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=1).estimate()
+def test_at_discount_one_policies_that_never_end_have_no_value():
+    endless = problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=1).estimate()
+    with pytest.raises(NeverEnds, match="state 0 never ends under the policy"):
+        evaluate(endless, Policy.uniform(endless))
     straight = Counts.from_dense([[[0, 1]], [[0, 0]]], rewards=[[2.0], [3.0]])
     estimated = problem_of(straight, discount=1).estimate()
     assert evaluate(estimated, Policy.uniform(estimated)).tolist() == [5.0, 3.0]

@@ -73,8 +73,7 @@ class MDPBatch:
             "model",
         )
         probability = normalised_runs(probability, offsets, words, InvalidModel, zeros_allowed=True)
-        possible = probability.max(axis=0)
-        discount = read_discount(pairs, offsets, successor, possible, self.discount)
+        discount = read_discount(pairs, self.discount)
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
         set_field(self, "successor", successor)

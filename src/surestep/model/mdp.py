@@ -31,7 +31,7 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
 from surestep.model.marks import read_marks
 from surestep.model.pairs import Labels, Pairs
-from surestep.model.transitions import dense_cube, read_successors, state_on_cycle, transition_name
+from surestep.model.transitions import dense_cube, read_successors, transition_name
 
 
 class DenseMDP(NamedTuple):
@@ -49,10 +49,11 @@ class FiniteMDP:
     """A finite MDP M = (S, A, ι, P, R, γ) with ragged actions and a discount per pair.
 
     V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
-    its `ending_reward` and ends the episode. Discounts lie in [0, 1]; pairs of discount 1 must not
-    form a cycle. The numbers that are stored *are* the model: rows that sum to 1 within rounding
-    are kept as they are, rows within 1e-6 of it are rescaled. Labels of states, such as `goal`,
-    mean nothing to planning and stay with the model: `marks["goal"]` says which states carry it.
+    its `ending_reward` and ends the episode. Discounts lie in [0, 1]; where pairs of discount 1
+    form a cycle, only policies that end for certain have a value (`planning.ends`). The numbers
+    that are stored *are* the model: rows that sum to 1 within rounding are kept as they are, rows
+    within 1e-6 of it are rescaled. Labels of states, such as `goal`, mean nothing to planning and
+    stay with the model: `marks["goal"]` says which states carry it.
     """
 
     pairs: Pairs
@@ -95,7 +96,7 @@ class FiniteMDP:
         )
         reward = floats("reward", self.reward, shape, InvalidModel, name)
         ending = read_ending_reward(pairs, offsets, self.ending_reward)
-        discount = read_discount(pairs, offsets, successor, probability, self.discount)
+        discount = read_discount(pairs, self.discount)
         initial = read_initial(pairs, self.initial)
         marks = read_marks(self.marks, pairs.num_states)
         with np.errstate(over="ignore"):
@@ -343,14 +344,8 @@ def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> Float
     return ending
 
 
-def read_discount(
-    pairs: Pairs,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    values: object,
-) -> FloatArray:
-    """Discounts [K] in [0, 1]; the pairs of discount 1 form no cycle."""
+def read_discount(pairs: Pairs, values: object) -> FloatArray:
+    """Discounts [K] in [0, 1]."""
     discount = floats("discount", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
     refuse_where(
         (discount < 0) | (discount > 1),
@@ -358,16 +353,4 @@ def read_discount(
         "pair",
         InvalidModel,
     )
-    if (discount < 1).all():
-        return discount
-    pair = run_owners(offsets)
-    undiscounted = (discount[pair] == 1) & (probability > 0)
-    state = state_on_cycle(
-        pairs.num_states, pairs.state[pair[undiscounted]], successor[undiscounted]
-    )
-    if state is not None:
-        raise InvalidModel(
-            f"{pairs.state_name(state)} lies on a cycle of pairs with discount 1, where values "
-            "may be infinite; expected a discount below 1 somewhere on every cycle"
-        )
     return discount

@@ -15,7 +15,9 @@ class Plan:
 
     Both V^π of the policy and the best value in the class that was searched (V* for `optimal`)
     lie within `error_bound` of `value` in every state; so the policy is within 2·`error_bound` of
-    the best one. `residual` is max_s |(Tv)(s) − v(s)| for the operator T that was iterated.
+    the best one. `residual` is max_s |(Tv)(s) − v(s)| for the operator T that was iterated. Where
+    policies may go round for ever without discount, the bound of `policy_iteration` is about V^π
+    alone.
     """
 
     policy: Policy

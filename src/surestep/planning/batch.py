@@ -17,13 +17,14 @@ from surestep._arrays import (
     numbers,
 )
 from surestep._reprs import short_repr
-from surestep.errors import InvalidPolicy, NotConverged
+from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
 from surestep.kernels.small import evaluate_each, optimise_each
 from surestep.model.batch import MDPBatch
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
-from surestep.planning.elimination import plan_elimination
-from surestep.planning.evaluation import evaluate_with_bound
+from surestep.planning.elimination import EliminationPlan, plan_elimination
+from surestep.planning.ends import goes_round, refuse_endless
+from surestep.planning.evaluation import TOO_MANY_STEPS, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
 from surestep.planning.proof import (
     SMALLEST_NORMAL,
@@ -32,6 +33,7 @@ from surestep.planning.proof import (
     longest_horizon,
     most_terms,
 )
+from surestep.planning.robust import FixedRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +69,9 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
     expect("batch", batch, MDPBatch)
     probability = policies_of(batch, policy)
     size = max(batch.num_models, probability.shape[0])
-    steps = most_steps(batch)
+    around = goes_round(rows_of(batch, batch.probability.max(axis=0)))
+    if around:
+        refuse_endless_members(batch, probability, size)
     plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
     if plan is None:
         parts = [
@@ -82,17 +86,76 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
             np.array([part.residual for part in parts]),
             np.array([part.error_bound for part in parts]),
         )
+    steps = steps_under(batch, probability, plan, size) if around else most_steps(batch)
     value, residual = np.empty((size, batch.num_states)), np.empty(size)
     evaluate_each.all(size, *kernel_arguments(batch), probability, *plan, value, residual)
     return EvaluationBatch(value, residual, proven_errors(batch, value, residual, steps, 0.0))
 
 
+def steps_under(
+    batch: MDPBatch, probability: FloatArray, plan: EliminationPlan, size: int
+) -> FloatArray:
+    """A bound on the steps of each policy in its model [B]; see `planning.evaluation.chain_steps`.
+
+    Every policy must end for certain in its model.
+    """
+    model = kernel_arguments(batch)[:5]
+    clock = np.ones((1, batch.pairs.num_pairs))
+    steps, residual = np.empty((size, batch.num_states)), np.empty(size)
+    try:
+        evaluate_each.all(size, *model, clock, probability, *plan, steps, residual)
+    except ZeroDivisionError:  # a chain is singular, up to rounding
+        raise NotConverged(TOO_MANY_STEPS) from None
+    most = steps.max(axis=1)
+    theta = 1 - residual - most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 * most
+    proven = (theta > 0) & (steps.min(axis=1) > 0)
+    if not proven.all():
+        raise NotConverged(f"model {int(np.argmin(proven))}: {TOO_MANY_STEPS}")
+    bounds: FloatArray = most / theta
+    return bounds
+
+
+def refuse_endless_members(batch: MDPBatch, probability: FloatArray, size: int) -> None:
+    """Refuses a batch in which a policy may never end, naming the model and a state.
+
+    What ends depends on which transitions and actions are possible only, so that models with the
+    same ones are looked at once.
+    """
+    seen: set[tuple[bytes, bytes]] = set()
+    for b in range(size):
+        chances = batch.probability[b % batch.num_models]
+        policy = probability[b % len(probability)]
+        kind = ((chances > 0).tobytes(), (policy > 0).tobytes())
+        if kind in seen:
+            continue
+        seen.add(kind)
+        try:
+            refuse_endless(rows_of(batch, chances), policy)
+        except NeverEnds as problem:
+            raise NeverEnds(f"model {b}: {problem}") from None
+
+
+def rows_of(batch: MDPBatch, chances: FloatArray) -> FixedRows:
+    """The shape of the batch with these probabilities [T]."""
+    return FixedRows(
+        batch.pairs,
+        batch.discount,
+        batch.offsets,
+        batch.successor,
+        chances,
+        batch.expected_reward[0],
+    )
+
+
 def optimal_batch(batch: MDPBatch) -> PlanBatch:
-    """A best policy of every model, by policy iteration; see `evaluate_batch` and `optimal`."""
+    """A best policy of every model, by policy iteration; see `evaluate_batch` and `optimal`.
+
+    Where pairs of discount 1 go round, the models are solved one by one.
+    """
     expect("batch", batch, MDPBatch)
-    steps = most_steps(batch)
+    around = goes_round(rows_of(batch, batch.probability.max(axis=0)))
     elimination = plan_elimination(batch.pairs, batch.offsets, batch.successor)
-    if elimination is None:
+    if elimination is None or around:
         plans = [optimal(batch.model(b)) for b in range(batch.num_models)]
         return PlanBatch(
             np.stack([plan.policy.probability for plan in plans]),
@@ -101,6 +164,7 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
             np.array([plan.residual for plan in plans]),
             np.array([plan.error_bound for plan in plans]),
         )
+    steps = most_steps(batch)
     probability = np.zeros((batch.num_models, batch.pairs.num_pairs))
     value = np.empty((batch.num_models, batch.num_states))
     residual, iterations = np.empty(batch.num_models), np.empty(batch.num_models, np.int64)
@@ -166,7 +230,11 @@ def most_steps(batch: MDPBatch) -> float:
 
 
 def proven_errors(
-    batch: MDPBatch, value: FloatArray, residual: FloatArray, steps: float, tie_tolerance: float
+    batch: MDPBatch,
+    value: FloatArray,
+    residual: FloatArray,
+    steps: FloatArray | float,
+    tie_tolerance: float,
 ) -> FloatArray:
     """The proven error of each model's values [B]; see `planning.proof`."""
     scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1) + SMALLEST_NORMAL

@@ -28,6 +28,7 @@ from surestep.planning.chain import (
     solve_sweeps,
 )
 from surestep.planning.components import Components
+from surestep.planning.ends import goes_round, refuse_endless
 from surestep.planning.proof import LOOSEST_DEFAULT, Horizon, Judge, Verdict, horizon_of
 
 Method = Literal["auto", "dense", "sparse", "iterative", "components"]
@@ -36,6 +37,13 @@ DENSE_STATES = 300  # up to here a dense LU is the fastest
 FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
 LARGEST_FILL = 20_000_000
 KRYLOV_STEPS = 1_000
+# What solvers raise where a chain is singular up to rounding.
+SINGULAR = (np.linalg.LinAlgError, RuntimeError, ZeroDivisionError)
+TOO_MANY_STEPS = (
+    "without discounting, the policy takes so many steps before it ends that nothing can be proven "
+    "in doubles; expected a discount below 1, or likelier ends"
+)
+ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
 SWEEPS_PER_STEP = 40  # (1 − 1/w)^(40 w) < 1e-17: more sweeps cannot help
 
 
@@ -73,7 +81,7 @@ def evaluate_with_bound(
     chain = policy_chain(mdp, policy.probability)
     # A row of the chain adds up the successors of all actions in one sum.
     longest = int(run_lengths(chain.offsets).max()) + int(run_lengths(mdp.pairs.offsets).max())
-    judge = Judge.of(mdp, tolerance)
+    judge = Judge.of(mdp, tolerance, horizon_under(mdp, policy, chain))
     judge = replace(judge, terms=max(judge.terms, longest + 8))
 
     def verdict(value: FloatArray, residuals: tuple[float, float]) -> Verdict:
@@ -131,8 +139,9 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
     doubles can prove.
     """
     check_inputs(mdp, policy, method)
-    horizon = horizon_of(mdp)
-    chain = policy_chain(mdp, policy.probability).transposed(mdp.initial)
+    chain = policy_chain(mdp, policy.probability)
+    horizon = horizon_under(mdp, policy, chain)
+    chain = chain.transposed(mdp.initial)
     rounding = (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52
     allowed = min(max(1e-9, 4 * rounding * (1 + horizon.high)), LOOSEST_DEFAULT)
 
@@ -155,6 +164,43 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
             f"{allowed:.3g}; try another method, or discounts further below 1"
         )
     return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * policy.probability
+
+
+def horizon_under(mdp: FiniteMDP, policy: Policy, chain: Chain) -> Horizon:
+    """Bounds on the number of steps: for every policy, or for this one where others may never end.
+
+    Where pairs of discount 1 go round, the policy must end for certain.
+    """
+    if not goes_round(mdp):
+        return horizon_of(mdp)
+    refuse_endless(mdp, policy.probability)
+    return Horizon(1.0, chain_steps(chain), uniform=False)
+
+
+def chain_steps(chain: Chain) -> float:
+    """max w for a w ≥ 1 + W w, from the expected number of steps.
+
+    Certificate: if w > 0 and w − W w ≥ θ > 0, then w/θ qualifies, and W has no eigenvalue as large
+    as 1 (Perron and Frobenius), however the w was found.
+    """
+    counting = replace(chain, reward=np.ones(chain.reward.size))
+    steps = undiscounted_total(counting, counting.reward, ENOUGH_STEPS)
+    most, excess = float(steps.max()), change_range(counting, steps)[1]
+    theta = 1 - excess - (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52 * most
+    if not (theta > 0 and steps.min() > 0):
+        raise NotConverged(TOO_MANY_STEPS)
+    return most / theta
+
+
+def undiscounted_total(chain: Chain, start: FloatArray, target: float) -> FloatArray:
+    """Solves x = b + W x for a chain that ends, up to a residual of `target`."""
+    unlimited = Horizon(1.0, np.inf, uniform=False)
+    try:
+        return solve(
+            chain, "auto", start, target, unlimited, lambda _, residual: residual <= target
+        )[0]
+    except SINGULAR:
+        raise NotConverged(TOO_MANY_STEPS) from None
 
 
 def solve(

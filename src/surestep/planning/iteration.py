@@ -28,12 +28,15 @@ from surestep.planning.components import Components
 from surestep.planning.evaluation import (
     DENSE_STATES,
     SWEEPS_PER_STEP,
+    Evaluation,
     Method,
     evaluate,
+    evaluate_with_bound,
     solve,
 )
 from surestep.planning.proof import TIE_TOLERANCE, Judge, Verdict
 from surestep.planning.pruning import Backup, pruned
+from surestep.planning.total import best_ending, ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
 Range = tuple[float, float]  # the smallest and the largest entry
@@ -53,13 +56,17 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
     fast. Others are solved one strongly connected component after the other, those that others lead
     to first; where sweeps of a component are slow, policy iteration of the whole takes over. Among
     equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
-    values; by default 1e-10 of the largest reward and value, or what doubles prove.
+    values; by default 1e-10 of the largest reward and value, or what doubles prove. Where some
+    policy may go round for ever without discount, the best is sought of those that end for certain;
+    see `planning.total`.
     """
     if minimise:
         expect("mdp", mdp, FiniteMDP)
         costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
         cheapest = optimal(costs, tolerance=tolerance)
         return replace(cheapest, value=-cheapest.value)
+    if may_last(mdp):
+        return best_ending(mdp, tolerance)
     judge = Judge.of(mdp, tolerance)
     value: FloatArray = np.zeros(mdp.num_states)
     update = evaluation_update(mdp, "auto", judge)
@@ -97,8 +104,16 @@ def policy_iteration(
 
     `greedy_step(q)` gives the probabilities [K] of the policy that maximises Σ_a π(a|s) q(s,a) in
     its class, up to ties of `TIE_TOLERANCE` · max |q|. `method` is how policies are evaluated.
+    Where some policy may go round for ever without discount, `start` must end for certain, and so
+    does what comes back; its error bound then is about its own value alone.
     """
     expect_count("limit", limit)
+    if may_last(mdp):
+
+        def evaluated(policy: Policy) -> Evaluation:
+            return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)
+
+        return ending_iteration(mdp, greedy_step, start, evaluated, limit)
     judge = Judge.of(mdp, tolerance)
     value = evaluate(mdp, start, method=method, tolerance=tolerance)
     update = evaluation_update(mdp, method, judge)

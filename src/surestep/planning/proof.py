@@ -20,7 +20,6 @@ import numpy as np
 
 from surestep._arrays import (
     ROUNDING_SLACK,
-    FloatArray,
     IntArray,
     expect,
     is_number,
@@ -78,14 +77,23 @@ def certified_steps(mdp: FiniteMDP) -> float:
     Start: with γ the largest discount below 1, h(s) the longest path of steps with discount 1 from
     s and H the largest of them, w(s) = (1 + γH)/(1 − γ) + h(s) will do: along discount 1 because h
     falls by at least 1 a step, elsewhere because 1 + γ((1 + γH)/(1 − γ) + H) = (1 + γH)/(1 − γ).
-    Sweeps w ↦ max_a (1 + Γ_a P_a w) make it smaller. Certificate: if w − Γ_a P_a w ≥ θ > 0 for all
-    pairs, then w/θ qualifies, whatever rounding did on the way.
+    Where steps with discount 1 go round, there is no longest path, and policy iteration looks for
+    the largest expected number of steps. Sweeps w ↦ max_a (1 + Γ_a P_a w) make w smaller.
+    Certificate: if w > 0 and w − Γ_a P_a w ≥ θ > 0 for all pairs, then w/θ qualifies, whatever
+    rounding did on the way.
     """
+    # Imported here because it solves chains, whose residuals are judged by this module.
+    from surestep.planning.ends import goes_round
+    from surestep.planning.total import longest_steps
+
     discount, sources = mdp.discount, (mdp.pairs.offsets, mdp.offsets, mdp.successor)
-    below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
-    height = np.empty(mdp.num_states, np.int64)
-    undiscounted_heights(*sources, mdp.probability, discount, height)
-    w: FloatArray = (1 + below * height.max()) / (1 - below) + height
+    if goes_round(mdp):
+        w = longest_steps(mdp)
+    else:
+        below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
+        height = np.empty(mdp.num_states, np.int64)
+        undiscounted_heights(*sources, mdp.probability, discount, height)
+        w = (1 + below * height.max()) / (1 - below) + height
     one, after = np.ones(mdp.num_pairs), np.empty(mdp.num_states)
     for _ in range(REFINEMENTS):
         best_values(*sources, mdp.probability, discount, one, w, after)
@@ -96,9 +104,9 @@ def certified_steps(mdp: FiniteMDP) -> float:
     best_values(*sources, mdp.probability, discount, one, w, after)
     rounding = most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 + ROW_EXCESS
     theta = float((1 + w - after).min()) - rounding * float(w.max())
-    if not theta > 0:
+    if not (theta > 0 and w.min() > 0):
         raise NotConverged(
-            f"paths of {height.max()} steps without discounting are too long for a proof in doubles"
+            f"{float(w.max()):.3g} steps without discounting are too many for a proof in doubles"
         )
     return float(w.max()) / theta
 
@@ -144,14 +152,17 @@ class Judge:
     leeway: float = 0.0  # relative to max |R| + max |v|: a residual that need not become smaller
 
     @classmethod
-    def of(cls, mdp: FiniteMDP, tolerance: float | None) -> Judge:
-        """The judge for residuals of Bellman backups, which sum over successors, then actions."""
+    def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon | None = None) -> Judge:
+        """The judge for residuals of Bellman backups, which sum over successors, then actions.
+
+        The horizon is that of all policies where none is given.
+        """
         expect("mdp", mdp, FiniteMDP)
         if tolerance is not None and not (is_number(tolerance) and tolerance > 0):
             raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
-            horizon_of(mdp),
+            horizon_of(mdp) if horizon is None else horizon,
             max(float(np.abs(values).max(initial=0.0)) for values in rewards),
             most_terms(mdp.offsets, mdp.pairs.offsets),
             tolerance,

@@ -1,0 +1,166 @@
+"""Which policies end for certain: read off the graph of a model, whatever its numbers are.
+
+A pair *lasts* if it has successors and discount 1; any other pair ends the episode with some
+chance, since discounting by γ is worth the same as ending with 1 − γ. A policy ends for certain
+where from every state a pair that does not last can be reached: the chain is finite, so the chance
+to have gone on for n steps falls geometrically. Where not, it comes into a set of states that lead
+only to each other, and total rewards need not exist.
+
+An *end component* is a set of states with lasting pairs, at least one each, that lead only to each
+other and from each to all: in it, and only in such sets, can some policy stay for ever (L. de
+Alfaro, "Formal verification of probabilistic systems", PhD thesis, Stanford 1997, section 3.3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, own, run_owners, run_sums
+from surestep.errors import NeverEnds
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+from surestep.model.transitions import state_on_cycle
+from surestep.planning.chain import RowModel
+
+NOWHERE = -9999  # SciPy's mark for what a search has not reached
+
+
+class EndComponents(NamedTuple):
+    """The largest end components made of some pairs."""
+
+    component: IntArray  # [S] states with one number are in one component; −1: in none
+    inner: BoolArray  # [K] the pairs of the components
+
+
+class Edges(NamedTuple):
+    """The transitions that may come, with the pair and the state that they leave."""
+
+    pair: IntArray
+    source: IntArray
+    target: IndexArray
+
+    @classmethod
+    def of(cls, model: RowModel, pairs: BoolArray) -> Edges:
+        """Those of the pairs marked [K]."""
+        pair = run_owners(model.offsets)
+        possible = pairs[pair] & (model.probability > 0)
+        pair = pair[possible]
+        return cls(pair, model.pairs.state[pair], model.successor[possible])
+
+    def graph(self, num_states: int) -> csr_array:
+        """A matrix with an entry for each pair of states that an edge joins."""
+        ones = np.ones(self.source.size, np.bool_)
+        return coo_array((ones, (self.source, self.target)), (num_states, num_states)).tocsr()
+
+
+def lasting(model: RowModel) -> BoolArray:
+    """The pairs [K] after which the episode goes on for certain, undiscounted."""
+    possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
+    result: BoolArray = (possible > 0) & (model.discount == 1.0)
+    return result
+
+
+def goes_round(model: RowModel) -> bool:
+    """Whether pairs of discount 1 form a cycle, so that paths have no longest one."""
+    if model.discount.max() < 1.0:
+        return False
+    _, source, target = Edges.of(model, model.discount == 1.0)
+    return state_on_cycle(model.pairs.num_states, source, target) is not None
+
+
+def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntArray:
+    """A pair [S] of those allowed [K] that leads nearer to a goal [S]; −1 where none can.
+
+    A policy of these pairs comes to a goal for certain: with a chance above 0 in as many steps as
+    the way is long, from wherever it is. At goals: −1 too.
+    """
+    states = model.pairs.num_states
+    pair, source, target = Edges.of(model, allowed)
+    first = np.flatnonzero(goals)
+    backwards = Edges(
+        pair, np.append(target, np.full(first.size, states)), np.append(source, first)
+    )
+    _, nearer = breadth_first_order(backwards.graph(states + 1), states)
+    chosen = np.full(states, -1)
+    leads = nearer[source] == target
+    # Backwards, so that the first of several pairs is the one that stays.
+    chosen[source[leads][::-1]] = pair[leads][::-1]
+    return chosen
+
+
+def ending_policy(model: RowModel) -> Policy:
+    """A policy that ends for certain from every state; refuses models in which there is none."""
+    pairs, goes_on = model.pairs, lasting(model)
+    ends = np.zeros(pairs.num_states, np.bool_)
+    ends[pairs.state[~goes_on]] = True
+    chosen = steps_towards(model, goes_on, ends)
+    last = np.flatnonzero(~goes_on)
+    chosen[pairs.state[last][::-1]] = last[::-1]
+    if (chosen < 0).any():
+        circle = closed_circle(model, goes_on & (chosen < 0)[pairs.state])
+        raise NeverEnds(
+            f"{names(pairs, circle)} never ends under any policy: all actions lead back, at "
+            "discount 1; expected a way to an end from every state, or a discount below 1"
+        )
+    probability = np.zeros(pairs.num_pairs)
+    probability[chosen] = 1.0
+    return Policy(pairs, own(probability))
+
+
+def refuse_endless(model: RowModel, policy: FloatArray) -> None:
+    """Refuses a policy [K] that may never end, naming a state that it does not leave any more."""
+    circle = endless_circle(model, policy)
+    if circle.size:
+        raise NeverEnds(
+            f"{names(model.pairs, circle)} never ends under the policy, which may come there and "
+            "only goes round, at discount 1; expected a policy that ends for certain, or a "
+            "discount below 1"
+        )
+
+
+def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
+    """States that a policy [K] goes round in for ever once it is there; none where it ends."""
+    pairs, goes_on = model.pairs, lasting(model)
+    taken = policy > 0
+    ends = np.zeros(pairs.num_states, np.bool_)
+    ends[pairs.state[taken & ~goes_on]] = True
+    endless = (steps_towards(model, taken & goes_on, ends) < 0) & ~ends
+    return closed_circle(model, taken & endless[pairs.state])
+
+
+def closed_circle(model: RowModel, pairs: BoolArray) -> IntArray:
+    """The states of a strongly connected component that these pairs [K] do not leave, if any."""
+    _, source, target = edges = Edges.of(model, pairs)
+    component = connected_components(edges.graph(model.pairs.num_states), connection="strong")[1]
+    open_ones = component[source[component[source] != component[target]]]
+    closed = component[source[~np.isin(component[source], open_ones)]]
+    return np.flatnonzero(np.isin(component, closed[:1]))
+
+
+def names(pairs: Pairs, states: IntArray) -> str:
+    """The first state, and how many others go with it."""
+    others = states.size - 1
+    more = f" (with {others} other state{'s' * (others > 1)})" if others else ""
+    return f"{pairs.state_name(int(states[0]))}{more}"
+
+
+def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
+    """The largest end components made of these lasting pairs [K].
+
+    Strongly connected components, less the pairs that lead out of theirs, until none does.
+    """
+    inner, states = pairs.copy(), model.pairs.num_states
+    while True:
+        pair, source, target = edges = Edges.of(model, inner)
+        component = connected_components(edges.graph(states), connection="strong")[1]
+        leaving = pair[component[source] != component[target]]
+        if leaving.size == 0:
+            break
+        inner[leaving] = False
+    stays = np.zeros(states, np.bool_)
+    stays[source] = True
+    return EndComponents(np.where(stays, component, -1), inner)

@@ -1,0 +1,283 @@
+"""Best total rewards where policies may go round without discount: those that end for certain.
+
+**Policy iteration** from a policy that ends changes only what is better by more than a tie. What it
+comes to ends too, unless total rewards have no bound: if the next policy π' stays for ever in a set
+of states with stationary distribution μ, then v = r_π + P_π v gives Σ μ (r_π' + P_π' v − v) =
+Σ μ r_π', and the left side is above 0, since π' differs from π in the set and is better there.
+
+**End components without rewards.** Within an end component whose pairs earn 0 on average, every
+state can be reached from every other for nothing, so the best value is one number. They are made
+into single states, which keep only what leads out or earns something. (S. Haddad and B. Monmege,
+"Interval iteration algorithm for MDPs and IMDPs", Theoretical Computer Science 735, 2018.)
+
+**Proof.** Let v be near V^π, D = v − (r + Pv) for each pair, D ≥ −ε. If some w has
+
+    w(s) ≥ 1 − M D⁺(s,a) + P(s,a) w   for all pairs,  and ε M ≤ 1,
+
+then u = v + ε w has u − (r + Pu) ≥ D + ε (1 − M D⁺) ≥ 0, so that u ≥ r_π' + P_π' u ≥ … ≥ V^π' for
+every policy π' that ends (P_π'ⁿ u → 0). Such a w is the longest time that can be spent where a step
+with the disadvantage D takes M·D of it back: finite unless it costs nothing to go round, up to
+1/M a step. Then rounding decides whether values are infinite, and the answer is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    FloatArray,
+    IntArray,
+    expect,
+    offsets_of,
+    own,
+    run_owners,
+)
+from surestep.errors import NeverEnds, NotConverged
+from surestep.kernels.backup import expected_values
+from surestep.kernels.greedy import greedy
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.plan import Plan
+from surestep.model.policy import Policy
+from surestep.planning.chain import policy_chain
+from surestep.planning.ends import (
+    EndComponents,
+    end_components,
+    ending_policy,
+    endless_circle,
+    goes_round,
+    lasting,
+    names,
+    steps_towards,
+)
+from surestep.planning.evaluation import (
+    TOO_MANY_STEPS,
+    Evaluation,
+    evaluate_with_bound,
+    undiscounted_total,
+)
+from surestep.planning.proof import (
+    LOOSEST_DEFAULT,
+    SMALLEST_NORMAL,
+    TIE_TOLERANCE,
+    most_terms,
+)
+from surestep.planning.pruning import Backup
+
+MOST_ROUNDS = 1_000
+PENALTY = 1e6  # M, relative to max |R| + max |v|: what a round trip costs must be above 1/M a step
+LARGEST_RATE = 1e300  # where all rewards are 0, or nearly
+EXCESS = 0.1  # of w, in its inequality: it makes the bound 11 % larger
+EXACT = 1e-6  # the residual of a policy's w: little beside the excess
+
+
+def may_last(mdp: FiniteMDP) -> bool:
+    """Whether some policy may never end."""
+    expect("mdp", mdp, FiniteMDP)
+    return goes_round(mdp) and bool(end_components(mdp, lasting(mdp)).inner.any())
+
+
+def longest_steps(mdp: FiniteMDP) -> FloatArray:
+    """About the largest expected number of steps [S] of all policies, by policy iteration.
+
+    Refuses models in which some policy never ends.
+    """
+    component, inner = end_components(mdp, lasting(mdp))
+    if inner.any():
+        circle = np.flatnonzero(component == component[component >= 0][0])
+        raise NeverEnds(
+            f"{names(mdp.pairs, circle)} never ends under some policy, which only goes round, at "
+            "discount 1; expected a model in which all policies end for certain, a discount below "
+            "1, or `optimal`, which looks among the policies that end"
+        )
+    return longest(mdp, np.ones(mdp.num_pairs), ending_policy(mdp).probability)
+
+
+def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray:
+    """About the largest total [S] of `clock` [K] over the policies that end, from one of them.
+
+    No pair exceeds it by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
+    """
+    pairs, model = mdp.pairs, Backup.of(mdp)._replace(reward=clock)
+    total: FloatArray = np.zeros(mdp.num_states)
+    for _ in range(MOST_ROUNDS):
+        circle = endless_circle(mdp, policy)
+        if circle.size:
+            raise NeverEnds(
+                f"rewards on a way round {names(pairs, circle)} add up to 0, or nearly, at "
+                "discount 1, so that doubles cannot prove a bound on total rewards; expected a "
+                "discount below 1, or rewards that are 0 on that way"
+            )
+        chain = replace(policy_chain(mdp, policy), reward=averaged(pairs, policy, clock))
+        total = undiscounted_total(chain, total, EXACT)
+        q = model.q(total)
+        if not (q - total[pairs.state]).max() > EXCESS:
+            return total
+        policy, _ = changed(pairs, q, policy, best_of(pairs, q), EXCESS / 2)
+    raise NotConverged(f"counting steps stopped after {MOST_ROUNDS} rounds, the limit")
+
+
+def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
+    """The best policy of those that end for certain, and its value."""
+    ending_policy(mdp)  # refused here, by the names of the states, where there is none
+    quotient = Quotient.of(mdp)
+    inside = quotient.mdp
+    found = ending_iteration(
+        inside,
+        lambda q: best_of(inside.pairs, q),
+        ending_policy(inside),
+        lambda policy: evaluate_with_bound(inside, policy),
+        MOST_ROUNDS,
+    )
+    upper = found.value + most_left(inside, found)
+    policy = quotient.lifted(mdp, found.policy)
+    own_value = evaluate_with_bound(mdp, policy, tolerance=tolerance)
+    value = own_value.value
+    left = float((upper[quotient.state] - value).max())
+    error = max(own_value.error_bound, left)
+    scale = scale_of(mdp, value)
+    allowed = LOOSEST_DEFAULT * scale if tolerance is None else tolerance
+    if not error <= allowed:
+        raise NotConverged(
+            f"the error of the values is proven to be at most {error:.3g}, expected {allowed:.3g}; "
+            "give a larger tolerance, or discounts below 1"
+        )
+    return Plan(policy, value, found.iterations, found.residual, error)
+
+
+def ending_iteration(
+    mdp: FiniteMDP,
+    greedy_step: Callable[[FloatArray], FloatArray],
+    start: Policy,
+    evaluated: Callable[[Policy], Evaluation],
+    limit: int,
+) -> Plan:
+    """Policy iteration from a policy that ends, changing only what is better by more than a tie.
+
+    `error_bound` is about the value of the policy found; no policy of the class that the greedy
+    step searches gains more than `residual` and ties by one step.
+    """
+    pairs, model, policy = mdp.pairs, Backup.of(mdp), start
+    found = evaluated(policy)
+    for iteration in range(1, limit + 1):
+        q = model.q(found.value)
+        tie = TIE_TOLERANCE * float(np.abs(q).max())
+        proposed = Policy(pairs, greedy_step(q)).probability
+        after, better = changed(pairs, q, policy.probability, proposed, tie)
+        if not better:
+            return Plan(policy, found.value, iteration, found.residual, found.error_bound)
+        circle = endless_circle(mdp, after)
+        if circle.size:
+            raise NeverEnds(
+                f"total rewards have no bound: each way round {names(pairs, circle)} is worth "
+                "more, at discount 1; expected a discount below 1, or other rewards"
+            )
+        policy = Policy(pairs, after)
+        found = evaluated(policy)
+    raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
+
+
+def changed(
+    pairs: Pairs, q: FloatArray, policy: FloatArray, proposed: FloatArray, tie: float
+) -> tuple[FloatArray, bool]:
+    """The policy with the rows of the one proposed where these are better; whether any is."""
+    better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
+    return own(np.where(better[pairs.state], proposed, policy)), bool(better.any())
+
+
+def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray:
+    """Σ_a π(a|s) x(s,a) [S]."""
+    result = np.empty(pairs.num_states)
+    expected_values(pairs.offsets, policy, values, result)
+    return result
+
+
+def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
+    """All mass on the best action, the lowest among ties."""
+    probability = np.empty(q.size)
+    greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)
+    return probability
+
+
+def scale_of(mdp: FiniteMDP, value: FloatArray) -> float:
+    """max |R| + max |v|: no |q| is larger."""
+    rewards = max(float(np.abs(each).max(initial=0.0)) for each in (mdp.reward, mdp.ending_reward))
+    return rewards + float(np.abs(value).max()) + SMALLEST_NORMAL
+
+
+def most_left(mdp: FiniteMDP, plan: Plan) -> FloatArray:
+    """How much more than the value of the plan any policy that ends can be worth [S]."""
+    scale = scale_of(mdp, plan.value)
+    disadvantage = plan.value[mdp.pairs.state] - Backup.of(mdp).q(plan.value)
+    slack = most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 * scale
+    epsilon = max(-float(disadvantage.min()), 0.0) + slack
+    rate = min(PENALTY / scale, LARGEST_RATE)
+    clock = 1 - rate * np.maximum(disadvantage, 0.0)
+    w = longest(mdp, clock, plan.policy.probability)
+    excess = float((Backup.of(mdp)._replace(reward=clock).q(w) - w[mdp.pairs.state]).max())
+    size = float(np.abs(w).max()) + float(np.abs(clock).max())
+    theta = 1 - excess - most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 * size
+    if not (theta > 0 and epsilon * rate <= theta):
+        raise NotConverged(TOO_MANY_STEPS)
+    return epsilon / theta * np.maximum(w, 0.0)
+
+
+class Quotient(NamedTuple):
+    """A model in which each end component without rewards is one state."""
+
+    mdp: FiniteMDP
+    state: IntArray  # [S] the state of the quotient that a state belongs to
+    pair: IntArray  # [K'] the pair that each pair of the quotient is
+    components: EndComponents
+
+    @classmethod
+    def of(cls, mdp: FiniteMDP) -> Quotient:
+        """Without the pairs inside; their states share what is left."""
+        components = end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
+        component, inner = components
+        alone = np.arange(mdp.num_states) + component.max() + 1
+        state = np.unique(np.where(component < 0, alone, component), return_inverse=True)[1]
+        states = int(state.max()) + 1
+        kept = np.flatnonzero(~inner)
+        kept = kept[np.argsort(state[mdp.pairs.state[kept]], kind="stable")]
+        lengths = np.bincount(state[mdp.pairs.state[kept]], minlength=states)
+        offsets = offsets_of(lengths)
+        action = np.arange(kept.size) - np.repeat(offsets[:-1], lengths)
+        first = np.unique(state, return_index=True)[1].tolist()
+        labels = mdp.pairs.state_labels or tuple(map(str, range(mdp.num_states)))
+        pairs = Pairs(offsets, action, int(lengths.max()), tuple(labels[s] for s in first))
+        place = np.full(mdp.num_pairs, -1)
+        place[kept] = np.arange(kept.size)
+        row = place[run_owners(mdp.offsets)]
+        inside = (row >= 0) & (mdp.probability > 0)
+        key, merged = np.unique(
+            row[inside] * np.int64(states) + state[mdp.successor[inside]], return_inverse=True
+        )
+        runs = np.bincount(key // states, minlength=kept.size)
+        reward = mdp.expected_reward[kept]
+        smaller = FiniteMDP(
+            pairs,
+            offsets_of(runs),
+            key % states,
+            np.bincount(merged, mdp.probability[inside], minlength=key.size).astype(np.float64),
+            np.repeat(reward, runs),
+            mdp.discount[kept],
+            np.bincount(state, mdp.initial, minlength=states).astype(np.float64),
+            np.where(runs == 0, reward, 0.0),
+        )
+        return cls(smaller, state, kept, components)
+
+    def lifted(self, mdp: FiniteMDP, policy: Policy) -> Policy:
+        """The policy of the model: inside a component, on the shortest way to where it is left."""
+        chosen = self.pair[policy.probability > 0]
+        leaves = np.zeros(mdp.num_states, np.bool_)
+        leaves[mdp.pairs.state[chosen]] = True
+        towards = steps_towards(mdp, self.components.inner, leaves)
+        probability = np.zeros(mdp.num_pairs)
+        probability[chosen] = 1.0
+        probability[towards[~leaves]] = 1.0
+        return Policy(mdp.pairs, own(probability))

@@ -1,0 +1,449 @@
+"""Total rewards without a discount: what ends, what it is worth, and how far that can be off."""
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from oracles import exact_pairs, exact_value, solve_exactly
+from storm_oracle import storm_total_optimum, storm_total_value
+from surestep import (
+    FiniteMDP,
+    MDPBatch,
+    Policy,
+    evaluate,
+    evaluate_batch,
+    occupancy,
+    optimal,
+    optimal_batch,
+    performance,
+    policy_iteration,
+    value_iteration,
+)
+from surestep.errors import NeverEnds, NotConverged, SurestepError
+from surestep.planning import evaluate_with_bound, modified_policy_iteration
+from surestep.planning.ends import end_components, lasting
+
+COSTS = (0.0, 0.0, 1.0, 3.0)
+NAMES = ("ward", "home", "icu", "lab")
+
+
+def model(P, R, discount=1.0, **more):
+    """A model from tables."""
+    return FiniteMDP.from_dense(np.array(P, float), np.array(R, float), discount, **more)
+
+
+@st.composite
+def undiscounted(draw, rewards=(-1.0, 0.0, 0.0, 1.0, 2.0), max_states=4):
+    """Models with cycles, ends and self-loops at discount 1, all numbers exact in binary."""
+    states, actions = draw(st.integers(1, max_states)), draw(st.integers(1, 2))
+    P = np.zeros((states, actions, states))
+    for s, a in itertools.product(range(states), range(actions)):
+        targets = draw(st.sampled_from([0, 1, 1, 2, 4]))  # 0: an end
+        for _ in range(targets):
+            P[s, a, draw(st.integers(0, states - 1))] += 1 / targets
+    size = states * actions
+    R = draw(st.lists(st.sampled_from(rewards), min_size=size, max_size=size))
+    discount = np.ones((states, actions))
+    discount[0, 0] = draw(st.sampled_from([1.0, 1.0, 0.5]))
+    start = np.full(states, 1 / states)
+    return FiniteMDP.from_dense(P, np.reshape(R, (states, actions)), discount, start)
+
+
+def ends_from(mdp, policy):
+    """The states from which the policy can reach an end, by paths of every length."""
+    owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets))
+    reach = np.zeros((mdp.num_states, mdp.num_states), bool)
+    ends = np.zeros(mdp.num_states, bool)
+    for k in np.flatnonzero(policy):
+        s = mdp.pairs.state[k]
+        ends[s] |= mdp.discount[k] < 1 or not (owner == k).any()
+        reach[s, mdp.successor[(owner == k) & (mdp.probability > 0)]] = True
+    for _ in range(mdp.num_states):
+        ends |= (reach & ends).any(axis=1)
+    return ends
+
+
+def deterministic(mdp):
+    """All deterministic policies."""
+    runs = [range(*mdp.pairs.offsets[s : s + 2]) for s in range(mdp.num_states)]
+    for choice in itertools.product(*runs):
+        yield np.isin(np.arange(mdp.num_pairs), choice).astype(float)
+
+
+def rounds(mdp, policy):
+    """Mean reward and rewards of each set of states that a policy never leaves."""
+    owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets))
+    stuck = np.flatnonzero(~ends_from(mdp, policy))
+    edges = {}
+    for s in stuck:
+        k = next(k for k in np.flatnonzero(policy) if mdp.pairs.state[k] == s)
+        run = owner == k
+        edges[s] = (k, dict(zip(mdp.successor[run], mdp.probability[run], strict=True)))
+    seen = set()
+    for s in stuck:
+        reach = closure(s, edges)
+        closed = all(s in closure(t, edges) for t in reach)
+        if closed and frozenset(reach) not in seen:
+            seen.add(frozenset(reach))
+            yield stationary_mean(mdp, sorted(reach), edges)
+
+
+def closure(start, edges):
+    """All states that can be reached."""
+    reach, waiting = {start}, [start]
+    while waiting:
+        for t in edges[waiting.pop()][1]:
+            if t not in reach:
+                reach.add(t)
+                waiting.append(t)
+    return reach
+
+
+def stationary_mean(mdp, states, edges):
+    """Σ μ r in rationals, and whether any reward is not 0."""
+    place = {s: i for i, s in enumerate(states)}
+    size = len(states)
+    matrix = [[Fraction(int(i == j)) for j in range(size)] for i in range(size)]
+    for s in states:
+        for t, p in edges[s][1].items():
+            matrix[place[t]][place[s]] -= Fraction(float(p))
+    matrix[0] = [Fraction(1)] * size
+    weights = solve_exactly(matrix, [Fraction(1)] + [Fraction(0)] * (size - 1))
+    earned = [exact_pairs(mdp)[edges[s][0]][0] for s in states]
+    return sum(w * r for w, r in zip(weights, earned, strict=True)), any(earned)
+
+
+# ---- policies -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_values_are_the_exact_ones_or_the_policy_never_ends(data):
+    mdp = data.draw(undiscounted())
+    weight = data.draw(
+        st.lists(st.sampled_from([0, 1, 1, 3]), min_size=mdp.num_pairs, max_size=mdp.num_pairs)
+    )
+    weight = np.array(weight, float)
+    total = np.bincount(mdp.pairs.state, weight)[mdp.pairs.state]
+    assume((total > 0).all())
+    policy = Policy(mdp.pairs, weight / total)
+    ends = ends_from(mdp, policy.probability)
+    if not ends.all():
+        with pytest.raises(NeverEnds, match="under the policy") as refusal:
+            evaluate(mdp, policy)
+        assert any(str(refusal.value).startswith(f"state {s} ") for s in np.flatnonzero(~ends))
+        return
+    expected = np.array([float(v) for v in exact_value(mdp, policy.probability)])
+    for method in ("dense", "sparse", "iterative", "components"):
+        found = evaluate_with_bound(mdp, policy, method=method)
+        assert np.abs(found.value - expected).max() <= found.error_bound + 1e-15
+        assert found.error_bound < 1e-6 * (3 + np.abs(expected).max())
+    visits = occupancy(mdp, policy)
+    assert visits @ mdp.expected_reward == pytest.approx(performance(mdp, policy), abs=1e-7)
+
+
+def test_a_circle_without_an_end_is_named_and_not_who_leads_to_it():
+    P = np.zeros((4, 1, 4))
+    P[0, 0, [1, 3]] = 0.5
+    P[1, 0, 2] = P[2, 0, 1] = 1.0
+    mdp = model(P, np.zeros((4, 1)), state_labels=NAMES)
+    with pytest.raises(NeverEnds) as refusal:
+        evaluate(mdp, Policy.uniform(mdp))
+    assert str(refusal.value) == (
+        "state 'home' (with 1 other state) never ends under the policy, which may come there and "
+        "only goes round, at discount 1; expected a policy that ends for certain, or a discount "
+        "below 1"
+    )
+
+
+def test_an_action_that_is_not_taken_does_not_make_a_policy_endless():
+    mdp = model([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[0, 0], [5, 5]])
+    assert evaluate(mdp, Policy(mdp.pairs, [0, 1, 1, 0])).tolist() == [5.0, 5.0]
+    assert evaluate(mdp, Policy(mdp.pairs, [0.75, 0.25, 1, 0])).tolist() == [5.0, 5.0]
+    with pytest.raises(NeverEnds, match="state 0 never ends under the policy"):
+        evaluate(mdp, Policy(mdp.pairs, [1, 0, 1, 0]))
+
+
+def test_a_successor_of_probability_zero_is_no_way_out():
+    mdp = model([[[1, 0]], [[0, 0]]], [[0.0], [1.0]])
+    mdp = FiniteMDP(mdp.pairs, [0, 2, 2], [0, 1], [1.0, 0.0], [0, 0], [1, 1], [1, 0], [0, 1.0])
+    with pytest.raises(NeverEnds, match="state 0 never ends"):
+        evaluate(mdp, Policy.uniform(mdp))
+
+
+def test_many_parallel_actions_are_a_way_like_one():
+    P = np.zeros((2, 256, 2))
+    P[0, :, 1] = P[1, :, 0] = 1.0
+    mdp = model(P, np.zeros((2, 256)))
+    with pytest.raises(NeverEnds, match=r"state 0 \(with 1 other state\) never ends"):
+        evaluate(mdp, Policy.uniform(mdp))
+
+
+@pytest.mark.parametrize("power", [1, 10, 20, 30, 33])
+def test_long_waits_have_the_exact_value_within_the_bound(power):
+    leaves = 2.0**-power  # exact, and so is 1 − leaves
+    P = [[[1 - leaves, leaves, 0]], [[leaves, 1 - leaves - leaves, leaves]], [[0, 0, 0]]]
+    mdp = model(P, [[0.0], [0.0], [1.0]])
+    found = evaluate_with_bound(mdp, Policy.uniform(mdp))
+    assert np.abs(found.value - 1).max() <= found.error_bound < 1e-2
+    waits = mdp.with_rewards([[1.0], [1.0], [0.0]])
+    steps = evaluate_with_bound(waits, Policy.uniform(mdp))
+    exact = np.array([3, 2, 0]) / leaves
+    assert np.abs(steps.value - exact).max() <= steps.error_bound
+
+
+@pytest.mark.parametrize("leaves", [1e-14, 1e-16, 1e-17])
+def test_what_doubles_cannot_prove_is_refused(leaves):
+    mdp = model([[[1 - leaves, leaves]], [[0, 0]]], [[0.0], [1.0]])
+    with pytest.raises(NotConverged):
+        evaluate(mdp, Policy.uniform(mdp))
+    with pytest.raises(NotConverged):
+        optimal(mdp)
+    batch = MDPBatch.from_models([mdp])
+    if leaves < 1e-15:
+        with pytest.raises(NotConverged):
+            evaluate_batch(batch, Policy.uniform(mdp))
+    else:  # batches tell the error and leave it to others what is too much
+        assert evaluate_batch(batch, Policy.uniform(mdp)).error_bound[0] > 0.1
+
+
+@pytest.mark.parametrize("size", [50, 400])
+def test_gamblers_ruin_has_its_closed_form(size):
+    P = np.zeros((size + 1, 1, size + 1))
+    for s in range(1, size):
+        P[s, 0, [s - 1, s + 1]] = 0.5
+    R = np.zeros((size + 1, 1))
+    R[size] = 1.0
+    mdp = model(P, R)
+    states = np.arange(size + 1)
+    for method in ("auto", "dense", "sparse", "components"):
+        found = evaluate_with_bound(mdp, Policy.uniform(mdp), method=method)
+        assert np.abs(found.value - states / size).max() <= found.error_bound < 1e-7
+    assert optimal(mdp).value == pytest.approx(states / size, abs=1e-7)
+    clock = mdp.with_rewards(np.where((states > 0) & (states < size), 1.0, 0.0)[:, None])
+    assert evaluate(clock, Policy.uniform(mdp)) == pytest.approx(states * (size - states), rel=1e-6)
+
+
+# ---- best policies ------------------------------------------------------------------------------
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_best_values_are_those_of_the_best_policy_that_ends(data):
+    mdp = data.draw(undiscounted())
+    least = data.draw(st.booleans())
+    sign = -1 if least else 1
+    policies = list(deterministic(mdp))
+    ending = [policy for policy in policies if ends_from(mdp, policy).all()]
+    means = [each for policy in policies for each in rounds(mdp, policy)]
+    try:
+        plan = optimal(mdp, minimise=least)
+    except NeverEnds as refusal:
+        words = str(refusal)
+        if not ending:
+            assert "never ends under any policy" in words
+        elif "have no bound" in words:
+            assert any(sign * mean > 0 for mean, _ in means)
+        else:
+            assert "add up to 0, or nearly" in words
+            assert any(mean == 0 and earns for mean, earns in means)
+        return
+    assert ending
+    assert not any(sign * mean > 0 for mean, _ in means)
+    values = np.array([[float(v) for v in exact_value(mdp, policy)] for policy in ending])
+    best = (sign * values).max(axis=0) * sign
+    assert np.abs(plan.value - best).max() <= plan.error_bound + 1e-15
+    assert plan.error_bound < 1e-6 * (3 + np.abs(best).max())
+    assert ends_from(mdp, plan.policy.probability).all()
+    assert evaluate(mdp, plan.policy) == pytest.approx(best, abs=1e-9)
+
+
+def test_a_component_without_rewards_is_left_where_that_is_best():
+    # ward ⇄ home for nothing; out of ward 0.6, out of home 0.7, the last one risky
+    P = np.zeros((4, 2, 4))
+    P[0, 0, 1] = P[1, 0, 0] = P[0, 1, 2] = 1.0
+    P[1, 1, [2, 3]] = 0.7, 0.3
+    R = np.array([[0, -0.4], [0, 0], [1, 1], [0, 0]])
+    mdp = model(P, R, state_labels=NAMES)
+    plan = optimal(mdp)
+    assert plan.value == pytest.approx([0.7, 0.7, 1, 0])
+    assert plan.policy.probability.tolist() == [1, 0, 0, 1, 1, 0, 1, 0]
+    worst = optimal(mdp, minimise=True)
+    assert worst.value == pytest.approx([0.6, 0.6, 1, 0])
+    assert worst.policy.probability.tolist() == [0, 1, 1, 0, 1, 0, 1, 0]
+
+
+def test_rewards_on_the_way_round_decide_whether_there_is_a_best():
+    def best(there, back):
+        mdp = model(
+            [[[0, 1], [0, 0]], [[1, 0], [0, 0]]],
+            [[there, 1.0], [back, 3.0]],
+            state_labels=NAMES[:2],
+        )
+        return optimal(mdp)
+
+    assert best(-1, -1).value == pytest.approx([2, 3])  # going round costs
+    assert best(0, 0).value == pytest.approx([3, 3])  # for nothing
+    assert best(1, -2).value == pytest.approx([4, 3])  # costs 1, but there and then out is best
+    with pytest.raises(NeverEnds, match="have no bound: each way round state 'ward'"):
+        best(1, -0.5)
+    with pytest.raises(NeverEnds, match=r"way round state 'ward' .* add up to 0, or nearly"):
+        best(1, -1)
+    assert best(0, 0).error_bound < 1e-12
+
+
+def test_a_model_without_any_end_is_refused_by_name():
+    mdp = model(np.eye(3)[[[1], [2], [1]]], np.zeros((3, 1)), state_labels=NAMES[:3])
+    for plan in (optimal, value_iteration, modified_policy_iteration):
+        with pytest.raises(NeverEnds, match=r"state 'home' \(with 1 other state\) never ends"):
+            plan(mdp)
+    assert optimal(mdp.with_discount([[1.0], [0.9], [1.0]])).value.tolist() == [0, 0, 0]
+
+
+def test_sweeps_need_that_all_policies_end():
+    mdp = model([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[0, 0], [5, 5]])
+    for plan in (value_iteration, modified_policy_iteration):
+        with pytest.raises(NeverEnds, match="state 0 never ends under some policy"):
+            plan(mdp)
+    leaving = model([[[0.5, 0.5], [0, 1]], [[0, 0], [0, 0]]], [[1, 0], [5, 5]])
+    for plan in (value_iteration, modified_policy_iteration, optimal):
+        assert plan(leaving).value == pytest.approx([7, 5])
+
+
+def test_policy_iteration_keeps_policies_that_end_where_others_are_as_good():
+    # Going round is as good as leaving once values stand: the lowest action would never leave.
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[1, 0, 0] = 1.0
+    P[0, 1, 2] = P[1, 1, 2] = 1.0
+    mdp = model(P, [[0, 0.6], [0, 0.7], [0, 0]])
+
+    def lowest_best(q):
+        table = q.reshape(3, 2)
+        return np.eye(2)[
+            np.argmax(table >= table.max(axis=1, keepdims=True) - 1e-12, axis=1)
+        ].ravel()
+
+    plan = policy_iteration(mdp, lowest_best, Policy.uniform(mdp))
+    assert plan.value == pytest.approx([0.7, 0.7, 0])
+    assert evaluate(mdp, plan.policy) == pytest.approx([0.7, 0.7, 0])
+    endless = Policy(mdp.pairs, [1, 0, 1, 0, 1, 0])
+    with pytest.raises(NeverEnds, match=r"state 0 \(with 1 other state\) never ends under the"):
+        policy_iteration(mdp, lowest_best, endless)
+
+
+def test_end_components_are_the_largest_closed_sets():
+    P = np.zeros((5, 2, 5))
+    P[0, 0, 1] = P[1, 0, 0] = P[2, 0, 2] = P[0, 1, 2] = 1.0
+    P[1, 1, [0, 3]] = 0.5  # may leave
+    P[3, :, 4] = 1.0
+    mdp = model(P, np.zeros((5, 2)))
+    component, inner = end_components(mdp, lasting(mdp))
+    assert component[0] == component[1] != component[2]
+    assert (component >= 0).tolist() == [True, True, True, False, False]
+    assert inner.tolist() == [True, False, True, False, True, False, False, False, False, False]
+
+
+@pytest.mark.parametrize("tolerance", [1e-30, 0.0, -1.0])
+def test_a_tolerance_that_cannot_be_met_is_refused(tolerance):
+    mdp = model([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[0, 0], [5, 5]])
+    with pytest.raises(SurestepError):
+        optimal(mdp, tolerance=tolerance)
+
+
+def test_large_models_with_components_are_solved_too():
+    # Rings of four states that cost nothing, in a row; each may be left to the next, which pays.
+    rings, size = 120, 480
+    ring = np.arange(size) // 4
+    P = np.zeros((size, 2, size))
+    P[np.arange(size), 0, ring * 4 + (np.arange(size) + 1) % 4] = 1.0
+    after = ring[:-4] * 4 + 4
+    P[np.arange(size - 4), 1, after] = 0.5
+    P[np.arange(size - 4), 1, np.arange(size - 4)] = 0.5
+    R = np.zeros((size, 2))
+    R[np.arange(size), 1] = np.where(np.arange(size) % 4 == 2, 1.0, 0.5)
+    mdp = model(P, R)
+    found = optimal(mdp)
+    expected = 2.0 * (rings - 1 - ring) + 1  # the last ring ends by its second action
+    assert np.abs(found.value - expected).max() <= found.error_bound < 1e-6
+
+
+# ---- batches ------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_batches_have_the_values_of_their_models(data):
+    first = data.draw(undiscounted())
+    models = [first, *(replace(first, reward=first.reward * x) for x in (0.5, -1.0))]
+    batch, policy = MDPBatch.from_models(models), Policy.uniform(first)
+    if not ends_from(first, policy.probability).all():
+        with pytest.raises(NeverEnds, match=r"^model 0: state"):
+            evaluate_batch(batch, policy)
+        return
+    found = evaluate_batch(batch, policy)
+    for b, each in enumerate(models):
+        expected = np.array([float(v) for v in exact_value(batch.model(b), policy.probability)])
+        assert np.abs(found.value[b] - expected).max() <= found.error_bound[b] + 1e-15
+        assert found.error_bound[b] < 1e-6 * (3 + np.abs(expected).max())
+        assert each.num_states == batch.num_states
+
+
+def test_one_bad_model_of_a_batch_is_named():
+    good = model([[[0.5, 0.5]], [[0, 0]]], [[1.0], [0.0]], state_labels=NAMES[:2])
+    bad = model([[[1.0, 0.0]], [[0, 0]]], [[1.0], [0.0]], state_labels=NAMES[:2])
+    batch = MDPBatch.from_models([good, good, bad, good])
+    with pytest.raises(NeverEnds, match=r"^model 2: state 'ward' never ends under the policy"):
+        evaluate_batch(batch, Policy.uniform(good))
+    slow = model([[[1 - 1e-16, 1e-16]], [[0, 0]]], [[1.0], [0.0]], state_labels=NAMES[:2])
+    with pytest.raises(NotConverged, match=r"^model 1: without discounting"):
+        evaluate_batch(MDPBatch.from_models([good, slow]), Policy.uniform(good))
+    assert optimal_batch(MDPBatch.from_models([good, good])).value.tolist() == [[2, 0], [2, 0]]
+    with pytest.raises(NeverEnds):
+        optimal_batch(batch)
+
+
+def test_one_bad_policy_of_a_batch_is_named():
+    mdp = model([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[0, 0], [5, 5]])
+    policies = np.array([[0.5, 0.5, 1, 0], [1, 0, 1, 0]])
+    with pytest.raises(NeverEnds, match=r"^model 1: state 0 never ends"):
+        evaluate_batch(MDPBatch.from_models([mdp]), policies)
+    assert evaluate_batch(MDPBatch.from_models([mdp]), policies[:1]).value.tolist() == [[5, 5]]
+
+
+# ---- Storm --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_values_are_storms(data):
+    mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)
+    policy = Policy.uniform(mdp)
+    assume(ends_from(mdp, policy.probability).all())
+    expected = storm_total_value(mdp, policy.probability)
+    np.testing.assert_allclose(evaluate(mdp, policy), expected, atol=1e-7)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_least_costs_with_free_ways_round_are_storms(data):
+    mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)
+    assume(ends_from(mdp, np.ones(mdp.num_pairs)).all())
+    expected = storm_total_optimum(mdp, "min")
+    np.testing.assert_allclose(optimal(mdp, minimise=True).value, expected, atol=1e-7)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_best_totals_of_models_that_end_are_storms(data):
+    mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)
+    P, R, _, initial, _ = mdp.dense()
+    P = 0.75 * P  # the rest ends
+    ends = np.zeros((1, P.shape[1], P.shape[2] + 1))
+    P = np.concatenate([np.dstack([P, 1 - P.sum(axis=2)]), ends])
+    mdp = model(P, np.vstack([R, np.zeros((1, R.shape[1]))]), initial=np.append(initial, 0))
+    np.testing.assert_allclose(optimal(mdp).value, storm_total_optimum(mdp), atol=1e-7)
