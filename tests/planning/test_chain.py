@@ -119,6 +119,8 @@ def test_wide_levels_are_noticed():
     star = edges(9, *((0, t) for t in (1, 2, 3, 5, 6)))
     assert frontier_exceeds(star, 4, levels=1)
     assert not frontier_exceeds(star, 5, levels=9)
+    for middle in (4, 8):
+        assert frontier_exceeds(edges(9, *((middle, t) for t in (1, 2, 3, 5, 6))), 4, levels=1)
     later = edges(9, (0, 1), *((1, t) for t in (2, 3, 5)))
     assert frontier_exceeds(later, 2, levels=2)
     assert not frontier_exceeds(later, 2, levels=1)

@@ -321,6 +321,33 @@ def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds
     judge = Judge.of(mdp, goal)
     plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, judge)
     assert (update.number, plan.iterations) == (updates, rounds)
+    for _, backed_up, _ in update.arguments:
+        assert backed_up == pytest.approx(best, abs=goal)
+
+
+def test_modified_policy_iteration_takes_20_sweeps_a_round_and_many_rounds(watch):
+    sweeps = watch(iteration, "solve_sweeps")
+    iterate = watch(iteration, "iterate")
+    plan = iteration.modified_policy_iteration(ring(3))
+    assert sweeps.number == plan.iterations - 1
+    assert {given[3] for given in sweeps.arguments} == {20}
+    assert [given[5] for given in iterate.arguments] == [100_000]
+
+
+def test_sweeps_in_place_and_their_proofs_share_the_limit(watch):
+    proofs, sweeps = watch(iteration, "best_values"), watch(iteration, "gauss_seidel_sweep")
+    with pytest.raises(NotConverged, match="after 5 sweeps"):
+        iteration.value_iteration(ring(9), sweep="gauss-seidel", limit=5)
+    assert (proofs.number, sweeps.number) == (2, 2)
+    assert {given[6] for given in sweeps.arguments} == {False}
+
+
+def test_a_row_of_a_chain_has_the_terms_of_all_actions(watch):
+    # Two actions that lead to three states each: six terms and two, and 8 to spare.
+    judges = watch(evaluation, "replace")
+    mdp = FiniteMDP.from_dense(np.full((3, 2, 3), 1 / 3), np.ones((3, 2)), discount=0.5)
+    evaluate_with_bound(mdp, Policy.uniform(mdp))
+    assert [given["terms"] for given in judges.named] == [6 + 2 + 8]
 
 
 @pytest.mark.parametrize(("left", "turns"), [(0.5, 0), (0.51, 1)])
@@ -372,3 +399,31 @@ def test_robust_values_have_a_limit(watch):
     with pytest.raises(NotConverged, match="after 1000 rounds"):
         robust.robust_optimal(ball)
     assert solved.number == 1_000
+
+
+@pytest.mark.parametrize(
+    ("second", "floor", "held", "chosen", "holds"),
+    [
+        (1 + 5e-13, 0.0, False, 0, False),  # as good as before, up to ties
+        (1 + 3e-12, 0.0, False, 1, False),
+        (1.0, 1 + 5e-13, False, 0, False),  # the floor is no better than going on
+        (1.0, 1 + 3e-12, False, 0, True),
+        (1.0, 1 - 5e-13, True, 0, True),  # going on is no better than the floor
+        (1.0, 1 - 3e-12, True, 0, False),
+    ],
+)
+def test_a_choice_changes_only_for_a_better_one(second, floor, held, chosen, holds):
+    nothing = np.zeros(2)
+    models = robust.L1Ball(two_choices(), nothing, nothing, nothing, nothing).rectangular()
+    operator = robust.Operator(models, None, np.array([floor]))
+    ours = robust.Choice(np.array([1.0, 0.0]), np.array([held]))
+    found = SimpleNamespace(
+        value=np.array([1.5]),
+        extreme=SimpleNamespace(q=np.array([1.0, second])),
+        choice=robust.Choice(np.array([0.0, 1.0]), np.array([not held])),
+    )
+    better = operator.improved(ours, found)
+    assert better.policy.argmax() == chosen
+    assert better.held.tolist() == [holds]
+    # The rows take 0.5 away from what was believed, where that counts.
+    assert operator.gained(found, ours) == (0.0 if held else 0.5)

@@ -33,9 +33,9 @@ class Components:
         states = model.pair_offsets.size - 1
         if leads_ahead(*model[:3]):
             backwards = np.arange(states, dtype=np.int32)[::-1].copy()
-            return cls(model, backwards, backwards, np.arange(states + 1))
+            return cls(model, backwards, backwards, np.arange(model.pair_offsets.size))
         order, place = np.empty(states, np.int32), np.empty(states, np.int32)
-        starts = np.empty(states + 1, np.int64)
+        starts = np.empty_like(model.pair_offsets)
         number = strong_components(*model[:3], order, place, starts)
         return cls(model, order, place, starts[: number + 1].copy())
 
