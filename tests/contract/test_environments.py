@@ -125,9 +125,7 @@ def case(request):
 
 def judged(benchmark):
     """Where policies are judged, with π_b acting there: the model, unless the log shows less."""
-    if benchmark.simulator is None or benchmark.simulator.truth is None:
-        return benchmark.mdp, benchmark.behavior
-    return benchmark.truth.mdp, benchmark.truth.acting(benchmark.behavior)
+    return benchmark.best_model.mdp, benchmark.best_model.acting(benchmark.behavior)
 
 
 def dense_value(benchmark, mdp, table):

@@ -9,6 +9,7 @@ import pytest
 from surestep import Policy, performance
 from surestep._arrays import run_owners
 from surestep.certificates import CERTIFIERS, training_part
+from surestep.certificates.common import Needs
 from surestep.environments import make
 from surestep.errors import SurestepError
 from surestep.experiments import (
@@ -19,7 +20,7 @@ from surestep.experiments import (
     run_experiment,
 )
 from surestep.experiments.cell import Block, counted_problems, data_seed
-from surestep.experiments.certifiable import known_to_certifiers, prizes
+from surestep.experiments.certifiable import known_to_certifiers, prizes, told_of_log
 from surestep.experiments.claims import claim_blocks, reason_of
 from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.model.certificate import Certificate
@@ -216,6 +217,66 @@ reward_high = 1
     assert columns["gain"][mine][2] == pytest.approx(expected, abs=1e-9)
 
 
+HARD = """
+seed = 7
+repetitions = 3
+episodes = [40]
+
+[[environments]]
+name = "noisy"
+law = "skewed"
+
+[[environments]]
+name = "coarse"
+
+[[algorithms]]
+name = "spibb"
+n_wedge = 3
+
+[[certifiers]]
+name = "stitched"
+known_start = true
+
+[[certifiers]]
+name = "robust"
+strict = true
+"""
+
+
+def test_what_only_a_log_shows_is_given_as_a_log_and_judged_in_the_truth(plan, tmp_path):
+    plan.write_text(HARD)
+    columns, first = run(plan, tmp_path / "run")
+    assert run(plan, tmp_path / "again")[1] == first
+    assert set(columns["refusal"]) == {""}
+    assert set(columns["standing"]) == {"proved"}
+    for name, parameters in (("noisy", {"law": "skewed"}), ("coarse", {})):
+        benchmark = make(name, **parameters)
+        spec = EnvironmentSpec(name, tuple(parameters.items()))
+        rng = np.random.default_rng(data_seed(7, spec, 40, 1))
+        problem = benchmark.problem(benchmark.sample(40, rng))
+        algorithm = AlgorithmSpec("spibb", (("n_wedge", 3),)).make()
+        for kind, part in (("stitched", training_part(problem, 0.4, None)), ("robust", problem)):
+            acting = benchmark.truth.acting(algorithm.improve(part).policy)
+            gain = performance(benchmark.truth.mdp, acting) - benchmark.performance_of_behavior()
+            mine = (columns["environment"] == spec.label) & (columns["certifier"] == kind)
+            assert columns["gain"][mine][1] == pytest.approx(gain, abs=1e-9)
+
+
+def test_certifiers_of_logs_are_told_what_a_user_would_say():
+    noisy, plain = make("noisy", law="skewed"), make("alike")
+    logs = [each.problem(each.sample(60, np.random.default_rng(0))) for each in (noisy, plain)]
+    told = told_of_log("stitched", noisy, logs[0])
+    assert told == pytest.approx({"return_low": 0.0, "return_high": 60.0})
+    assert told_of_log("stitched", plain, logs[1]) == {"return_low": 0.0, "return_high": 1.0}
+    bounds = {"reward_low": 0.0, "reward_high": 20.0}
+    assert told_of_log("robust", noisy, logs[0]) == pytest.approx(bounds)
+    assert told_of_log("posterior", noisy, logs[0])["rewards"] == "bounded"
+    assert told_of_log("posterior", plain, logs[1]) == {}
+    river = make("wet-chicken")
+    known = river.problem(river.sample(3, np.random.default_rng(0)))
+    assert told_of_log("robust", river, known) == {}
+
+
 # ---- do the claims hold? ----------------------------------------------------------------------
 
 PROVED = """
@@ -251,6 +312,7 @@ class Hopeful:
     delta: float = 0.1
     name: ClassVar = "hopeful"
     value_figures: ClassVar = frozenset()
+    needs: ClassVar = Needs()
 
     def certify(self, problem, policy: Policy):
         model = problem.estimate()

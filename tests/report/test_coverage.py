@@ -7,9 +7,10 @@ import pytest
 
 from surestep.errors import SurestepError
 from surestep.experiments import read_experiments, run_experiment
-from surestep.report.coverage_page import BEGIN, END, from_size, rate, write_coverage_page
+from surestep.report.coverage_page import NOT_JUDGED, from_size, rate, write_coverage_page
 from surestep.report.figures import draw
 
+BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 PLAN = """
 title = "Coverage: a small one"
 seed = 5
@@ -79,6 +80,20 @@ def test_the_page_keeps_what_stands_outside_of_the_marks(small_run, tmp_path):
     again = page.read_bytes()
     write_coverage_page(page, [small_run], tmp_path / "pictures")
     assert page.read_bytes() == again
+
+
+def test_what_breaks_an_assumption_is_shown_and_not_judged(small_run, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\nkept\n{END}\n<!-- hard: begin --><!-- hard: end -->\n")
+    write_coverage_page(page, [], tmp_path / "pictures", block="hard", beside=[small_run])
+    text = page.read_text()
+    assert text.startswith(f"{BEGIN}\nkept\n{END}\n<!-- hard: begin -->\n")
+    assert "each MDP" not in text  # no verdict
+    assert f"![a small one](pictures/small.svg)\n\n{NOT_JUDGED}\n\n| task |" in text
+    assert "| wet-chicken: spibb, N∧ = 5 | posterior, c = 5 | posterior | 2 |" in text
+    write_coverage_page(page, [small_run], tmp_path / "pictures", block="hard")
+    assert NOT_JUDGED not in page.read_text()
+    assert "| posterior | each MDP | 4 | 3 |" in page.read_text()
 
 
 def test_a_page_without_marks_is_refused_and_left_alone(small_run, tmp_path):

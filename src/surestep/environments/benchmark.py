@@ -100,6 +100,8 @@ class Benchmark:
     horizon: int | None  # steps of an episode; None: the data is one stream of steps
     rewards: RewardConvention
     value_bounds: tuple[float, float]
+    # of the return of every single episode; None means the value bounds
+    return_bounds: tuple[float, float] | None = None
     paper_value_bound: float | None = None
     delta: float | None = None  # δ
     n_wedges: tuple[int, ...] = ()  # the N∧ of Π_b-SPIBB
@@ -156,43 +158,40 @@ class Benchmark:
     @property
     def truth(self) -> Truth:
         """Returns where policies are judged; refuses where nobody knows what they are worth."""
-        if self.simulator is None:
-            return Truth(self.mdp, np.arange(self.mdp.num_pairs))
-        truth = self.simulator.truth
-        if truth is None:
+        if self.simulator is not None and self.simulator.truth is None:
             raise InvalidParameter(
                 f"{self.name} is simulated, so no true gain is known that a claim could be held "
                 "against; expected an environment with a finite model"
             )
-        return truth
+        return self.best_model
+
+    @property
+    def best_model(self) -> Truth:
+        """Returns the truth, or the benchmark's own model where that is all there is."""
+        known = None if self.simulator is None else self.simulator.truth
+        return known or Truth(self.mdp, np.arange(self.mdp.num_pairs))
 
     def performance_of_behavior(self) -> float:
-        """ρ(π_b) in the true MDP, or in the model where that is all there is."""
-        mdp, behavior = self._judged()
-        return performance(mdp, behavior)
+        """ρ(π_b) in the true MDP."""
+        model = self.best_model
+        return performance(model.mdp, model.acting(self.behavior))
 
     def optimal_performance(self) -> float:
         """ρ(π*) in the true MDP, found from π_b: where ways are long, that is a head start.
 
-        Where the log does not tell all states of it apart, policies of the log may fall short.
+        Where a log does not tell all its states apart, policies of the log may fall short of it.
         """
-        mdp, behavior = self._judged()
-        plan = policy_iteration(mdp, best_actions(mdp), behavior)
-        return performance(mdp, plan.policy)
+        model = self.best_model
+        plan = policy_iteration(model.mdp, best_actions(model.mdp), model.acting(self.behavior))
+        return performance(model.mdp, plan.policy)
 
     def worst_performance(self) -> float:
         """The least ρ(π) of all policies in the true MDP."""
-        mdp, behavior = self._judged()
+        model = self.best_model
+        mdp = model.mdp
         turned = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
-        plan = policy_iteration(turned, best_actions(turned), behavior)
+        plan = policy_iteration(turned, best_actions(turned), model.acting(self.behavior))
         return performance(mdp, plan.policy)
-
-    def _judged(self) -> tuple[FiniteMDP, Policy]:
-        """Returns the true MDP with π_b acting in it; the benchmark's own where none is known."""
-        truth = None if self.simulator is None else self.simulator.truth
-        return (
-            (self.mdp, self.behavior) if truth is None else (truth.mdp, truth.acting(self.behavior))
-        )
 
     def sample(self, size: int, rng: np.random.Generator) -> DecisionLog:
         """Data of the collector: `size` episodes, or one of `size` steps where it is a stream."""

@@ -57,6 +57,7 @@ def noisy(seed: int = 1, law: str = "two-point", effect: float = 0.2) -> Benchma
     rows = world.shrunk(share("effect", effect))
     mean = MOST_ON_THE_WAY * rng.uniform(size=STATES)
     mean[-1] = 1.0
+    most = 1.0 + MOST_ON_THE_WAY / (1 - DISCOUNT)  # the end, and every step on the way to it
     pairs = Pairs.full(STATES, ACTIONS)
     log = Merged(
         mdp=with_outcomes(rows, mean, *LAWS[law]),
@@ -70,7 +71,8 @@ def noisy(seed: int = 1, law: str = "two-point", effect: float = 0.2) -> Benchma
         behavior=Policy.from_dense(pairs, world.behavior),
         horizon=HORIZON,
         rewards="observed",
-        value_bounds=(0.0, 1.0 + MOST_ON_THE_WAY / (1 - DISCOUNT)),
+        value_bounds=(0.0, most),
+        return_bounds=(0.0, most * float(LAWS[law][0].max())),
         simulator=log,
     )
 

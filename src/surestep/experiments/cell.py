@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, weighted_rows
+from surestep._arrays import AnyArray, FloatArray
 from surestep.algorithms import Algorithm, improve_batch, needs_log
 from surestep.environments import Benchmark, make
 from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
-from surestep.model import CountsBatch, LoggedRewards, MDPBatch, Problem, ProblemBatch
-from surestep.planning import evaluate_batch
+from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
 from surestep.sampling import CountSampler
 
 COLUMNS = (
@@ -111,10 +110,8 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
         batches = [improve_batch(algorithm, counted) for algorithm in algorithms]
         found = [(batch.policy, batch.n_wedge) for batch in batches]
     improving, clock = time.perf_counter() - clock, time.perf_counter()
-    mdp, used = benchmark.mdp, [n_wedge for _, n_wedge in found]
-    policies = np.concatenate([policy for policy, _ in found])
-    worth = evaluate_batch(MDPBatch.from_models([mdp]), policies).value
-    values = weighted_rows(worth, mdp.initial)
+    used = [n_wedge for _, n_wedge in found]
+    values = benchmark.best_model.worth(np.concatenate([policy for policy, _ in found]))
     best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
     # Bounds must hold for all repetitions, also where each has an environment of its own.
     changes = block.environment.changes

@@ -2,7 +2,8 @@
 
 The true gain Δ = ρ(π_I) − ρ(π_b) is known here, and the claim L ≤ Δ can be held against it. Data
 are drawn as in `cell`; they depend neither on the algorithm nor on the certifier. Certifiers that
-judge by whole episodes are given logs, the others counts: two draws of one law, not paired.
+judge by whole episodes are given logs, the others counts: two draws of one law, not paired. Where
+a log says more than counts of the model could, as with noisy rewards, all are given logs.
 """
 
 from __future__ import annotations
@@ -15,24 +16,21 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, weighted_rows
+from surestep._arrays import AnyArray, FloatArray
 from surestep.algorithms import Algorithm, improve_batch
 from surestep.certificates import (
-    CERTIFIERS,
     Certifier,
     Posterior,
-    Trajectory,
     certify,
     certify_batch,
-    training_part,
 )
 from surestep.choosing import AutoNWedge, choose_batch
 from surestep.environments import Benchmark
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused
 from surestep.experiments.cell import (
     Block,
     Rows,
@@ -41,16 +39,15 @@ from surestep.experiments.cell import (
     made,
     none_as_nan,
 )
-from surestep.experiments.certifiable import known_to_certifiers
+from surestep.experiments.certifiable import known_to_certifiers, told_of_log
 from surestep.experiments.plan import (
     AlgorithmSpec,
     CertifierSpec,
     EnvironmentSpec,
     Experiment,
 )
-from surestep.model import MDPBatch, Policy, Problem, ProblemBatch
+from surestep.model import Policy, Problem, ProblemBatch
 from surestep.model.certificate import Certificate
-from surestep.planning import evaluate_batch
 from surestep.rehearsal import calibrate
 
 BLOCK_REPETITIONS = 25
@@ -81,14 +78,21 @@ class ClaimBlock:
         every = [spec.episodes or self.episodes for spec in self.certifiers]
         return sorted({size for sizes in every for size in sizes})
 
-    def certifier(self, spec: CertifierSpec, episodes: int, repetition: int) -> Certifier:
-        """The certifier, with random numbers of its own in each repetition."""
-        if not spec.takes_seed:
-            return spec.make()
-        rng = np.random.default_rng(
-            (*data_seed(self.seed, self.environment, episodes, repetition), 1)
-        )
-        return spec.make(seed=int(rng.integers(LARGEST_SEED)))
+    def certifier(
+        self, spec: CertifierSpec, episodes: int, repetition: int, **told: object
+    ) -> Certifier:
+        """The certifier, with random numbers of its own in each repetition.
+
+        `told` is what it is told of the benchmark, unless the experiment says so itself.
+        """
+        given = dict(spec.settings)
+        more = {name: value for name, value in told.items() if name not in given}
+        if spec.takes_seed:
+            rng = np.random.default_rng(
+                (*data_seed(self.seed, self.environment, episodes, repetition), 1)
+            )
+            more["seed"] = int(rng.integers(LARGEST_SEED))
+        return spec.make(**more)
 
 
 class Claims(NamedTuple):
@@ -122,18 +126,16 @@ def claim_blocks(experiment: Experiment) -> list[ClaimBlock]:
 def run_claims(block: ClaimBlock) -> Rows:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
-    if benchmark.simulator is not None:
-        raise InvalidParameter(
-            f"{block.environment.label} is simulated, so no true gain is known that a claim could "
-            "be held against; expected an environment that is its own model"
-        )
+    logged = benchmark.simulator is not None
+    # Refused before any work where no true gain is known.
+    _ = benchmark.truth
     parts: list[dict[str, AnyArray]] = []
     spent: dict[str, float] = defaultdict(float)
     for episodes in block.sizes():
         asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
-        kinds = [spec for spec in asked if not needs_episodes(spec)]
+        kinds = [spec for spec in asked if not (logged or needs_log(spec))]
         claims = dict(claims_on_counts(block, benchmark, episodes, kinds, spent))
-        kinds = [spec for spec in asked if needs_episodes(spec)]
+        kinds = [spec for spec in asked if logged or needs_log(spec)]
         claims |= dict(claims_on_logs(block, benchmark, episodes, kinds, spent))
         with timed(spent, "evaluating"):
             parts += [
@@ -144,9 +146,21 @@ def run_claims(block: ClaimBlock) -> Rows:
     return Rows(columns, **{name: spent[name] for name in Rows._fields[1:]})
 
 
-def needs_episodes(spec: CertifierSpec) -> bool:
-    """Whether it judges by whole episodes that did not choose the policy."""
-    return CERTIFIERS[spec.name] is Trajectory
+def needs_log(spec: CertifierSpec) -> bool:
+    """Whether it judges by the log itself, or by a part of it that did not choose the policy."""
+    made = spec.make()
+    return made.needs.episodes or holds_out(made)
+
+
+def holds_out(certifier: Any) -> bool:
+    """Whether it judges by a part of the log, the rest of which chooses the policy."""
+    return bool(getattr(certifier, "train_share", 0.0) > 0)
+
+
+def training_for(problem: Problem, certifier: Any) -> Problem:
+    """Returns what may choose a policy that this certifier judges: all, or a training part."""
+    part: Problem = certifier.training(problem) if holds_out(certifier) else problem
+    return part
 
 
 def claims_on_counts(
@@ -235,7 +249,7 @@ def claims_on_logs(
     certifiers: list[CertifierSpec],
     spent: dict[str, float],
 ) -> Iterator[tuple[Meeting, Claims]]:
-    """Claims about policies that other episodes of the same log chose.
+    """Claims about policies that other episodes of the same log chose, where it is split.
 
     Logs are kept one at a time, for they are long.
     """
@@ -247,12 +261,13 @@ def claims_on_logs(
             )
             problem = benchmark.problem(benchmark.sample(episodes, rng))
         for algorithm, spec in itertools.product(block.algorithms, certifiers):
-            certifier = block.certifier(spec, episodes, repetition)
-            assert isinstance(certifier, Trajectory)
+            told = told_of_log(spec.name, benchmark, problem)
+            certifier = block.certifier(spec, episodes, repetition, **told)
             with timed(spent, "improving"):
-                training = training_part(problem, certifier.train_share, certifier.seed)
+                training = training_for(problem, certifier)
                 improved = improver(algorithm, certifier).improve(training)
-            claims = found.setdefault((algorithm, spec), Claims([], improved.n_wedge, [], [], []))
+            n_wedge = None if algorithm.chooses else improved.n_wedge
+            claims = found.setdefault((algorithm, spec), Claims([], n_wedge, [], [], []))
             with timed(spent, "certifying"):
                 (claim,) = certify_batch([problem], [improved.policy], certifier)
             add_claim(claims, improved.policy, claim)
@@ -324,8 +339,6 @@ def reason_of(refusal: CertificateRefused) -> str:
 
 def true_gains(benchmark: Benchmark, policies: FloatArray) -> tuple[FloatArray, float]:
     """Δ = ρ(π_I) − ρ(π_b) of policies [B, K] in the true MDP, and ρ(π_b), evaluated alike."""
-    mdp = benchmark.mdp
     everyone = np.concatenate([benchmark.behavior.probability[np.newaxis], policies])
-    values = evaluate_batch(MDPBatch.from_models([mdp]), everyone).value
-    worth = weighted_rows(values, mdp.initial)
+    worth = benchmark.truth.worth(everyone)
     return worth[1:] - worth[0], float(worth[0])

@@ -168,7 +168,9 @@ def certifier_name(summary: CellSummary) -> str:
         key, _, value = setting.partition("=")
         if key in LEFT_OUT or value == "False":
             continue
-        if value == "True":
+        if key == "train_share":
+            parts.append("held out")
+        elif value == "True":
             parts.append(key)
         else:
             parts.append(f"{WORDS[key]} = {value}" if key in WORDS else value)

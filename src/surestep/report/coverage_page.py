@@ -23,33 +23,41 @@ from surestep.experiments import (
 from surestep.experiments.coverage import FAMILY_WISE
 from surestep.report.coverage import algorithm_name, certifier_name, draw_coverage, task_name
 
-BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
+NOT_JUDGED = "An assumption does not hold here: what is claimed is shown, and not judged."
 NAMED = 6  # cells that are called by name
 STANDINGS = ("proved", "posterior", "asymptotic", "as-published")
 
 
-def write_coverage_page(page: Path, runs: Sequence[Path], figures: Path) -> list[Path]:
-    """Writes tables of the runs between the marks of the page, and draws each run.
+def write_coverage_page(
+    page: Path,
+    runs: Sequence[Path],
+    figures: Path,
+    *,
+    block: str = "coverage",
+    beside: Sequence[Path] = (),
+) -> list[Path]:
+    """Writes tables of the runs between the marks of a block of the page, and draws each run.
 
-    What stands outside of the marks is kept. Says which files were written.
+    The runs `beside` are shown and not judged: an assumption does not hold there. What stands
+    outside of the marks is kept. Says which files were written.
     """
+    begin, last = (f"<!-- {block}: {where} -->" for where in ("begin", "end"))
     try:
         text = page.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise InvalidParameter(f"cannot read {page}: {problem}") from None
-    before, mark, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, mark, rest = text.partition(begin)
+    _, end, after = rest.partition(last)
     if not (mark and end):
-        raise InvalidParameter(f"{page} lacks the marks {BEGIN} and {END}, in this order")
-    tables = [Store(run).read_table() for run in runs]
+        raise InvalidParameter(f"{page} lacks the marks {begin} and {last}, in this order")
+    tables = [Store(run).read_table() for run in (*runs, *beside)]
     cells = [cell_summaries(table) for table in tables]
     families = [family_summaries(table) for table in tables]
     figures.mkdir(parents=True, exist_ok=True)
-    parts = [
-        "\n".join(verdicts(list(itertools.chain(*cells)), list(itertools.chain(*families)))),
-    ]
+    judged = (list(itertools.chain(*each[: len(runs)])) for each in (cells, families))
+    parts = ["\n".join(verdicts(*judged))]
     written: list[Path] = []
-    for run, mine, pooled in zip(runs, cells, families, strict=True):
+    for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
         title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
         written += draw_coverage(run, picture)
@@ -57,11 +65,12 @@ def write_coverage_page(page: Path, runs: Sequence[Path], figures: Path) -> list
         parts += [
             f"## {title}",
             f"![{title}]({link})",
+            *([NOT_JUDGED] if run in beside else []),
             "\n".join(overview(mine)),
             "\n".join(details(pooled)),
         ]
     content = "\n\n".join(parts)
-    write_together({page: [f"{before}{BEGIN}\n\n{content}\n\n{END}{after}".encode()]})
+    write_together({page: [f"{before}{begin}\n\n{content}\n\n{last}{after}".encode()]})
     return [page, *written]
 
 
