@@ -428,6 +428,26 @@ def test_a_change_of_a_rounding_is_none(bound):
     assert certifier.covering_n_wedge(problem, np.array([2e-12, 0.0])) is not None
 
 
+def test_the_largest_change_that_is_none_is_paid_for_on_both_pairs():
+    problem = two_doors([9, 9])
+    left = Policy.from_dense(problem.counts, [[1.0, 0.0], [0.5, 0.5]])
+    nearly = Policy.from_dense(problem.counts, [[1.0 - 1e-12, 1e-12], [0.5, 0.5]])
+    change = 1.0 - (1.0 - 1e-12)
+    assert change < 1e-12
+    found = certify(replace(problem, behavior=left), nearly, APriori())
+    assert (found.figures["changed_pairs"], found.figures["n_wedge"]) == (0, None)
+    assert found.lower == pytest.approx(-2 * (1e-12 + change) * 2.0 / 0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("bound", STANDARD)
+def test_standard_spi_asks_for_one_visit_at_least(bound):
+    once = two_doors([9, 1])
+    assert certify(once, always_right(once), APriori(bound=bound)).figures["n_wedge"] == 1
+    never = two_doors([9, 0])
+    with pytest.raises(CertificateRefused, match="needs at least 1 of every pair"):
+        certify(never, always_right(never), APriori(bound=bound))
+
+
 def test_a_weighted_sum_of_values_may_be_off_by_its_roundings(monkeypatch):
     found = SimpleNamespace(value=np.array([5.0, 2.0**52]), error_bound=0.25)
     monkeypatch.setattr(apriori, "evaluate_with_bound", lambda mdp, policy: found)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from surestep.certificates.confidence import (
     chance_interval,
+    deviance_low,
     mean_interval,
     mixture_regret,
+    rounding,
     row_radius,
     row_regret,
 )
@@ -258,3 +260,49 @@ def test_regrets_are_rounded_up(times):
         if len(times) == 2:
             found = mixture_regret(np.array([float(times[0])]), np.array([float(n)]))[0]
             assert 0 < float(found - regret(2)) < 2 * 2.0**-47 * n * np.log(n + 2.0)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1.0, 1.0), (3.0, 10.0), (29.5, 30.0), (0.25, 4.0)])
+@pytest.mark.parametrize("allowed", [0.1, 2.0, 30.0])
+def test_a_lowest_chance_is_rounded_down(k, n, allowed):
+    """Below the exact one, by about 1e-12 of itself."""
+    low = deviance_low(np.array([k]), np.array([n]), np.array([allowed]))[0]
+    with mpmath.workdps(40):
+
+        def deviance(p):
+            rest = n - mpmath.mpf(k)
+            first = k * mpmath.log(k / (n * p))
+            return first + (rest * mpmath.log(rest / (n * (1 - p))) if rest else 0)
+
+        assert deviance(mpmath.mpf(float(low))) > allowed
+        assert deviance(mpmath.mpf(float(low)) * (1 + mpmath.mpf(2e-12))) < allowed
+
+
+def test_the_smallest_sums_count_as_none():
+    low = deviance_low(np.array([1e-200, 2e-200]), np.ones(2), np.full(2, 1e-201))
+    assert low[0] == 0 < low[1]
+
+
+@pytest.mark.parametrize(("n", "delta"), [(1, 0.5), (1000, 1e-6)])
+def test_a_radius_is_rounded_up(n, delta):
+    """Two states, so that (2² − 2)/δ is 2/δ; also after a single visit."""
+    found = row_radius(np.array([n]), np.array([0, 1]), 2, delta, strict=False)[0]
+    with mpmath.workdps(40):
+        exact = mpmath.sqrt(2 * mpmath.log(2 / mpmath.mpf(delta)) / n)
+        assert exact < found < exact * (1 + mpmath.mpf(2e-12))
+        assert exact < 2
+
+
+@pytest.mark.parametrize("n", [1.0, 40.0, 1e15])
+def test_rounding_allows_some_last_bits_of_the_largest_term(n):
+    allowed = rounding(np.array([n]))[0] / (2.0**-52 * n * math.log(n + 2.0))
+    assert allowed == pytest.approx(32.0)
+
+
+def test_small_levels_give_numbers():
+    """SciPy's inverse beta function has none at 1e-200, for 2 of 16, or 4 of 5 at 1e-150."""
+    n = np.repeat(np.arange(1, 61), 60)
+    times = np.minimum(np.tile(np.arange(1, 61), 60), n)
+    for delta in (1e-100, 1e-80, 1e-60):
+        low, high = chance_interval(times, n, delta, strict=False)
+        assert ((low > 0) & (low < times / n) & (high >= times / n) & (high <= 1)).all()

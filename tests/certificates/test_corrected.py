@@ -17,7 +17,8 @@ from surestep import Counts, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.bounds import BetaCorrected, BetaCorrectedPosterior
 from surestep.certificates import CorrectedBeta, Robust, verify
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.certificates.corrected import reward_spread
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import Successors
 
 RARE = 1e-6
@@ -364,3 +365,43 @@ def test_value_bounds_that_the_claim_itself_contradicts_are_refused():
     policy = SPIBB(n_wedge=5).improve(problem).policy
     with pytest.raises(CertificateRefused, match="by the data the policies differ by at least"):
         certify(problem, policy, CorrectedBeta())
+
+
+def test_a_claim_may_be_as_large_as_values_can_differ(monkeypatch):
+    table = np.zeros((2, 2, 2), int)
+    table[0, :, 1] = 5
+    problem = problem_of(table, np.zeros((2, 2)), value_bounds=(-1.0, 2.0))
+    policy = Policy.from_dense(problem.counts, [[1, 0], [1, 0]])
+    terms = {"gain": 4.0, "loss": 1.0}
+    monkeypatch.setattr(CorrectedBeta, "terms", lambda *arguments: terms)
+    assert certify(problem, policy, CorrectedBeta()).lower == 3.0
+    terms["loss"] = 1.0 - 2.0**-50
+    with pytest.raises(RefutedBounds, match=r"value_bounds is \(-1\.0, 2\.0\), but by the data"):
+        certify(problem, policy, CorrectedBeta())
+
+
+def test_rewards_spread_over_what_may_come():
+    table = np.zeros((3, 1, 3), int)
+    table[0, 0], table[1, 0, 2] = [1, 2, 0], 4
+    rewards = np.array([[[5.0, -1.0, 7.0]], [[2.0, 9.0, 3.0]], [[0.0, 0.0, 0.0]]])
+    problem = problem_of(table, rewards)
+    assert reward_spread(problem).tolist() == [8.0, 7.0, 0.0]
+    known = Successors(problem.counts.pairs, [0, 2, 3, 3], [0, 1, 2])
+    assert reward_spread(replace(problem, support=known)).tolist() == [6.0, 0.0, 0.0]
+    assert reward_spread(problem_of(table, rewards[:, :, 0])).tolist() == [0.0] * 3
+
+
+@BOTH
+def test_errors_are_computed_up_to_so_many_visits_and_down_to_such_levels(bound):
+    def problem(visits):
+        table = np.array([[[0, visits]], [[0, 0]]])
+        return problem_of(table, np.zeros((2, 1)), value_bounds=(0.0, 1.0))
+
+    most = 10**15
+    assert CorrectedBeta(bound=bound).errors(problem(most))[0] < 1e-6
+    with pytest.raises(CertificateRefused, match="1000000000000001 visits and 1 rows"):
+        CorrectedBeta(bound=bound).errors(problem(most + 1))
+    # The share of the one row is divided between its two states.
+    assert CorrectedBeta(bound=bound, delta=2e-100).errors(problem(9))[0] == 2.0
+    with pytest.raises(CertificateRefused, match=r"9 visits and 1 rows .* delta = 1\.9e-100"):
+        CorrectedBeta(bound=bound, delta=1.9e-100).errors(problem(9))

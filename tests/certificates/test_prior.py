@@ -65,3 +65,14 @@ def test_empirical_bayes_chooses_among_quarters_of_powers_of_two():
     problem = problem_of()
     best = likeliest_weight(problem.counts, problem.support_sizes())
     assert prior_of(problem, "empirical-bayes", 6.0).total == pytest.approx(best)
+
+
+def test_what_was_never_seen_says_nothing_about_weights():
+    """A stored transition that cannot come has no share of a weight (warnings are errors)."""
+    problem = supported()
+    cube = np.zeros((4, 1, 4))
+    stored = Counts.from_dense(TIMES, rewards=cube, terminal=problem.counts.terminal)
+    assert stored.times.size == 16
+    sizes = problem.support_sizes()
+    assert sizes.tolist() == [3, 1, 2, 0]
+    assert likeliest_weight(stored, sizes) == likeliest_weight(problem.counts, sizes)

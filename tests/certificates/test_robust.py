@@ -26,10 +26,21 @@ from surestep import (
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, robust, verify
 from surestep.certificates.confidence import mean_interval
-from surestep.certificates.robust import Bracket, bracket_or_refusal, comparison
-from surestep.certificates.uncertainty import earnings, uncertainty_of
+from surestep.certificates.robust import (
+    Bracket,
+    bracket_or_refusal,
+    check_value_bounds,
+    comparison,
+)
+from surestep.certificates.uncertainty import (
+    Observed,
+    earnings,
+    rows_of,
+    sorted_counts,
+    uncertainty_of,
+)
 from surestep.environments import make
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model.counts import LoggedRewards
 from surestep.planning.rectangular import Earnings
 
@@ -236,6 +247,26 @@ def test_a_tree_has_a_node_for_every_state_but_one_with_a_count_of_its_own():
         assert rows.high[node] == pytest.approx(betaincinv(k + 1, n - k, 1 - level / 2))
 
 
+def test_the_one_split_between_two_states_has_the_whole_level_of_its_row():
+    counts = Counts.from_dense([[[7, 3]], [[0, 0]]], rewards=np.zeros((2, 1)), starts=[1, 0],
+                               terminal=[False, True])  # fmt: skip
+    problem = small_problem(counts=counts)
+    rows = set_of(problem, Robust(set="two-successor", delta=0.1, known_start=True)).models.rows
+    assert rows.low.tolist() == pytest.approx([betaincinv(7, 4, 0.05)])
+    assert rows.high.tolist() == pytest.approx([betaincinv(8, 3, 0.95)])
+
+
+def test_balls_lie_around_frequencies_and_are_everything_without_a_visit():
+    times, sizes = np.array([1, 0, 3, 1, 0, 0]), np.array([2, 2, 2, 0])
+    observed = Observed(np.array([0, 2, 4, 6, 6]), np.array([0, 1, 0, 1, 0, 1]), times,
+                        np.array([False, False, False, True]), sizes, closed=True)  # fmt: skip
+    rows = rows_of(observed, 2, 0.6, Robust(set="l1").terms())
+    assert rows.center.tolist() == [1.0, 0.0, 0.75, 0.25, 0.5, 0.5]
+    by_weissman = np.sqrt(2 * np.log(2 / 0.6) / np.array([1, 4]))
+    assert rows.radius[:2] == pytest.approx(by_weissman)
+    assert rows.radius[2] == 2.0
+
+
 def in_set(models, P):
     """Whether all rows [K, S] lie in the set."""
     rows, size = models.models.rows, models.initial.size
@@ -398,6 +429,19 @@ def test_the_order_in_which_successors_are_stored_does_not_matter(kind):
     assert first == pytest.approx(second, abs=1e-12)
 
 
+def test_successors_may_be_out_of_order_in_one_row_only():
+    counts = small_counts()
+    order = np.arange(counts.times.size)
+    last = slice(*counts.offsets[2:4])  # of the last row that was seen
+    order[last] = order[last][::-1]
+    turned = Counts(
+        counts.pairs, counts.offsets, counts.successor[order], counts.times[order],
+        counts.rewards, counts.starts, counts.terminal,
+    )  # fmt: skip
+    assert sorted_counts(turned) == counts
+    assert sorted_counts(counts) is counts
+
+
 # ---- refusals and words -----------------------------------------------------------------------
 
 
@@ -445,6 +489,12 @@ def test_known_rewards_of_some_transitions_only_need_a_range_too():
     text = "known rewards of state 0, action 0 are given for 1 of 2 states only"
     with pytest.raises(CertificateRefused, match=text):
         certify(problem, problem.behavior, Robust())
+    everywhere = replace(
+        counts, offsets=[0, 2, 4], successor=[0, 1, 0, 1], times=[0, 9, 5, 5],
+        rewards=LoggedRewards(np.ones(4), "transition", True),
+    )  # fmt: skip
+    given = set_of(small_problem(counts=everywhere), Robust()).models
+    assert given.low.stored.tolist() == given.high.stored.tolist() == [1.0] * 4
     low, high = (
         set_of(problem, Robust(reward_low=-1.0, reward_high=2.0)).models.low,
         set_of(problem, Robust(reward_low=-1.0, reward_high=2.0)).models.high,
@@ -461,6 +511,39 @@ def test_value_bounds_that_the_data_contradicts_are_refused(bounds, text):
     problem = small_problem(10**4, value_bounds=bounds)
     with pytest.raises(CertificateRefused, match=text):
         certify(problem, problem.behavior, Robust())
+
+
+def test_a_value_may_be_as_large_as_its_bounds():
+    problem = small_problem(value_bounds=(1.0, 2.0))
+    check_value_bounds(problem, np.full(3, 2.0), np.full(3, 1.0))
+    for least, most in ((np.nextafter(2.0, 3.0), 1.0), (2.0, np.nextafter(1.0, 0.0))):
+        with pytest.raises(RefutedBounds, match=r"value_bounds is \(1\.0, 2\.0\), but by the data"):
+            check_value_bounds(problem, np.full(3, least), np.full(3, most))
+
+
+def alone(visits=3, starts=1):
+    """One state, one action: nothing is unknown, and nothing shares the level."""
+    counts = Counts.from_dense([[[visits]]], rewards=[[0.0]], starts=[starts])
+    return small_problem(counts=counts)
+
+
+def test_counts_up_to_a_limit_are_accurate():
+    most, certifier = 10**15, Robust(known_start=True)
+    assert set_of(alone(most, most), certifier).parts == 0
+    for wrong in ((most + 1, 1), (1, most + 1)):
+        with pytest.raises(CertificateRefused, match=r"add up to more than 1e\+15"):
+            set_of(alone(*wrong), certifier)
+
+
+def test_levels_down_to_a_limit_are_accurate():
+    assert set_of(alone(), Robust(known_start=True, delta=1e-100)).parts == 0
+    with pytest.raises(CertificateRefused, match="0 parts share it"):
+        set_of(alone(), Robust(known_start=True, delta=0.9e-100))
+    # Five parts, and three states in each of them.
+    rows = set_of(small_problem(), Robust(delta=1.6e-99)).models.rows
+    assert ((rows.low >= 0) & (rows.low < rows.high) & (rows.high <= 1)).all()
+    with pytest.raises(CertificateRefused, match="5 parts share it"):
+        set_of(small_problem(), Robust(delta=1.4e-99))
 
 
 @pytest.mark.parametrize(
@@ -522,6 +605,21 @@ def test_the_assumptions_say_what_is_known_and_what_is_not():
     assert certify(problem, problem.behavior, Robust()).standing == "proved"
 
 
+@pytest.mark.parametrize("per", ["pair", "transition"])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("bounds", [{}, {"reward_low": -1.0, "reward_high": 2.0}])
+def test_rewards_that_are_not_given_are_assumed_to_lie_in_the_range(per, known, bounds):
+    table = np.ones((1, 1, 1) if per == "transition" else (1, 1))
+    rewards = {"rewards" if known else "reward_sums": table}
+    problem = small_problem(counts=Counts.from_dense([[[1]]], **rewards))
+    sentence = "Rewards of transitions that are not given lie between -1.0 and 2.0."
+    expected = known and per == "transition" and bool(bounds)
+    assert (sentence in Robust(**bounds).assumptions(problem)) == expected
+    assert (
+        any("not given lie" in each for each in Robust(**bounds).assumptions(problem)) == expected
+    )
+
+
 def test_words_do_not_depend_on_whose_numbers_they_are():
     """Else a certificate that was read from JSON could not be confirmed."""
     counts = Counts.from_dense(np.full((1, 2, 1), 5), reward_sums=np.ones((1, 2, 1)), starts=[5])
@@ -550,6 +648,13 @@ def test_mean_rewards_move_with_their_range(bounds):
     assert above.outside == pytest.approx([*highest, high, high], abs=1e-12)
     assert below.outside.min() == low
     assert above.outside.max() == high
+
+
+def test_a_range_of_one_reward_is_that_reward():
+    counts = Counts.from_dense([[[4]]], reward_sums=[[8.0]])
+    terms = Robust(reward_low=2.0, reward_high=2.0).terms()
+    below, above = earnings(counts, np.zeros(1, bool), 0.05, terms)
+    assert (below.outside.tolist(), above.outside.tolist()) == ([2.0], [2.0])
 
 
 # ---- errors, by hand --------------------------------------------------------------------------

@@ -30,8 +30,8 @@ from surestep import (
     sample_log,
 )
 from surestep.certificates import Trajectory, training_part, verify
-from surestep.certificates.trajectory import discounted_steps, effective_number
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.certificates.trajectory import check_rewards, discounted_steps, effective_number
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import certificate_schema
 from surestep.offpolicy import (
     ESTIMATORS,
@@ -114,6 +114,7 @@ def test_values_are_taken_for_bounded_only_where_they_matter():
     sentence = "Every value lies between 0.0 and 7.0, as given."
     for terms, matters in (
         ({"horizon": 3}, True),
+        ({"horizon": 30}, True),  # 0.9³⁰ · 7 is less than 1
         ({"horizon": 3, "claim": "horizon"}, False),
         ({"horizon": None}, False),
     ):
@@ -267,6 +268,14 @@ def test_a_rare_failure_takes_more_resamples(delta, resamples, monkeypatch):
     assert asked == [resamples]
 
 
+def test_a_bootstrap_has_a_smallest_level(monkeypatch):
+    monkeypatch.setattr("surestep.certificates.trajectory.bca_bootstrap", lambda *arguments: 0.0)
+    certifier = Trajectory(horizon=3, interval="bca", claim="horizon", delta=1e-6)
+    assert certify(example(), POLICY, certifier).lower == 0.0
+    with pytest.raises(CertificateRefused, match="delta is 9e-07, expected at least 1e-06"):
+        certify(example(), POLICY, replace(certifier, delta=9e-7))
+
+
 def test_weights_count_as_so_many_equal_ones():
     assert effective_number(np.array([2.0, 2.0, 2.0])) == pytest.approx(3.0)
     assert effective_number(np.array([3.0, 1.0, 0.0])) == pytest.approx(16 / 10)
@@ -295,6 +304,22 @@ def test_what_follows_after_the_horizon_is_taken_off():
     assert not any("ρ" in note for note in whole.notes)
     positive = certify(replace(problem, value_bounds=(1.0, 7.0)), POLICY, certifier)
     assert positive.figures["after_steps"] == pytest.approx(0.7**4 * 7.0)  # ends are worth 0
+    negative = Trajectory(horizon=4, **BOUNDS)._after_steps(
+        replace(problem, value_bounds=(-7.0, -1.0))
+    )
+    assert negative == pytest.approx(0.7**4 * 7.0)
+
+
+@pytest.mark.parametrize("steps", [3, 20])
+def test_bounds_on_values_are_held_against_the_data_only_where_they_matter(steps):
+    """Action 1 earns ½ at least, and values between −0.2 and 0.2 refute that."""
+    problem = example(horizon=steps, value_bounds=(-0.2, 0.2))
+    certifier = Trajectory(horizon=steps, **BOUNDS)
+    assert 0 < certifier._after_steps(problem) < 1
+    with pytest.raises(RefutedBounds, match="expected wider bounds"):
+        certify(problem, POLICY, certifier)
+    found = certify(problem, POLICY, replace(certifier, claim="horizon"))
+    assert found.figures["after_steps"] == 0.0
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
@@ -475,6 +500,15 @@ def test_claims_without_grounds_are_refused():
     assert "0 for training and 1 for" in refused(example(episodes=1), train_share=0.0)
 
 
+def test_two_episodes_for_each_part_are_enough():
+    problem = example(episodes=4)
+    certifier = Trajectory(horizon=3, train_share=0.5, **BOUNDS)
+    figures = certify(problem, POLICY, certifier).figures
+    assert (figures["training_episodes"], figures["episodes"]) == (2, 2)
+    figures = certify(problem, POLICY, replace(certifier, train_share=0.0)).figures
+    assert (figures["training_episodes"], figures["episodes"]) == (0, 4)
+
+
 def test_undiscounted_claims_are_about_a_horizon():
     problem = example(discount=1.0)
     for estimator in ("is", "pdis"):
@@ -488,6 +522,60 @@ def test_undiscounted_claims_are_about_a_horizon():
         reward_low=None,
         reward_high=None,
     )
+
+
+def largest_difference(steps, least, chances=((0.1, 0.9), (1.0, 0.0))):
+    """The largest paired difference of so many steps, of one state with two actions."""
+    mdp = FiniteMDP.from_dense(np.ones((1, 2, 1)), [[0.0, 1.0]], 0.5)
+    behavior, policy = (Policy.from_dense(mdp, [each]) for each in chances)
+    log = sample_log(mdp, behavior, 2, 1, np.random.default_rng(0))
+    problem = Problem(
+        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0, 2), log=log
+    )
+    settings = {"reward_low": 0.0, "reward_high": 1.0}
+    return Trajectory(interval="hoeffding", horizon=steps, **settings)._most(problem, policy, least)
+
+
+def test_weights_times_differences_are_doubles_with_squares():
+    assert largest_difference(3, -0.5) == pytest.approx(999 * 0.5)
+    assert largest_difference(146, -1000.0) == pytest.approx(1e149)
+    with pytest.raises(CertificateRefused, match="too large for hoeffding"):
+        largest_difference(148, -1000.0)
+    half = ((0.5, 0.5), (1.0, 0.0))
+    steps = int(math.log2(1e150))  # 2^steps is above 1e150/2
+    assert largest_difference(steps, -0.5, half) == pytest.approx(2.0**steps / 2)
+    with pytest.raises(CertificateRefused, match="too large for hoeffding"):
+        largest_difference(steps + 1, -0.5, half)
+    # What neither policy does has no weight.
+    assert largest_difference(3, -1.0, ((1.0, 0.0), (1.0, 0.0))) == 0.0
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 2.0), (-2.0, 0.0), (1.0, 3.0), (-3.0, -1.0)])
+def test_the_least_difference_counts_that_ended_episodes_earn_nothing(bounds):
+    low, high = bounds
+    certifier = Trajectory(horizon=1, reward_low=low, reward_high=high)
+    widest = max(high, 0.0) - min(low, 0.0)
+    assert certifier._least(0.7) == pytest.approx(-widest)
+    sentence = f"Every reward lies between {low!r} and {high!r}, as given."
+    assert sentence in certifier.assumptions(example())
+    for reward, inside in ((low, True), (high, True), (low - 0.5, False), (high + 0.5, False)):
+        log = example().log
+        log = replace(log, reward=np.full(log.reward.size, reward))
+        if inside:
+            check_rewards(log, *certifier._given_range())
+        else:
+            with pytest.raises(RefutedBounds, match=f"expected reward_low = {low} to"):
+                check_rewards(log, *certifier._given_range())
+
+
+def test_notes_say_whether_states_must_be_markov():
+    note = "The states need not be Markov."
+    assert note in Trajectory(horizon=3, **BOUNDS).notes()
+    assert note not in Trajectory(estimator="dr", interval="bca").notes()
+
+
+def test_seeds_are_whole_numbers_of_63_bits():
+    assert Trajectory(seed=2**63 - 1, **BOUNDS).seed == 2**63 - 1
 
 
 def test_weights_beyond_all_doubles_are_refused():

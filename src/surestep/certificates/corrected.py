@@ -154,7 +154,7 @@ class CorrectedBeta:
         error = self.errors(problem)
         low, high = problem.value_bounds
         spread = problem.single_discount * (high - low) + reward_spread(problem)
-        cost = np.where(used, error / 2 * spread, 0.0)
+        cost = error / 2 * spread
         estimated = problem.estimate()
         costs = replace(
             estimated,

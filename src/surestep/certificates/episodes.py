@@ -121,12 +121,12 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
     lengths, early = run_lengths(log.episode_offsets), ~over_at_last(log)
     if horizon is not None:
         early &= lengths < horizon
-    shortest = lengths[early].min() if early.any() else 0
     refuse_where(
         early,
         lambda e: (
             f"episode {e} is truncated after {lengths[e]} steps, and nobody knows what would have "
-            f"followed; expected a horizon of at most {shortest}, fixed without looking at returns"
+            f"followed; expected a horizon of at most {lengths[early].min()}, fixed without "
+            "looking at returns"
         ),
         "episode",
         CertificateRefused,

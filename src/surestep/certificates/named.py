@@ -73,7 +73,7 @@ def read_asked(text: str) -> Asked:
     """A kind, and after a colon its settings, each NAME=VALUE."""
     kind, _, rest = text.partition(":")
     if kind not in KINDS:
-        close = get_close_matches(kind, KINDS, 1)
+        close = get_close_matches(kind, KINDS)
         raise InvalidParameter(
             f"there is no certificate of the kind {kind!r}; "
             f"{f'did you mean {close[0]}? ' if close else ''}expected one of {', '.join(KINDS)}"
@@ -85,7 +85,7 @@ def read_asked(text: str) -> Asked:
     asked = Asked(kind, dict(given))
     for name in asked.settings:
         if name not in asked.takes:
-            close = get_close_matches(name, asked.takes, 1)
+            close = get_close_matches(name, asked.takes)
             raise InvalidParameter(
                 f"{kind} has no setting {name!r}; "
                 f"{f'did you mean {close[0]}? ' if close else ''}expected {', '.join(asked.takes)}"

@@ -91,15 +91,14 @@ def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
     With m(s,a) = `sizes` [K] successors that a pair may have, ln P(data | c) =
     Σ_(s,a) lnΓ(c) − lnΓ(c + n(s,a)) + Σ_s' lnΓ(c/m + n(s,a,s')) − lnΓ(c/m).
     """
-    visits, rows = np.unique(counts.visits[counts.visits > 0], return_counts=True)
+    visits, rows = np.unique(counts.visits, return_counts=True)
     seen = counts.times > 0
-    times, size = counts.times[seen], sizes[run_owners(counts.offsets)[seen]]
-    order = np.lexsort((times, size))
-    times, size = times[order], size[order]
-    new: BoolArray = np.ones(times.size, np.bool_)
-    new[1:] = (times[1:] != times[:-1]) | (size[1:] != size[:-1])
-    cells = np.diff(np.append(np.flatnonzero(new), times.size))
-    times, size = times[new], size[new]
+    alike = np.stack([counts.times[seen], sizes[run_owners(counts.offsets)[seen]]])
+    alike = alike[:, np.lexsort(alike)]
+    new: BoolArray = np.ones(alike.shape[1], np.bool_)
+    new[1:] = np.diff(alike).any(axis=0)
+    cells = np.diff(np.append(np.flatnonzero(new), new.size))
+    times, size = alike[:, new]
 
     def log_likelihood(weight: float) -> float:
         of_rows = gammaln(weight) - gammaln(weight + visits)

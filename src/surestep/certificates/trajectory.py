@@ -167,7 +167,7 @@ class Trajectory:
         check_known_support(problem, policy)
         log = recorded_log(problem, self.horizon)
         if self.interval in PROVED:
-            check_rewards(log, float(self.reward_low or 0.0), float(self.reward_high or 0.0))
+            check_rewards(log, *self._given_range())
         train, test = parts_of(log, self)
         try:
             weights = importance_weights(test, policy, problem.behavior)
@@ -252,9 +252,14 @@ class Trajectory:
         threshold = choose_threshold(training, least, values.size, self.delta)
         return truncated_bernstein(values, least, threshold, self.delta)
 
+    def _given_range(self) -> tuple[float, float]:
+        """The bounds of rewards, which every proved claim has."""
+        return float(self.reward_low or 0.0), float(self.reward_high or 0.0)
+
     def _reward_range(self) -> tuple[float, float]:
         """The bounds of rewards, with 0, which an episode earns after its end."""
-        return min(float(self.reward_low or 0.0), 0.0), max(float(self.reward_high or 0.0), 0.0)
+        low, high = self._given_range()
+        return min(low, 0.0), max(high, 0.0)
 
     def _least(self, discount: float) -> float:
         """The least value that the paired difference of an episode can have."""
@@ -298,7 +303,7 @@ class Trajectory:
             "fixed beforehand, and never earlier but where the episode is over.",
         ]
         if self.interval in PROVED:
-            low, high = float(self.reward_low or 0.0), float(self.reward_high or 0.0)
+            low, high = self._given_range()
             sentences.append(f"Every reward lies between {low!r} and {high!r}, as given.")
         else:
             sentences.append(

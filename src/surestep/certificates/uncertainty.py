@@ -47,7 +47,7 @@ from surestep.planning.rectangular import (
 
 SetKind = Literal["interval", "l1", "two-successor"]
 
-SMALLEST_LEVEL = 1e-290  # well within doubles
+SMALLEST_LEVEL = 1e-100  # below 1e-105, SciPy's inverse beta function is no number at times
 REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
 
 
@@ -180,15 +180,15 @@ def earnings(
     """
     rewards, owner = counts.rewards, run_owners(counts.offsets)
     ending = counts.unseen_reward()
+    low, high = terms.reward_range or (0.0, 0.0)  # without a range, every reward is stored
     if rewards.known:
         outside = (
-            (rewards.values, rewards.values)
+            [rewards.values] * 2
             if rewards.per == "pair"
-            else tuple(np.full(counts.visits.size, end) for end in terms.reward_range or (0.0, 0.0))
+            else [np.full(counts.visits.size, end) for end in (low, high)]
         )
-        stored = counts.mean_reward()
-        return Earnings(stored, outside[0], ending), Earnings(stored, outside[1], ending)
-    low, high = terms.reward_range or (0.0, 0.0)
+        below, above = (Earnings(counts.mean_reward(), end, ending) for end in outside)
+        return below, above
     sums = rewards.values if rewards.per == "pair" else run_sums(rewards.values, counts.offsets)
     width = high - low if high > low else 1.0
     scaled = (sums - counts.visits * low) / width
