@@ -114,6 +114,19 @@ def test_a_policy_is_worth_something_between_its_worst_and_its_best_case(data):
     assert (truth <= best.value + best.error_bound).all()
 
 
+def test_the_policy_of_a_plan_is_the_one_given_or_the_best_one():
+    # Where the first action leads anywhere at worst, the second one is the better, for less.
+    mdp = FiniteMDP.from_dense(np.eye(2)[[[0, 0], [1, 1]]], [[1.0, 0.9], [-1.0, -1.0]], 0.9)
+    nothing = np.zeros(4)
+    ball = L1Ball(mdp, np.array([1.0, 0.0, 0.0, 0.0]), nothing, nothing, nothing)
+    plan = robust_optimal(ball)
+    assert plan.policy.dense().tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    assert plan.value == pytest.approx([9.0, -10.0], rel=1e-9)
+    uniform = Policy.uniform(mdp)
+    for verb in (worst_value, best_value):
+        assert verb(ball, uniform).policy is uniform
+
+
 def test_mass_goes_to_states_that_were_never_seen():
     # One pair that stays; state 1 is worth −10, and 0.4 of the mass may move there.
     center = FiniteMDP(
