@@ -76,6 +76,8 @@ def test_krylov_stops_at_its_target_and_its_limit():
     assert reached == pytest.approx(largest(change_range(chain, value)), rel=1e-9)
     assert 1e-9 < reached <= 1e-3
     assert solve_krylov(chain, start, 1e-12, 0)[0] is start
+    nothing = np.zeros(1)
+    assert solve_krylov(chain_of([[0.5]], [1.0]), nothing, 1.0, 9)[0] is nothing
 
 
 def test_sweeps_stop_at_their_target_and_their_limit():

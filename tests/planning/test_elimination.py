@@ -41,6 +41,13 @@ def test_all_that_fills_in_is_planned_and_nothing_else(size, seed, density):
         assert upper.tolist() == (np.flatnonzero(filled[i, i + 1 :]) + i + 1).tolist()
 
 
+def test_nothing_fills_in_where_that_can_be_avoided():
+    star = np.zeros((7, 7), bool)
+    star[0, 1:] = star[1:, 0] = True
+    plan = plan_of(star)  # eliminated first, the middle would leave its row to all others
+    assert plan.lower.size == plan.upper.size == 6
+
+
 def test_work_and_states_have_a_limit(monkeypatch):
     # Four states that lead everywhere: 3 rows take 3 entries each, then 2 take 2, and one takes 1.
     everywhere = np.ones((4, 4), bool)
