@@ -133,7 +133,8 @@ def test_a_time_limit_leaves_a_rehearsal_of_the_worlds_reached(
     blocks, reached, whole, tmp_path, monkeypatch
 ):
     clock_of(monkeypatch, blocks)
-    found = run(time_limit=TimeLimit(10.0))
+    assert TimeLimit(10.0).least_worlds == 1
+    found = run(time_limit=TimeLimit(10.0, reached))
     assert found.worlds == reached
     assert found.to_json() == whole[reached]
 

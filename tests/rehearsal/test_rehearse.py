@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from inspect import signature
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from surestep.rehearsal.rehearse import (
     Plan,
     actions_alike,
     claims_of_rank,
+    read_sizes,
     tolerance_of,
 )
 from surestep.rehearsal.worlds import ActionsAlike
@@ -171,6 +173,13 @@ def test_blocks_hold_every_world_once(worlds, last):
     blocks = plan_of(problem_with(10), worlds, Completed("self-loop")).blocks(LUCK, ())
     assert [block.last for block in blocks] == last
     assert [block.first for block in blocks] == [0, *last[:-1]]
+
+
+@pytest.mark.parametrize(("states", "last"), [(128, [3]), (129, [1, 2, 3])])
+def test_worlds_of_many_states_are_worked_on_one_by_one(states, last):
+    plan = plan_of(problem_with(10), 3, Completed("self-loop"))
+    large = plan._replace(problem=SimpleNamespace(num_states=states))
+    assert [block.last for block in large.blocks(LUCK, ())] == last
 
 
 def test_claims_of_the_calibrated_rank_are_those_of_the_draw():
@@ -319,6 +328,17 @@ def test_bounds_that_a_world_breaks_are_reported():
 def test_settings_that_mean_nothing_are_refused(settings, words):
     with pytest.raises(InvalidParameter, match=words):
         run(problem_with(10), POSTERIOR, **settings)
+
+
+def test_there_are_a_million_worlds_and_a_million_times_the_data_at_most():
+    assert read_sizes((0.5, 1_000_000)) == (0.5, 1e6)
+    with pytest.raises(InvalidParameter, match="positive numbers that rise, 1,000,000 at most"):
+        read_sizes((0.5, 1_000_000.5))
+    rng, family = np.random.default_rng(0), (Completed("optimistic"),)
+    for worlds, words in ((1_000_000, "no kind of world"), (1_000_001, "worlds is 1000001")):
+        with pytest.raises(InvalidParameter, match=words):
+            calibrate(problem_with(10), SPIBB(n_wedge=3), POSTERIOR, rng=rng, worlds=worlds,
+                      family=family)  # fmt: skip
 
 
 def test_problems_that_cannot_be_rehearsed_are_refused():
