@@ -136,6 +136,15 @@ def test_a_residual_is_aimed_for_that_proves_the_tolerance(watch):
     ]
 
 
+def test_visits_are_aimed_for_that_doubles_can_prove(watch):
+    # One successor and 8 terms to spare, in about a million steps.
+    solve = watch(evaluation, "solve")
+    mdp = ring(3, 1 - 1e-6)
+    evaluation.occupancy(mdp, Policy.uniform(mdp))
+    provable = 4 * (1 + 8) * 2.0**-52 * (1 + Judge.of(mdp, None).horizon.high)
+    assert [given["target"] for given in solve.named] == [pytest.approx(provable / 3 / 10)]
+
+
 def test_components_are_settled_to_a_residual_that_proves_the_tolerance(watch):
     settle = watch(components, "settle_components")
     mdp = ring(3)
