@@ -192,6 +192,11 @@ def test_worst_cases_are_judged_by_their_room():
     ending = judge_of(ball([0.75, 0.75], ends=(False, True)), None, None)
     assert (ending.horizon.low, ending.horizon.uniform) == (1.0, False)
     assert not judge_of(ball([0.5, 0.75]), None, None).horizon.uniform
+    there, nothing = np.array([1, 0], np.int32), np.zeros(2)
+    swap = L1Rows(np.arange(3), there, np.ones(2), nothing, np.zeros(2, bool), closed=True)
+    earnings = Earnings(nothing, nothing, nothing)
+    alone = RectangularSet(Pairs.full(2, 1), np.full(2, 0.75), swap, earnings, earnings)
+    assert judge_of(alone, None, None).horizon.uniform  # one successor is enough to go on
 
 
 def test_a_batch_asks_for_the_residual_that_proves_the_goal():

@@ -252,6 +252,8 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
     entries, size = part[2].size, value.size
     system, earlier = np.empty((0, 0)), np.empty(size)
     before, last, rate, sweeps, steps, leaps = np.inf, np.inf, 0.0, 0, 0, True
+    if size <= SMALL and LOOK * entries > size**3:  # a solution costs less than the first sweeps
+        system, steps = np.empty((size, size)), 1
     while True:
         if leaps and sweeps % LOOK == LOOK - 1:
             for s in range(size):
