@@ -31,6 +31,7 @@ from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
 
 RewardConvention = Literal["known", "observed"]
+LARGE = 100_000  # transitions: such models are solved one by one, and need not be copied for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +62,9 @@ class Truth:
 
     def worth(self, policies: FloatArray) -> FloatArray:
         """Returns ρ [B] of policies [B, K] in the model."""
+        if self.mdp.num_transitions > LARGE:
+            one_by_one = (Policy(self.mdp.pairs, policy[self.pair]) for policy in policies)
+            return np.array([performance(self.mdp, policy) for policy in one_by_one])
         values = evaluate_batch(MDPBatch.from_models([self.mdp]), policies[:, self.pair]).value
         return weighted_rows(values, self.mdp.initial)
 

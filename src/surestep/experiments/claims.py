@@ -1,9 +1,9 @@
 """A block of an experiment with certifiers: what each claims of what each algorithm found.
 
 The true gain Δ = ρ(π_I) − ρ(π_b) is known here, and the claim L ≤ Δ can be held against it. Data
-are drawn as in `cell`; they depend neither on the algorithm nor on the certifier. Certifiers that
-judge by whole episodes are given logs, the others counts: two draws of one law, not paired. Where
-a log says more than counts of the model could, as with noisy rewards, all are given logs.
+are drawn as in `cell`; they depend neither on the algorithm nor on the certifier. Where a certifier
+judges by whole episodes, all are given logs, so that comparisons are paired; also where a log says
+more than counts of the model could, as with noisy rewards. Else all are given counts.
 """
 
 from __future__ import annotations
@@ -126,17 +126,14 @@ def claim_blocks(experiment: Experiment) -> list[ClaimBlock]:
 def run_claims(block: ClaimBlock) -> Rows:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
-    logged = benchmark.simulator is not None
-    # Refused before any work where no true gain is known.
-    _ = benchmark.truth
+    _ = benchmark.truth  # refused before any work where no true gain is known
+    logged = benchmark.simulator is not None or any(map(needs_log, block.certifiers))
+    claims_of = claims_on_logs if logged else claims_on_counts
     parts: list[dict[str, AnyArray]] = []
     spent: dict[str, float] = defaultdict(float)
     for episodes in block.sizes():
         asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
-        kinds = [spec for spec in asked if not (logged or needs_log(spec))]
-        claims = dict(claims_on_counts(block, benchmark, episodes, kinds, spent))
-        kinds = [spec for spec in asked if logged or needs_log(spec)]
-        claims |= dict(claims_on_logs(block, benchmark, episodes, kinds, spent))
+        claims = dict(claims_of(block, benchmark, episodes, asked, spent))
         with timed(spent, "evaluating"):
             parts += [
                 rows_of(block, benchmark, episodes, algorithm, certifier, found)
@@ -171,8 +168,6 @@ def claims_on_counts(
     spent: dict[str, float],
 ) -> Iterator[tuple[Meeting, Claims]]:
     """Claims about policies that the same counts chose."""
-    if not certifiers:
-        return
     repetitions = range(block.first, block.last)
     with timed(spent, "sampling"):
         cell = Block(block.seed, block.environment, episodes, block.first, block.last, ())
@@ -254,7 +249,7 @@ def claims_on_logs(
     Logs are kept one at a time, for they are long.
     """
     found: dict[Meeting, Claims] = {}
-    for repetition in range(block.first, block.last) if certifiers else ():
+    for repetition in range(block.first, block.last):
         with timed(spent, "sampling"):
             rng = np.random.default_rng(
                 data_seed(block.seed, block.environment, episodes, repetition)
