@@ -1,71 +1,68 @@
-"""A lower bound on a mean from many series of values, some of which the data could not complete.
+"""A lower bound on a mean from several series of values, each as long as the data lets it be.
 
-Let X_1, X_2, … be a series with E[X_i | those before] ≤ Δ and X_i ≥ `least`. For m and λ fixed
-beforehand and λ(μ) = min(λ, c / (μ − least)), c < 1,
+Let X_1, X_2, … be a series with E[X_i | those before] ≤ Δ and X_i ≥ `least`. For a stake λ fixed
+beforehand and λ(μ) = min(λ, c / (μ − least)), c < 1, the capital of who bets on more than μ is
 
-    e(μ) = Π_{i ≤ m} (1 + λ(μ) (X_i − μ)) where the data has all m values, else 0
+    K_t(μ) = Π_{i ≤ t} (1 + λ(μ) (X_i − μ)).
 
-has a mean of at most 1 at μ = Δ: every factor is positive, as X_i − μ ≥ −(μ − least), and has a
-conditional mean of at most 1, so the product does; writing 0 for some of them only lowers it,
-*whatever* decides which. Then the average ē of several such e is a number of mean ≤ 1 as well,
-however they depend on each other, and by Markov's inequality P(ē(Δ) ≥ 1/δ) ≤ δ.
+Every factor is positive, as X_i − μ ≥ −(μ − least), and at μ = Δ has a conditional mean of at most
+1. So K(Δ) is a nonnegative supermartingale that starts at 1, and by Ville's inequality it *ever*
+reaches q/δ with probability at most δ/q. The data may have only some first values of the series,
+*whatever* decides how many: the largest capital among these is no larger than the largest of all.
 
-Every factor falls as μ rises: with a constant stake clearly, with the stake c / (μ − least) since
-(X − μ) / (μ − least) = (X − least) / (μ − least) − 1 does. So ē falls, the μ with ē(μ) ≥ 1/δ fill
-an interval up to L, and L > Δ would mean ē(Δ) ≥ 1/δ: P(L > Δ) ≤ δ.
+Of R such series, which may depend on each other in any way, the share whose capital reaches q/δ has
+therefore a mean of at most δ/q, and by Markov's inequality it is 1/q or more with probability at
+most δ. Every factor falls as μ rises: with a constant stake clearly, with the stake c / (μ − least)
+since (X − μ) / (μ − least) = (X − least) / (μ − least) − 1 does. So the μ at which a share of 1/q
+reaches q/δ fill an interval up to L, and L > Δ would mean that Δ is one of them: P(L > Δ) ≤ δ.
+
+With q = 1 all series would have to reach 1/δ, and one unlucky series decides; with a larger q the
+luckier ones have to reach more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
+from surestep.kernels.stitched import series_that_reach
 
-LARGEST_SHARE = 0.95  # c: of all that may be lost, the part that a bet may lose
+SHARE_OF_SERIES = 0.25  # 1/q
+LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
 HALVINGS = 60  # of the bisection
-ROUNDING = 1e-9  # added to ln(1/δ), for what rounding may add to the logarithm of a capital
+ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
 
 
-class Bet(NamedTuple):
-    """How many values are bet on, and how much on each."""
-
-    length: int  # m
-    stake: float  # λ
+def log_goal(delta: float) -> float:
+    """ln(q/δ), what the logarithm of a capital has to reach."""
+    return -math.log(delta * SHARE_OF_SERIES)
 
 
 def usual_stake(length: float, variance: float, delta: float) -> float:
-    """λ = √(2 ln(1/δ) / (m σ²)), which makes L the largest where values are many."""
-    return math.sqrt(-2.0 * math.log(delta) / (length * variance))
+    """λ = √(2 ln(q/δ) / (m σ²)), which makes L the largest where values are many."""
+    return math.sqrt(2.0 * log_goal(delta) / (length * variance))
 
 
 def lower_limit(
-    series: FloatArray, complete: IntArray, bets: Sequence[Bet], least: float, delta: float
+    series: FloatArray, complete: IntArray, stake: float, least: float, delta: float
 ) -> float:
-    """L of series [R, M], of which the first `complete` [R] values are there; `least` if none is.
+    """L of series [R, M], of which the first `complete` [R] values are there.
 
-    Every bet is made on every series, and all count alike.
+    `least` where nothing more is shown.
     """
-    usable = [(series[complete >= bet.length, : bet.length], bet.stake) for bet in bets]
-    usable = [(values, stake) for values, stake in usable if values.size]
-    if not usable:
+    there = np.arange(series.shape[1]) < complete[:, np.newaxis]
+    if not there.any():
         return least
-    goal = -math.log(delta) + ROUNDING + math.log(len(bets) * complete.size)
+    needed = math.ceil(SHARE_OF_SERIES * complete.size)
+    goal = math.exp(log_goal(delta)) * (1 + ROUNDING)
 
     def refuted(mean: float) -> bool:
-        logarithms = np.concatenate(
-            [
-                np.log1p(min(stake, LARGEST_SHARE / (mean - least)) * (values - mean)).sum(axis=1)
-                for values, stake in usable
-            ]
-        )
-        return bool(np.logaddexp.reduce(logarithms) >= goal)
+        capped = min(stake, LARGEST_SHARE / (mean - least))
+        return series_that_reach(series, complete, capped, mean, goal) >= needed
 
-    greatest = max(float(values.max()) for values, _ in usable)  # nothing is won against it
-    below, above = least, greatest
+    below, above = least, float(series[there].max())  # nothing is won against the greatest value
     for _ in range(HALVINGS):
         middle = below + (above - below) / 2
         if not below < middle < above:

@@ -108,29 +108,31 @@ def course_of(
 class Rounds(NamedTuple):
     """What came of the rounds of several runs."""
 
-    differences: FloatArray  # [runs, rounds] G_I − G_b, where the round is complete
+    differences: FloatArray  # [runs, rounds] G_I − G_b where the round is complete; or one of them
     complete: IntArray  # [runs] how many rounds there were all entries for
     cuts: IntArray  # [runs] how many rollouts of complete rounds were cut
 
     @property
-    def cut_share(self) -> float:
-        """The share of rollouts that were cut."""
-        return float(self.cuts.sum() / max(2 * self.complete.sum(), 1))
+    def values(self) -> FloatArray:
+        """What the complete rounds of all runs gave, flat."""
+        there = np.arange(self.differences.shape[1]) < self.complete[:, np.newaxis]
+        return self.differences[there]
 
 
 class Draw(NamedTuple):
-    """Which random numbers are drawn, and for how many runs and rounds."""
+    """Who is rolled out, with which random numbers, in how many runs and rounds."""
 
     seed: int
     purpose: int
+    who: int  # BOTH, OURS or THEIRS
     runs: int
     rounds: int
 
 
 def roll_out(
-    stacks: Stacks, course: Course, budgets: IntArray, horizon: int | None, draw: Draw
+    stacks: Stacks, course: Course, readable: BoolArray, horizon: int | None, draw: Draw
 ) -> Rounds:
-    """Rounds of both policies; run r has the budgets [rules, K] of rule r modulo the rules."""
+    """Rounds until an entry is missing; a pair that is not `readable` [K] cuts a rollout."""
     found = Rounds(
         np.zeros((draw.runs, draw.rounds)),
         np.zeros(draw.runs, np.int64),
@@ -140,11 +142,12 @@ def roll_out(
         draw.runs,
         draw.seed,
         draw.purpose,
+        draw.who,
         *stacks,
         course.start_chances,
         course.pair_offsets,
         course.chances,
-        budgets,
+        readable,
         course.over,
         course.at_end,
         course.tails.at_pair,

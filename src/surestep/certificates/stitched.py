@@ -11,10 +11,9 @@ are a stack of their own, unless the start distribution ι is known.
 **A round.** π_I and then π_b are rolled out from one start. In each rollout, the l-th visit of pair
 k reads Y_{k, b_k + l}, where b_k is what earlier rounds may have read; after the round b_k rises by
 the larger of the two numbers of reads. Rules that fold 1 fixed may cut a rollout, by its own past:
-after H steps, or where a pair would be read beyond its budget B_k. A rollout cut with the discount
-γ^t pays γ^t times a lower bound of what is left for π_I, an upper bound for π_b, and in all not
-less than the least return there is, nor more than the greatest. X is the return of π_I less that
-of π_b.
+after H steps, or where it takes a pair that fold 1 never saw. A rollout cut with the discount γ^t
+pays γ^t times a lower bound of what is left for π_I, an upper bound for π_b, and in all not less
+than the least return there is, nor more than the greatest. X is the return of π_I less that of π_b.
 
 **Lemma.** E[X | earlier rounds] ≤ Δ. Which entry is read next is decided by what this rollout and
 earlier rounds have read, and it was read by none of them: so it is fresh, and each rollout by
@@ -23,14 +22,21 @@ entries and draw their actions with the same numbers changes their joint law, an
 the mean of what is left is γ^t Q or γ^t V, at least what is paid for π_I, at most what is paid for
 π_b; and no mean return is below the least, or above the greatest. ∎
 
-**Theorem.** With m rounds, stakes, budgets and horizons from fold 1, and e = 0 where the log lacks
-an entry that rounds 1, …, m read, `bets.lower_limit` gives P(L > Δ) ≤ δ. On the infinite stacks the
-m rounds are such a series as it needs; 0 where the log runs out only lowers e. Nothing is
-conditioned on N_k, and no union over pairs is taken. It holds given fold 1, for any logger. ∎
+**Theorem.** Rounds go on until one needs an entry that the log does not have. With the stake and
+the cuts from fold 1, `bets.lower_limit` gives P(L > Δ) ≤ δ. On the infinite stacks the rounds are
+such a series as it needs, and the log has some first ones of them; how many may depend on
+everything. Nothing is conditioned on N_k, and no union over pairs is taken. It holds given fold 1,
+for any logger. ∎ Several runs with other numbers, over the same stacks, are its several series.
+
+**Paired or apart.** A pair of rollouts shares its chances, but X may be as low as the least return
+less the greatest, and such a loss must stay possible in every bet. So fold 1 may also choose to
+roll out either policy alone, over all stacks: G_I ≥ the least return gives ρ(π_I) ≥ L_I at ¾δ,
+−G_b ≥ minus the greatest gives −ρ(π_b) ≥ L_b at ¼δ, and L = L_I + L_b fails with probability at
+most δ. π_b, who made the log or one like it, then has many more rounds than π_I.
 
 What is *not* valid: to shuffle a stack, or to count N_k as fixed; to cut a rollout where the log
-happens to end; to sort episodes by how they went; to split the log of a logger who learns at random
-(its later actions tell the outcomes of earlier steps); to estimate π_b from fold 2.
+happens to end and go on; to sort episodes by how they went; to split the log of a logger who learns
+at random (its later actions tell the outcomes of earlier steps); to estimate π_b from fold 2.
 """
 
 from __future__ import annotations
@@ -42,8 +48,8 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, is_number, shown
-from surestep.certificates.bets import LARGEST_SHARE, Bet, lower_limit, usual_stake
+from surestep._arrays import BoolArray, FloatArray, is_number, shown
+from surestep.certificates.bets import LARGEST_SHARE, log_goal, lower_limit, usual_stake
 from surestep.certificates.common import LARGEST, Needs, check_delta
 from surestep.certificates.episodes import known_ends, parts_of_log, training_part
 from surestep.certificates.refuting import SAME, check_ends, check_observed, check_returns
@@ -58,6 +64,7 @@ from surestep.certificates.stacks import (
     stacks_of,
 )
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
+from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model.behavior import estimate_behavior
 from surestep.model.certificate import Certificate, Scalar
 from surestep.model.log import DecisionLog
@@ -72,11 +79,9 @@ PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and
 FEWEST = 2  # episodes of either part
 FEWEST_STEPS = 20  # of either part of a single stream
 REHEARSALS, RUNS = 4, 24  # runs on fold 1 and on fold 2
-LENGTHS = (0.5, 0.75, 1.0, 1.5)  # of the number of rounds that is planned
-MARGINS = (0.0, 0.5, 1.0, 2.0)  # c of the budgets
-FIRST_ROUNDS = 4  # fewer have no variance to speak of
-MOST_ROUNDS = 20_000  # of a rehearsal
+MOST_ROUNDS = 100_000  # where starts are drawn: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
+BEHAVIOR_SHARE = 0.25  # of δ, for π_b where it is rolled out alone
 
 
 class Folds(NamedTuple):
@@ -87,13 +92,25 @@ class Folds(NamedTuple):
     ratio: float  # the size of the second relative to the first
 
 
-class Plan(NamedTuple):
-    """What fold 1 expects of rounds on fold 2."""
+class Bet(NamedTuple):
+    """What is bet on the rounds of one policy, or of both, and what fold 1 expects of it."""
 
-    score: float  # the L to be expected
-    rounds: int
-    variance: float  # of X
+    who: int  # BOTH, OURS or THEIRS
+    delta: float
     horizon: int | None  # None: a rollout is never cut for its length
+    stake: float
+    score: float  # the lower limit to be expected
+
+
+class Plan(NamedTuple):
+    """A bet on both policies at once, or one on either."""
+
+    bets: tuple[Bet, ...]
+
+    @property
+    def score(self) -> float:
+        """The L to be expected."""
+        return sum(bet.score for bet in self.bets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,68 +250,80 @@ class Stitched:
     def claim(self, folds: Folds, course: Course) -> tuple[float, dict[str, Scalar]]:
         """L of the second fold, and the figures of its rounds."""
         first, second = stacks_of(folds.first), stacks_of(folds.second)
-        plan = self.plan(first, course, folds.ratio)
-        lengths = sorted({max(int(part * plan.rounds), FEWEST) for part in LENGTHS})
-        if course.start_chances.size == 0:
-            lengths = sorted({min(length, second.starts.size) for length in lengths})
-        rounds = roll_out(
-            second,
-            course,
-            budgets_of(first.sizes * folds.ratio, folds.ratio),
-            plan.horizon,
-            Draw(int(self.seed), CERTIFYING, RUNS, lengths[-1]),
+        plan, seen = self.plan(first, course, folds.ratio), first.sizes > 0
+        found = [self.rounds(second, course, seen, bet) for bet in plan.bets]
+        lower = sum(
+            lower_limit(
+                rounds.differences, rounds.complete, bet.stake, least_of(bet.who, course), bet.delta
+            )
+            for bet, rounds in zip(plan.bets, found, strict=True)
         )
-        least = least_difference(course.limits)
-        check_differences(rounds, least, course.limits)
-        bets = [Bet(each, usual_stake(each, plan.variance, self.delta)) for each in lengths]
+        means = [float(rounds.values.mean()) for rounds in found if rounds.complete.any()]
+        rollouts = [rounds.complete.sum() * (2 if len(found) == 1 else 1) for rounds in found]
         low, high = course.limits
-        lower = lower_limit(rounds.differences, rounds.complete, bets, least, self.delta)
-        done = rounds.complete >= min(plan.rounds, lengths[-1])
-        values = rounds.differences[done, : min(plan.rounds, lengths[-1])]
         return max(lower, low - high), {
-            "planned_rounds": plan.rounds,
-            "complete_rounds": float(rounds.complete.mean()),
-            "horizon": plan.horizon,
-            "cut_share": rounds.cut_share,
+            "paired": len(found) == 1,
+            "rounds": float(found[0].complete.mean()),
+            "behavior_rounds": float(found[-1].complete.mean()),
+            "horizon": plan.bets[0].horizon,
+            "behavior_horizon": plan.bets[-1].horizon,
+            "cut_share": float(sum(each.cuts.sum() for each in found) / max(sum(rollouts), 1)),
             "expected": plan.score,
-            "estimate": float(values.mean()) if values.size else None,
+            "estimate": sum(means) if len(means) == len(found) else None,
         }
 
+    def rounds(self, stacks: Stacks, course: Course, seen: BoolArray, bet: Bet) -> Rounds:
+        """All rounds of a bet; refused where one refutes the bounds of returns."""
+        draw = Draw(int(self.seed), CERTIFYING, bet.who, RUNS, most_rounds(stacks, course))
+        rounds = roll_out(stacks, course, seen, bet.horizon, draw)
+        least = least_of(bet.who, course)
+        worst = float(rounds.values.min(initial=least))
+        if worst < least:
+            raise RefutedBounds(
+                f"rollouts come to {worst:.10g}, but returns between {course.limits[0]} and "
+                f"{course.limits[1]} allow {least:.10g} at the least; expected wider bounds of "
+                "returns"
+            )
+        return rounds
+
     def plan(self, stacks: Stacks, course: Course, ratio: float) -> Plan:
-        """The best of the plans with each horizon."""
-        plans = [self.plan_with(stacks, course, ratio, each) for each in horizons(course.discount)]
-        return max(plans, key=lambda plan: plan.score)
+        """The bet on both policies at once, or those on either, that fold 1 expects more of."""
+        ours, theirs = (1 - BEHAVIOR_SHARE) * self.delta, BEHAVIOR_SHARE * self.delta
+        paired = Plan((self.bet(stacks, course, ratio, BOTH, self.delta),))
+        apart = Plan(
+            (
+                self.bet(stacks, course, ratio, OURS, ours),
+                self.bet(stacks, course, ratio, THEIRS, theirs),
+            )
+        )
+        return max(paired, apart, key=lambda plan: plan.score)
 
-    def plan_with(self, stacks: Stacks, course: Course, ratio: float, horizon: int | None) -> Plan:
-        """How many rounds to plan for fold 2, by rounds on fold 1 until nothing is left of it.
+    def bet(self, stacks: Stacks, course: Course, ratio: float, who: int, delta: float) -> Bet:
+        """The bet with the best horizon."""
+        bets = [
+            self.bet_with(stacks, course, ratio, Bet(who, delta, horizon, 0.0, 0.0))
+            for horizon in horizons(course.discount)
+        ]
+        return max(bets, key=lambda bet: bet.score)
 
-        With mean x̄ and variance v of the first m rounds, M = m · ratio and the stake λ, the L to
-        be expected is x̄ − ln(1/δ)/(λM) − λv/2.
+    def bet_with(self, stacks: Stacks, course: Course, ratio: float, bet: Bet) -> Bet:
+        """The stake of a bet, and what to expect of it, by rounds on fold 1.
+
+        With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake
+        λ, the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
         """
-        most = min(MOST_ROUNDS, max(int(stacks.sizes.sum()), FIRST_ROUNDS))
-        if course.start_chances.size == 0:
-            most = min(most, stacks.starts.size)
-        draw = Draw(int(self.seed), PLANNING, REHEARSALS, most)
-        found = roll_out(stacks, course, stacks.sizes[np.newaxis], horizon, draw).differences
-        least = least_difference(course.limits)
-        number = np.arange(1, most + 1)
-        mean = np.cumsum(found, axis=1).mean(axis=0) / number
-        squares = np.cumsum(found**2, axis=1).mean(axis=0) / number
-        variance = np.maximum(squares - mean**2, (SMALLEST_SPREAD * least) ** 2)
-        planned = number * ratio
-        stake = np.minimum(
-            usual_stake(1.0, 1.0, self.delta) / np.sqrt(planned * variance),
-            LARGEST_SHARE / np.maximum(mean - least, -SMALLEST_SPREAD * least),
-        )
-        score = mean + math.log(self.delta) / (stake * planned) - stake * variance / 2
-        begin = min(FIRST_ROUNDS, most) - 1
-        at = begin + int(score[begin:].argmax())
-        return Plan(
-            float(max(score[at], least)),
-            max(int(planned[at]), FEWEST),
-            float(variance[at]),
-            horizon,
-        )
+        draw = Draw(int(self.seed), PLANNING, bet.who, REHEARSALS, most_rounds(stacks, course))
+        found = roll_out(stacks, course, stacks.sizes > 0, bet.horizon, draw)
+        values, least = found.values, least_of(bet.who, course)
+        if values.size == 0:
+            return bet._replace(score=least)
+        mean, smallest = float(values.mean()), SMALLEST_SPREAD * span_of(course)
+        variance = max(float(values.var()), smallest**2)
+        number = ratio * float(found.complete.mean())
+        stake = usual_stake(number, variance, bet.delta)
+        capped = min(stake, LARGEST_SHARE / max(mean - least, smallest))
+        score = mean - log_goal(bet.delta) / (capped * number) - capped * variance / 2
+        return bet._replace(stake=stake, score=max(score, least))
 
     def initial(self, problem: Problem) -> FloatArray | None:
         """The start distribution [S] where it is known."""
@@ -406,36 +435,21 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
         )
 
 
-def check_differences(rounds: Rounds, least: float, limits: tuple[float, float]) -> None:
-    """Refuses bounds of returns that a rollout exceeds: it might have been an episode."""
-    worst = min(
-        (
-            float(values[:number].min())
-            for values, number in zip(rounds.differences, rounds.complete, strict=True)
-            if number
-        ),
-        default=least,
-    )
-    if worst < least:
-        raise RefutedBounds(
-            f"two rollouts differ by {worst:.10g}, but returns between {limits[0]} and {limits[1]} "
-            f"differ by {least:.10g} at the least; expected wider bounds of returns"
-        )
+def most_rounds(stacks: Stacks, course: Course) -> int:
+    """The number of rounds at which a run ends in any case."""
+    if course.start_chances.size == 0:
+        return stacks.starts.size
+    return min(int(stacks.sizes.sum()), MOST_ROUNDS)
 
 
-def least_difference(limits: tuple[float, float]) -> float:
-    """The least difference of two returns, and a little less than that."""
-    low, high = limits
-    return low - high - SAME * max(abs(low), abs(high), SAME)
+def span_of(course: Course) -> float:
+    """How far returns may lie apart, and a little more, so that it is never 0."""
+    low, high = course.limits
+    return high - low + SAME * max(abs(low), abs(high), SAME)
 
 
-def budgets_of(expected: FloatArray, ratio: float) -> IntArray:
-    """How often each pair may be read [rules, K], by how often fold 2 is expected to visit it.
-
-    ⌊μ − c √(μ (1 + ratio)) + 0.3⌋, or 0: a visit more or less in fold 1 is `ratio` of them here, so
-    both folds together give the difference the variance μ (1 + ratio).
-    """
-    spread = np.sqrt(expected * (1 + ratio))
-    rules = [np.floor(expected - margin * spread + 0.3) for margin in MARGINS]
-    budgets: IntArray = np.maximum(np.stack(rules), 0).astype(np.int64)
-    return budgets
+def least_of(who: int, course: Course) -> float:
+    """The least that a round can give, and a little less, for the rounding of sums."""
+    low, high = course.limits
+    exact = {BOTH: low - high, OURS: low, THEIRS: -high}[who]
+    return exact - SAME * max(abs(low), abs(high), SAME)

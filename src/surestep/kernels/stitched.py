@@ -1,9 +1,9 @@
 """Trajectories of two policies, put together from logged transitions that are read in their order.
 
-The visits of pair k are a stack: entry j is what came of the j-th visit. In a round both policies
-are rolled out from one start, each reads the entries that no earlier round has read, in their
-order, and both may read the same ones. Where both are in the same state for the same time of their
-rollouts, they draw their actions with the same number, which makes them agree as often as they can.
+The visits of pair k are a stack: entry j is what came of the j-th visit. In a round both policies,
+or one of them, are rolled out from one start; each reads the entries that no earlier round has
+read, in their order, and both may read the same ones. For the j-th visit of a state both draw their
+actions with the same number, which makes them agree as often as they can.
 
 Numbers depend on (seed, purpose, run, round, state, visit) alone, so none has to be kept.
 """
@@ -15,7 +15,6 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import (
     BOOLS_IN,
-    COUNT_TABLE_IN,
     F64,
     FLOATS_IN,
     I64,
@@ -29,6 +28,7 @@ from surestep.kernels._compile import (
 )
 from surestep.kernels.random_words import BITS_12, GOLDEN, mixed
 
+BOTH, OURS, THEIRS = 0, 1, 2  # who is rolled out
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
 
 
@@ -67,21 +67,21 @@ def coupled_chances(
     """
     for s in range(pair_offsets.size - 1):
         begin, end = pair_offsets[s], pair_offsets[s + 1]
-        for who in range(2):
+        for side in range(2):
             total = 0.0
             for place in range(2 * (end - begin)):
                 k = begin + place % (end - begin)
                 shared = min(ours[k], theirs[k])
-                own = ours[k] if who == 0 else theirs[k]
+                own = ours[k] if side == 0 else theirs[k]
                 total += shared if place < end - begin else own - shared
-                chances[who, 2 * begin + place] = total
+                chances[side, 2 * begin + place] = total
             for place in range(2 * begin, 2 * end):
-                chances[who, place] /= total
+                chances[side, place] /= total
 
 
 @tasks(
-    I64, I64, INTS_IN, FLOATS_IN, INTS_IN, BOOLS_IN, INTS_IN, FLOATS_IN, INTS_IN, TABLE_IN,
-    COUNT_TABLE_IN, BOOLS_IN, TABLE_IN, TABLE_IN, TABLE_IN, F64, I64, FLOATS_IN,
+    I64, I64, I64, INTS_IN, FLOATS_IN, INTS_IN, BOOLS_IN, INTS_IN, FLOATS_IN, INTS_IN, TABLE_IN,
+    BOOLS_IN, BOOLS_IN, TABLE_IN, TABLE_IN, TABLE_IN, F64, I64, FLOATS_IN,
     TABLE_OUT, INTS_OUT, INTS_OUT,
     threads_from=RUN_THREADS,
 )  # fmt: skip
@@ -90,6 +90,7 @@ def stitched_rounds(
     last: int,
     seed: int,
     purpose: int,
+    who: int,
     offsets: IntArray,
     reward: FloatArray,
     successor: IntArray,
@@ -98,7 +99,7 @@ def stitched_rounds(
     start_chances: FloatArray,
     pair_offsets: IntArray,
     chances: FloatArray,
-    budgets: IntArray,
+    readable: BoolArray,
     over: BoolArray,
     at_end: FloatArray,
     at_pair: FloatArray,
@@ -112,18 +113,19 @@ def stitched_rounds(
 ) -> None:
     """G_I − G_b of each round of the runs first, …, last − 1, into `differences` [runs, rounds].
 
+    `who` is BOTH, or one policy alone: OURS gives G_I, THEIRS −G_b.
+
     The entries of pair k are `offsets[k]` … `offsets[k+1] − 1` of `reward`, `successor` and
-    `ended`. Round i starts in `starts[i]`, or, where there are no such starts, in a state drawn by
-    the cumulated `start_chances` [S]. `chances` [2, 2K] are the cumulated chances of both policies'
-    actions, 2·A places a state: the part that they share, then what each has of its own.
+    `ended`. Round i starts in `starts[i]`, or, where there are `start_chances` [S], in a state
+    drawn by these cumulated ones. `chances` [2, 2K] are those of `coupled_chances`.
 
-    A rollout ends with `at_end` [2, S] where the process is over. It is cut where it needs a place
-    of a stack beyond `budgets` [rules, K] (rule: the run's number modulo rules), which is worth
-    `at_pair` [2, K], or after `horizon` steps, which is worth `at_state` [2, S]. What it then has
-    in all is at least `limits[0]` for π_I, at most `limits[1]` for π_b. `cuts` counts cut rollouts.
+    A rollout ends with `at_end` [2, S] where the process is over. It is cut where it takes a pair
+    that is not `readable` [K], which is worth `at_pair` [2, K], or after `horizon` steps, which is
+    worth `at_state` [2, S]. What it then has in all is at least `limits[0]` for π_I, at most
+    `limits[1]` for π_b. `cuts` [runs] counts cut rollouts.
 
-    Where the log lacks an entry that no cut forbids, the run is over: `complete` [runs] says how
-    many whole rounds there are.
+    Where the log lacks an entry, the run is over: `complete` [runs] says how many whole rounds
+    there are.
     """
     num_pairs, num_states = offsets.size - 1, over.size
     rounds = differences.shape[1]
@@ -137,7 +139,6 @@ def stitched_rounds(
             base[k] = 0
             reads[0, k] = 0
             reads[1, k] = 0
-        rule = run % budgets.shape[0]
         run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
         complete[run], cuts[run] = 0, 0
         missing = False
@@ -152,15 +153,15 @@ def stitched_rounds(
             num_read = 0
             earned = 0.0
             cut_here = 0
-            for who in range(2):
+            for side in range(who == THEIRS, 2 - (who == OURS)):
                 s, weight, total, step, num_seen = begin, 1.0, 0.0, 0, 0
                 while True:
                     if over[s]:
-                        total += weight * at_end[who, s]
+                        total += weight * at_end[side, s]
                         break
                     if step == horizon:
-                        total += weight * at_state[who, s]
-                        total = max(total, limits[0]) if who == 0 else min(total, limits[1])
+                        total += weight * at_state[side, s]
+                        total = max(total, limits[0]) if side == 0 else min(total, limits[1])
                         cut_here += 1
                         break
                     if visits[s] == 0:
@@ -169,34 +170,33 @@ def stitched_rounds(
                     number = unit(joined(joined(word, s), visits[s]))
                     visits[s] += 1
                     lowest, actions = pair_offsets[s], pair_offsets[s + 1] - pair_offsets[s]
-                    place = first_above(chances[who], 2 * lowest, 2 * (lowest + actions), number)
+                    place = first_above(chances[side], 2 * lowest, 2 * (lowest + actions), number)
                     k = lowest + (place - 2 * lowest) % actions
-                    entry = base[k] + reads[who, k]
-                    if entry >= budgets[rule, k]:
-                        total += weight * at_pair[who, k]
-                        total = max(total, limits[0]) if who == 0 else min(total, limits[1])
+                    if not readable[k]:
+                        total += weight * at_pair[side, k]
+                        total = max(total, limits[0]) if side == 0 else min(total, limits[1])
                         cut_here += 1
                         break
-                    if entry >= offsets[k + 1] - offsets[k]:
+                    row = offsets[k] + base[k] + reads[side, k]
+                    if row >= offsets[k + 1]:
                         missing = True
                         break
                     if reads[0, k] == 0 and reads[1, k] == 0:
                         read_pairs[num_read] = k
                         num_read += 1
-                    reads[who, k] += 1
-                    row = offsets[k] + entry
+                    reads[side, k] += 1
                     total += weight * reward[row]
                     weight *= discount
                     step += 1
                     s = successor[row]
                     if ended[row]:
-                        total += weight * at_end[who, s]
+                        total += weight * at_end[side, s]
                         break
                 for j in range(num_seen):
                     visits[seen_states[j]] = 0
                 if missing:
                     break
-                earned = total if who == 0 else earned - total
+                earned += total if side == 0 else -total
             if missing:
                 break
             for j in range(num_read):
@@ -207,3 +207,22 @@ def stitched_rounds(
             differences[run, i] = earned
             complete[run] = i + 1
             cuts[run] += cut_here
+
+
+@kernel(TABLE_IN, INTS_IN, F64, F64, F64, returns=I64)
+def series_that_reach(
+    series: FloatArray, complete: IntArray, stake: float, mean: float, goal: float
+) -> int:
+    """In how many series [R, M] the capital Π (1 + stake (x − mean)) ever reaches the goal.
+
+    Only the first `complete` [R] values are there. A capital too small for a double stays 0.
+    """
+    reached = 0
+    for run in range(complete.size):
+        capital = 1.0
+        for i in range(complete[run]):
+            capital *= 1.0 + stake * (series[run, i] - mean)
+            if capital >= goal:
+                reached += 1
+                break
+    return reached
