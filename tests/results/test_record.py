@@ -21,6 +21,7 @@ def record():
         for name, kind in PARAMETERS.items()
     }
     bounds = {"value_bounds": [0.0, 1.0], "reward_bounds": None}
+    bounds |= {"reward_at_end": None, "return_bounds": None}
     estimates = {"behavior": 1.0, "policy": 2.0}
     usual = maintenance_findings().record
     return replace(usual, parameters=parameters | bounds, estimates=estimates)
@@ -41,7 +42,7 @@ def test_a_record_comes_back(record):
 
 
 def test_bounds_come_in_pairs(record):
-    for name in ("value_bounds", "reward_bounds"):
+    for name in ("value_bounds", "reward_bounds", "reward_at_end", "return_bounds"):
         for bounds, message in (
             ([], "there are 0 bounds, expected two"),
             ([0.0], "there are 1 bounds, expected two"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, refuse_where, run_owners
+from surestep._arrays import BoolArray, FloatArray, refuse_where, run_lengths, run_owners
 from surestep.errors import RefutedBounds
 from surestep.kernels.returns import discounted_returns
 from surestep.model.counts import Counts
-from surestep.model.log import DecisionLog
+from surestep.model.log import DecisionLog, row_name
 from surestep.model.problem import Problem
 from surestep.model.transitions import transition_name
 
@@ -95,6 +95,27 @@ def check_returns(problem: Problem, log: DecisionLog, bounds: tuple[float, float
             "of returns"
         ),
         "episode",
+        RefutedBounds,
+    )
+
+
+def check_still_earned(problem: Problem, log: DecisionLog, bounds: tuple[float, float]) -> None:
+    """Refuses bounds of returns that what is still to come exceeds, from some step on.
+
+    Looked at are episodes that were recorded until they were over; 0 is always possible.
+    """
+    low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
+    earned = np.empty(log.num_steps)
+    discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
+    over = np.repeat(log.terminated[log.episode_offsets[1:] - 1], run_lengths(log.episode_offsets))
+    slack = SAME * max(abs(low), abs(high), SAME)
+    refuse_where(
+        over & ((earned < low - slack) | (earned > high + slack)),
+        lambda i: (
+            f"from {row_name(log.episode_offsets, i)} on, {earned[i]:.10g} is earned, expected "
+            f"{low} to {high}: wider bounds of returns"
+        ),
+        "step",
         RefutedBounds,
     )
 

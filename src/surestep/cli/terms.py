@@ -28,7 +28,17 @@ class NWedge(click.ParamType[int | str]):
 
 NAMES = (
     *("discount", "behavior", "algorithm", "settings", "n_wedge", "zeta", "least_visits"),
-    *("delta", "value_bounds", "reward_bounds", "unseen", "states", "actions", "certificates"),
+    *(
+        "delta",
+        "value_bounds",
+        "reward_bounds",
+        "reward_at_end",
+        "return_bounds",
+        "unseen",
+        "states",
+        "actions",
+        "certificates",
+    ),
 )
 SOURCES = ("behavior", "states", "actions")  # of these, what the log does not hold
 OPTIONS = (
@@ -79,6 +89,18 @@ OPTIONS = (
         type=(float, float),
         metavar="LOW HIGH",
         help="Every reward lies between these.  [default: those observed]",
+    ),
+    click.option(
+        "--reward-at-end",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="An episode pays once, at its end, between these, and values lie there too.",
+    ),
+    click.option(
+        "--return-bounds",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="Every episode returns between these, and from no step on more or less, or 0.",
     ),
     click.option(
         "--unseen",

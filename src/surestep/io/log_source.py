@@ -23,7 +23,7 @@ from surestep.io.log_loading import load_steps
 from surestep.io.log_result import labelled, refuse_early, refuse_too_many
 from surestep.io.log_rewards import RewardSql, Units
 from surestep.io.log_roles import RoleSql
-from surestep.io.log_tables import Table, find_table, opened, quoted, watched
+from surestep.io.log_tables import Table, find_table, named, opened, quoted, watched
 from surestep.io.sources import file_sources
 from surestep.model import DecisionLog, Pairs
 
@@ -90,6 +90,21 @@ class LogSource:
             column = getattr(self.columns, list(labels)[-1])[0]
             places = places_where(self.table, database, " AND ".join(conditions), column)
             return next((place.where for place in places), "")
+
+    def paid_on_the_way(self) -> str:
+        """Where a row first earns something that does not end its episode: file, row and column.
+
+        Empty where the row of the decision does not say by itself whether the episode ended.
+        """
+        if self.columns.is_last is not None:
+            return ""
+        with opened(self.table, self.memory_limit) as database:
+            roles = self.roles(database)
+            over = f"coalesce({roles.flag(self.columns.terminated)}, false)"
+            paid = f"TRY_CAST({named(self.columns.reward)} AS DOUBLE) <> 0"
+            condition = f"{paid} AND NOT {over}"
+            places = places_where(self.table, database, condition, self.columns.reward)
+            return next((f"{place.where}: {place.value}" for place in places), "")
 
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""

@@ -16,6 +16,9 @@ ROLE_OPTIONS = (
 )
 
 
+DECLARED = ("reward_bounds", "reward_at_end", "return_bounds")
+
+
 def command_line(
     parameters: Mapping[str, Any], defaults: Sequence[str], inputs: Sequence[InputFile]
 ) -> str:
@@ -41,10 +44,11 @@ def command_line(
         words += ["--least-visits", str(parameters["least_visits"])]
     if "delta" not in defaults:
         words += ["--delta", repr(parameters["delta"])]
-    if "value_bounds" not in defaults:
+    said = [name for name in DECLARED if parameters[name] is not None]
+    if "value_bounds" not in defaults and not {"reward_at_end", "return_bounds"} & set(said):
         words += ["--value-bounds", *map(repr, parameters["value_bounds"])]
-    if parameters["reward_bounds"] is not None:
-        words += ["--reward-bounds", *map(repr, parameters["reward_bounds"])]
+    for name in said:
+        words += [option(name), *map(repr, parameters[name])]
     if "unseen" not in defaults:
         words += ["--unseen", parameters["unseen"]]
     if "certificates" not in defaults:

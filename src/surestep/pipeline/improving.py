@@ -18,7 +18,7 @@ from surestep.pipeline.certifying import certified, certified_at_levels, trainin
 from surestep.pipeline.evidence import Evidence, gather
 from surestep.pipeline.findings import findings_of
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
-from surestep.pipeline.refuting import check_given_bounds
+from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.sensitivity import settle
 from surestep.pipeline.stress_test import planned, rehearsal_of
 from surestep.pipeline.terms import Terms
@@ -47,6 +47,8 @@ def improve(
     delta: float | None = None,
     value_bounds: tuple[float, float] | None = None,
     reward_bounds: tuple[float, float] | None = None,
+    reward_at_end: tuple[float, float] | None = None,
+    return_bounds: tuple[float, float] | None = None,
     unseen: UnseenRule | None = None,
     certificates: Sequence[str | Certifier] | None = None,
     worlds: int | None = None,
@@ -68,8 +70,10 @@ def improve(
     its test part out of the improvement. `worlds` of each kind rehearse the whole; 0: none; by
     default a number that follows from the size of the problem. A `time_limit` in seconds ends that
     stress test; the result then says how many worlds were reached. To have the rest saved before,
-    see `draft`. `states` and `actions` list what there is beyond what the log shows. Without bounds
-    of rewards or values, those of the rewards observed are taken.
+    see `draft`. `states` and `actions` list what there is beyond what the log shows.
+    `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
+    that it returns between these: values then lie there too. Without bounds of rewards or values,
+    those of the rewards observed are taken.
     """
     terms = Terms(
         discount=discount,
@@ -81,6 +85,8 @@ def improve(
         delta=delta,
         value_bounds=value_bounds,
         reward_bounds=reward_bounds,
+        reward_at_end=reward_at_end,
+        return_bounds=return_bounds,
         unseen=unseen,
         certificates=certificates,
         worlds=worlds,
@@ -235,6 +241,7 @@ def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Probl
 def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Method]:
     """The problem, with whole episodes where they are looked at, and what improves it."""
     problem = problem_of(evidence.assembly, terms)
+    check_said_of_episodes(terms, problem, evidence.counts, evidence.source)
     check_given_bounds(terms, problem)
     algorithm = terms.algorithm_for(problem, evidence.rewards)
     whole = [asked.kind for asked in terms.asked if asked.kind == "trajectory"]
@@ -249,12 +256,13 @@ def problem_of(assembly: Assembly, terms: Terms) -> Problem:
     """The problem under the terms; what was taken for granted goes into its premises."""
     low, high = terms.value_bounds_for(assembly.counts)
     premises = assembly.premises
-    if terms.reward_bounds is None and terms.value_bounds is None:
+    premises += said_of_episodes(terms)
+    if terms.reward_bounds is None and terms.value_bounds is None and not terms.declared_values:
         premises += (
             "No step ever earns less or more, on average, than the mean rewards observed, or 0: "
             "the value bounds were read off the data.",
         )
-    if terms.reward_bounds is None:
+    if terms.known_rewards is None:
         premises += (READ_OFF,)
     return Problem(
         counts=assembly.counts,
@@ -264,6 +272,20 @@ def problem_of(assembly: Assembly, terms: Terms) -> Problem:
         unseen=terms.unseen_rule,
         premises=premises,
     )
+
+
+def said_of_episodes(terms: Terms) -> tuple[str, ...]:
+    """Returns what somebody said of whole episodes, as a sentence, where somebody did."""
+    if terms.reward_at_end is not None:
+        low, high = terms.reward_at_end
+        return (f"An episode pays once, at its end, between {low!r} and {high!r}, as given.",)
+    if terms.return_bounds is not None:
+        low, high = terms.return_bounds
+        return (
+            f"Every episode returns between {low!r} and {high!r}, and from no step on more or less "
+            "than that, or 0, as given.",
+        )
+    return ()
 
 
 def with_log(problem: Problem, evidence: Evidence, name: str) -> Problem:

@@ -21,7 +21,7 @@ from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
 from surestep.pipeline.certifying import RewardFacts, Settings
 from surestep.pipeline.evidence import CountsSource, gather
 from surestep.pipeline.improving import READ_OFF, Progress, problem_of
-from surestep.pipeline.refuting import check_given_bounds
+from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms, terms_of
 from surestep.pipeline.verifying import completed, open_again
 from surestep.results.record import InputFile
@@ -62,7 +62,8 @@ def certify_result(
     judge = Judge.of(directory, log, memory_limit, asked, reward_bounds)
     terms = judge.terms
     check_given_bounds(terms, judge.problem)
-    told = Settings(terms.level if delta is None else delta, terms.reward_bounds, judge.rewards)
+    level = terms.level if delta is None else delta
+    told = Settings(level, terms.known_rewards, judge.rewards, returns=terms.return_bounds)
     parameters = judge.saved.record.parameters
     chosen = parameters["n_wedge_chosen_by"] is not None
     told = told.of_algorithm(judge.algorithm, None if chosen else parameters["n_wedge"])
@@ -140,6 +141,8 @@ class Judge:
                 )
             log_of_steps = source.load(problem.counts.pairs)
             problem = replace(problem, log=log_of_steps, counts=log_of_steps.counts())
+        steps = None if isinstance(source, CountsSource) else source
+        check_said_of_episodes(terms, problem, counts, steps)
         policy = Policy(problem.counts.pairs, saved.table.probability)
         return cls(saved, terms, rewards, problem, policy, same_log, overlaps)
 
@@ -178,6 +181,8 @@ def split_of(asked: Asked) -> tuple[object, ...]:
 
 def fixed_bounds(terms: Terms, saved: Result) -> Terms:
     """The terms with the value bounds of the result, wherever they came from."""
+    if terms.declared_values is not None:
+        return terms
     low, high = saved.record.parameters["value_bounds"]
     return replace(terms, value_bounds=(low, high))
 

@@ -50,7 +50,14 @@ def record_of(
         "least_visits": terms.floor,
         "delta": terms.level,
         "value_bounds": list(problem.value_bounds),
-        "reward_bounds": None if terms.reward_bounds is None else list(terms.reward_bounds),
+        **{
+            name: None if bounds is None else list(bounds)
+            for name, bounds in (
+                ("reward_bounds", terms.reward_bounds),
+                ("reward_at_end", terms.reward_at_end),
+                ("return_bounds", terms.return_bounds),
+            )
+        },
         "unseen": problem.unseen,
         "behavior": evidence.behavior,
         "states": evidence.states,

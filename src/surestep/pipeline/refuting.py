@@ -2,15 +2,74 @@
 
 from __future__ import annotations
 
-from surestep.certificates.refuting import check_ends, check_observed, check_reward_bounds
+import numpy as np
+
+from surestep.certificates.refuting import (
+    check_ends,
+    check_observed,
+    check_returns,
+    check_reward_bounds,
+    check_still_earned,
+)
+from surestep.errors import RefutedBounds
+from surestep.io.labelled_counts import LabelledCounts, joined
+from surestep.io.log_source import LogSource
 from surestep.model import Problem
 from surestep.pipeline.terms import Terms
 
 
 def check_given_bounds(terms: Terms, problem: Problem) -> None:
     """Refuses bounds of rewards or values that a reward of the data refutes."""
-    if terms.reward_bounds is not None:
-        check_reward_bounds(problem.counts, terms.reward_bounds)
-    if terms.value_bounds is not None or terms.reward_bounds is not None:
+    rewards = terms.known_rewards
+    if rewards is not None:
+        check_reward_bounds(problem.counts, rewards)
+    if terms.value_bounds is not None or rewards is not None or terms.declared_values is not None:
         check_observed(problem)
         check_ends(problem)
+
+
+def check_said_of_episodes(
+    terms: Terms, problem: Problem, counts: LabelledCounts, source: LogSource | None
+) -> None:
+    """Refuses what was said of whole episodes, where the log says otherwise.
+
+    Returns are added up where the log has whole episodes, step by step.
+    """
+    if terms.reward_at_end is not None:
+        check_paid_at_end(terms.reward_at_end, counts, source)
+    bounds = terms.return_bounds
+    if bounds is None or source is None or source.columns.episode is None:
+        return
+    if source.columns.weight is None:
+        log = source.load(problem.counts.pairs)
+        check_returns(problem, log, bounds)
+        check_still_earned(problem, log, bounds)
+
+
+def check_paid_at_end(
+    bounds: tuple[float, float], counts: LabelledCounts, source: LogSource | None
+) -> None:
+    """Refuses a reward on the way, and one at an end that is outside of the bounds."""
+    rows, unit = counts.transitions, 10**counts.scale
+    paid = (rows.least_reward != 0) | (rows.greatest_reward != 0)
+    on_the_way = np.flatnonzero(paid & ~rows.terminated)
+    if on_the_way.size:
+        first = int(on_the_way[0])
+        where = "" if source is None else source.paid_on_the_way()
+        if not where:
+            state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
+            where = f"a step of state {joined(state)!r}, action {joined(action)!r}"
+        raise RefutedBounds(
+            f"{where} earns something, but does not end its episode; expected 0 there, since "
+            f"reward_at_end says that an episode pays once, at its end ({on_the_way.size} "
+            f"different transitions earn something on the way)"
+        )
+    low, high = bounds
+    ends = rows.terminated
+    least = min((int(each) for each in rows.least_reward[ends]), default=0) / unit
+    most = max((int(each) for each in rows.greatest_reward[ends]), default=0) / unit
+    if ends.any() and not low <= least <= most <= high:
+        raise RefutedBounds(
+            f"ends of episodes pay {least:g} to {most:g}, expected {low:g} to {high:g}: wider "
+            "bounds as reward_at_end"
+        )

@@ -52,6 +52,8 @@ class Terms:
     delta: float | None = None
     value_bounds: tuple[float, float] | None = None
     reward_bounds: tuple[float, float] | None = None
+    reward_at_end: tuple[float, float] | None = None  # an episode pays once, at its end
+    return_bounds: tuple[float, float] | None = None  # of whole episodes; see `declared_values`
     unseen: UnseenRule | None = None
     certificates: Sequence[str | Certifier] | None = None  # the one to stand by first
     worlds: int | None = None  # of each kind in the stress test; 0: none
@@ -114,6 +116,23 @@ class Terms:
             )
         check_ends("value_bounds", self.value_bounds)
         check_ends("reward_bounds", self.reward_bounds)
+        check_ends("reward_at_end", self.reward_at_end)
+        check_ends("return_bounds", self.return_bounds)
+        if self.reward_at_end is not None and self.return_bounds is not None:
+            raise InvalidParameter(
+                "both reward_at_end and return_bounds are given, expected one: what an episode "
+                "pays at its end is all that it returns"
+            )
+        if self.value_bounds is not None and self.declared_values is not None:
+            name = "return_bounds" if self.reward_at_end is None else "reward_at_end"
+            raise InvalidParameter(
+                f"both value_bounds and {name} are given, expected one: values lie between the "
+                f"{name}, or 0"
+            )
+        if self.reward_at_end is not None and not any(self.reward_at_end):
+            raise InvalidParameter(
+                "reward_at_end is 0 to 0, expected an end that may pay something"
+            )
         if self.reward_bounds is not None and self.reward_bounds[0] == self.reward_bounds[1]:
             raise InvalidParameter(
                 f"reward_bounds is {self.reward_bounds}, expected two numbers that differ"
@@ -141,7 +160,7 @@ class Terms:
 
     def certifier_settings(self, rewards: RewardFacts) -> Settings:
         """What certifiers are told, but for what depends on the algorithm."""
-        return Settings(self.level, self.reward_bounds, rewards)
+        return Settings(self.level, self.known_rewards, rewards, returns=self.return_bounds)
 
     @property
     def least_worlds(self) -> int:
@@ -178,8 +197,8 @@ class Terms:
         taken = [name for name in (*names, "worlds") if getattr(self, name) is None]
         if self.floor is None:
             taken = [name for name in taken if name != "least_visits"]
-        if self.value_bounds is None and self.reward_bounds is not None:
-            taken.remove("value_bounds")  # they follow from the bounds of rewards
+        if self.value_bounds is None and (self.reward_bounds or self.declared_values):
+            taken.remove("value_bounds")  # they follow from other bounds
         wedge = n_wedge_setting(ALGORITHMS[self.name])
         said = self.n_wedge is not None or self.zeta is not None or wedge in self.settings
         if isinstance(self.algorithm, str | None) and wedge is not None and not said:
@@ -240,18 +259,46 @@ class Terms:
             return first
         return told.certifier(Asked("posterior", {}))
 
+    @property
+    def known_rewards(self) -> tuple[float, float] | None:
+        """Returns the bounds of single rewards, as given or as what ends pay; None: nobody said."""
+        if self.reward_bounds is None and self.reward_at_end is not None:
+            return with_zero(self.reward_at_end)
+        return self.reward_bounds
+
+    @property
+    def declared_values(self) -> tuple[float, float] | None:
+        """Returns the bounds of values that follow from what was said of whole episodes.
+
+        `reward_at_end` (l, h): every step earns 0, but for the end of an episode, which pays
+        between l and h. What is still to come from a step on is then γ^n r, with the reward r of
+        the end and the number n ≥ 0 of steps before it; or nothing, where the end has come, or
+        never comes. With 0 ≤ γ^n ≤ 1 it lies between min(l, 0) and max(h, 0), and so does its
+        mean V(s), for every policy and every γ up to 1.
+
+        `return_bounds` (l, h): every episode returns between l and h, and from none of its steps
+        on is still to come less than min(l, 0) or more than max(h, 0), discounted. Where no reward
+        is below 0, and γ is 1, the second follows from the first, as it does where none is above
+        0: what is still to come is a part of the whole. V(s) is the mean of what is to come.
+        """
+        said = self.reward_at_end or self.return_bounds
+        return None if said is None else with_zero(said)
+
     def value_bounds_for(self, counts: Counts) -> tuple[float, float]:
         """Value bounds as given, or those of the rewards, given or observed: nothing earns more."""
         if self.value_bounds is not None:
             return self.value_bounds
+        if self.declared_values is not None:
+            return self.declared_values
         if not self.discount < 1:
             raise InvalidParameter(
                 "discount is 1, so that values have no bounds that rewards could tell; give "
-                "value_bounds (--value-bounds LOW HIGH)"
+                "what an episode pays at its end (--reward-at-end LOW HIGH), what it returns "
+                "(--return-bounds LOW HIGH), or value_bounds (--value-bounds LOW HIGH)"
             )
         rewards = mean_reward_range(counts)
         if self.reward_bounds is not None:
-            rewards = min(0.0, self.reward_bounds[0]), max(0.0, self.reward_bounds[1])
+            rewards = with_zero(self.reward_bounds)
         low, high = (Fraction(repr(float(each))) for each in rewards)
         steps = 1 / (1 - Fraction(repr(float(self.discount))))  # 20 for 0.95, not 20 − 2·10⁻¹⁴
         try:
@@ -285,6 +332,11 @@ def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[s
     )
 
 
+def with_zero(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Returns the bounds, stretched to hold 0."""
+    return min(0.0, float(bounds[0])), max(0.0, float(bounds[1]))
+
+
 def check_ends(name: str, bounds: object) -> None:
     """Refuses what are no bounds; None: nobody gave any."""
     if bounds is None:
@@ -307,7 +359,11 @@ def terms_of(record: Record) -> Terms:
     if chosen or given["zeta"] is not None:
         settings.pop(str(n_wedge_setting(algorithm)), None)
     low, high = given["value_bounds"]
-    rewards = given["reward_bounds"]
+    said = {
+        name: None if given[name] is None else (given[name][0], given[name][1])
+        for name in ("reward_bounds", "reward_at_end", "return_bounds")
+    }
+    followed = "value_bounds" in defaults or said["reward_at_end"] or said["return_bounds"]
     return Terms(
         discount=given["discount"],
         algorithm=None if "algorithm" in defaults else name,
@@ -316,8 +372,8 @@ def terms_of(record: Record) -> Terms:
         least_visits=None if "least_visits" in defaults else given["least_visits"],
         zeta=given["zeta"],
         delta=None if "delta" in defaults else given["delta"],
-        value_bounds=None if "value_bounds" in defaults else (low, high),
-        reward_bounds=None if rewards is None else (rewards[0], rewards[1]),
+        value_bounds=None if followed else (low, high),
+        **said,
         unseen=None if "unseen" in defaults else given["unseen"],
         certificates=None if "certificates" in defaults else given["certificates"],
         worlds=None if "worlds" in defaults else given["worlds"],

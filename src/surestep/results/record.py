@@ -25,6 +25,8 @@ PARAMETERS: dict[str, Any] = {
     "delta": float | int,
     "value_bounds": list,
     "reward_bounds": list | None,
+    "reward_at_end": list | None,
+    "return_bounds": list | None,
     "unseen": str,
     "behavior": str,
     "states": str,
@@ -110,7 +112,8 @@ class Record:
             must_be("a list", texts, list | tuple)
             for text in texts:
                 must_be("an item", text, str)
-        for bounds in (self.parameters["value_bounds"], self.parameters["reward_bounds"]):
+        for name in ("value_bounds", "reward_bounds", "reward_at_end", "return_bounds"):
+            bounds = self.parameters[name]
             if bounds is None:
                 continue
             if len(bounds) != 2:
