@@ -1,0 +1,56 @@
+"""Stacks and courses by hand."""
+
+import numpy as np
+import pytest
+
+from surestep import Counts, FiniteMDP, Policy, Problem, sample_log
+from surestep.certificates.stacks import Rounds, course_of, horizons, stacks_of
+
+
+def test_stacks_hold_the_visits_of_each_pair_in_their_order():
+    mdp = FiniteMDP.from_dense(
+        np.full((2, 2, 2), 0.5), np.arange(8.0).reshape(2, 2, 2), 0.5, [0.5, 0.5]
+    )
+    log = sample_log(mdp, Policy.uniform(mdp), 5, 3, np.random.default_rng(0))
+    stacks = stacks_of(log)
+    starts, entries = [], [[] for _ in range(4)]
+    for first, last in zip(log.episode_offsets, log.episode_offsets[1:], strict=False):
+        starts.append(log.state[first])
+        for i in range(first, last):
+            entries[log.pair[i]].append((log.reward[i], log.next_state[i], log.terminated[i]))
+    assert stacks.starts.tolist() == starts
+    assert stacks.sizes.tolist() == [len(each) for each in entries]
+    assert [*zip(stacks.reward, stacks.successor, stacks.ended, strict=True)] == [
+        entry for each in entries for entry in each
+    ]
+
+
+def test_a_course_has_the_starts_the_ends_and_what_cuts_count_for():
+    counts = Counts.from_dense(
+        [[[1, 1], [2, 0]], [[0, 0], [0, 0]]],
+        rewards=[[0.0, 0.0], [3.0, 5.0]],
+        terminal=[False, True],
+    )
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-2.0, 6.0)
+    )
+    policy = Policy.from_dense(counts, [[0.5, 0.5], [0.25, 0.75]])
+    course = course_of(problem, policy, (-2.0, 6.0), np.array([1.0, 3.0]))
+    assert course.start_chances.tolist() == [0.25, 1.0]
+    assert course_of(problem, policy, (-2.0, 6.0), None).start_chances.size == 0
+    assert course.at_end.tolist() == [[0.0, 4.5], [0.0, 4.0]]
+    assert course.tails.at_pair.tolist() == [[-2.0] * 4, [6.0] * 4]
+    assert course.tails.at_state.tolist() == [[-2.0] * 2, [6.0] * 2]
+
+
+def test_values_are_those_of_complete_rounds():
+    rounds = Rounds(np.arange(8.0).reshape(2, 4), np.array([1, 3]), np.zeros(2, int))
+    assert rounds.values.tolist() == [0.0, 4.0, 5.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("discount", "steps"),
+    [(0.9, (22, 44, 66, None)), (0.5, (4, 7, 10, None)), (0.0, (1,)), (1.0, (None,))],
+)
+def test_rollouts_are_cut_where_little_is_left(discount, steps):
+    assert horizons(discount) == steps
