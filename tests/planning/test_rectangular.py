@@ -213,6 +213,20 @@ def test_the_common_tree_has_a_node_for_every_segment(states, nodes):
     assert (trees.first[1], trees.last[1]) == (0, states)
 
 
+def test_closed_trees_are_over_the_stored_successors_of_each_pair():
+    stored = [[0, 2, 3], [1], [0, 1, 4, 5, 6]]
+    offsets = np.cumsum([0, *map(len, stored)])
+    successor = np.array([s for row in stored for s in row], np.int32)
+    trees = SupportTrees.of(offsets, successor, np.zeros(3, bool), 7, closed=True)
+    cuts = [
+        [start + cut for cut in node]
+        for start, row in zip(offsets.tolist(), stored, strict=False)
+        for node in tree_cuts(0, len(row))
+    ]
+    assert trees.cuts.tolist() == cuts
+    assert np.diff(trees.room).tolist() == [3, 1, 5]
+
+
 def test_trees_that_are_joined_count_as_they_did_alone():
     parts, times = [], []
     for stored in ([[0, 2, 3], [1]], [[4], [0, 1, 2, 3, 4]]):

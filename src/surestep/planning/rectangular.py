@@ -233,11 +233,12 @@ class SupportTrees:
         closed: bool = False,
     ) -> SupportTrees:
         """The trees of rows whose successors rise."""
-        place, width = successor, np.full(offsets.size - 1, num_states)
+        place: IndexArray = successor
+        width: IntArray = np.full_like(ends, num_states, np.int64)
         if closed:
             width = run_lengths(offsets)
             place = (np.arange(successor.size) - np.repeat(offsets[:-1], width)).astype(np.int32)
-        sizes = np.empty(offsets.size - 1, np.int64)
+        sizes = np.empty_like(width)
         tree_sizes(offsets, place, width, sizes)
         node_offsets = offsets_of(np.where(ends, 0, sizes))
         room = offsets_of(np.where(ends, 0, sizes + 1))
