@@ -1,0 +1,422 @@
+"""Stitched certificates in worlds made to break them, and forms of them that these worlds do break.
+
+A claim that may fail with probability δ is allowed as many failures as one that fails exactly that
+often would exceed once in 10⁶ tests. A form that is not valid must fail far more often than δ.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from surestep import (
+    DecisionLog,
+    FiniteMDP,
+    Pairs,
+    Policy,
+    Problem,
+    certify,
+    performance,
+    sample_log,
+)
+from surestep.certificates import Stitched
+from surestep.certificates.bets import lower_limit
+from surestep.certificates.stacks import Draw, Stacks, course_of, roll_out, stacks_of
+from surestep.kernels.stitched import BOTH, OURS
+
+ADAPTIVE, FIXED = Stitched(), Stitched(logger="fixed")
+
+
+def allowed_failures(number, delta=0.1):
+    """What a claim that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
+    return int(scipy.stats.binom.ppf(1 - 1e-6, number, delta))
+
+
+def one_step_log(pairs, action, reward):
+    """Episodes of one decision in state 0, each over after it."""
+    action, reward = np.asarray(action), np.asarray(reward, float)
+    size, over = action.size, np.ones(action.size, bool)
+    zeros = np.zeros(size, int)
+    return DecisionLog(pairs, zeros, action, reward, zeros + 1, over, ~over, np.arange(size + 1))
+
+
+def bandit(log, behavior, bounds=(0.0, 1.0)):
+    """The problem of a log of one decision an episode."""
+    return Problem(
+        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=bounds, log=log
+    )
+
+
+def arm(pairs, action):
+    """The policy that always takes one action."""
+    return Policy.deterministic(pairs, [action, 0])
+
+
+# ---- bets ---------------------------------------------------------------------------------------
+
+
+def endless(mdp, rng, depth):
+    """Stacks of `depth` entries of every pair of a model, drawn independently, and of starts."""
+    sizes = np.where(np.diff(mdp.offsets) > 0, depth, 0)
+    taken = [
+        rng.choice(np.arange(*mdp.offsets[k : k + 2]), depth, p=mdp.probability[row])
+        for k in np.flatnonzero(sizes)
+        for row in [slice(*mdp.offsets[k : k + 2])]
+    ]
+    rows = np.concatenate(taken)
+    following = mdp.successor[rows].astype(np.int64)
+    return Stacks(
+        np.append(0, np.cumsum(sizes)),
+        mdp.reward[rows],
+        following,
+        following == mdp.num_states - 1,
+        rng.choice(mdp.num_states, depth, p=mdp.initial),
+    )
+
+
+def wandering(seed=1):
+    """Four states, the last one an end, random starts, and two policies."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(4, 0.8), (4, 2))
+    P[3] = 0.0
+    R = np.round(rng.uniform(-0.2, 0.3, P.shape), 2)
+    mdp = FiniteMDP.from_dense(P, R, 0.8, initial=[0.5, 0.3, 0.2, 0.0])
+    ours = Policy.from_dense(mdp.pairs, [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
+    return mdp, ours, Policy.uniform(mdp)
+
+
+def test_the_capital_against_the_truth_has_the_mean_1():
+    # Each of 2,000 stacks is read by one run of 6 rounds; the stake is as large as it may be.
+    mdp, ours, theirs = wandering()
+    low, high = -1.0, 1.5
+    log = sample_log(mdp, theirs, 50, 20, np.random.default_rng(0))
+    problem = Problem(
+        counts=log.counts(), behavior=theirs, discount=0.8, value_bounds=(low, high), log=log
+    )
+    course = course_of(problem, ours, (low, high), None)
+    truth = performance(mdp, ours) - performance(mdp, theirs)
+    capital = []
+    for seed in range(2000):
+        stacks = endless(mdp, np.random.default_rng(seed), 60)
+        found = roll_out(stacks, course, np.ones(8, bool), None, Draw(seed, 1, BOTH, 1, 6))
+        assert found.complete[0] == 6
+        stake = 0.99 / (truth - (low - high))
+        capital.append(np.prod(1 + stake * (found.differences[0] - truth)))
+    error = np.std(capital) / np.sqrt(len(capital))
+    assert error < 0.03
+    assert abs(np.mean(capital) - 1) < 4.5 * error
+
+
+def test_the_share_of_series_that_reach_a_goal_is_what_it_is_compared_with():
+    # One series of eight reaches q/δ = 40: too few for a quarter.
+    series = np.zeros((8, 6))
+    series[:1] = 1.0
+    complete = np.full(8, 6)
+    assert lower_limit(series, complete, 1e6, 0.0, 0.1) == pytest.approx(0.0, abs=1e-6)
+    series[:2] = 1.0
+    # (1 + 0.99 (1 − μ)/μ)^n = 40 (1 + 10⁻⁹) after n values, and only those that are there count.
+    for number in (6, 3):
+        expected = 0.99 / (0.99 - 1 + (40 * (1 + 1e-9)) ** (1 / number))
+        found = lower_limit(series, np.full(8, number), 1e6, 0.0, 0.1)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+# ---- worlds made to break it ------------------------------------------------------------------
+
+
+def failures(number, world, certifier):
+    """How often L is above the truth; `world` gives problem, policy and truth for a generator."""
+    wrong = 0
+    for seed in range(number):
+        problem, policy, truth = world(np.random.default_rng(seed))
+        wrong += certify(problem, policy, replace(certifier, seed=seed)).lower > truth + 1e-12
+    return wrong
+
+
+TWO = Pairs.full(2, 2)
+BOTH_ARMS = Policy.uniform(TWO)
+
+
+def rare(rng, chance, visits=200):
+    """A bad outcome that a log shows about `visits · chance` times, or not at all."""
+    action = rng.integers(2, size=2 * visits)
+    bad = rng.random(action.size) < chance
+    log = one_step_log(TWO, action, np.where(action == 0, 0.5, np.where(bad, -10.0, 0.6)))
+    truth = 0.5 * (0.6 - 10.6 * chance - 0.5)
+    return bandit(log, BOTH_ARMS, (-10.0, 1.0)), arm(TWO, 1), truth
+
+
+def until_bad(rng):
+    """A logger that drops an action after its first bad outcome."""
+    good = rng.random(300) < 0.95
+    first_bad = int(np.argmin(good)) if not good.all() else 299
+    action = np.where(np.arange(400) % 4 == 0, 0, 1)
+    tried = np.cumsum(action) - 1
+    action[(tried > first_bad) & (action == 1)] = 0
+    reward = np.where(action == 1, np.where(good[np.clip(tried, 0, 299)], 1.0, 0.0), 0.96)
+    return bandit(one_step_log(TWO, action, reward), BOTH_ARMS), arm(TWO, 1), 0.5 * (0.95 - 0.96)
+
+
+def until_good(rng):
+    """A logger that repeats an action until it looks good, then never takes it again."""
+    outcome = rng.random(2000) < 0.5
+    mean = np.cumsum(outcome) / np.arange(1, 2001)
+    stops = np.flatnonzero((mean > 0.56) & (np.arange(2000) > 30))
+    last = int(stops[0]) if stops.size else 1999
+    action = np.append(np.ones(last + 1, int), np.zeros(60, int))
+    action[::5] = 0
+    reward = np.where(action == 1, outcome[np.cumsum(action) - 1], 0.5)
+    return bandit(one_step_log(TWO, action, reward), BOTH_ARMS), arm(TWO, 1), 0.0
+
+
+def luckiest(rng):
+    """The luckiest of 30 equal actions, chosen by the training part."""
+    pairs = Pairs.full(2, 30)
+    log = one_step_log(pairs, rng.integers(30, size=600), rng.random(600) < 0.5)
+    problem = bandit(log, Policy.uniform(pairs))
+    train = ADAPTIVE.training(problem).log
+    tried = np.maximum(np.bincount(train.action, minlength=30), 1)
+    mean = np.bincount(train.action, train.reward, 30) / tried
+    return problem, arm(pairs, int(mean.argmax())), 0.0
+
+
+def noisy(rng):
+    """Skewed rewards, random starts, and loops: the policy is better, but not by what luck says."""
+    mdp, ours, theirs = wandering()
+    log = sample_log(mdp, theirs, 150, 25, rng)
+    loud = replace(log, reward=log.reward + np.where(rng.random(log.num_steps) < 0.1, 1.8, -0.2))
+    problem = Problem(
+        counts=loud.counts(), behavior=theirs, discount=0.8, value_bounds=(-3.0, 11.0), log=loud
+    )
+    return problem, ours, performance(mdp, ours) - performance(mdp, theirs)
+
+
+WORLDS = {
+    "rare 0.5": lambda rng: rare(rng, 0.0025),
+    "rare 2": lambda rng: rare(rng, 0.01),
+    "drops what went wrong": until_bad,
+    "repeats until it looks good": until_good,
+    "luckiest of 30": luckiest,
+    "noisy rewards": noisy,
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_it_keeps_its_promise_in_worlds_made_to_break_it(name):
+    number = 60
+    assert failures(number, WORLDS[name], ADAPTIVE) <= allowed_failures(number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("certifier", [ADAPTIVE, Stitched(delta=0.3)], ids=repr)
+@pytest.mark.parametrize("name", WORLDS)
+def test_it_keeps_its_promise_in_many_logs(name, certifier):
+    number = 600
+    wrong = failures(number, WORLDS[name], certifier)
+    assert wrong <= allowed_failures(number, certifier.delta)
+
+
+# ---- what the order of the log is for ---------------------------------------------------------
+
+
+def sorted_by_outcome(rng):
+    """Equal actions; the log is sorted so that the episodes that went well come last."""
+    action, reward = rng.integers(2, size=200), rng.random(200) < 0.5
+    order = np.argsort(reward, kind="stable")
+    log = one_step_log(TWO, action[order], reward[order])
+    behavior = Policy.from_dense(TWO, [[0.99, 0.01], [0.5, 0.5]])
+    return bandit(log, behavior), arm(TWO, 1), 0.0
+
+
+def paid_beside(world):
+    """The same where π_b's action pays 0.5 for sure, so that luck can only speak for the other."""
+
+    def paid(rng):
+        problem, policy, truth = world(rng)
+        log = problem.log
+        sure = replace(log, reward=np.where(log.action == 0, 0.5, log.reward))
+        return replace(problem, log=sure, counts=sure.counts()), policy, truth
+
+    return paid
+
+
+def test_a_log_sorted_by_outcome_is_no_log_in_the_order_of_decisions():
+    world = paid_beside(sorted_by_outcome)
+    assert failures(20, world, Stitched(train_share=0.4)) >= 15
+    # A logger that never learns may be shuffled, and is: then the order does not matter.
+    assert failures(60, world, FIXED) <= allowed_failures(60)
+
+
+TRIED = 3000
+
+
+def remembering(rng):
+    """A logger that tries 3,000 equal actions 5 times each, and tells later which always paid.
+
+    It takes action 3,000 + k over and over if all tries of action k paid. Action 6,000 is what π_b
+    does, and pays as much as all others do on average.
+    """
+    pairs = Pairs.full(2, 2 * TRIED + 1)
+    first = np.tile(np.arange(TRIED), 5)
+    paid = rng.random(first.size) < 0.25
+    always = np.flatnonzero(np.bincount(first, paid, TRIED) == 5)
+    action = np.concatenate([first, np.repeat(TRIED + always, 40)])
+    reward = np.append(paid, np.full(40 * always.size, 0.25))
+    sure = np.arange(0, action.size, 5)
+    action, reward = np.insert(action, sure, 2 * TRIED), np.insert(reward, sure, 0.25)
+    return bandit(one_step_log(pairs, action, reward), arm(pairs, 2 * TRIED))
+
+
+def told_of(problem, certifier):
+    """The action that the training part is told of most often."""
+    train = certifier.training(problem).log
+    told = np.bincount(train.action, minlength=2 * TRIED + 1)[TRIED:-1]
+    return arm(train.pairs, int(told.argmax()))
+
+
+@pytest.mark.parametrize("logger", ["fixed", "adaptive"])
+def test_the_log_of_a_logger_who_learns_is_split_in_time_only(logger):
+    wrong, number = 0, 20
+    for seed in range(number):
+        problem = remembering(np.random.default_rng(seed))
+        certifier = Stitched(logger=logger, seed=seed)
+        policy = told_of(problem, certifier)
+        wrong += certify(problem, policy, certifier).lower > 0
+    if logger == "fixed":
+        assert wrong >= 6
+    else:
+        assert wrong <= allowed_failures(number)
+
+
+# ---- numbers of visits are not fixed beforehand -------------------------------------------------
+
+
+def corridor(states=300, stay=0.9):
+    """A corridor: each state keeps or lets go; the end pays 1. Leaving at once pays nothing."""
+    P = np.zeros((states + 2, 2, states + 2))
+    for s in range(states):
+        P[s, 0, s], P[s, 0, s + 1] = stay, 1 - stay
+        P[s, 1, states + 1] = 1.0
+    R = np.zeros_like(P)
+    R[states - 1, 0, states] = 1.0
+    return FiniteMDP.from_dense(P, R, 0.99, initial=np.eye(states + 2)[0])
+
+
+def through(rng, episodes):
+    """A log of episodes that go through the corridor."""
+    mdp = corridor()
+    stays = Policy.deterministic(mdp.pairs, [0] * mdp.num_states)
+    leaves = Policy.deterministic(mdp.pairs, [1] * mdp.num_states)
+    log = sample_log(mdp, stays, episodes, 100_000, rng)
+    problem = Problem(
+        counts=log.counts(), behavior=leaves, discount=0.99, value_bounds=(0.0, 1.0), log=log
+    )
+    return problem, stays, performance(mdp, stays)
+
+
+def shuffled(stacks, rng):
+    """The stacks, each in an order that chance decides."""
+    owner = np.repeat(np.arange(stacks.sizes.size), stacks.sizes)
+    order = np.lexsort((rng.random(owner.size), owner))
+    return stacks._replace(
+        reward=stacks.reward[order],
+        successor=stacks.successor[order],
+        ended=stacks.ended[order],
+    )
+
+
+def test_stacks_in_another_order_than_that_of_the_log_are_wrong():
+    # 300 states that keep a visitor: however few episodes, each state is left at its last visit.
+    wrong = {"in order": 0, "shuffled": 0}
+    number = 20
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        problem, policy, truth = through(rng, 3)
+        course = course_of(problem, policy, (0.0, 1.0), None)
+        in_order = stacks_of(problem.log)
+        for name, stacks in (("in order", in_order), ("shuffled", shuffled(in_order, rng))):
+            draw = Draw(seed, 2, OURS, 24, 3)
+            found = roll_out(stacks, course, stacks.sizes > 0, None, draw)
+            lower = lower_limit(found.differences, found.complete, 1e30, 0.0, 0.1)
+            wrong[name] += lower > truth
+    assert wrong["in order"] <= allowed_failures(number)
+    assert wrong["shuffled"] >= 15
+
+
+# ---- other kinds of logs --------------------------------------------------------------------
+
+
+def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
+    rng = np.random.default_rng(0)
+    P = np.zeros((2, 2, 2))
+    P[:, 0] = [0.9, 0.1]
+    P[:, 1] = [0.2, 0.8]
+    R = np.zeros((2, 2, 2))
+    R[:, :, 1] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 0.5, initial=[1.0, 0.0])
+    behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [1, 1])
+    log = sample_log(mdp, behavior, 1, 3000, rng)
+    problem = Problem(
+        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0), log=log
+    )
+    claim = certify(problem, better, Stitched(known_start=True))
+    truth = performance(mdp, better) - performance(mdp, behavior)
+    assert 0.5 * truth < claim.lower <= truth
+    assert claim.figures["training_steps"] == 1200
+    training = Stitched().training(problem)
+    assert training.log.num_steps == 1200
+    assert np.array_equal(training.log.state, log.state[:1200])
+
+
+def test_without_a_discount_rollouts_go_on_until_they_end():
+    P = np.zeros((3, 2, 3))
+    P[0, 0] = [0.5, 0.25, 0.25]
+    P[0, 1] = [0.5, 0.4, 0.1]
+    R = np.zeros((3, 2, 3))
+    R[0, :, 1] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 1.0, initial=[1.0, 0.0, 0.0])
+    behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [1, 0, 0])
+    wrong = 0
+    for seed in range(30):
+        log = sample_log(mdp, behavior, 400, 200, np.random.default_rng(seed))
+        problem = Problem(
+            counts=log.counts(), behavior=behavior, discount=1.0, value_bounds=(0.0, 1.0), log=log
+        )
+        claim = certify(problem, better, ADAPTIVE)
+        wrong += claim.lower > 0.8 - 0.65
+        assert claim.figures["horizon"] is None
+        assert claim.lower > -0.2
+    assert wrong <= allowed_failures(30)
+
+
+def test_a_time_limit_is_no_end():
+    # Recording stops after 2 steps of a process that goes on for ever.
+    P = np.zeros((1, 2, 1))
+    P[0, :, 0] = 1.0
+    R = np.array([[[1.0], [0.8]]])
+    mdp = FiniteMDP.from_dense(P, R, 0.5)
+    behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [0])
+    log = sample_log(mdp, behavior, 300, 2, np.random.default_rng(0))
+    problem = Problem(
+        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0), log=log
+    )
+    claim = certify(problem, better, ADAPTIVE)
+    assert claim.figures["cut_share"] == 1.0
+    assert claim.figures["paired"]
+    left = 0.5 ** claim.figures["horizon"]
+    # Both earn until they are cut; then π_I gets the lower bound of values, π_b the upper one.
+    assert claim.figures["estimate"] == pytest.approx(0.2 * (1 - left) - 2 * left, abs=0.01)
+
+
+def test_a_pair_that_the_training_part_never_saw_cuts_a_rollout():
+    pairs = Pairs.full(2, 3)
+    action = np.append(np.tile([0, 1], 100), np.tile([0, 2], 200))
+    log = one_step_log(pairs, action, np.where(action == 0, 0.2, 0.9))
+    problem = bandit(log, Policy.from_dense(pairs, [[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]))
+    seen, unseen = (
+        certify(problem, arm(pairs, each), Stitched(train_share=1 / 3)) for each in (0, 2)
+    )
+    assert seen.figures["cut_share"] == 0.0
+    assert unseen.figures["cut_share"] >= 0.5
+    assert unseen.lower < 0
