@@ -20,6 +20,7 @@ from surestep import (
     Problem,
     certify,
     estimate_behavior,
+    estimate_mdp,
     performance,
     sample_counts,
 )
@@ -462,11 +463,39 @@ def test_discounts_near_1_are_certified_without_sweeping_the_whole_horizon(kind,
     assert claim.figures["lowest_performance"] == pytest.approx(0.5 * horizon, rel=1e-3)
 
 
-@pytest.mark.parametrize("discount", [1.0, np.full(6, 0.5)], ids=["1", "per pair"])
-def test_discounts_without_a_worst_case_are_refused(discount):
-    problem = small_problem(discount=discount)
+def test_discounts_per_pair_are_refused():
+    problem = small_problem(discount=np.full(6, 0.5))
     with pytest.raises(CertificateRefused, match=r"discount .*expected"):
         certify(problem, problem.behavior, Robust())
+
+
+@EVERY
+def test_claims_without_a_discount_are_those_of_discounts_near_1(kind):
+    # An end pays 1 or nothing, and the new policy takes the action that leads to more of the first.
+    table = np.zeros((4, 2, 4), int)
+    table[0, 0] = 1000, 2000, 1000, 3000
+    table[0, 1] = 1000, 2000, 5000, 0
+    table[1, 0] = 1000, 1000, 1000, 4000
+    table[1, 1] = 1000, 0, 4000, 2000
+    rewards = np.zeros((4, 2, 4))
+    rewards[:, :, 2] = 1.0
+    ends = [False, False, True, True]
+    counts = Counts.from_dense(table, rewards=rewards, starts=[500, 0, 0, 0], terminal=ends)
+    behavior = Policy.uniform(counts.pairs)
+    policy = Policy(counts.pairs, [0, 1, 0, 1, 0.5, 0.5, 0.5, 0.5])
+    settings = Robust(set=kind, reward_low=0.0, reward_high=1.0, known_start=True)
+
+    def claim(discount):
+        terms = {"behavior": behavior, "discount": discount, "value_bounds": (0.0, 1.0)}
+        return certify(Problem(counts=counts, **terms), policy, settings)
+
+    whole, near = claim(1.0), claim(1 - 1e-7)
+    assert whole.lower == pytest.approx(near.lower, abs=1e-5)
+    for name in ("lowest_performance", "highest_behavior", "difference"):
+        assert whole.figures[name] == pytest.approx(near.figures[name], abs=1e-5)
+    truth = estimate_mdp(counts, 1.0)
+    gain = performance(truth, policy) - performance(truth, behavior)
+    assert 0.1 < whole.lower < gain
 
 
 def test_rewards_that_are_not_known_need_a_range_that_holds_them():

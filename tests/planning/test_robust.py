@@ -219,6 +219,50 @@ def test_the_worst_case_is_the_worst_of_all_vertices(case, data):
 
 
 @settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), width=st.sampled_from([0.05, 0.3]), data=st.data())
+def test_without_a_discount_sweeps_from_the_floor_rise_to_the_worst_of_all_vertices(
+    seed, width, data
+):
+    rng, pairs = np.random.default_rng(seed), Pairs.full(3, 2)
+    over = pairs.state == 2
+    center = rng.dirichlet(np.ones(3), pairs.num_pairs)
+    low, high = np.maximum(center - width, 0.05), np.minimum(center + width, 1.0)
+    rows = IntervalRows.of(
+        np.concatenate([[0], np.cumsum(np.where(over, 0, 3))]),
+        np.tile(np.arange(3), 4).astype(np.int32),
+        *(ends[~over].ravel() for ends in (low, high)),
+        np.full(pairs.num_pairs, 0.01),
+        over,
+        3,
+    )
+    earnings = Earnings.of_pairs(rng.normal(size=pairs.num_pairs), rows.offsets)
+    models = RectangularSet(pairs, np.ones(pairs.num_pairs), rows, earnings, earnings)
+    policy = data.draw(policies(pairs))
+    corners = [vertices(*ends) for ends in zip(low, high, strict=True)]
+    ending = replace(models, discount=np.where(over, 0.0, 1.0))
+    expected = lowest_of_all(ending, corners, policy.probability)
+    found = worst_value(models, policy, np.full(3, -1000.0))
+    assert (found.value <= expected + 1e-9).all()
+    assert found.value == pytest.approx(expected, abs=1e-4)
+    # Where values are known to be higher, the floor is what stays.
+    assert (worst_value(models, policy, expected + 1.0).value >= expected + 1.0).all()
+    mirrored = -lowest_of_all(ending.mirrored(), corners, policy.probability)
+    assert (best_value(models, policy, np.full(3, 1000.0)).value >= mirrored - 1e-9).all()
+
+
+def test_without_a_discount_or_a_floor_there_is_no_worst_case():
+    rows = L1Rows(
+        np.array([0, 1]), np.zeros(1, np.int32), np.ones(1), np.zeros(1), np.zeros(1, bool)
+    )
+    earnings = Earnings.of_pairs(np.ones(1), rows.offsets)
+    models = RectangularSet(Pairs.full(1, 1), np.ones(1), rows, earnings, earnings)
+    with pytest.raises(InvalidParameter, match="the discount is 1"):
+        worst_value(models, Policy.uniform(models.pairs))
+    with pytest.raises(InvalidParameter, match="the discount is 1"):
+        robust_optimal(models)
+
+
+@settings(max_examples=25)
 @given(case=interval_sets())
 def test_the_robust_policy_is_the_best_of_all_against_all_vertices(case):
     models, low, high = case

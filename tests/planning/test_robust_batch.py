@@ -123,7 +123,11 @@ def test_the_compiled_loop_finds_good_values_by_itself(kind, monkeypatch):
 def test_sets_of_up_to_128_states_over_the_same_pairs_and_of_one_kind_are_joined():
     def sets(*states, rows=(None, None)):
         pairs = [Pairs.full(size, 1) for size in states]
-        return [SimpleNamespace(pairs=p, rows=r) for p, r in zip(pairs, rows, strict=True)]
+        discount = np.full(1, 0.9)
+        return [
+            SimpleNamespace(pairs=p, rows=r, discount=discount)
+            for p, r in zip(pairs, rows, strict=True)
+        ]
 
     assert joinable(sets(128, 128))
     assert not joinable(sets(129, 129))

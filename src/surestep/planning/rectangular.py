@@ -342,7 +342,7 @@ class RectangularSet:
     """Rows and rewards that vary independently, pair by pair; the discounts are known."""
 
     pairs: Pairs
-    discount: FloatArray  # [K] below 1
+    discount: FloatArray  # [K]
     rows: Rows
     low: Earnings  # the least that a step may earn
     high: Earnings  # the most

@@ -12,6 +12,10 @@ and nature. Both move at once for as long as that brings v much nearer. If it do
 turns: nature answers a choice of ours until nothing is left to gain, and only then we choose anew,
 so that v only rises from one choice to the next (A. J. Hoffman and R. M. Karp, "On nonterminating
 stochastic games", Management Science 12, 1966).
+
+Without a discount the operator is no contraction, but where a floor is known it is enough that it
+is monotone: if v ≤ V, then max(Tv, floor) ≤ max(TV, floor) = V, the worst case being V ≥ floor. So
+sweeps from the floor on rise, and each of them is a lower bound, however far the last one comes.
 """
 
 from __future__ import annotations
@@ -42,12 +46,20 @@ from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest, policy_chain
 from surestep.planning.evaluation import solve
-from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, Judge, longest_horizon
+from surestep.planning.proof import (
+    DEFAULT_TOLERANCE,
+    ROW_EXCESS,
+    TIE_TOLERANCE,
+    Horizon,
+    Judge,
+    longest_horizon,
+)
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
 
 ENOUGH = 0.5  # a step of both sides that leaves more of the residual than this is the last one
 INEXACT = 0.01  # of the residual is left by an iterative solution: a round costs many of its sweeps
 MOST_ROUNDS = 1_000  # many times what has been seen
+MOST_SWEEPS = 10_000  # without a discount: more make a lower bound hardly larger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,8 +146,10 @@ def rectangular(models: RectangularSet | L1Ball) -> RectangularSet:
 def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:
     """Brings v near the fixed point of v ↦ max(Σ_a π q, floor), with a proven error.
 
-    π is the policy given, or the best one for q.
+    π is the policy given, or the best one for q. Without a discount, v only is a lower bound.
     """
+    if models.discount.max() == 1.0:
+        return risen(models, policy, floor)
     judge, states = judge_of(models, policy, floor), models.pairs.num_states
     operator = Operator(models, policy, np.full(states, -np.inf) if floor is None else floor)
     found = operator.at(np.zeros(states))
@@ -159,6 +173,28 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
         chain = operator.chain(found.extreme, ours)
         found = operator.at(solved(chain, found.after, INEXACT * wanted, judge))
     raise NotConverged(f"robust evaluation stopped after {MOST_ROUNDS} rounds, the limit")
+
+
+def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:
+    """Sweeps from the floor on until they rise no more: no value is below v − error_bound.
+
+    What a sweep may be rounded up by is taken off it.
+    """
+    if policy is None or floor is None:
+        raise InvalidParameter(
+            "the discount is 1, so that the worst case has a bound only under a policy, and where "
+            "values have one; expected both, or discounts below 1"
+        )
+    judge, operator = judge_of(models, policy, floor), Operator(models, policy, floor)
+    scale = judge.reward_scale + float(np.abs(floor).max())
+    value, sweeps, rise = floor, 0, np.inf
+    while rise > DEFAULT_TOLERANCE * scale and sweeps < MOST_SWEEPS:
+        after = operator.at(value).after
+        slack = judge.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
+        risen_value = np.maximum(value, after - slack)
+        rise, sweeps = float((risen_value - value).max()), sweeps + 1
+        value = risen_value
+    return Plan(policy, value, sweeps, rise, 0.0)
 
 
 def solved(chain: Chain, start: FloatArray, target: float, judge: Judge) -> FloatArray:
@@ -278,7 +314,7 @@ def judge_of(models: RectangularSet, policy: Policy | None, floor: FloatArray | 
     return Judge(
         Horizon(
             low=1 / (1 - float(discount.min()) * (1 - ROW_EXCESS)) if endless else 1.0,
-            high=longest_horizon(float(discount.max())),
+            high=longest_horizon(float(discount.max())) if discount.max() < 1 else np.inf,
             uniform=endless and bool(discount.min() == discount.max()),
         ),
         float(max(bounds)),

@@ -77,7 +77,8 @@ def joinable(sets: Sequence[RectangularSet]) -> bool:
         return type(models.rows), getattr(models.rows, "closed", False)
 
     return bool(sets) and all(
-        models.pairs.num_states <= SMALL
+        models.discount.max() < 1
+        and models.pairs.num_states <= SMALL
         and kind(models) == kind(sets[0])
         and (models.pairs is sets[0].pairs or models.pairs == sets[0].pairs)
         for models in sets
