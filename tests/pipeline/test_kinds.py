@@ -92,18 +92,17 @@ def test_a_refusal_takes_its_place_and_says_what_was_asked():
     )
 
 
-def test_without_a_discount_nothing_is_claimed_and_n_wedge_must_be_given():
+def test_without_a_discount_kinds_that_need_one_are_refused():
     one_way = [
         {"state": f"s{i % 3}", "action": f"a{i % 2}", "reward": 1.0, "next_state": f"s{i % 3 + 1}"}
         for i in range(60)
     ]
     source = read_log(frame_of(one_way, tuple(one_way[0])))
     terms = {"discount": 1, "value_bounds": (-90.0, 90.0)}
-    result = improve(source, **terms, n_wedge=3)  # and no stress test is possible
-    assert {each.kind for each in result.certificates} == {"no-claim"}
-    assert result.rehearsal is None
-    with pytest.raises(InvalidParameter, match=r"N∧ cannot be chosen: discount is 1.*give one"):
-        improve(source, **terms)
+    kinds = ["robust", "a-priori"]
+    result = improve(source, **terms, n_wedge=3, certificates=kinds, worlds=0)
+    assert [each.kind for each in result.certificates] == ["robust", "no-claim"]
+    assert "the bounds divide by 1 − γ" in result.certificates[1].parameters["refusal"]
 
 
 def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
