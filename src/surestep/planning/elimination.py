@@ -83,9 +83,7 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
     entries = np.full(source.size, SMALLEST_NORMAL)
     edges = coo_array((entries, (source, target)), (size, size)).tocsr()
     dominant = (edges + edges.T + eye_array(size)).tocsc()
-    factors = splu(
-        dominant, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    factors = splu(dominant, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
     place: IntArray = factors.perm_c.astype(np.int64)
     order = np.empty(size, np.int64)
     order[place] = np.arange(size)
