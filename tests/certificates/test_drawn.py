@@ -92,28 +92,34 @@ def test_what_values_may_be_off_grows_with_their_terms():
             drawn.proven_error(models, np.array([[0.0, large]]), one)
 
 
-def rewards(**terms):
-    """One reward a transition: 3, −2, one that is not known."""
-    first = np.array([3.0, -2.0, math.nan])
-    usual = RewardDraws(False, False, first, first, 0.0, 0.0, np.zeros(0), np.zeros(0, int))
+def rewards(*rows, atoms=(), **terms):
+    """One reward a transition: (low, reach, first, second, weight), without zeros at the end."""
+
+    def table(rows):
+        return np.array([[*row, *[0.0] * (5 - len(row))] for row in rows]).reshape(-1, 5)
+
+    groups = np.array([0, len(atoms)])
+    usual = RewardDraws(False, False, np.zeros(1, int), table(rows), groups, table(atoms), 1.0)
     return usual._replace(**terms)
 
 
+UNKNOWN = (math.nan,)
+
+
 def test_the_range_of_rewards_holds_all_that_may_be_drawn():
-    assert rewards().range_of() == (-2.0, 3.0)
-    assert rewards(low=-4.0, span=9.0).range_of() == (-4.0, 5.0)
-    assert rewards(atoms=np.array([-7.0, 8.0])).range_of() == (-7.0, 8.0)
-    assert rewards(noisy=True, low=1.0, span=0.5).range_of() == (0.0, 1.5)  # shapes are no rewards
-    assert rewards(first=np.array([1.0, 2.0])).range_of() == (0.0, 2.0)
+    assert rewards((3.0,), (-2.0,), UNKNOWN).range_of() == (-2.0, 3.0)
+    assert rewards((3.0,), (-2.0, 6.0, 1.0, 1.0)).range_of() == (-2.0, 4.0)
+    assert rewards((3.0,), atoms=[(-7.0,), (1.0, 7.0, 1.0, 1.0)]).range_of() == (-7.0, 8.0)
+    assert rewards((1.0,), (2.0,)).range_of() == (0.0, 2.0)  # an end earns 0
 
 
 def test_rewards_move_with_their_transitions():
-    moved = rewards(second=np.array([5.0, 6.0, 7.0])).moved(np.array([2, -1, 0]), 4)
-    assert moved.first == pytest.approx([math.nan, math.nan, 3.0, math.nan], nan_ok=True)
-    assert moved.second == pytest.approx([7.0, math.nan, 5.0, math.nan], nan_ok=True)
-    noisy = rewards(noisy=True).moved(np.array([0, 1, -1]), 3)
-    assert noisy.first.tolist() == [3.0, -2.0, 0.5]  # the shape of one that was never seen
-    per_pair = rewards(per_pair=True)
+    moved = rewards((3.0, 1.0, 5.0, 6.0, 11.0), (-2.0,), (4.0,)).moved(np.array([2, -1, 0]), 4)
+    assert moved.seen[0].tolist() == [4.0, 0.0, 0.0, 0.0, 0.0]
+    assert moved.seen[2].tolist() == [3.0, 1.0, 5.0, 6.0, 11.0]
+    assert np.isnan(moved.seen[[1, 3], 0]).all()
+    assert not moved.seen[[1, 3], 1:].any()
+    per_pair = rewards((3.0,), per_pair=True)
     assert per_pair.moved(np.array([0]), 9) is per_pair
 
 

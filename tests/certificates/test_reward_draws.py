@@ -7,8 +7,20 @@ import numpy as np
 import pytest
 
 from surestep import Counts, Policy, Problem
-from surestep.certificates.refuting import check_ends, check_observed, check_reward_bounds
-from surestep.certificates.reward_draws import all_known, reward_draws
+from surestep.certificates.refuting import (
+    check_ends,
+    check_observed,
+    check_reward_bounds,
+    mean_rewards,
+)
+from surestep.certificates.reward_draws import (
+    LEAST_OTHERS,
+    MOST_OTHERS,
+    all_known,
+    kin_of,
+    reward_draws,
+    weight_of_others,
+)
 from surestep.errors import CertificateRefused, RefutedBounds
 
 SLACK = 1e-9  # of the largest bound
@@ -102,22 +114,127 @@ def test_rewards_are_known_where_none_is_left_open():
 
 def test_what_was_observed_is_drawn_as_it_is_and_the_rest_like_it():
     found = reward_draws(problem_of(PAIRS, known=False), "deterministic", None, None)
-    assert found.first[:2].tolist() == [1.0, 2.0]
-    assert np.isnan(found.first[2:]).all()
-    assert (found.atoms.tolist(), found.copies.tolist()) == ([1.0, 2.0], [1, 1])
-    assert (found.per_pair, found.noisy, found.span) == (True, False, 0.0)
+    assert found.seen[:2].tolist() == [[1.0, 0, 0, 0, 0], [2.0, 0, 0, 0, 0]]
+    assert np.isnan(found.seen[2:, 0]).all()
+    assert found.atoms.tolist() == [[1.0, 0, 0, 0, 1], [2.0, 0, 0, 0, 1]]
+    assert (found.per_pair, found.by_successor) == (True, False)
     bounded = reward_draws(problem_of(PAIRS, known=False), "deterministic", -1.0, 3.0)
-    assert (bounded.low, bounded.span, bounded.atoms.size) == (-1.0, 4.0, 0)
+    assert bounded.atoms[2:].tolist() == [[-1.0, 0, 0, 0, 0.5], [3.0, 0, 0, 0, 0.5]]
+    assert bounded.group_offsets[-1] == 2  # the bounds are of no group
     known = reward_draws(problem_of(PAIRS), "deterministic", -1.0, 3.0)
-    assert (known.span, known.atoms.size) == (0.0, 0)
+    assert (known.seen[:2, 0].tolist(), known.atoms.size) == ([1.0, 2.0], 0)
 
 
-def test_noise_between_two_bounds_has_a_beta_of_what_was_earned():
+def test_of_sums_alone_noise_is_taken_to_be_of_the_two_bounds():
     # Of 4 visits, 1 on average between −1 and 3 is a half: 2 of 4; of 2 visits, 2 is ¾.
     found = reward_draws(problem_of(PAIRS, known=False), "bounded", -1.0, 3.0)
-    assert found.first.tolist() == [0.5 + 2.0, 0.5 + 1.5, 0.5, 0.5]
-    assert found.second.tolist() == [0.5 + 2.0, 0.5 + 0.5, 0.5, 0.5]
-    assert (found.noisy, found.low, found.span) == (True, -1.0, 4.0)
+    assert found.seen[:2].tolist() == [[-1.0, 4.0, 2.0, 2.0, 4.0], [-1.0, 4.0, 1.5, 0.5, 2.0]]
+    assert np.isnan(found.seen[2:, 0]).all()
+
+
+def noisy(sums, least, greatest, times, **terms):
+    """A problem of one action, with rewards of transitions."""
+    tables = [np.asarray(each, float)[:, None] for each in (sums, least, greatest)]
+    counts = Counts.from_dense(
+        np.asarray(times)[:, None], reward_sums=tables[0], reward_ranges=tuple(tables[1:])
+    )
+    terms = {"discount": 0.5, "value_bounds": (-20.0, 20.0)} | terms
+    return Problem(counts=counts, behavior=Policy.uniform(counts), **terms)
+
+
+def test_what_never_varied_is_exact_where_others_vary():
+    # What leads to state 1 earns 0 or 1, what leads to state 0 always 2, even if it was seen once.
+    problem = noisy(
+        sums=[[80, 12], [2, 10]],
+        least=[[2, 0], [2, 0]],
+        greatest=[[2, 1], [2, 1]],
+        times=[[40, 40], [1, 20]],
+    )
+    found = reward_draws(problem, "bounded", 0.0, 2.0)
+    assert found.by_successor
+    assert found.seen[[0, 2]].tolist() == [[2.0, 0, 0, 0, 0]] * 2
+    assert found.seen[[1, 3], :4].tolist() == [[0.0, 1.0, 12, 28], [0.0, 1.0, 10, 10]]
+    assert found.seen[[1, 3], 4].tolist() == [40, 20]
+    # Of 30 rewards 22 / 60 would not have been the usual one: 5 of 13.6, and not of 13.
+    for visits, exact in ((13, False), (14, True)):
+        few = noisy(
+            sums=[[2 * (visits - 1), 12], [2, 10]],
+            least=[[2, 0], [2, 0]],
+            greatest=[[2, 1], [2, 1]],
+            times=[[visits - 1, 40], [1, 20]],
+        )
+        found = reward_draws(few, "bounded", 0.0, 2.0)
+        assert found.seen[[0, 2], 4].tolist() == ([0, 0] if exact else [visits - 1, 1])
+
+
+def layout(means, visits, spread):
+    """κ of one group."""
+    means, visits = np.array(means, float), np.array(visits)
+    return weight_of_others(means, np.full(means.size, spread), visits, np.zeros(means.size, int))
+
+
+def test_others_weigh_what_they_tell():
+    # Means of 10 visits, 0, 1 and 2: Σ n (m − M)² = 20, and single rewards vary by 0.9 · 10/9 = 1.
+    # Of 20, 2 · 1 is noise, and N − Σ n²/N = 20: τ² = 18/20, κ = 1/0.9.
+    assert layout([0, 1, 2], [10, 10, 10], 0.9) == pytest.approx(1 / 0.9)
+    assert layout([0, 10, 20], [10, 10, 10], 0.9) == LEAST_OTHERS
+    assert layout([1, 1, 1], [10, 10, 10], 0.9) == MOST_OTHERS
+    assert layout([0, 0.45, 0.9], [10, 10, 10], 0.9) == pytest.approx(1 / (2.05 / 20))
+    groups = weight_of_others(
+        np.array([5.0, 0, 1, 2, 7]),
+        np.full(5, 0.9),
+        np.array([1, 10, 10, 10, 1]),
+        np.arange(5) // 4,
+    )
+    assert groups == LEAST_OTHERS  # the first is of the group of the three, the last one alone
+
+
+def test_weights_of_others_do_not_depend_on_the_unit():
+    times = [[40, 40], [1, 20]]
+    ends = np.array([[2, 0], [1, 0]]), np.array([[2, 1], [1, 1]])
+    found = [
+        reward_draws(
+            noisy(
+                unit * np.array([[80, 12], [1, 10]]),
+                *(unit * each for each in ends),
+                times,
+                value_bounds=(-20 * unit, 20 * unit),
+            ),
+            "bounded",
+            0.0,
+            2 * unit,
+        )
+        for unit in (1.0, 1e140)
+    ]
+    assert found[0].others == pytest.approx(found[1].others)
+    assert found[0].by_successor == found[1].by_successor
+
+
+@pytest.mark.parametrize(
+    ("table", "by_successor", "groups"),
+    [
+        ([[[0, 5]] * 2, [[0, 5]] * 2], True, 2),  # what a step pays depends on where it leads
+        ([[[0, 0], [5, 5]], [[9, 9], [2, 2]]], False, 4),  # or on what was done
+        ([[[0, 0], [0, 0]], [[0, 0], [0, 0]]], True, 2),
+    ],
+)
+def test_rewards_are_like_those_that_predict_them(table, by_successor, groups):
+    times = np.full((2, 2, 2), 3)
+    counts = Counts.from_dense(times, reward_sums=3.0 * np.array(table))
+    mean, observed = mean_rewards(counts)
+    found = kin_of(counts, mean, observed)
+    assert (found.by_successor, found.number) == (by_successor, groups)
+
+
+@pytest.mark.parametrize(
+    ("table", "groups"), [([[0, 0, 1], [5, 5, 5]], 2), ([[0, 4, 9], [0, 4, 9]], 3)]
+)
+def test_rewards_of_pairs_are_like_those_of_the_state_or_of_the_action(table, groups):
+    counts = Counts.from_dense(np.full((2, 3, 2), 3), reward_sums=6.0 * np.array(table))
+    found = kin_of(counts, *mean_rewards(counts))
+    assert (found.by_successor, found.number) == (False, groups)
+    owner = counts.pairs.state if groups == 2 else counts.pairs.action
+    assert found.of_pair.tolist() == found.of_seen.tolist() == owner.tolist()
 
 
 def test_nothing_can_be_drawn_of_rewards_that_nobody_saw():
@@ -125,4 +242,4 @@ def test_nothing_can_be_drawn_of_rewards_that_nobody_saw():
     empty = replace(problem_of(PAIRS), counts=counts, behavior=Policy.uniform(counts))
     with pytest.raises(CertificateRefused, match="no reward was ever observed"):
         reward_draws(empty, "deterministic", None, None)
-    assert reward_draws(empty, "deterministic", 0.0, 1.0).span == 1.0
+    assert reward_draws(empty, "deterministic", 0.0, 1.0).atoms[:, 0].tolist() == [0.0, 1.0]

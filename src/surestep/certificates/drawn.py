@@ -14,7 +14,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import VALUES_BESIDE, eliminate_drawn, iterate_drawn
-from surestep.kernels.posterior import REMAINDER, SINGLY, UNSEEN_SHAPE, draw_models
+from surestep.kernels.posterior import LOW, REACH, REMAINDER, SINGLY, draw_models
 from surestep.model.counts import Counts
 from surestep.model.successors import Successors
 from surestep.parallel import available_cores
@@ -25,35 +25,47 @@ ACCURACY = 1e-6  # of the largest reward and value: the error that iterations ai
 
 
 class RewardDraws(NamedTuple):
-    """What rewards are drawn from; in the order in which the kernel takes the fields."""
+    """What mean rewards are drawn from; in the order in which the kernel takes the fields.
+
+    A row (low, reach, first, second, weight) of `seen` has the mean low + reach · x, where x ~
+    Beta(first, second), and where it has a weight, a share of what is not known of it yet: w of
+    that mean and 1 − w of one like it, w ~ Beta(weight, κ). Where low is NaN nothing is known. One
+    like it has the mean of an atom of its group, each as likely as its weight, or where that is
+    NaN, of any atom; the weights are drawn once in a model.
+    """
 
     per_pair: int  # one reward a pair [K], not one a transition [T]
-    noisy: int  # mean rewards are Beta distributed between their bounds
-    first: FloatArray  # the reward, NaN where it is unknown; or the first shape
-    second: FloatArray  # the second shape
-    low: float
-    span: float
-    atoms: FloatArray  # what unknown rewards are drawn from; none: uniform between the bounds
-    copies: IntArray
+    by_successor: int  # what leads to the same state is of one group [S]
+    group: IntArray  # [K] of each pair, where it is not
+    seen: FloatArray  # [K, 5] or [T, 5]
+    group_offsets: IntArray  # of each group's atoms
+    atoms: FloatArray  # [atoms, 5]
+    others: float  # κ
+
+    @classmethod
+    def known(cls, values: FloatArray, per_pair: bool, num_pairs: int) -> RewardDraws:
+        """Rewards that are what they are."""
+        seen = np.zeros((values.size, 5))
+        seen[:, LOW] = values
+        nothing = np.zeros(num_pairs, np.int64)
+        return cls(per_pair, False, nothing, seen, np.zeros(2, np.int64), np.zeros((0, 5)), 0.0)
 
     def moved(self, place: IntArray, size: int) -> RewardDraws:
         """The same where the transition t stands at `place`[t] of `size`; −1: it cannot come."""
         if self.per_pair:
             return self
-        kept, nothing = place >= 0, UNSEEN_SHAPE if self.noisy else math.nan
-        shapes = []
-        for values in (self.first, self.second):
-            moved = np.full(size, nothing)
-            moved[place[kept]] = values[kept]
-            shapes.append(moved)
-        return self._replace(first=shapes[0], second=shapes[1])
+        kept = place >= 0
+        moved = np.zeros((size, 5))
+        moved[:, LOW] = math.nan
+        moved[place[kept]] = self.seen[kept]
+        return self._replace(seen=moved)
 
     def range_of(self) -> tuple[float, float]:
-        """The least and the largest reward that a draw can have."""
-        ends = [self.low, self.low + self.span] if self.span > 0 or self.noisy else []
-        values = np.concatenate([ends, self.atoms, np.zeros(0) if self.noisy else self.first])
-        values = values[~np.isnan(values)]
-        return float(values.min(initial=0.0)), float(values.max(initial=0.0))
+        """The least and the largest reward that a draw can have, and 0."""
+        rows = np.concatenate([self.seen, self.atoms])
+        rows = rows[~np.isnan(rows[:, LOW])]
+        low, high = rows[:, LOW], rows[:, LOW] + rows[:, REACH]
+        return float(low.min(initial=0.0)), float(high.max(initial=0.0))
 
 
 class PriorRows(NamedTuple):
@@ -149,11 +161,26 @@ def drawn_gains(
             performances(models, chunk.first(1), everyone, start, keep=True)
         found, error = performances(models, chunk, everyone, start, keep=False)
         errors.append(error[:, :1] + error[:, 1:])
-        gains.append(found[:, 1:] - found[:, :1] - errors[-1])
+        gains.append(held_gains(models, found) - errors[-1])
         done += len(chunk.ends)
     lower = np.ascontiguousarray(np.concatenate(gains).T)
+    low, high = models.value_bounds
+    lower = np.maximum(lower, low - high)  # nothing loses more
     lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however it is evaluated
     return Gains(lower, float(np.concatenate(errors).max()))
+
+
+def held_gains(models: ModelDraws, performance: FloatArray) -> FloatArray:
+    """ρ(π) − ρ(π_b) [B, P] of π_b, which comes first, and the others, held to the value bounds.
+
+    Values of a drawn model may be outside of them. Where they are not, holding changes nothing; so
+    the rank of a truth that meets the bounds is the same whatever the others count. They count the
+    less favourable of Δ and of Δ with ρ cut off at the bounds, since where both are cut off at the
+    same bound, a loss would look like none.
+    """
+    cut = np.clip(performance, *models.value_bounds)
+    gains: FloatArray = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
+    return gains
 
 
 def performances(
@@ -230,6 +257,7 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
     """The draws `first_draw` … into the chunk."""
     counts, pairs = models.counts, models.counts.pairs
     started = np.flatnonzero(counts.starts)
+    arrays: tuple[Any, ...] = chunk
     draw_models.all(
         len(chunk.ends),
         models.seed,
@@ -246,7 +274,7 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
         started.astype(np.int32),
         counts.starts[started],
         startable(counts),
-        *chunk,
+        *arrays,
     )
 
 

@@ -58,9 +58,9 @@ class Posterior:
     distributed as in the log, or have the same kind of prior ("own": of weight `prior_weight`).
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was
-    observed is exact. Those never observed are uniform between `reward_low` and `reward_high`, or
-    where these are not given, like the observed ones (Bayesian bootstrap: no exact posterior).
-    "bounded" rewards are noise between the two bounds, each mean with a Beta(½, ½) prior.
+    observed is exact; "bounded" ones are noise between `reward_low` and `reward_high`. What was
+    never observed, or too rarely, is like what was; see `reward_draws`. Gains are held to the value
+    bounds.
     """
 
     delta: float = 0.1

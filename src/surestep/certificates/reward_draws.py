@@ -2,74 +2,216 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, refuse_where
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    offsets_of,
+    refuse_where,
+    run_owners,
+)
 from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.episodes import counts_like
 from surestep.certificates.refuting import (
     check_ends,
     check_observed,
     check_reward_bounds,
+    mean_rewards,
     name_of,
 )
 from surestep.errors import CertificateRefused
-from surestep.kernels.posterior import UNSEEN_SHAPE
+from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
 
 RewardModel = Literal["deterministic", "bounded"]
 
 SAME = 1e-9  # relative to the largest reward: rewards this close are the same
+LEAST_OTHERS, MOST_OTHERS = 1.0, 100.0  # visits that the others of a group may weigh
+SHOWN = 5.0  # unusual rewards that noise would have shown on average: none comes once in 150 times
 
 
 def reward_draws(
     problem: Problem, model: RewardModel, low: float | None, high: float | None
 ) -> RewardDraws:
     """The rewards of drawn models, once data and settings are known to suit each other."""
-    counts = problem.counts
-    logged = counts.rewards
-    per_pair = logged.per == "pair"
-    observed = counts.visits if per_pair else counts.times
-    settled = observed > 0
-    if logged.known:
-        settled = ends_left_out(counts) if per_pair else np.ones(observed.size, np.bool_)
-    value = logged.values / np.where(logged.known, 1, np.maximum(observed, 1))
     check_observed(problem)
     check_ends(problem)
-    bounds = (0.0, 0.0) if low is None or high is None else (float(low), float(high))
-    if logged.known or low is None:
-        span = 0.0 if all_known(problem) else bounds[1] - bounds[0]
-    else:
-        span = bounds[1] - bounds[0]
-        check_reward_bounds(counts, bounds)
-    if model == "bounded" and not logged.known:
-        share = np.where(settled, (value - bounds[0]) / span, 0.0).clip(0.0, 1.0) * observed
-        shapes = UNSEEN_SHAPE + share, UNSEEN_SHAPE + observed - share
-        nothing = np.zeros(0)
-        return RewardDraws(
-            per_pair, True, *shapes, bounds[0], span, nothing, nothing.astype(np.int64)
+    counts = problem.counts
+    rewards = counts.rewards
+    per_pair, num_pairs = rewards.per == "pair", counts.pairs.num_pairs
+    bounds = () if low is None or high is None else (float(low), float(high))
+    if all_known(problem):
+        earned = (
+            np.where(ends_left_out(counts), rewards.values, np.nan) if per_pair else rewards.values
         )
-    if not logged.known:
+        return RewardDraws.known(earned, per_pair, num_pairs)
+    if bounds and not rewards.known:
+        check_reward_bounds(counts, bounds)
+    if model == "deterministic" and not rewards.known:
         check_deterministic(problem)
-    atoms, copies = unseen_atoms(problem, value[settled], span)
-    first = np.where(settled, value, np.nan)
-    return RewardDraws(per_pair, False, first, first, bounds[0], span, atoms, copies)
-
-
-def unseen_atoms(problem: Problem, seen: FloatArray, span: float) -> tuple[FloatArray, IntArray]:
-    """The rewards that unseen ones are drawn from; none where they are known or have bounds."""
-    if span > 0 or all_known(problem):
-        return np.zeros(0), np.zeros(0, np.int64)
-    if seen.size == 0:
+    mean, observed = mean_rewards(counts)
+    observed |= rewards.known
+    if not observed.any() and not bounds:
         raise CertificateRefused(
             "no reward was ever observed, so none can be drawn; expected some data, known rewards, "
             "or reward_low and reward_high"
         )
-    atoms, copies = np.unique(seen, return_counts=True)
-    return atoms, copies
+    seen = np.zeros((mean.size, 5))
+    seen[:, LOW] = np.where(observed, mean, np.nan)
+    kin, others = kin_of(counts, mean, observed), 0.0
+    if model == "bounded" and not rewards.known:
+        others = add_noise(problem, seen, observed, kin, bounds)
+    atoms = atoms_of(seen[observed], kin.of_seen[observed], kin.number, others, bounds)
+    return RewardDraws(per_pair, kin.by_successor, kin.of_pair, seen, *atoms, others)
+
+
+class Kin(NamedTuple):
+    """Which rewards are likely to be alike."""
+
+    by_successor: bool  # those of transitions to the same state; else of groups of pairs
+    of_pair: IntArray  # [K]
+    of_seen: IntArray  # [K] or [T]
+    number: int  # of groups
+
+
+def kin_of(counts: Counts, mean: FloatArray, observed: BoolArray) -> Kin:
+    """The grouping by which the observed means predict each other the best.
+
+    Of transitions: by where they lead, by their pair, or all together; of pairs: by state, by
+    action, or all together. A mean is predicted by the others of its group and, as if it were one
+    more, the mean of all others.
+    """
+    pairs = counts.pairs
+    together = Kin(False, np.zeros(pairs.num_pairs, np.int64), np.zeros(mean.size, np.int64), 1)
+    if counts.rewards.per == "pair":
+        state, action = pairs.state.astype(np.int64), pairs.action.astype(np.int64)
+        candidates = [
+            Kin(False, state, state, pairs.num_states),
+            Kin(False, action, action, pairs.num_actions),
+        ]
+    else:
+        pair, successor = run_owners(counts.offsets), counts.successor.astype(np.int64)
+        candidates = [
+            Kin(True, together.of_pair, successor, pairs.num_states),
+            Kin(False, np.arange(pairs.num_pairs), pair, pairs.num_pairs),
+        ]
+    seen = mean[observed] / largest_of(mean[observed])  # squares stay finite
+    rest = (seen.sum() - seen) / max(seen.size - 1, 1)
+
+    def error(kin: Kin) -> float:
+        group = kin.of_seen[observed]
+        sums = np.bincount(group, seen, kin.number)[group]
+        return float(np.sum((seen - (sums - seen + rest) / np.bincount(group)[group]) ** 2))
+
+    return min([*candidates, together], key=error)
+
+
+def add_noise(
+    problem: Problem,
+    seen: FloatArray,
+    observed: BoolArray,
+    kin: Kin,
+    bounds: tuple[float, ...],
+) -> float:
+    """What the means of noisy rewards are drawn from, into `seen`; and the weight of others.
+
+    Of n rewards between least and greatest, nothing has the same mean and varies more than those
+    two alone: x n times the greatest, (1 − x) n times the least. Their Bayesian bootstrap has the
+    mean least + (greatest − least) · Beta(x n, (1 − x) n).
+    """
+    counts = with_ends(problem)
+    visits = counts.visits if counts.rewards.per == "pair" else counts.times
+    least, greatest = counts.observed_rewards()
+    if counts.rewards.least is None:
+        least, greatest = (np.full(least.size, end) for end in bounds)
+    mean, reach = seen[:, LOW].copy(), greatest - least
+    varied = observed & (reach > SAME * largest_of(least, greatest))
+    share = np.zeros(mean.size)
+    share[varied] = np.clip((mean[varied] - least[varied]) / reach[varied], 0.0, 1.0)
+    noisy = observed & ~calm_groups(kin, visits, np.minimum(share, 1 - share))[kin.of_seen]
+    between = noisy & (share > 0) & (share < 1)
+    seen[noisy, WEIGHT] = visits[noisy]
+    seen[between, LOW], seen[between, REACH] = least[between], reach[between]
+    seen[between, FIRST] = (share * visits)[between]
+    seen[between, SECOND] = ((1 - share) * visits)[between]
+    unit = largest_of(least, greatest)  # squares stay finite
+    spread = (share * (1 - share) * (reach / unit) ** 2)[noisy]
+    return weight_of_others(mean[noisy] / unit, spread, visits[noisy], kin.of_seen[noisy])
+
+
+def weight_of_others(
+    mean: FloatArray, spread: FloatArray, visits: IntArray, group: IntArray
+) -> float:
+    """κ = σ²/τ², in visits: how many of them say as much of a mean as the others of its group do.
+
+    σ² is the variance of single rewards, τ² that of the true means in a group, by the moments of a
+    one-way layout: Σ n (m − M)² has the mean (T − G) σ² + Σ_g (N_g − Σ n²/N_g) τ², where M is the
+    mean of the group, and N_g its visits.
+    """
+    total = np.bincount(group, visits)
+    present = total > 0
+    center = np.bincount(group, visits * mean) / np.maximum(total, 1)
+    between = float(visits @ (mean - center[group]) ** 2)
+    free = mean.size - int(present.sum())
+    within = float(visits @ spread) / max(float((visits - 1).sum()), 1.0)
+    squares = np.bincount(group, visits.astype(np.float64) ** 2)
+    reached = float((total - squares / np.maximum(total, 1)).sum())
+    excess = between - free * within
+    if not excess * MOST_OTHERS > within * reached:
+        return MOST_OTHERS
+    return max(LEAST_OTHERS, within * reached / excess)
+
+
+def calm_groups(kin: Kin, visits: IntArray, minority: FloatArray) -> BoolArray:
+    """The groups [G] whose rewards never varied, although noise as elsewhere would have shown.
+
+    Where rewards vary, a share of the visits, `minority`, has not the usual one: at least
+    `SHOWN` of these could be expected in a group, and none was there.
+    """
+    shown = np.bincount(kin.of_seen, visits, kin.number)
+    unusual = np.bincount(kin.of_seen, visits * minority, kin.number)
+    varied = unusual > 0
+    rate = unusual.sum() / max(shown[varied].sum(), 1.0)
+    calm: BoolArray = ~varied & (shown * rate >= SHOWN)
+    return calm
+
+
+def with_ends(problem: Problem) -> Counts:
+    """The counts with the least and the greatest rewards, if the counts or the log have them."""
+    counts = problem.counts
+    if counts.rewards.least is None and problem.log is not None:
+        return counts_like(counts, problem.log, counts.terminal)
+    return counts
+
+
+def largest_of(*rewards: FloatArray) -> float:
+    """The largest magnitude of a reward, by which rewards are compared; 1 where all are 0."""
+    return max(float(np.abs(each).max(initial=0.0)) for each in rewards) or 1.0
+
+
+def atoms_of(
+    rows: FloatArray, group: IntArray, number: int, others: float, bounds: tuple[float, ...]
+) -> tuple[IntArray, FloatArray]:
+    """What unknown rewards are like: the rows by group, those that are the same as one.
+
+    A row has the weight n (1 + κ)/(n + κ): 1 for one visit, and 1 + κ where it is known. The
+    bounds, if given, have the weight of one visit together, in no group.
+    """
+    visits = np.where(rows[:, WEIGHT] > 0, rows[:, WEIGHT], np.inf)
+    weight = (1 + others) / (1 + others / visits)
+    keyed, place = np.unique(
+        np.column_stack([group, rows[:, :WEIGHT]]), axis=0, return_inverse=True
+    )
+    atoms = np.column_stack([keyed[:, 1:], np.bincount(place.reshape(-1), weight, len(keyed))])
+    ends = np.zeros((len(bounds), 5))
+    ends[:, LOW], ends[:, WEIGHT] = bounds, 0.5
+    owner = keyed[:, 0].astype(np.int64)
+    return offsets_of(np.bincount(owner, minlength=number)), np.concatenate([atoms, ends])
 
 
 def all_known(problem: Problem) -> bool:
@@ -95,25 +237,28 @@ def reward_sentences(
     if all_known(problem):
         return ("The rewards are known.",)
     what = counts.rewards.per
-    ends = "" if low is None or high is None else f"{float(low)!r} and {float(high)!r}"
     if counts.rewards.known:
         sentences = ["The rewards that are given are known."]
     elif model == "bounded":
-        return (
-            f"Every reward is one of {ends} (for rewards in between, this is too cautious), and "
-            f"the mean of each {what} is a draw from a Beta(½, ½) prior between them.",
-        )
+        sentences = [
+            f"Rewards of a {what} that never varied, where noise as elsewhere would have shown, "
+            f"are exact; the mean of others is drawn from what was observed of the {what} "
+            "(Bayesian bootstrap) and of those like it, as far as these predict it."
+        ]
     else:
         sentences = [f"The reward of a {what} is always the same, so what was observed is exact."]
-    if not ends:
+    alike = "leads to the same state or is of the same pair"
+    if what == "pair":
+        alike = "is of the same state or the same action"
+    sentences.append(
+        f"The mean reward of a {what} never observed is like that of one that was, and likely of "
+        f"one that {alike} (whichever predicts the observed ones better), so this is no exact "
+        "posterior."
+    )
+    if low is not None and high is not None:
         sentences.append(
-            f"The rewards of a {what} never observed are like those that were (Bayesian "
-            "bootstrap), so this is no exact posterior."
-        )
-    else:
-        sentences.append(
-            f"The reward of a {what} never observed is a draw from between {ends}, where all are "
-            "equally likely."
+            f"Rewards lie between {float(low)!r} and {float(high)!r}, and these two are as likely "
+            "as if one of them had been seen once more."
         )
     return tuple(sentences)
 
@@ -123,13 +268,10 @@ def check_deterministic(problem: Problem) -> None:
 
     Where the counts hold only sums, the log shows it, if there is one.
     """
-    counts = problem.counts
-    if counts.rewards.least is None and problem.log is not None:
-        counts = counts_like(counts, problem.log, counts.terminal)
+    counts = with_ends(problem)
     least, greatest = counts.observed_rewards()
-    largest = max(np.abs(least).max(initial=0.0), np.abs(greatest).max(initial=0.0))
     refuse_where(
-        greatest - least > SAME * float(largest),
+        greatest - least > SAME * largest_of(least, greatest),
         lambda i: (
             f"{name_of(counts, i)} earned {least[i]} and {greatest[i]} in the log, so its reward "
             "is not deterministic; expected rewards='bounded' with reward_low and reward_high"

@@ -30,6 +30,7 @@ from surestep.kernels._compile import (
     INDEX_TABLE_OUT,
     INDICES_IN,
     INTS_IN,
+    TABLE_IN,
     TABLE_OUT,
     helper,
     tasks,
@@ -38,7 +39,7 @@ from surestep.kernels.random_words import Words, beta, broken_off, gamma, start_
 
 REMAINDER = 1e-6  # of a row: the weight that is not given to any state
 SINGLY = 0.08  # α from which on nearly all unseen states would be drawn: then all of them are
-UNSEEN_SHAPE = 0.5  # of the Beta prior of a mean reward between its bounds
+LOW, REACH, FIRST, SECOND, WEIGHT = range(5)  # what a row of a table of rewards holds
 
 
 @helper
@@ -141,42 +142,68 @@ def draw_given_row(
 
 
 @helper
+def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
+    """A mean between the two rewards of row i; the first itself where they are the same."""
+    reach, x = rewards[i, REACH], 0.0
+    if reach > 0.0:
+        x, words = beta(words, rewards[i, FIRST], rewards[i, SECOND])
+    return rewards[i, LOW] + reach * x, words
+
+
+@helper
+def draw_like(
+    words: Words,
+    atoms: FloatArray,
+    sums: FloatArray,
+    any_weight: float,
+    begin: int,
+    end: int,
+) -> tuple[float, Words]:
+    """The mean of one of `atoms`[begin:end], by running sums of their weights; or of any atom."""
+    before = sums[begin - 1] if begin > 0 else 0.0
+    inside = sums[end - 1] - before if end > begin else 0.0
+    u, words = uniform(words)
+    x = u * (any_weight + inside)
+    if x >= inside:
+        before, begin, end = 0.0, 0 * begin, sums.size
+        u, words = uniform(words)
+        x = u * sums[end - 1]
+    low, high = begin, end - 1  # of the first running sum above it, or the last
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] > before + x:
+            high = middle
+        else:
+            low = middle + 1
+    return draw_mean(words, atoms, low)
+
+
+@helper
 def draw_reward(
     words: Words,
-    noisy: int,
-    first: float,
-    second: float,
-    low: float,
-    span: float,
+    seen: FloatArray,
+    i: int,
     atoms: FloatArray,
-    weights: FloatArray,
+    sums: FloatArray,
+    any_weight: float,
+    others: float,
+    begin: int,
+    end: int,
 ) -> tuple[float, Words]:
-    """A reward: `first` itself, unless it is unknown (NaN), or `noisy`, that is, Beta distributed.
-
-    An unknown one is one of the `atoms`, with chances given by running sums, or without atoms
-    uniform between its bounds.
-    """
-    if noisy:
-        x, words = beta(words, first, second)
-        return low + span * x, words
-    if not np.isnan(first):
-        return first, words
-    x, words = uniform(words)
-    if atoms.size == 0:
-        return low + span * x, words
-    low_place, high_place = 0, atoms.size - 1  # of the first running sum above x, or the last
-    while low_place < high_place:
-        middle = (low_place + high_place) // 2
-        if weights[middle] > x * weights[-1]:
-            high_place = middle
-        else:
-            low_place = middle + 1
-    return atoms[low_place], words
+    """The mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
+    if i < 0 or np.isnan(seen[i, LOW]):
+        return draw_like(words, atoms, sums, any_weight, begin, end)
+    mean, words = draw_mean(words, seen, i)
+    if seen[i, WEIGHT] > 0.0:
+        other, words = draw_like(words, atoms, sums, any_weight, begin, end)
+        share, words = beta(words, seen[i, WEIGHT], others)
+        mean = share * mean + (1.0 - share) * other
+    return mean, words
 
 
 @tasks(
     I64, I64, F64, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, I64, I64,
-    FLOATS_IN, FLOATS_IN, F64, F64, FLOATS_IN, INTS_IN, F64, INDICES_IN, INTS_IN, BOOLS_IN,
+    INTS_IN, TABLE_IN, INTS_IN, TABLE_IN, F64, F64, INDICES_IN, INTS_IN, BOOLS_IN,
     COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, FLOATS_OUT,
     threads_from=1_000,
 )  # fmt: skip
@@ -193,13 +220,12 @@ def draw_models(
     times: IntArray,
     prior_weight: FloatArray,
     per_pair: int,
-    noisy: int,
-    reward_first: FloatArray,
-    reward_second: FloatArray,
-    low: float,
-    span: float,
+    by_successor: int,
+    group: IntArray,
+    seen: FloatArray,
+    group_offsets: IntArray,
     atoms: FloatArray,
-    copies: IntArray,
+    others: float,
     start_alpha: float,
     start_state: IndexArray,
     start_times: IntArray,
@@ -224,11 +250,15 @@ def draw_models(
     for b in range(first_task, end_task):
         taken, place = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
-        weights = np.empty(atoms.size)
+        sums, any_weight = np.empty(len(atoms)), np.empty(group_offsets.size - 1)
         words = start_stream(seed, draw, num_pairs + 1)
-        for i in range(atoms.size):
-            weight, words = gamma(words, float(copies[i]))
-            weights[i] = weight + (weights[i - 1] if i > 0 else 0.0)
+        for i in range(any_weight.size):
+            any_weight[i], words = gamma(words, 1.0)
+        total = 0.0
+        for i in range(len(atoms)):
+            weight, words = gamma(words, atoms[i, WEIGHT])
+            total += weight
+            sums[i] = total
         end = zero
         for k in range(num_pairs):
             ends[b, k] = end
@@ -249,9 +279,11 @@ def draw_models(
             if end < 0:
                 continue
             if per_pair:
+                kin = group[k]
                 earned, words = draw_reward(
-                    words, noisy, reward_first[k], reward_second[k], low, span, atoms, weights
-                )
+                    words, seen, k, atoms, sums, any_weight[kin], others,
+                    group_offsets[kin], group_offsets[kin + 1],
+                )  # fmt: skip
                 reward[b, k] = earned * (1.0 - rest[b, k])
                 continue
             for t in range(first, last):
@@ -259,10 +291,13 @@ def draw_models(
             earned = 0.0
             for i in range(begin, end):
                 t = place[target[b, i]]
-                stored = first <= t < last
-                one = reward_first[t] if stored else (UNSEEN_SHAPE if noisy else np.nan)
-                two = reward_second[t] if stored else UNSEEN_SHAPE
-                one_reward, words = draw_reward(words, noisy, one, two, low, span, atoms, weights)
+                if not first <= t < last:
+                    t = -1
+                kin = np.int64(target[b, i]) if by_successor else group[k]
+                one_reward, words = draw_reward(
+                    words, seen, t, atoms, sums, any_weight[kin], others,
+                    group_offsets[kin], group_offsets[kin + 1],
+                )  # fmt: skip
                 earned += share[b, i] * one_reward
             reward[b, k] = earned
         ends[b, num_pairs] = end

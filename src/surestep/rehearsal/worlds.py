@@ -144,10 +144,8 @@ class DrawnFromPosterior:
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """One model of the posterior, in which π_b acts."""
         counts = problem.counts
-        nothing = np.zeros(counts.pairs.num_pairs)
-        no_rewards = RewardDraws(
-            True, False, nothing, nothing, 0.0, 0.0, np.zeros(0), np.zeros(0, np.int64)
-        )
+        size = counts.pairs.num_pairs
+        no_rewards = RewardDraws.known(np.zeros(size), True, size)
         prior = prior_of(problem, self.prior, 0.0 if self.weight is None else self.weight)
         models = ModelDraws(
             counts=counts,
