@@ -245,7 +245,11 @@ def test_what_luck_alone_would_claim_is_no_clean_verdict():
     """
     doubted = clean = 0
     for seed in range(6):
-        result = improve(treatments(seed, [0.3] * 4), discount=0.5, worlds=9, n_wedge=10)
+        table = treatment_table(seed, [0.3] * 4)
+        # Two ends: what leads to one pays 1, to the other 0. Of noise, the posterior itself knows
+        # that others like it tell what luck is.
+        table["next_state"] = np.where(table["reward"] > 0, "well", "ill").astype(object)
+        result = improve(read_log(table), discount=0.5, worlds=9, n_wedge=10)
         found = result.rehearsal
         assert (np.nan_to_num(found.luck) == found.luck).all()
         judged = verdict(result.certificate, changed=True, rehearsal=found)
