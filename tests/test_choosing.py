@@ -157,8 +157,10 @@ def test_an_a_priori_bound_does_not_choose():
 
 
 def test_where_every_candidate_is_refused_so_is_the_choice():
-    with pytest.raises(CertificateRefused, match="discount is"):
-        choose_n_wedge(replace(arms(), discount=1.0), "spibb", Robust(), GRID)
+    problem = arms()
+    per_pair = np.full(problem.counts.pairs.num_pairs, 0.5)
+    with pytest.raises(CertificateRefused, match="a discount for each pair"):
+        choose_n_wedge(replace(problem, discount=per_pair), "spibb", Robust(), GRID)
 
 
 # ---- as an algorithm --------------------------------------------------------------------------

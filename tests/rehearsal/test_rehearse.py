@@ -348,8 +348,6 @@ def test_problems_that_cannot_be_rehearsed_are_refused():
     first_steps = Trajectory(horizon=1, claim="horizon", reward_low=0.0, reward_high=1.0)
     with pytest.raises(InvalidParameter, match="about the first 1 steps only"):
         run(problem, first_steps)
-    with pytest.raises(InvalidParameter, match=r"discount is 1\.0"):
-        run(replace(problem, discount=1.0), POSTERIOR)
     with pytest.raises(InvalidParameter, match="rng is of type int"):
         rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=3)
     counts = Counts.from_dense(np.zeros((2, 1, 2), int), reward_sums=np.zeros((2, 1)))

@@ -173,8 +173,6 @@ class Terms:
     def why_not_rehearsed(self) -> str:
         """What stands against a rehearsal; empty where nothing does."""
         first, *others = self.asked
-        if not self.discount < 1:
-            return "discount is 1, and in some worlds episodes never end"
         if first.settings.get("claim") == "horizon":
             return "the claim is about the first steps only, while worlds are compared by ρ"
         if first.kind != "trajectory" and any(each.kind == "trajectory" for each in others):

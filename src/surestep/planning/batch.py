@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import (
+    BoolArray,
     FloatArray,
     IndexArray,
     IntArray,
@@ -23,7 +24,7 @@ from surestep.model.batch import MDPBatch
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.planning.elimination import EliminationPlan, plan_elimination
-from surestep.planning.ends import goes_round, refuse_endless
+from surestep.planning.ends import endless_circle, goes_round, refuse_endless
 from surestep.planning.evaluation import TOO_MANY_STEPS, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
 from surestep.planning.proof import (
@@ -71,7 +72,7 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
     size = max(batch.num_models, probability.shape[0])
     around = goes_round(rows_of(batch, batch.probability.max(axis=0)))
     if around:
-        refuse_endless_members(batch, probability, size)
+        refuse_endless_members(batch, probability)
     plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
     if plan is None:
         parts = [
@@ -115,24 +116,35 @@ def steps_under(
     return bounds
 
 
-def refuse_endless_members(batch: MDPBatch, probability: FloatArray, size: int) -> None:
-    """Refuses a batch in which a policy may never end, naming the model and a state.
+def refuse_endless_members(batch: MDPBatch, probability: FloatArray) -> None:
+    """Refuses a batch in which a policy may never end, naming the model and a state."""
+    endless = endless_members(batch, probability)
+    if endless.any():
+        first = int(endless.argmax())
+        chances = batch.probability[first % batch.num_models]
+        try:
+            refuse_endless(rows_of(batch, chances), probability[first % len(probability)])
+        except NeverEnds as problem:
+            raise NeverEnds(f"model {first}: {problem}") from None
 
-    What ends depends on which transitions and actions are possible only, so that models with the
-    same ones are looked at once.
+
+def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
+    """Whether each policy [B, K] may never end in its model [B].
+
+    That depends on which transitions and actions are possible only, so that models with the same
+    ones are looked at once.
     """
-    seen: set[tuple[bytes, bytes]] = set()
+    size = max(batch.num_models, len(probability))
+    known: dict[tuple[bytes, bytes], bool] = {}
+    endless = np.zeros(size, np.bool_)
     for b in range(size):
         chances = batch.probability[b % batch.num_models]
         policy = probability[b % len(probability)]
         kind = ((chances > 0).tobytes(), (policy > 0).tobytes())
-        if kind in seen:
-            continue
-        seen.add(kind)
-        try:
-            refuse_endless(rows_of(batch, chances), policy)
-        except NeverEnds as problem:
-            raise NeverEnds(f"model {b}: {problem}") from None
+        if kind not in known:
+            known[kind] = endless_circle(rows_of(batch, chances), policy).size > 0
+        endless[b] = known[kind]
+    return endless
 
 
 def rows_of(batch: MDPBatch, chances: FloatArray) -> FixedRows:

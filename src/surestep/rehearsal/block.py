@@ -30,7 +30,7 @@ from surestep.certificates import (
     training_part,
 )
 from surestep.choosing import AutoNWedge, choose_batch
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
 from surestep.model.batch import MDPBatch
 from surestep.model.certificate import Certificate
 from surestep.model.counts import LoggedRewards
@@ -38,7 +38,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
-from surestep.planning.batch import evaluate_batch
+from surestep.planning.batch import endless_members, evaluate_batch
 from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.sources import Data, World
 from surestep.rehearsal.worlds import WorldKind
@@ -133,7 +133,9 @@ def proposed(
         share, seed = block.certifier.train_share, block.certifier.seed
         chosen_from = [training_or_none(each, share, seed) for each in problems]
     inner = algorithm.algorithm if isinstance(algorithm, AutoNWedge) else algorithm
-    if isinstance(block.certifier, Trajectory) or not isinstance(inner, COMPILED):
+    # Without a discount data sets may show policies that never end, each for itself.
+    alone = isinstance(block.certifier, Trajectory) or block.problem.single_discount == 1
+    if alone or not isinstance(inner, COMPILED):
         behavior = block.problem.behavior.probability
         return np.stack([improved(algorithm, each, behavior) for each in chosen_from])
     batch = batch_of(block.problem, worlds, models, data)
@@ -151,10 +153,13 @@ def training_or_none(problem: Problem, share: float, seed: int) -> Problem | Non
 
 
 def improved(algorithm: Improver, problem: Problem | None, behavior: FloatArray) -> FloatArray:
-    """π_I [K]; π_b where no data may choose, or where every candidate for N∧ is refused."""
+    """π_I [K]; π_b where no data may choose, or where every candidate for N∧ is refused.
+
+    So too where π_b never ends in the estimate, as recordings that were cut may have it.
+    """
     try:
         return behavior if problem is None else algorithm.improve(problem).policy.probability
-    except CertificateRefused:
+    except (CertificateRefused, NeverEnds):
         return behavior
 
 
@@ -228,8 +233,17 @@ def sorted_gains(certifier: Posterior, problem: Problem, policy: Policy) -> Floa
 def true_gains(
     problem: Problem, models: MDPBatch, policies: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """ρ(π_I) − ρ(π_b) in each truth [B], and how far values lie outside of the value bounds."""
-    ours = evaluate_batch(models, policies).value
+    """ρ(π_I) − ρ(π_b) in each truth [B], and how far values lie outside of the value bounds.
+
+    A policy that may never end, where nothing is discounted, is worth the lower value bound.
+    """
+    endless = np.zeros(len(policies), np.bool_)
+    if problem.single_discount == 1:
+        endless = endless_members(models, policies)
+    ending = np.where(endless[:, np.newaxis], problem.behavior.probability, policies)
+    ours = np.where(
+        endless[:, np.newaxis], problem.value_bounds[0], evaluate_batch(models, ending).value
+    )
     theirs = evaluate_batch(models, problem.behavior).value
     gain = weighted_rows(ours, models.initial) - weighted_rows(theirs, models.initial)
     gain[(policies == problem.behavior.probability).all(axis=1)] = 0.0

@@ -96,7 +96,7 @@ def within_support(problem: Problem, rows: Rows, filled: IntArray) -> Rows:
 def actions_alike(problem: Problem) -> FiniteMDP:
     """The MLE-MDP of states alone: every action has the pooled row, and the pooled mean rewards.
 
-    A state in which nobody decided leads back to itself.
+    A state in which nobody decided leads back to itself, or is an end where nothing is discounted.
     """
     counts, pairs = problem.counts, problem.counts.pairs
     seen = counts.times > 0
@@ -111,7 +111,9 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     lengths = run_lengths(offsets)[pairs.state[going_on]]
     stored = run_places(offsets[pairs.state[going_on]], lengths)
     rows = Rows.of(np.repeat(going_on, lengths), successor[stored], share[stored])
-    mdp = mdp_of_rows(problem, rows.and_also(self_loops(problem, going_on[lengths == 0])))
+    if problem.single_discount < 1:
+        rows = rows.and_also(self_loops(problem, going_on[lengths == 0]))
+    mdp = mdp_of_rows(problem, rows)
     if counts.rewards.known:
         return mdp
     observed = counts.visits if counts.rewards.per == "pair" else counts.times

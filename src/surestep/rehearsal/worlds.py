@@ -6,7 +6,7 @@ truth, and draws the data that π_b would have collected there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -21,8 +21,10 @@ from surestep.certificates.drawn import (
     room_for,
 )
 from surestep.certificates.prior import prior_of
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, NeverEnds
+from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Problem
+from surestep.planning.ends import endless_circle
 from surestep.rehearsal.completion import (
     MOST_CELLS,
     Fill,
@@ -36,6 +38,7 @@ from surestep.rehearsal.sources import Resampled, Simulated, World
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
 WEIGHTS = (1.0, 5.0)  # of the priors in the default family
 MEMORY = 2**30  # bytes of one drawn world
+MOST_DRAWS = 100  # of a world without a discount, until one ends
 
 
 class WorldKind(Protocol):
@@ -157,19 +160,40 @@ class DrawnFromPosterior:
             rewards=no_rewards,
             seed=int(rng.integers(2**63 - 1)),
         )
-        used = ~counts.terminal[counts.pairs.state]
-        cells = expected_cells(models, used)
-        while True:
-            drawn = room_for(models, cells, 1, MEMORY)
-            draw_chunk(models, used, 0, drawn)
-            if drawn.ends[0, -1] >= 0:
-                break
-            cells *= 2
-        pair = run_owners(drawn.ends[0])
-        # What the draw left over, a millionth at most, is shared out in proportion.
-        share = drawn.share[0, : pair.size] / (1.0 - drawn.rest[0, pair])
-        rows = Rows.of(pair, drawn.target[0, : pair.size].astype(np.int64), share)
-        return Simulated.of(mdp_of_rows(problem, rows), problem.behavior)
+        for _ in range(MOST_DRAWS):
+            truth = drawn_truth(problem, models)
+            if ends_under_behavior(problem, truth):
+                return Simulated.of(truth, problem.behavior)
+            models = replace(models, seed=int(rng.integers(2**63 - 1)))
+        raise InvalidParameter(
+            f"in {MOST_DRAWS} worlds of the kind {self.name!r}, one after the other, the behavior "
+            "policy may never end, at discount 1; expected another kind, or a discount below 1"
+        )
+
+
+def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
+    """The first model of the posterior, as the truth of a world."""
+    counts = problem.counts
+    used = ~counts.terminal[counts.pairs.state]
+    cells = expected_cells(models, used)
+    while True:
+        drawn = room_for(models, cells, 1, MEMORY)
+        draw_chunk(models, used, 0, drawn)
+        if drawn.ends[0, -1] >= 0:
+            break
+        cells *= 2
+    pair = run_owners(drawn.ends[0])
+    # What the draw left over, a millionth at most, is shared out in proportion.
+    share = drawn.share[0, : pair.size] / (1.0 - drawn.rest[0, pair])
+    rows = Rows.of(pair, drawn.target[0, : pair.size].astype(np.int64), share)
+    return mdp_of_rows(problem, rows)
+
+
+def ends_under_behavior(problem: Problem, truth: FiniteMDP) -> bool:
+    """Whether π_b ends in a world for certain; with a discount, values exist in any case."""
+    if problem.single_discount < 1:
+        return True
+    return endless_circle(truth, problem.behavior.probability).size == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,23 +266,37 @@ class ActionsAlike:
         return Simulated.of(actions_alike(problem), problem.behavior, self.noise)
 
 
+def completion_ends(problem: Problem, fill: Fill) -> bool:
+    """Whether π_b ends for certain in a completion, and where that is sought, on the way to it."""
+    try:
+        return ends_under_behavior(problem, completed(problem, fill))
+    except NeverEnds:
+        return False
+
+
 def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, ...]:
     """All completions, posteriors under other priors than the certifier's, and the bootstrap.
 
     Worlds in which every row leads everywhere are left out where that makes them too large, and
-    where every pair was seen, all completions are one.
+    where every pair was seen, all completions are one. Without a discount, completions in which the
+    behavior policy may never end are left out too.
     """
     size = problem.num_states
     unseen = int(np.count_nonzero(problem.unseen_pairs()))
     wide = ("uniform",) if problem.support is None else ("pessimistic", "optimistic")
     fits = unseen * size <= MOST_CELLS
     fills = [fill for fill in get_args(Fill) if fits or fill not in wide]
-    family: list[WorldKind] = [Completed(fill) for fill in (fills if unseen else fills[:1])]
+    fills = [
+        fill
+        for fill in (fills if unseen else fills[:1])
+        if problem.single_discount < 1 or completion_ends(problem, fill)
+    ]
+    family: list[WorldKind] = [Completed(fill) for fill in fills]
     priors = [DrawnFromPosterior("weight", weight) for weight in WEIGHTS]
     if int(problem.support_sizes().sum()) <= MOST_CELLS:
         priors += [DrawnFromPosterior("jeffreys"), DrawnFromPosterior("uniform")]
     family += [prior for prior in priors if not prior.is_of(certifier)]
-    if problem.log is not None:
+    if problem.log is not None and EpisodeBootstrap().fill in fills:
         family.append(EpisodeBootstrap())
     return tuple(family)
 
