@@ -230,7 +230,7 @@ def test_krylov_ends_where_it_is_done_or_has_broken_down(answer, number, watch):
     assert steps.number == number
 
 
-@pytest.mark.parametrize(("gained", "number"), [(0.6, 9), (0.4, 1)])
+@pytest.mark.parametrize(("gained", "number"), [(0.6, 9), (0.5, 1), (0.4, 1)])
 def test_krylov_begins_anew_after_a_breakdown_if_half_is_gained(gained, number, watch):
     def step(offsets, successor, weight, shadow, solution, work, scalars):
         solution += 2 * gained * shadow  # the residual is 1 − v/2
