@@ -39,7 +39,7 @@ def test_all_that_settings_say_counts_as_given_and_of_a_name_nothing():
     assert str(Asked.of("posterior")) == "posterior"
     assert Asked.of(Posterior()).make(delta=0.2) == Posterior()
     assert str(Asked.of(Robust(set="l1"))) == (
-        "robust:set=l1,strict=false,delta=0.1,known_start=false"
+        "robust:set=l1,strict=true,delta=0.1,known_start=false"
     )
     assert str(Asked.of("a-priori:n-wedge=none")) == "a-priori:n_wedge=none"
 

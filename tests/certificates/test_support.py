@@ -385,33 +385,55 @@ def test_the_claim_holds_for_models_within_the_support_that_the_set_leaves_possi
         assert found.lower <= difference + 1e-9
 
 
-def test_where_one_split_is_all_there_is_claims_fail_about_as_often_as_they_may():
-    rng, delta, number, p = np.random.default_rng(9), 0.4, 60, 0.37
+def claim_about_one_split(good, number, certifier):
+    """L of an action that came out well so often, where that is all that is not known."""
     allowed = np.zeros((4, 2, 4), bool)
     allowed[0, 0, 3] = allowed[0, 1, 1] = allowed[0, 1, 2] = True
     allowed[1:3, :, 3] = True
-    certifier = Robust(set="two-successor", delta=delta, known_start=True)
+    table = allowed * 300
+    table[0, 1] = [0, good, number - good, 0]
+    counts = Counts.from_dense(
+        table, rewards=[[0, 0], [1, 1], [-1, -1], [0, 0]], terminal=np.arange(4) == 3
+    )
+    left, right = (Policy.from_dense(counts, [row] + [[0.5, 0.5]] * 3) for row in np.eye(2))
+    problem = Problem(
+        counts=counts,
+        behavior=left,
+        discount=0.9,
+        value_bounds=(-1.0, 1.0),
+        support=successors(counts.pairs, allowed),
+    )
+    found = certify(problem, right, certifier)
+    assert found.figures["parts"] == 1
+    return found.lower
+
+
+def test_where_one_split_is_all_there_is_claims_fail_about_as_often_as_they_may():
+    rng, delta, number, p = np.random.default_rng(9), 0.4, 60, 0.37
+    certifier = Robust(set="two-successor", strict=False, delta=delta, known_start=True)
     wrong = 0
     for _ in range(number):
-        good = rng.binomial(300, p)
-        table = allowed * 300
-        table[0, 1] = [0, good, 300 - good, 0]
-        counts = Counts.from_dense(
-            table, rewards=[[0, 0], [1, 1], [-1, -1], [0, 0]], terminal=np.arange(4) == 3
-        )
-        left, right = (Policy.from_dense(counts, [row] + [[0.5, 0.5]] * 3) for row in np.eye(2))
-        problem = Problem(
-            counts=counts,
-            behavior=left,
-            discount=0.9,
-            value_bounds=(-1.0, 1.0),
-            support=successors(counts.pairs, allowed),
-        )
-        found = certify(problem, right, certifier)
-        assert found.figures["parts"] == 1
-        wrong += found.lower > 0.9 * (2 * p - 1)
+        lower = claim_about_one_split(rng.binomial(300, p), 300, certifier)
+        wrong += lower > 0.9 * (2 * p - 1)
     # One of the two sides is what counts, so about δ/2 of the claims are wrong.
     assert number * delta / 6 < wrong <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
+
+
+def test_only_strict_sets_stand_a_logger_who_stops_when_it_looks_good():
+    # An action is tried until a fixed-n interval lies above the truth, at most 2,000 times.
+    delta, number, p = 0.1, 60, 0.5
+    wrong = {False: 0, True: 0}
+    for seed in range(number):
+        good = np.cumsum(np.random.default_rng(seed).random(2000) < p)
+        tries = np.arange(1, 2001)
+        low = np.where(good > 0, scipy.stats.beta.ppf(delta / 2, good, tries - good + 1), 0.0)
+        stop = int(np.argmax(low > p)) if (low > p).any() else 1999
+        for strict in wrong:
+            certifier = Robust(set="two-successor", strict=strict, delta=delta, known_start=True)
+            lower = claim_about_one_split(int(good[stop]), int(tries[stop]), certifier)
+            wrong[strict] += lower > 0.9 * (2 * p - 1)
+    assert wrong[False] > number / 4
+    assert wrong[True] <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
 
 
 # ---- problems made from others ----------------------------------------------------------------

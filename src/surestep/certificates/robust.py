@@ -41,7 +41,7 @@ from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run
 from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.model.certificate import Certificate, Scalar
+from surestep.model.certificate import Certificate, Scalar, Standing
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
@@ -58,13 +58,14 @@ class Robust:
 
     `set` says what is known of a row: an interval for each successor, an L1 ball, or intervals for
     the splits of a balanced tree over all that may come ("two-successor"). `strict` sets hold for
-    all numbers of visits at once; the others take those numbers for fixed beforehand. `reward_low`
+    all numbers of visits at once, and only they are proved for logs: the others take those numbers
+    for fixed beforehand, and a logger who stops when it suits him makes them wrong. `reward_low`
     and `reward_high` bound all rewards, and are needed where rewards are not known. With
     `known_start`, the start distribution is exactly that of the counts.
     """
 
     set: SetKind = "interval"
-    strict: bool = False
+    strict: bool = True
     delta: float = 0.1
     reward_low: float | None = None
     reward_high: float | None = None
@@ -97,6 +98,11 @@ class Robust:
                 f"reward_low is {shown(ends[0])} and reward_high {shown(ends[1])}, expected two "
                 f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
             )
+
+    @property
+    def standing(self) -> Standing:
+        """In which sense the confidence is meant."""
+        return "proved" if self.strict else "asymptotic"
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L, the value at the start of the fixed point of D ↦ max(TD, f), less its errors."""
@@ -160,7 +166,7 @@ class Robust:
         note = "No pair is changed: the policy is the behavior policy, and loses nothing."
         return Certificate(
             kind=self.name,
-            standing="proved",
+            standing=self.standing,
             lower=0.0 if same else found.lower,
             delta=self.delta,
             span=high - low,
