@@ -83,13 +83,19 @@ def test_cells_are_expected_by_how_rows_are_drawn():
 def test_what_values_may_be_off_grows_with_their_terms():
     models = models_of()
     one = np.ones((1, 2))
-    assert drawn.proven_error(models, one, 0 * one) == pytest.approx(4 * one, rel=1e-9)
+    steps = 4 * one
+    assert drawn.proven_error(models, one, 0 * one, steps) == pytest.approx(steps, rel=1e-9)
     # Two pairs a state and the start make 3 terms for each of 5 states, and 8 to spare.
     rounding = (3 * 5 + 8) * 2.0**-52 * 4
-    assert drawn.proven_error(models, 0 * one, one) == pytest.approx(rounding * one, rel=1e-9)
+    found = drawn.proven_error(models, 0 * one, one, steps)
+    assert found == pytest.approx(rounding * one, rel=1e-9)
     for large in (math.inf, math.nan):
         with pytest.raises(NotConverged, match="too large for doubles"):
-            drawn.proven_error(models, np.array([[0.0, large]]), one)
+            drawn.proven_error(models, np.array([[0.0, large]]), one, steps)
+    # Where nothing bounds the steps, an error is as large as any two values can differ, twice.
+    low, high = models.value_bounds
+    endless = drawn.proven_error(models, one, one, math.inf * one)
+    assert (endless == 2 * (high - low)).all()
 
 
 def rewards(*rows, atoms=(), **terms):

@@ -38,6 +38,7 @@ from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.kernels.posterior import REMAINDER, SINGLY
+from surestep.model import Successors
 from surestep.model.counts import LoggedRewards
 
 RARE = 1e-6
@@ -538,7 +539,7 @@ def test_steps_on_the_way_earn_nothing_where_only_ends_pay():
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 100, 49, 2**24)
     drawn.draw_chunk(models, used, 0, chunk)
     policy = problem.behavior.probability[np.newaxis]
-    found, _ = drawn.performances(models, chunk, policy, np.zeros((1, 7)), keep=False)
+    found, _ = drawn.performances(models, chunk, policy, np.zeros((1, 7)), 10.0, keep=False)
     assert 0.1 < found.mean() < 0.9
     assert found.max() < 1.0
 
@@ -636,11 +637,80 @@ def test_any_problem_gets_a_claim_or_a_reason(problem, seed):
     assert np.abs(gains).max() <= found.span
 
 
-@pytest.mark.parametrize("discount", [1.0, np.full(8, 0.5)], ids=["1", "per pair"])
-def test_discounts_without_values_are_refused(discount):
-    problem, policy = example(discount=discount)
-    with pytest.raises(CertificateRefused, match=r"discount is .*expected 0 to less than 1"):
+def test_discounts_per_pair_are_refused():
+    problem, policy = example(discount=np.full(8, 0.5))
+    with pytest.raises(CertificateRefused, match=r"a discount for each pair.*expected one number"):
         certify(problem, policy, Posterior())
+
+
+def ending_example(states):
+    """Steps to and fro among many states, until one of two ends; one of them pays."""
+    rng = np.random.default_rng(states)
+    table = np.zeros((states + 2, 2, states + 2), int)
+    for s in range(states):
+        for a in range(2):
+            table[s, a, [rng.integers(states), s, (s + 1) % states]] += 5
+            table[s, a, [states, states + 1]] = [2, 1] if a else [1, 2]
+    rewards = np.zeros(table.shape)
+    rewards[:, :, states] = 1.0
+    over = np.arange(states + 2) >= states
+    counts = Counts.from_dense(table, rewards=rewards, starts=np.where(over, 0, 1), terminal=over)
+    policy = Policy.from_dense(counts, [[0.0, 1.0]] * (states + 2))
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=1.0, value_bounds=(0.0, 1.0)
+    )
+    return problem, policy
+
+
+@pytest.mark.parametrize("states", [4, 150])
+def test_gains_without_a_discount_are_those_of_discounts_near_1(states):
+    problem, policy = ending_example(states)
+    settings = Posterior(draws=19, seed=3)
+    whole = posterior_gains(problem, policy, settings)
+    # Nearer to 1, what a draw leaves over would count for more than all else.
+    near = posterior_gains(replace(problem, discount=1 - 1e-3), policy, settings)
+    np.testing.assert_allclose(whole, near, atol=0.02)
+    assert np.median(whole) > 0.05
+    claim = certify(problem, policy, settings)
+    assert 0 < claim.figures["evaluation_error"] < 1e-4
+    alone = posterior_gains(problem, policy, settings, memory=400_000)
+    np.testing.assert_allclose(alone, whole, rtol=0, atol=1e-12)
+
+
+def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
+    problem, policy = ending_example(4)
+    settings = Posterior(draws=19)
+    models = model_draws(problem, settings, settings.prior_for(problem))
+    everyone = np.stack([problem.behavior.probability, policy.probability])
+    bounds = []
+
+    def first_endless(*arguments):
+        bounds.append(found(*arguments))
+        if len(bounds) > 2:  # the first two are about the first draw
+            bounds[-1][0] = np.inf
+        return bounds[-1]
+
+    found = drawn.step_bounds
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawn, "step_bounds", first_endless)
+        gains = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29).lower[0]
+    plain = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29).lower[0]
+    assert gains[0] == -1.0
+    np.testing.assert_array_equal(gains[1:], plain[1:])
+
+
+def test_models_that_cannot_end_are_refused():
+    counts = Counts.from_dense([[[3], [4]]], rewards=[[0.0, 1.0]], starts=[1])
+    only_here = Successors(counts.pairs, [0, 1, 2], [0, 0])
+    problem = Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts),
+        discount=1.0,
+        value_bounds=(0.0, 1.0),
+        support=only_here,
+    )
+    with pytest.raises(CertificateRefused, match="in a drawn model an episode never ends"):
+        posterior_gains(problem, Policy(counts.pairs, [1.0, 0.0]), Posterior())
 
 
 def test_value_bounds_that_the_data_contradicts_are_refused():

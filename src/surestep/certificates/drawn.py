@@ -22,6 +22,7 @@ from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
 
 SMALL = 128  # states up to which a dense elimination is the fastest
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
+ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
 
 
 class RewardDraws(NamedTuple):
@@ -106,9 +107,13 @@ class ModelDraws:
     def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """(low, high) of what follows a transition into what is left over, and of the value there.
 
-        They hold in the drawn model, whose values the given bounds need not contain.
+        They hold in the drawn model, whose values the given bounds need not contain; but without a
+        discount there are no others.
         """
         low, high = self.rewards.range_of()
+        if self.discount == 1:
+            worst, best = self.value_bounds
+            return (low + worst, high + best), (worst, best)
         ending = self.counts.unseen_reward()
         least, most = min(low, float(ending.min())), max(high, float(ending.max()))
         steps = 1 / (1 - self.discount)
@@ -149,6 +154,7 @@ def drawn_gains(
     counts = models.counts
     used = (everyone > 0).any(axis=0) & ~counts.terminal[counts.pairs.state]
     start = np.zeros((len(everyone), counts.pairs.num_states))
+    low, high = models.value_bounds
     gains, errors, done = [], [], 0
     room = room_for(models, expected_cells(models, used), draws, memory)
     while done < draws:
@@ -158,13 +164,13 @@ def drawn_gains(
             room = room_for(models, 2 * room.target.shape[1], draws, memory)
             continue
         if done == 0:  # iterations in every draw start from the values of the first
-            performances(models, chunk.first(1), everyone, start, keep=True)
-        found, error = performances(models, chunk, everyone, start, keep=False)
-        errors.append(error[:, :1] + error[:, 1:])
+            steps = float(np.max(step_bounds(models, chunk.first(1), everyone)))
+            performances(models, chunk.first(1), everyone, start, steps, keep=True)
+        found, error = performances(models, chunk, everyone, start, steps, keep=False)
+        errors.append(np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low)))
         gains.append(held_gains(models, found) - errors[-1])
         done += len(chunk.ends)
     lower = np.ascontiguousarray(np.concatenate(gains).T)
-    low, high = models.value_bounds
     lower = np.maximum(lower, low - high)  # nothing loses more
     lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however it is evaluated
     return Gains(lower, float(np.concatenate(errors).max()))
@@ -184,11 +190,18 @@ def held_gains(models: ModelDraws, performance: FloatArray) -> FloatArray:
 
 
 def performances(
-    models: ModelDraws, chunk: Chunk, policies: FloatArray, start: FloatArray, *, keep: bool
+    models: ModelDraws,
+    chunk: Chunk,
+    policies: FloatArray,
+    start: FloatArray,
+    steps: float,
+    *,
+    keep: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """ρ [B, P] of π_b, which comes first, and others in drawn models, and its error [B, P].
 
-    What is left over is worth the most for π_b, and the least for the others.
+    What is left over is worth the most for π_b, and the least for the others. Iterations expect
+    that it takes about so many steps until an episode ends or is discounted.
     """
     (worth_low, worth_high), (value_low, value_high) = models.ends()
     first = np.arange(len(policies)) == 0
@@ -206,8 +219,41 @@ def performances(
     if models.counts.pairs.num_states <= SMALL:
         eliminate_drawn.all(size, *arguments, *answer)
     else:
-        iterate_drawn.all(size, *arguments, ACCURACY, keep, start, *answer)
-    return found, proven_error(models, residual, scale)
+        iterate_drawn.all(size, *arguments, ACCURACY, steps, keep, start, *answer)
+    horizon = step_bounds(models, chunk, policies)
+    proven = np.isfinite(horizon)
+    return np.where(proven, found, 0.0), proven_error(models, residual, scale, horizon)
+
+
+def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> FloatArray:
+    """A bound on the discounted steps of each policy in each drawn model [B, P].
+
+    That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
+    w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
+    """
+    shape = (len(chunk.ends), len(policies))
+    if models.discount < 1:
+        return np.full(shape, longest_horizon(models.discount))
+    offsets, nothing = models.counts.pairs.offsets, np.zeros(len(policies))
+    ticking = chunk._replace(reward=np.ones_like(chunk.reward))
+    found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
+    arguments = (offsets, 1.0, *ticking, policies, nothing, nothing)
+    try:
+        if models.counts.pairs.num_states <= SMALL:
+            eliminate_drawn.all(shape[0], *arguments, found, residual, scale)
+        else:
+            zeros = np.zeros((len(policies), models.counts.pairs.num_states))
+            iterate_drawn.all(
+                shape[0], *arguments, ENOUGH, FIRST_STEPS, False, zeros, found, residual, scale
+            )
+    except ZeroDivisionError:
+        raise CertificateRefused(
+            "in a drawn model an episode never ends, at discount 1; expected less than 1"
+        ) from None
+    theta = 1 - residual - terms_of(models) * 2.0**-52 * scale
+    proven = (theta > 0) & (found > 0)
+    bounds: FloatArray = np.where(proven, scale / np.where(proven, theta, 1.0), np.inf)
+    return bounds
 
 
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
@@ -284,12 +330,21 @@ def startable(counts: Counts) -> BoolArray:
     return allowed
 
 
-def proven_error(models: ModelDraws, residual: FloatArray, scale: FloatArray) -> FloatArray:
-    """(residual + rounding) / (1 − γ), with room for the sum over the starts."""
+def terms_of(models: ModelDraws) -> int:
+    """The number of rounded terms in a residual, with room for the sum over the starts."""
     pairs = models.counts.pairs
-    terms = (int(run_lengths(pairs.offsets).max()) + 1) * pairs.num_states + 8
-    rounding = terms * 2.0**-52 * (scale + SMALLEST_NORMAL)
-    errors: FloatArray = (residual + rounding) * longest_horizon(models.discount)
+    return (int(run_lengths(pairs.offsets).max()) + 1) * pairs.num_states + 8
+
+
+def proven_error(
+    models: ModelDraws, residual: FloatArray, scale: FloatArray, horizon: FloatArray
+) -> FloatArray:
+    """(residual + rounding) times the steps; where nothing bounds those, more than any gain."""
+    rounding = terms_of(models) * 2.0**-52 * (scale + SMALLEST_NORMAL)
+    low, high = models.value_bounds
+    proven = np.isfinite(horizon)
+    steps = np.where(proven, horizon, 0.0)
+    errors: FloatArray = np.where(proven, (residual + rounding) * steps, 2 * (high - low))
     if not np.isfinite(errors).all():
         raise NotConverged("values of a drawn model are too large for doubles; scale them down")
     return errors

@@ -261,11 +261,10 @@ def gains_of(
 def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDraws:
     """The posterior over models, once problem and settings are known to suit each other."""
     discount = problem.discount
-    if not isinstance(discount, float) or not discount < 1:
-        found = f"{discount}" if isinstance(discount, float) else "one number for each pair"
+    if not isinstance(discount, float):
         raise CertificateRefused(
-            f"discount is {found}, but values of drawn models need one below 1; expected 0 to less "
-            "than 1"
+            "the problem has a discount for each pair, but drawn models have one γ; expected one "
+            "number as discount"
         )
     low, high = problem.value_bounds
     if not math.isfinite(high - low):

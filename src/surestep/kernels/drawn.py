@@ -298,6 +298,7 @@ def improve(
     policy: FloatArray,
     earned: FloatArray,
     goal: float,
+    steps: float,
     value: FloatArray,
     work: FloatArray,
 ) -> float:
@@ -310,7 +311,7 @@ def improve(
     thin = (pair_offsets, discount, thin_ends, thin_target, thin_share, policy)
     whole = (pair_offsets, discount, ends, target, share, policy)
     model, failures, best = thin, -1, 0.0
-    sweeps = 40 / (1.0 - discount)  # γ^sweeps < 1e-17: more cannot help
+    sweeps = 40 * steps  # (1 − 1/steps)^sweeps < 1e-17: more cannot help
     while True:
         follow(*whole, value, following)
         lack = largest_change(earned, following, value)
@@ -375,7 +376,7 @@ def eliminate_drawn(
 
 
 @tasks(
-    *CHUNK, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=CHUNK_THREADS
+    *CHUNK, F64, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=CHUNK_THREADS
 )  # fmt: skip
 def iterate_drawn(
     first_task: int,
@@ -393,6 +394,7 @@ def iterate_drawn(
     rest_worth: FloatArray,
     rest_value: FloatArray,
     accuracy: float,
+    steps: float,
     keep: int,
     start: FloatArray,
     performance: FloatArray,
@@ -401,8 +403,9 @@ def iterate_drawn(
 ) -> None:
     """What `eliminate_drawn` does, by iterations from the values `start` [P, S].
 
-    They aim for an error of `accuracy` times the largest reward and value. With `keep`, for one
-    model only, its values are left in `start`.
+    They aim for an error of `accuracy` times the largest reward and value, if it takes `steps` or
+    so until an episode ends or is discounted. With `keep`, for one model only, its values are left
+    in `start`.
     """
     num_states = pair_offsets.size - 1
     for b in range(first_task, end_task):
@@ -414,9 +417,9 @@ def iterate_drawn(
         for p in range(policy.shape[0]):
             most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
             copy_into(value, start[p])
-            goal = accuracy * (most + largest_of(value)) * (1.0 - discount)
+            goal = accuracy * (most + largest_of(value)) / steps
             residual[b, p] = improve(
-                pair_offsets, discount, *whole, *thin, policy[p], earned, goal, value, work
+                pair_offsets, discount, *whole, *thin, policy[p], earned, goal, steps, value, work
             )
             scale[b, p] = most + largest_of(value)
             performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
