@@ -30,7 +30,7 @@ from surestep.certificates.episodes import (
     recorded_log,
     training_part,
 )
-from surestep.certificates.refuting import check_observed
+from surestep.certificates.refuting import check_observed, check_returns
 from surestep.errors import (
     CertificateRefused,
     InvalidParameter,
@@ -77,8 +77,9 @@ class Trajectory:
 
     "hoeffding", "bernstein" (Maurer and Pontil's, of differences cut off at a threshold that the
     training part chooses) and "betting" are proved, for the estimators "is" and "pdis" and rewards
-    between `reward_low` and `reward_high`. "student-t" and "bca" are asymptotic, for every
-    estimator; "dr" takes its model from the training part.
+    between `reward_low` and `reward_high`, or for "is" and returns of whole episodes between
+    `return_low` and `return_high`, which alone are enough without a discount. "student-t" and "bca"
+    are asymptotic, for every estimator; "dr" takes its model from the training part.
 
     `train_share` of the episodes, in the order that `seed` shuffles them into, may have chosen the
     policy; 0 says that none did. `horizon` is the number of steps after which recording stops at
@@ -95,6 +96,8 @@ class Trajectory:
     claim: Claim = "performance"
     reward_low: float | None = None
     reward_high: float | None = None
+    return_low: float | None = None
+    return_high: float | None = None
 
     name: ClassVar = "trajectory"
     value_figures: ClassVar = frozenset({"estimate", "lower_of_steps", "after_steps", "least"})
@@ -136,7 +139,9 @@ class Trajectory:
                     f"nothing bounds; expected {' or '.join(PROVABLE)}, or student-t or bca"
                 )
             low, high = self.reward_low, self.reward_high
-            if not (is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST):
+            if self.bounds_returns:
+                self._check_returns()
+            elif not (is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST):
                 raise InvalidParameter(
                     f"reward_low is {low!r} and reward_high {high!r}, but {self.interval} needs to "
                     "know what rewards are possible; expected two numbers, the lower one first"
@@ -145,12 +150,35 @@ class Trajectory:
             raise InvalidParameter(
                 f"reward_low or reward_high is given, but {self.interval} asks for no bounds"
             )
+        elif self.bounds_returns:
+            raise InvalidParameter(
+                f"return_low or return_high is given, but {self.interval} asks for no bounds"
+            )
         if self.train_share == 0 and (self.interval == "bernstein" or self.estimator == "dr"):
             needs = "a threshold" if self.interval == "bernstein" else "a model"
             raise InvalidParameter(f"train_share is 0, but {needs} comes from the training part")
         if self.horizon is None and (self.claim == "horizon" or self.interval == "hoeffding"):
             why = "the claim" if self.claim == "horizon" else "the largest weight of hoeffding"
             raise InvalidParameter(f"horizon is None, but {why} needs a number of steps")
+
+    def _check_returns(self) -> None:
+        """Refuses bounds of returns that are none, or beside what is no whole episode."""
+        low, high = self.return_low, self.return_high
+        if not (is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST):
+            raise InvalidParameter(
+                f"return_low is {low!r} and return_high {high!r}, expected two numbers, the lower "
+                "one first, or neither"
+            )
+        if self.estimator != "is" or self.horizon is not None:
+            raise InvalidParameter(
+                "return_low and return_high bound whole episodes; expected estimator='is' and "
+                "horizon=None beside them"
+            )
+
+    @property
+    def bounds_returns(self) -> bool:
+        """Whether bounds of returns are given, and not only of rewards."""
+        return self.return_low is not None or self.return_high is not None
 
     @property
     def standing(self) -> Standing:
@@ -166,7 +194,9 @@ class Trajectory:
         check_discount(problem, self)
         check_known_support(problem, policy)
         log = recorded_log(problem, self.horizon)
-        if self.interval in PROVED:
+        if self.bounds_returns:
+            check_returns(problem, log, self._given_returns())
+        elif self.interval in PROVED:
             check_rewards(log, *self._given_range())
         train, test = parts_of(log, self)
         try:
@@ -215,7 +245,11 @@ class Trajectory:
             low = self._reward_range()[0]
             steps = math.inf if self.horizon is None else float(self.horizon)
             if self.estimator == "is":
-                worst = low * discounted_steps(discount, self.horizon)
+                worst = (
+                    self._given_returns()[0]
+                    if self.bounds_returns
+                    else low * discounted_steps(discount, self.horizon)
+                )
                 return paired_returns(weights, discount, worst).values
             return paired_rewards(weights, discount, low, steps).values
         if self.estimator == "dr":
@@ -256,6 +290,10 @@ class Trajectory:
         """The bounds of rewards, which every proved claim has."""
         return float(self.reward_low or 0.0), float(self.reward_high or 0.0)
 
+    def _given_returns(self) -> tuple[float, float]:
+        """The bounds of returns, where they are given."""
+        return float(self.return_low or 0.0), float(self.return_high or 0.0)
+
     def _reward_range(self) -> tuple[float, float]:
         """The bounds of rewards, with 0, which an episode earns after its end."""
         low, high = self._given_range()
@@ -263,6 +301,9 @@ class Trajectory:
 
     def _least(self, discount: float) -> float:
         """The least value that the paired difference of an episode can have."""
+        if self.bounds_returns:
+            least, most = self._given_returns()
+            return least - most
         low, high = self._reward_range()
         return -(high - low) * discounted_steps(discount, self.horizon)
 
@@ -302,7 +343,10 @@ class Trajectory:
             else f"Recording stops after {self.horizon} steps at the latest, a number that was "
             "fixed beforehand, and never earlier but where the episode is over.",
         ]
-        if self.interval in PROVED:
+        if self.bounds_returns:
+            low, high = self._given_returns()
+            sentences.append(f"Every episode returns between {low!r} and {high!r}, as given.")
+        elif self.interval in PROVED:
             low, high = self._given_range()
             sentences.append(f"Every reward lies between {low!r} and {high!r}, as given.")
         else:
@@ -331,9 +375,15 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
     discount = problem.discount
     if not isinstance(discount, float):
         raise CertificateRefused("the problem has a discount for each pair; expected one number")
-    if discount == 1 and (settings.claim == "performance" or settings.estimator == "dr"):
+    proved = settings.interval in PROVED
+    whole = settings.horizon is None and (settings.bounds_returns or not proved)
+    if discount == 1 and (
+        settings.estimator == "dr" or (settings.claim != "horizon" and not whole)
+    ):
         raise CertificateRefused(
-            "discount is 1; expected less, or a claim about a horizon by another estimator than dr"
+            "discount is 1; expected less, or another estimator than dr and a claim about a "
+            "horizon, or about whole episodes: with an asymptotic interval, or estimator='is' with "
+            "return_low and return_high"
         )
 
 

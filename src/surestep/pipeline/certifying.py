@@ -70,7 +70,7 @@ class Settings(NamedTuple):
                 bounds = None  # it asks for none
             if bounds is not None:
                 more |= {"reward_low": bounds[0], "reward_high": bounds[1]}
-        if self.returns is not None and not {"return_low", "return_high"} & set(asked.settings):
+        if self.returns is not None and self.takes_returns(asked):
             more |= {"return_low": self.returns[0], "return_high": self.returns[1]}
         known = {name: value for name, value in more.items() if name in asked.takes}
         certifier = asked.make(**known)
@@ -81,6 +81,13 @@ class Settings(NamedTuple):
                 "'bounded', or leave it out"
             )
         return certifier
+
+    def takes_returns(self, asked: Asked) -> bool:
+        """Whether the claim takes bounds of returns, and was not told them itself."""
+        if {"return_low", "return_high"} & set(asked.settings):
+            return False
+        whole = asked.settings.get("estimator") == "is" and "horizon" not in asked.settings
+        return asked.kind != "trajectory" or (whole and self.needs_reward_bounds(asked))
 
     def needs_reward_bounds(self, asked: Asked) -> bool:
         """Whether the claim rests on what rewards are possible."""

@@ -63,7 +63,7 @@ def certify_result(
     terms = judge.terms
     check_given_bounds(terms, judge.problem)
     level = terms.level if delta is None else delta
-    told = Settings(level, terms.known_rewards, judge.rewards, returns=terms.return_bounds)
+    told = Settings(level, terms.known_rewards, judge.rewards, returns=terms.known_returns)
     parameters = judge.saved.record.parameters
     chosen = parameters["n_wedge_chosen_by"] is not None
     told = told.of_algorithm(judge.algorithm, None if chosen else parameters["n_wedge"])

@@ -160,7 +160,7 @@ class Terms:
 
     def certifier_settings(self, rewards: RewardFacts) -> Settings:
         """What certifiers are told, but for what depends on the algorithm."""
-        return Settings(self.level, self.known_rewards, rewards, returns=self.return_bounds)
+        return Settings(self.level, self.known_rewards, rewards, returns=self.known_returns)
 
     @property
     def least_worlds(self) -> int:
@@ -263,6 +263,11 @@ class Terms:
         if self.reward_bounds is None and self.reward_at_end is not None:
             return with_zero(self.reward_at_end)
         return self.reward_bounds
+
+    @property
+    def known_returns(self) -> tuple[float, float] | None:
+        """Returns the bounds of returns, as given or as what ends pay; None: nobody said."""
+        return self.declared_values if self.return_bounds is None else self.return_bounds
 
     @property
     def declared_values(self) -> tuple[float, float] | None:
