@@ -380,6 +380,8 @@ def test_bounds_of_returns_that_an_episode_exceeds_are_refused():
         ({"return_low": 0.0}, "return_low is 0.0 and return_high None"),
         ({"return_low": 1.0, "return_high": 0.0}, "the lower one first"),
         ({"delta": 0.0}, "delta is 0.0"),
+        ({"tails": 1.0}, "tails is 1.0, expected at least 0 and less than 1"),
+        ({"reward_low": 0.0, "reward_high": "much"}, "reward_low is 0.0 and reward_high 'much'"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(given, words):

@@ -23,6 +23,7 @@ from surestep import (
 from surestep.certificates import Stitched
 from surestep.certificates.bets import lower_limit
 from surestep.certificates.stacks import Draw, Stacks, course_of, roll_out, stacks_of
+from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS
 
 ADAPTIVE, FIXED = Stitched(), Stitched(logger="fixed")
@@ -363,10 +364,10 @@ def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
     claim = certify(problem, better, Stitched(known_start=True))
     truth = performance(mdp, better) - performance(mdp, behavior)
     assert 0.5 * truth < claim.lower <= truth
-    assert claim.figures["training_steps"] == 1200
+    assert claim.figures["training_steps"] == 900
     training = Stitched().training(problem)
-    assert training.log.num_steps == 1200
-    assert np.array_equal(training.log.state, log.state[:1200])
+    assert training.log.num_steps == 900
+    assert np.array_equal(training.log.state, log.state[:900])
 
 
 def test_without_a_discount_rollouts_go_on_until_they_end():
@@ -420,3 +421,67 @@ def test_a_pair_that_the_training_part_never_saw_cuts_a_rollout():
     assert seen.figures["cut_share"] == 0.0
     assert unseen.figures["cut_share"] >= 0.5
     assert unseen.lower < 0
+
+
+# ---- robust tails -------------------------------------------------------------------------------
+
+
+def going_on(seed, episodes=1000):
+    """A process that never ends, recorded for 5 steps an episode: every rollout is cut."""
+    P = np.zeros((3, 2, 3))
+    P[:, 0] = [0.6, 0.3, 0.1]
+    P[:, 1] = [0.2, 0.3, 0.5]
+    R = np.zeros((3, 2))
+    R[1], R[2] = 0.4, 1.0
+    mdp = FiniteMDP.from_dense(P, R, 0.9, initial=[1.0, 0.0, 0.0])
+    behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [1, 1, 1])
+    log = sample_log(mdp, behavior, episodes, 5, np.random.default_rng(seed))
+    problem = Problem(
+        counts=log.counts(R), behavior=behavior, discount=0.9, value_bounds=(0.0, 10.0), log=log
+    )
+    return problem, better, performance(mdp, better) - performance(mdp, behavior)
+
+
+def test_robust_tails_prove_more_where_rollouts_are_cut():
+    wrong = 0
+    for seed in range(12):
+        problem, better, truth = going_on(seed)
+        claims = [
+            certify(problem, better, replace(ADAPTIVE, seed=seed, tails=share))
+            for share in (0.2, 0.0)
+        ]
+        assert [claim.figures["robust_tails"] for claim in claims] == [True, False]
+        assert claims[0].lower > claims[1].lower
+        assert "The rewards are known." in claims[0].assumptions
+        wrong += claims[0].lower > truth
+    assert wrong <= allowed_failures(12)
+
+
+def test_robust_tails_need_to_know_what_rewards_there_are():
+    problem, better, _ = going_on(0)
+    observed = replace(problem, counts=problem.log.counts())
+    assert not certify(observed, better, ADAPTIVE).figures["robust_tails"]
+    told = certify(observed, better, Stitched(reward_low=0.0, reward_high=1.0))
+    assert told.figures["robust_tails"]
+    assert "Every reward lies between 0.0 and 1.0, as given." in told.assumptions
+    with pytest.raises(RefutedBounds, match=r"expected reward_low = 0\.0 to reward_high = 0\.9"):
+        certify(observed, better, Stitched(reward_low=0.0, reward_high=0.9))
+
+
+def test_what_the_second_part_says_of_tails_has_no_part_in_the_plan():
+    # Another second part, of which only the tails are to know.
+    problem, better, _ = going_on(1)
+    other, _, _ = going_on(2)
+    logs = [problem.log, other.log]
+    cut = round(0.3 * problem.log.num_episodes)
+    columns = {
+        name: np.concatenate([getattr(logs[0], name)[: 5 * cut], getattr(logs[1], name)[5 * cut :]])
+        for name in ("state", "action", "reward", "next_state", "terminated", "truncated")
+    }
+    mixed = replace(problem.log, **columns)
+    rewards = [[0.0, 0.0], [0.4, 0.4], [1.0, 1.0]]
+    changed = replace(problem, log=mixed, counts=mixed.counts(rewards))
+    claims = [certify(each, better, ADAPTIVE) for each in (problem, changed)]
+    for name in ("paired", "robust_tails", "expected", "horizon", "behavior_horizon"):
+        assert claims[0].figures[name] == claims[1].figures[name]
+    assert claims[0].lower != claims[1].lower

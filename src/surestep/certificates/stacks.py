@@ -19,10 +19,13 @@ from surestep._arrays import (
     run_lengths,
     run_sums,
 )
+from surestep.certificates.refuting import SAME
 from surestep.kernels.stitched import coupled_chances, stitched_rounds
 from surestep.model.log import DecisionLog
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.planning.rectangular import RectangularSet
+from surestep.planning.robust import best_value, worst_value
 
 FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
 
@@ -67,6 +70,25 @@ class Tails(NamedTuple):
         pairs = problem.counts.pairs
         return cls(
             np.repeat(ends, pairs.num_pairs, axis=1), np.repeat(ends, pairs.num_states, axis=1)
+        )
+
+    @classmethod
+    def of_set(cls, problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
+        """The worst that any model of a set leaves to π_I, and the best that one leaves to π_b."""
+        (low, high), size = problem.value_bounds, problem.num_states
+        worst = worst_value(models, policy, np.full(size, low))
+        best = best_value(models, problem.behavior, np.full(size, high))
+        our_low = np.maximum(worst.value - worst.error_bound, low)
+        their_high = np.minimum(best.value + best.error_bound, high)
+        slack = SAME * max(abs(low), abs(high), SAME)  # more than the rounding of a backup
+        return cls(
+            np.stack(
+                [
+                    np.maximum(models.worst(our_low).q - slack, low),
+                    np.minimum(slack - models.mirrored().worst(-their_high).q, high),
+                ]
+            ),
+            np.stack([our_low, their_high]),
         )
 
 
@@ -161,7 +183,7 @@ def roll_out(
 
 
 def horizons(discount: float) -> tuple[int | None, ...]:
-    """Numbers of steps after which a rollout may be cut: γ^H is 0.1, 0.01, 0.001; None for never.
+    """Numbers of steps after which a rollout may be cut: γ^H is 0.3 to 0.001; None for never.
 
     Without a discount what comes later counts as much, and rollouts go on until they end.
     """
@@ -169,4 +191,5 @@ def horizons(discount: float) -> tuple[int | None, ...]:
         return (None,)
     if discount == 0:
         return (1,)
-    return (*(math.ceil(math.log(left) / math.log(discount)) for left in (0.1, 0.01, 0.001)), None)
+    shares = (0.3, 0.1, 0.03, 0.01, 0.001)
+    return (*(math.ceil(math.log(left) / math.log(discount)) for left in shares), None)

@@ -28,6 +28,13 @@ such a series as it needs, and the log has some first ones of them; how many may
 everything. Nothing is conditioned on N_k, and no union over pairs is taken. It holds given fold 1,
 for any logger. ∎ Several runs with other numbers, over the same stacks, are its several series.
 
+**Robust tails.** On an event of probability 1 − δ′, a strict robust set from *all* of the log
+contains the true model (`uncertainty`); then V_low^{π_I}, Q_low, V_high^{π_b} and Q_high bound what
+is left at every cut, so that each X is at most what it would be with the true values there, and so
+is L, which rises with every X. Hence P(L > Δ) ≤ δ″ + δ′, with L at level δ″ and δ″ + δ′ = δ,
+whatever the event has to do with the rounds. Stakes, cuts, the least X, and whether to do this at
+all, come from fold 1, with such tails from fold 1 alone.
+
 **Paired or apart.** A pair of rollouts shares its chances, but X may be as low as the least return
 less the greatest, and such a loss must stay possible in every bet. So fold 1 may also choose to
 roll out either policy alone, over all stacks: G_I ≥ the least return gives ρ(π_I) ≥ L_I at ¾δ,
@@ -58,11 +65,13 @@ from surestep.certificates.stacks import (
     Draw,
     Rounds,
     Stacks,
+    Tails,
     course_of,
     horizons,
     roll_out,
     stacks_of,
 )
+from surestep.certificates.uncertainty import Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model.behavior import estimate_behavior
@@ -81,6 +90,8 @@ FEWEST_STEPS = 20  # of either part of a single stream
 REHEARSALS, RUNS = 4, 24  # runs on fold 1 and on fold 2
 MOST_ROUNDS = 100_000  # where starts are drawn: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
+CLEARLY = 0.03  # of the range of returns: what rollouts apart must promise more than paired ones
+MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
 BEHAVIOR_SHARE = 0.25  # of δ, for π_b where it is rolled out alone
 
 
@@ -106,6 +117,7 @@ class Plan(NamedTuple):
     """A bet on both policies at once, or one on either."""
 
     bets: tuple[Bet, ...]
+    robust: bool = False  # with robust tails
 
     @property
     def score(self) -> float:
@@ -124,16 +136,21 @@ class Stitched:
     start. With `known_start`, the start distribution is exactly that of the counts.
 
     `return_low` and `return_high` bound the return of every single episode; by default the value
-    bounds are taken for that.
+    bounds are taken for that. `tails` is the share of δ that a robust set may take to bound what is
+    left where rollouts are cut, if fold 1 expects more of that; it needs known rewards, or
+    `reward_low` and `reward_high`, and γ below 1.
     """
 
     delta: float = 0.1
-    train_share: float = 0.4
+    train_share: float = 0.3
     logger: Logger = "adaptive"
     seed: int = 0
     known_start: bool = False
     return_low: float | None = None
     return_high: float | None = None
+    tails: float = 0.2
+    reward_low: float | None = None
+    reward_high: float | None = None
 
     name: ClassVar = "stitched"
     value_figures: ClassVar = frozenset({"estimate", "expected"})
@@ -143,10 +160,12 @@ class Stitched:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_delta(self.delta)
-        if not (is_number(self.train_share) and 0 <= self.train_share < 1):
-            raise InvalidParameter(
-                f"train_share is {shown(self.train_share)}, expected at least 0 and less than 1"
-            )
+        for name in ("train_share", "tails"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0 <= value < 1):
+                raise InvalidParameter(
+                    f"{name} is {shown(value)}, expected at least 0 and less than 1"
+                )
         if not isinstance(self.logger, str) or self.logger not in get_args(Logger):
             raise InvalidParameter(
                 f"logger is {self.logger!r}, expected one of {', '.join(get_args(Logger))}"
@@ -158,15 +177,14 @@ class Stitched:
             )
         if not isinstance(self.known_start, bool):
             raise InvalidParameter(f"known_start is {self.known_start!r}, expected True or False")
-        ends = (self.return_low, self.return_high)
-        if ends == (None, None):
-            return
-        low, high = (float(end) if is_number(end) else math.nan for end in ends)
-        if not -LARGEST <= low <= high <= LARGEST:
-            raise InvalidParameter(
-                f"return_low is {shown(ends[0])} and return_high {shown(ends[1])}, expected two "
-                f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
-            )
+        for what in ("return", "reward"):
+            ends = (getattr(self, f"{what}_low"), getattr(self, f"{what}_high"))
+            low, high = (float(end) if is_number(end) else math.nan for end in ends)
+            if ends != (None, None) and not -LARGEST <= low <= high <= LARGEST:
+                raise InvalidParameter(
+                    f"{what}_low is {shown(ends[0])} and {what}_high {shown(ends[1])}, expected "
+                    f"two finite numbers, the lower one first, up to {LARGEST:g}, or neither"
+                )
 
     def training(self, problem: Problem) -> Problem:
         """The part of the problem that the policy may be chosen from."""
@@ -211,11 +229,7 @@ class Stitched:
             "No pair is changed: the policy is the behavior policy, and loses nothing.",
         )
         if figures["changed_pairs"]:
-            # An end that only the second fold shows is on its stacks; plans must not know of it.
-            course = course_of(problem, policy, limits, self.initial(problem))._replace(
-                over=known_ends(problem, folds.first)
-            )
-            lower, found = self.claim(folds, course)
+            lower, found = self.claim(problem, policy, folds)
             figures |= found
             notes = ()
         low, high = problem.value_bounds
@@ -225,7 +239,7 @@ class Stitched:
             lower=lower,
             delta=self.delta,
             span=min(high - low, limits[1] - limits[0]),
-            assumptions=self.assumptions(problem),
+            assumptions=self.assumptions(problem, bool(figures.get("robust_tails"))),
             notes=notes,
             parameters={field.name: getattr(self, field.name) for field in fields(self)},
             figures=figures,
@@ -237,21 +251,32 @@ class Stitched:
         It is no claim: the same steps may have chosen the policies.
         """
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
-        stacks, limits = stacks_of(log), self.limits(training)
+        stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         found = []
         for policy in policies:
-            if (policy.probability == training.behavior.probability).all():
+            if (policy.probability == behavior).all():
                 found.append(0.0)
                 continue
-            course = course_of(training, policy, limits, self.initial(training))
-            found.append(self.plan(stacks, course, (1 - share) / share).score)
+            course = course_of(training, policy, self.limits(training), self.initial(training))
+            tails = self.robust_tails(training, policy)
+            found.append(self.plan(stacks, course, ratio, tails).score)
         return found
 
-    def claim(self, folds: Folds, course: Course) -> tuple[float, dict[str, Scalar]]:
+    def claim(
+        self, problem: Problem, policy: Policy, folds: Folds
+    ) -> tuple[float, dict[str, Scalar]]:
         """L of the second fold, and the figures of its rounds."""
         first, second = stacks_of(folds.first), stacks_of(folds.second)
-        plan, seen = self.plan(first, course, folds.ratio), first.sizes > 0
-        found = [self.rounds(second, course, seen, bet) for bet in plan.bets]
+        # An end that only the second fold shows is on its stacks; plans must not know of it.
+        course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
+            over=known_ends(problem, folds.first)
+        )
+        part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
+        plan = self.plan(first, course, folds.ratio, self.robust_tails(part, policy))
+        whole = self.robust_tails(problem, policy) if plan.robust else None
+        if whole is not None:
+            course = course._replace(tails=whole)
+        found = [self.rounds(second, course, first.sizes > 0, bet) for bet in plan.bets]
         lower = sum(
             lower_limit(
                 rounds.differences, rounds.complete, bet.stake, least_of(bet.who, course), bet.delta
@@ -263,6 +288,7 @@ class Stitched:
         low, high = course.limits
         return max(lower, low - high), {
             "paired": len(found) == 1,
+            "robust_tails": plan.robust,
             "rounds": float(found[0].complete.mean()),
             "behavior_rounds": float(found[-1].complete.mean()),
             "horizon": plan.bets[0].horizon,
@@ -271,6 +297,28 @@ class Stitched:
             "expected": plan.score,
             "estimate": sum(means) if len(means) == len(found) else None,
         }
+
+    def robust_tails(self, problem: Problem, policy: Policy) -> Tails | None:
+        """Bounds from a robust set of what is left at a cut, where there can be any."""
+        size = problem.counts.pairs.num_pairs
+        if self.tails == 0 or problem.single_discount == 1 or size > MOST_PAIRS:
+            return None
+        given = self.reward_low is not None and self.reward_high is not None
+        terms = Terms(
+            kind="interval",
+            strict=True,
+            delta=self.tails * self.delta,
+            reward_range=(float(self.reward_low or 0.0), float(self.reward_high or 0.0))
+            if given
+            else None,
+            known_start=True,
+        )
+        try:
+            return Tails.of_set(problem, policy, uncertainty_of(problem, terms).models)
+        except RefutedBounds:
+            raise
+        except CertificateRefused:  # rewards, of which not enough is known
+            return None
 
     def rounds(self, stacks: Stacks, course: Course, seen: BoolArray, bet: Bet) -> Rounds:
         """All rounds of a bet; refused where one refutes the bounds of returns."""
@@ -286,17 +334,26 @@ class Stitched:
             )
         return rounds
 
-    def plan(self, stacks: Stacks, course: Course, ratio: float) -> Plan:
-        """The bet on both policies at once, or those on either, that fold 1 expects more of."""
-        ours, theirs = (1 - BEHAVIOR_SHARE) * self.delta, BEHAVIOR_SHARE * self.delta
-        paired = Plan((self.bet(stacks, course, ratio, BOTH, self.delta),))
+    def plan(self, stacks: Stacks, course: Course, ratio: float, tails: Tails | None) -> Plan:
+        """The plan that fold 1 expects the most of; `tails` are those of a robust set."""
+        plain = self.plan_at(stacks, course, ratio, self.delta)
+        if tails is None:
+            return plain
+        smaller = (1 - self.tails) * self.delta
+        robust = self.plan_at(stacks, course._replace(tails=tails), ratio, smaller)
+        return robust._replace(robust=True) if robust.score > plain.score else plain
+
+    def plan_at(self, stacks: Stacks, course: Course, ratio: float, delta: float) -> Plan:
+        """The bet on both policies at once, or those on either if fold 1 expects clearly more."""
+        ours, theirs = (1 - BEHAVIOR_SHARE) * delta, BEHAVIOR_SHARE * delta
+        paired = Plan((self.bet(stacks, course, ratio, BOTH, delta),))
         apart = Plan(
             (
                 self.bet(stacks, course, ratio, OURS, ours),
                 self.bet(stacks, course, ratio, THEIRS, theirs),
             )
         )
-        return max(paired, apart, key=lambda plan: plan.score)
+        return apart if apart.score > paired.score + CLEARLY * span_of(course) else paired
 
     def bet(self, stacks: Stacks, course: Course, ratio: float, who: int, delta: float) -> Bet:
         """The bet with the best horizon."""
@@ -367,8 +424,8 @@ class Stitched:
             )
         return Folds(first, second, sizes[1] / sizes[0])
 
-    def assumptions(self, problem: Problem) -> tuple[str, ...]:
-        """What must hold for the claim."""
+    def assumptions(self, problem: Problem, robust: bool) -> tuple[str, ...]:
+        """What must hold for the claim, with robust tails or without."""
         low, high = self.limits(problem)
         share = self.train_share or PLANNING_SHARE
         part = (
@@ -400,6 +457,11 @@ class Stitched:
             else "Episodes start independently of each other, in states that nobody chose.",
             f"The return of every episode lies between {low!r} and {high!r}.",
         ]
+        if robust and self.reward_low is not None and self.reward_high is not None:
+            ends = float(self.reward_low), float(self.reward_high)
+            sentences.append(f"Every reward lies between {ends[0]!r} and {ends[1]!r}, as given.")
+        elif robust:
+            sentences.append("The rewards are known.")
         if problem.value_bounds != (low, high):
             low, high = problem.value_bounds
             sentences.append(f"Every value lies between {low!r} and {high!r}.")
