@@ -14,7 +14,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import VALUES_BESIDE, eliminate_drawn, iterate_drawn
-from surestep.kernels.posterior import LOW, REACH, REMAINDER, SINGLY, draw_models
+from surestep.kernels.posterior import LOW, REMAINDER, SINGLY, draw_models
 from surestep.model.counts import Counts
 from surestep.model.successors import Successors
 from surestep.parallel import available_cores
@@ -61,13 +61,6 @@ class RewardDraws(NamedTuple):
         moved[place[kept]] = self.seen[kept]
         return self._replace(seen=moved)
 
-    def range_of(self) -> tuple[float, float]:
-        """The least and the largest reward that a draw can have, and 0."""
-        rows = np.concatenate([self.seen, self.atoms])
-        rows = rows[~np.isnan(rows[:, LOW])]
-        low, high = rows[:, LOW], rows[:, LOW] + rows[:, REACH]
-        return float(low.min(initial=0.0)), float(high.max(initial=0.0))
-
 
 class PriorRows(NamedTuple):
     """What rows are drawn from.
@@ -104,23 +97,6 @@ class ModelDraws:
     rewards: RewardDraws
     seed: int
 
-    def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """(low, high) of what follows a transition into what is left over, and of the value there.
-
-        They hold in the drawn model, whose values the given bounds need not contain; but without a
-        discount there are no others.
-        """
-        low, high = self.rewards.range_of()
-        if self.discount == 1:
-            worst, best = self.value_bounds
-            return (low + worst, high + best), (worst, best)
-        ending = self.counts.unseen_reward()
-        least, most = min(low, float(ending.min())), max(high, float(ending.max()))
-        steps = 1 / (1 - self.discount)
-        worst = min(self.value_bounds[0], least * steps)
-        best = max(self.value_bounds[1], most * steps)
-        return (low + self.discount * worst, high + self.discount * best), (worst, best)
-
 
 class Gains(NamedTuple):
     """Δ of each policy in each draw, at least; and what was taken off for evaluating it."""
@@ -136,9 +112,7 @@ class Chunk(NamedTuple):
     target: IndexArray  # [B, cells]
     share: FloatArray  # [B, cells]
     reward: FloatArray  # [B, K]
-    rest: FloatArray  # [B, K]
     initial: FloatArray  # [B, S]
-    initial_rest: FloatArray  # [B]
 
     def first(self, size: int) -> Chunk:
         """The first models only, in the same memory."""
@@ -198,23 +172,13 @@ def performances(
     *,
     keep: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """ρ [B, P] of π_b, which comes first, and others in drawn models, and its error [B, P].
+    """ρ [B, P] of policies in drawn models, and its error [B, P].
 
-    What is left over is worth the most for π_b, and the least for the others. Iterations expect
-    that it takes about so many steps until an episode ends or is discounted.
+    Iterations expect that it takes about so many steps until an episode ends or is discounted.
     """
-    (worth_low, worth_high), (value_low, value_high) = models.ends()
-    first = np.arange(len(policies)) == 0
     shape = (len(chunk.ends), len(policies))
     found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
-    arguments = (
-        models.counts.pairs.offsets,
-        models.discount,
-        *chunk,
-        policies,
-        np.where(first, worth_high, worth_low),
-        np.where(first, value_high, value_low),
-    )
+    arguments = (models.counts.pairs.offsets, models.discount, *chunk, policies)
     size, answer = len(chunk.ends), (found, residual, scale)
     if models.counts.pairs.num_states <= SMALL:
         eliminate_drawn.all(size, *arguments, *answer)
@@ -234,10 +198,10 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
     shape = (len(chunk.ends), len(policies))
     if models.discount < 1:
         return np.full(shape, longest_horizon(models.discount))
-    offsets, nothing = models.counts.pairs.offsets, np.zeros(len(policies))
+    offsets = models.counts.pairs.offsets
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
     found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
-    arguments = (offsets, 1.0, *ticking, policies, nothing, nothing)
+    arguments = (offsets, 1.0, *ticking, policies)
     try:
         if models.counts.pairs.num_states <= SMALL:
             eliminate_drawn.all(shape[0], *arguments, found, residual, scale)
@@ -266,7 +230,7 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     if models.alpha >= SINGLY:
         more = float(unseen.sum())
     else:
-        sticks = np.minimum(unseen, 1.0 + models.alpha * unseen * -math.log(REMAINDER))
+        sticks = np.minimum(unseen, 2.0 + models.alpha * unseen * -math.log(REMAINDER))
         more = float(sticks.sum()) + 8 * math.sqrt(float(sticks.sum())) + 16
     return int(seen[used].sum() + more)
 
@@ -277,7 +241,7 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
     Evaluating a large model takes a thinner copy and some more values on every core that does so.
     """
     pairs = models.counts.pairs
-    each = 12 * cells + 24 * pairs.num_pairs + 8 * pairs.num_states
+    each = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
     large = pairs.num_states > SMALL
     beside = each + 8 * VALUES_BESIDE * pairs.num_states if large else 0  # on every core
     if each + beside > memory:
@@ -293,9 +257,7 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
         np.empty((size, cells), np.int32),
         np.empty((size, cells)),
         np.empty((size, pairs.num_pairs)),
-        np.empty((size, pairs.num_pairs)),
         np.tile(shares, (size, 1)),  # known starts stay as they are
-        np.zeros(size),
     )
 
 

@@ -9,7 +9,8 @@ it was chosen from the data.
 
 Both policies meet the same model, so much of what is unknown about it cancels. What was never seen
 is not taken to be harmless: unseen successors have the weight that the prior gives them, and a pair
-never visited is a draw from the prior itself.
+never visited is a draw from the prior itself. Rows of many states are drawn sparsely, and vary by a
+trifle more than the posterior does (`kernels.posterior`).
 """
 
 from __future__ import annotations

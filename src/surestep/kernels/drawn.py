@@ -15,8 +15,6 @@ from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
     COUNT_TABLE_OUT,
     F64,
-    FLOATS_IN,
-    FLOATS_OUT,
     I64,
     INDEX_TABLE_OUT,
     INTS_IN,
@@ -27,10 +25,9 @@ from surestep.kernels._compile import (
 )
 from surestep.kernels.extremes import largest_of
 
-# Drawn models as `draw_models` leaves them, and policies with what is left over for them.
+# Drawn models as `draw_models` leaves them, and policies.
 CHUNK = (
-    INTS_IN, F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT,
-    FLOATS_OUT, TABLE_IN, FLOATS_IN, FLOATS_IN,
+    INTS_IN, F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_IN,
 )  # fmt: skip
 CHUNK_THREADS = 1_000  # entries of all models together
 THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected
@@ -44,20 +41,17 @@ MOST_SWEEPS = 1_000  # for one correction
 def earn(
     pair_offsets: IntArray,
     reward: FloatArray,
-    rest: FloatArray,
     policy: FloatArray,
-    rest_worth: float,
     earned: FloatArray,
 ) -> float:
-    """r_π into `earned` [S], what is left over included; the largest reward of a pair."""
+    """r_π into `earned` [S]; the largest reward of a pair."""
     most = 0.0
     for s in range(earned.size):
         earned[s] = 0.0
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
             if policy[k] > 0.0:
-                whole = reward[k] + rest[k] * rest_worth
-                most = max(most, abs(whole))
-                earned[s] += policy[k] * whole
+                most = max(most, abs(reward[k]))
+                earned[s] += policy[k] * reward[k]
     return most
 
 
@@ -345,19 +339,14 @@ def eliminate_drawn(
     target: IndexArray,
     share: FloatArray,
     reward: FloatArray,
-    rest: FloatArray,
     initial: FloatArray,
-    initial_rest: FloatArray,
     policy: FloatArray,
-    rest_worth: FloatArray,
-    rest_value: FloatArray,
     performance: FloatArray,
     residual: FloatArray,
     scale: FloatArray,
 ) -> None:
     """ρ of each policy [P, K] in each drawn model, into `performance` [B, P]; for few states.
 
-    What is left over of a row is worth `rest_worth` [P], and of the starts `rest_value` [P].
     `residual` [B, P] is max_s |(T_π v)(s) − v(s)|, and `scale` what its rounding is relative to.
     """
     num_states = pair_offsets.size - 1
@@ -366,13 +355,13 @@ def eliminate_drawn(
     for b in range(first_task, end_task):
         model = (pair_offsets, discount, ends[b], target[b], share[b])
         for p in range(policy.shape[0]):
-            most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
+            most = earn(pair_offsets, reward[b], policy[p], earned)
             copy_into(value, earned)
             eliminate(*model, policy[p], matrix, value)
             follow(*model, policy[p], value, following)
             residual[b, p] = largest_change(earned, following, value)
             scale[b, p] = most + largest_of(value)
-            performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
+            performance[b, p] = mean_over(initial[b], value)
 
 
 @tasks(
@@ -387,12 +376,8 @@ def iterate_drawn(
     target: IndexArray,
     share: FloatArray,
     reward: FloatArray,
-    rest: FloatArray,
     initial: FloatArray,
-    initial_rest: FloatArray,
     policy: FloatArray,
-    rest_worth: FloatArray,
-    rest_value: FloatArray,
     accuracy: float,
     steps: float,
     keep: int,
@@ -415,13 +400,13 @@ def iterate_drawn(
         thin = (np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size))
         thin_out(*whole, *thin)
         for p in range(policy.shape[0]):
-            most = earn(pair_offsets, reward[b], rest[b], policy[p], rest_worth[p], earned)
+            most = earn(pair_offsets, reward[b], policy[p], earned)
             copy_into(value, start[p])
             goal = accuracy * (most + largest_of(value)) / steps
             residual[b, p] = improve(
                 pair_offsets, discount, *whole, *thin, policy[p], earned, goal, steps, value, work
             )
             scale[b, p] = most + largest_of(value)
-            performance[b, p] = mean_over(initial[b], value) + initial_rest[b] * rest_value[p]
+            performance[b, p] = mean_over(initial[b], value)
             if keep:
                 copy_into(start[p], value)

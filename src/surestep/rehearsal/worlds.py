@@ -183,9 +183,8 @@ def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
             break
         cells *= 2
     pair = run_owners(drawn.ends[0])
-    # What the draw left over, a millionth at most, is shared out in proportion.
-    share = drawn.share[0, : pair.size] / (1.0 - drawn.rest[0, pair])
-    rows = Rows.of(pair, drawn.target[0, : pair.size].astype(np.int64), share)
+    target = drawn.target[0, : pair.size].astype(np.int64)
+    rows = Rows.of(pair, target, drawn.share[0, : pair.size])
     return mdp_of_rows(problem, rows)
 
 
