@@ -88,7 +88,7 @@ PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and
 FEWEST = 2  # episodes of either part
 FEWEST_STEPS = 20  # of either part of a single stream
 REHEARSALS, RUNS = 4, 24  # runs on fold 1 and on fold 2
-MOST_ROUNDS = 100_000  # where starts are drawn: rollouts that are cut at once would never end
+MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.03  # of the range of returns: what rollouts apart must promise more than paired ones
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
@@ -451,7 +451,7 @@ class Stitched:
             else "The steps of the log stand in the order of the decisions: no episode began "
             "before the one above it was over, unless nobody learnt from either.",
             "How much was recorded was fixed beforehand, or by those who did not know what came "
-            "of it; no episode was left out or cut short for how it went.",
+            "of it; no episode or step was left out or cut short for how it went.",
             "Episodes start as the counts say."
             if self.known_start
             else "Episodes start independently of each other, in states that nobody chose.",
@@ -465,7 +465,10 @@ class Stitched:
         if problem.value_bounds != (low, high):
             low, high = problem.value_bounds
             sentences.append(f"Every value lies between {low!r} and {high!r}.")
-        sentences.append("The seed was fixed beforehand: no other one was tried.")
+        sentences.append(
+            "The seed was fixed beforehand: no other seed, and no other policy, was tried on the "
+            "part that certifies."
+        )
         return tuple(sentences)
 
 
@@ -499,9 +502,8 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
 
 def most_rounds(stacks: Stacks, course: Course) -> int:
     """The number of rounds at which a run ends in any case."""
-    if course.start_chances.size == 0:
-        return stacks.starts.size
-    return min(int(stacks.sizes.sum()), MOST_ROUNDS)
+    starts = int(stacks.sizes.sum()) if course.start_chances.size else stacks.starts.size
+    return min(starts, MOST_ROUNDS)
 
 
 def span_of(course: Course) -> float:
