@@ -343,6 +343,13 @@ def test_counts_alone_are_refused():
         certify(replace(problem, log=None), better, Stitched())
 
 
+def test_a_level_that_no_double_reaches_is_refused():
+    problem, better = arms(0)
+    with pytest.raises(CertificateRefused, match="delta is 1e-300, expected at least 1e-290"):
+        certify(problem, better, Stitched(delta=1e-300))
+    assert certify(problem, better, Stitched(delta=1e-280)).lower < 0
+
+
 def test_too_few_episodes_are_refused():
     problem, better = arms(0, episodes=3)
     with pytest.raises(CertificateRefused, match="3 episodes, 1 to choose and plan and 2 to"):

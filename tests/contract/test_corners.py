@@ -18,7 +18,7 @@ from pump_commands import run_surestep
 from surestep import certify, read_log
 from surestep.algorithms import SPIBB
 from surestep.bounds import compare_bounds
-from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Trajectory
+from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Stitched, Trajectory
 from surestep.errors import SurestepError
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improving import draft, problem_of, with_log
@@ -39,8 +39,13 @@ CERTIFIERS = [
     Trajectory(train_share=0.5, interval="bernstein", horizon=3, **BOUNDED),
     Trajectory(train_share=0.5, interval="student-t"),
     Trajectory(train_share=0.5, interval="bca", estimator="dr"),
+    Stitched(logger="fixed"),
+    Stitched(return_low=-5, return_high=40, **BOUNDED),
 ]
-KINDS = ("a-priori", "posterior:draws=99", "trajectory:train_share=0.5", "beta-corrected", "robust")
+KINDS = (
+    "a-priori", "posterior:draws=99", "trajectory:train_share=0.5", "beta-corrected", "robust",
+    "stitched",
+)  # fmt: skip
 corners = st.sampled_from(CORNERS)
 ends = st.tuples(corners, corners)
 

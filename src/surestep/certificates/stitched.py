@@ -71,7 +71,7 @@ from surestep.certificates.stacks import (
     roll_out,
     stacks_of,
 )
-from surestep.certificates.uncertainty import Terms, uncertainty_of
+from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model.behavior import estimate_behavior
@@ -204,6 +204,7 @@ class Stitched:
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L by rounds on fold 2, as fold 1 planned them; 0 where π_I is π_b."""
         log = usable_log(problem)
+        check_level(self.delta)
         folds = self.folds(log)
         check_estimate(problem, folds)
         limits = self.limits(problem)
@@ -250,6 +251,7 @@ class Stitched:
 
         It is no claim: the same steps may have chosen the policies.
         """
+        check_level(self.delta)
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         found = []
@@ -482,6 +484,12 @@ def usable_log(problem: Problem) -> DecisionLog:
             "tell; give it as Problem(log=…)"
         )
     return problem.log
+
+
+def check_level(delta: float) -> None:
+    """Refuses a δ that no capital of doubles can reach."""
+    if delta < SMALLEST_LEVEL:
+        raise CertificateRefused(f"delta is {delta}, expected at least {SMALLEST_LEVEL}")
 
 
 def check_estimate(problem: Problem, folds: Folds) -> None:
