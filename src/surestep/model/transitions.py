@@ -56,28 +56,6 @@ def transition_name(pairs: Pairs, offsets: IntArray, successor: IndexArray, inde
     return f"{pairs.pair_name(owner(offsets, index))} → {pairs.state_name(int(successor[index]))}"
 
 
-def state_on_cycle(num_states: int, source: IntArray, target: IndexArray) -> int | None:
-    """A state on a cycle of the edges source → target, or None where there is no cycle.
-
-    Linear in states and edges: an edge lies on a cycle iff both of its ends are in one strongly
-    connected component.
-    """
-    has_way_out = np.zeros(num_states, np.bool_)
-    has_way_out[source] = True
-    on_path = has_way_out[target]
-    source, target = source[on_path], target[on_path]
-    if (source < target).all():  # as in split models, whose nodes come after their parents
-        return None
-    # Imported here because only other models with pairs of discount 1 need it.
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    edges = coo_array((np.ones(source.size, np.int8), (source, target)), (num_states, num_states))
-    component = connected_components(edges.tocsr(), connection="strong")[1]
-    closing = component[source] == component[target]
-    return int(source[np.argmax(closing)]) if closing.any() else None
-
-
 def dense_cube(
     pairs: Pairs, offsets: IntArray, successor: IndexArray, values: FloatArray
 ) -> FloatArray:

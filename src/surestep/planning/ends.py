@@ -16,17 +16,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, own, run_owners, run_sums
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    offsets_of,
+    own,
+    run_owners,
+    run_sums,
+)
 from surestep.errors import NeverEnds
+from surestep.kernels.components import strong_components
+from surestep.kernels.search import breadth_first
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.model.transitions import state_on_cycle
 from surestep.planning.chain import RowModel
-
-NOWHERE = -9999  # SciPy's mark for what a search has not reached
 
 
 class EndComponents(NamedTuple):
@@ -51,10 +57,14 @@ class Edges(NamedTuple):
         pair = pair[possible]
         return cls(pair, model.pairs.state[pair], model.successor[possible])
 
-    def graph(self, num_states: int) -> csr_array:
-        """A matrix with an entry for each pair of states that an edge joins."""
-        ones = np.ones(self.source.size, np.bool_)
-        return coo_array((ones, (self.source, self.target)), (num_states, num_states)).tocsr()
+    def components(self, num_states: int) -> IntArray:
+        """The number [S] of the strongly connected component that each state is in."""
+        offsets = offsets_of(np.bincount(self.source, minlength=num_states))
+        order, place = np.empty(num_states, np.int32), np.empty(num_states, np.int32)
+        starts = np.empty(num_states + 1, np.int64)
+        states = np.arange(num_states + 1)
+        number = strong_components(states, offsets, self.target, order, place, starts)
+        return np.searchsorted(starts[1 : number + 1], place, side="right")
 
 
 def lasting(model: RowModel) -> BoolArray:
@@ -68,8 +78,11 @@ def goes_round(model: RowModel) -> bool:
     """Whether pairs of discount 1 form a cycle, so that paths have no longest one."""
     if model.discount.max() < 1.0:
         return False
-    _, source, target = Edges.of(model, model.discount == 1.0)
-    return state_on_cycle(model.pairs.num_states, source, target) is not None
+    _, source, target = edges = Edges.of(model, model.discount == 1.0)
+    if (source < target).all():  # as in split models, whose nodes come after their parents
+        return False
+    component = edges.components(model.pairs.num_states)
+    return bool((component[source] == component[target]).any())
 
 
 def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntArray:
@@ -80,11 +93,11 @@ def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntA
     """
     states = model.pairs.num_states
     pair, source, target = Edges.of(model, allowed)
-    first = np.flatnonzero(goals)
-    backwards = Edges(
-        pair, np.append(target, np.full(first.size, states)), np.append(source, first)
-    )
-    _, nearer = breadth_first_order(backwards.graph(states + 1), states)
+    # A search backwards, from one more place, from which all goals are met first.
+    lengths = np.append(np.bincount(target, minlength=states), np.count_nonzero(goals))
+    before = np.append(source[np.argsort(target, kind="stable")], np.flatnonzero(goals))
+    met, nearer = np.empty(states + 1, np.int64), np.empty(states + 1, np.int64)
+    breadth_first(offsets_of(lengths), before.astype(np.int32), states, met, nearer)
     chosen = np.full(states, -1)
     leads = nearer[source] == target
     # Backwards, so that the first of several pairs is the one that stays.
@@ -129,16 +142,18 @@ def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
     ends = np.zeros(pairs.num_states, np.bool_)
     ends[pairs.state[taken & ~goes_on]] = True
     endless = (steps_towards(model, taken & goes_on, ends) < 0) & ~ends
+    if not endless.any():
+        return np.zeros(0, np.int64)
     return closed_circle(model, taken & endless[pairs.state])
 
 
 def closed_circle(model: RowModel, pairs: BoolArray) -> IntArray:
-    """The states of a strongly connected component that these pairs [K] do not leave, if any."""
+    """The states of a strongly connected component that these pairs [K] do not leave."""
     _, source, target = edges = Edges.of(model, pairs)
-    component = connected_components(edges.graph(model.pairs.num_states), connection="strong")[1]
+    component = edges.components(model.pairs.num_states)
     open_ones = component[source[component[source] != component[target]]]
     closed = component[source[~np.isin(component[source], open_ones)]]
-    return np.flatnonzero(np.isin(component, closed[:1]))
+    return np.flatnonzero(component == closed[0])
 
 
 def names(pairs: Pairs, states: IntArray) -> str:
@@ -156,7 +171,7 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
     inner, states = pairs.copy(), model.pairs.num_states
     while True:
         pair, source, target = edges = Edges.of(model, inner)
-        component = connected_components(edges.graph(states), connection="strong")[1]
+        component = edges.components(states)
         leaving = pair[component[source] != component[target]]
         if leaving.size == 0:
             break
