@@ -67,6 +67,16 @@ def test_without_a_discount_the_values_are_the_published_ones(benchmark):
 
 @needs_data
 @pytest.mark.slow
+def test_planning_without_a_discount_proves_the_published_values():
+    world = make("icu-sepsis", discount=1.0)
+    mdp, plan = world.mdp, optimal(world.mdp)
+    uniform, experts = (performance(mdp, each) for each in (Policy.uniform(mdp), world.behavior))
+    assert_allclose((uniform, experts, mdp.initial @ plan.value), TOTAL, rtol=0, atol=5e-7)
+    assert plan.error_bound < 1e-8
+
+
+@needs_data
+@pytest.mark.slow
 def test_both_ways_to_record_an_end_are_worth_the_same(benchmark):
     flagged = make("icu-sepsis", ends="flag")
     assert flagged.num_states == 714

@@ -133,7 +133,8 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
         lambda policy: evaluate_with_bound(inside, policy),
         MOST_ROUNDS,
     )
-    upper = found.value + most_left(inside, found)
+    terms = most_terms(mdp.offsets, inside.pairs.offsets)
+    upper = found.value + most_left(inside, found, terms)
     policy = quotient.lifted(mdp, found.policy)
     own_value = evaluate_with_bound(mdp, policy, tolerance=tolerance)
     value = own_value.value
@@ -209,18 +210,21 @@ def scale_of(mdp: FiniteMDP, value: FloatArray) -> float:
     return rewards + float(np.abs(value).max()) + SMALLEST_NORMAL
 
 
-def most_left(mdp: FiniteMDP, plan: Plan) -> FloatArray:
-    """How much more than the value of the plan any policy that ends can be worth [S]."""
+def most_left(mdp: FiniteMDP, plan: Plan, terms: int) -> FloatArray:
+    """How much more than the value of the plan any policy that ends can be worth [S].
+
+    A backup is a sum of at most so many rounded terms.
+    """
     scale = scale_of(mdp, plan.value)
     disadvantage = plan.value[mdp.pairs.state] - Backup.of(mdp).q(plan.value)
-    slack = most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 * scale
+    slack = terms * 2.0**-52 * scale
     epsilon = max(-float(disadvantage.min()), 0.0) + slack
     rate = min(PENALTY / scale, LARGEST_RATE)
     clock = 1 - rate * np.maximum(disadvantage, 0.0)
     w = longest(mdp, clock, plan.policy.probability)
     excess = float((Backup.of(mdp)._replace(reward=clock).q(w) - w[mdp.pairs.state]).max())
     size = float(np.abs(w).max()) + float(np.abs(clock).max())
-    theta = 1 - excess - most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 * size
+    theta = 1 - excess - terms * 2.0**-52 * size
     if not (theta > 0 and epsilon * rate <= theta):
         raise NotConverged(TOO_MANY_STEPS)
     return epsilon / theta * np.maximum(w, 0.0)
@@ -258,7 +262,9 @@ class Quotient(NamedTuple):
             row[inside] * np.int64(states) + state[mdp.successor[inside]], return_inverse=True
         )
         runs = np.bincount(key // states, minlength=kept.size)
-        reward = mdp.expected_reward[kept]
+        # Rows sum to 1 within rounding only, and the expected rewards must stay what they are.
+        total = np.bincount(row[inside], mdp.probability[inside], minlength=kept.size)
+        reward = mdp.expected_reward[kept] / np.where(runs == 0, 1.0, total)
         smaller = FiniteMDP(
             pairs,
             offsets_of(runs),
