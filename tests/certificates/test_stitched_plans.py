@@ -34,7 +34,7 @@ def planned(monkeypatch, values, ratio):
 
 def test_the_limit_to_be_expected_is_that_of_the_stake(monkeypatch):
     bet = planned(monkeypatch, [[0.0, 1.0] * 500, [1.0, 0.0] * 500], 1.5)
-    number, variance, goal = 1500.0, 0.25, math.log(40.0)
+    number, variance, goal = 1500.0, 0.25, math.log(30.0)
     stake = math.sqrt(2 * goal / (number * variance))
     assert bet.stake == pytest.approx(stake)
     assert bet.score == pytest.approx(0.5 - goal / (stake * number) - stake * variance / 2)
@@ -43,7 +43,7 @@ def test_the_limit_to_be_expected_is_that_of_the_stake(monkeypatch):
 def test_a_stake_is_no_larger_than_what_may_be_lost_and_a_spread_no_smaller(monkeypatch):
     # Equal values count as spread by 1e-3 of the range.
     bet = planned(monkeypatch, [[1.0] * 20], 1.0)
-    goal, capped = math.log(40.0), 0.99 / 3.0
+    goal, capped = math.log(30.0), 0.99 / 3.0
     assert bet.stake > 1.0
     assert bet.score == pytest.approx(1.0 - goal / (capped * 20), abs=1e-4)
 

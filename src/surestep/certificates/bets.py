@@ -10,14 +10,17 @@ Every factor is positive, as X_i − μ ≥ −(μ − least), and at μ = Δ ha
 reaches q/δ with probability at most δ/q. The data may have only some first values of the series,
 *whatever* decides how many: the largest capital among these is no larger than the largest of all.
 
-Of R such series, which may depend on each other in any way, the share whose capital reaches q/δ has
-therefore a mean of at most δ/q, and by Markov's inequality it is 1/q or more with probability at
-most δ. Every factor falls as μ rises: with a constant stake clearly, with the stake c / (μ − least)
-since (X − μ) / (μ − least) = (X − least) / (μ − least) − 1 does. So the μ at which a share of 1/q
-reaches q/δ fill an interval up to L, and L > Δ would mean that Δ is one of them: P(L > Δ) ≤ δ.
+**Several series**, each with other random numbers over the same data. Let e_r be q/δ where the
+capital of series r reaches q/δ, else 0: its mean is at most 1. The numbers are drawn alike for all,
+so the e_r are exchangeable, and of exchangeable numbers the means S_t/t of the first t are a
+martingale if read backwards: E[S_t/t | S_{t+1}, S_{t+2}, …] = S_{t+1}/(t + 1). By Ville's
+inequality from the last one on, the largest of these means is 1/δ or more with probability at most
+δ (the exchangeable Markov inequality, Ramdas and Manole 2023). In other words: for some t, at least
+a share 1/q of the first t series reaches q/δ, with probability at most δ.
 
-With q = 1 all series would have to reach 1/δ, and one unlucky series decides; with a larger q the
-luckier ones have to reach more.
+Every factor falls as μ rises: with a constant stake clearly, with the stake c / (μ − least) since
+(X − μ) / (μ − least) = (X − least) / (μ − least) − 1 does. So the μ at which that happens fill an
+interval up to L, and L > Δ would mean that Δ is one of them: P(L > Δ) ≤ δ.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ import math
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.kernels.stitched import series_that_reach
+from surestep.kernels.stitched import enough_series_reach
 
-SHARE_OF_SERIES = 0.25  # 1/q
+ONE_OF = 3  # q: one of so many series has to reach q/δ
 LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
 HALVINGS = 60  # of the bisection
 ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
@@ -37,7 +40,7 @@ ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
 
 def log_goal(delta: float) -> float:
     """ln(q/δ), what the logarithm of a capital has to reach."""
-    return -math.log(delta * SHARE_OF_SERIES)
+    return math.log(ONE_OF) - math.log(delta)
 
 
 def usual_stake(length: float, variance: float, delta: float) -> float:
@@ -55,12 +58,11 @@ def lower_limit(
     there = np.arange(series.shape[1]) < complete[:, np.newaxis]
     if not there.any():
         return least
-    needed = math.ceil(SHARE_OF_SERIES * complete.size)
     goal = math.exp(log_goal(delta)) * (1 + ROUNDING)
 
     def refuted(mean: float) -> bool:
         capped = min(stake, LARGEST_SHARE / (mean - least))
-        return series_that_reach(series, complete, capped, mean, goal) >= needed
+        return bool(enough_series_reach(series, complete, capped, mean, goal, ONE_OF))
 
     below, above = least, float(series[there].max())  # nothing is won against the greatest value
     for _ in range(HALVINGS):

@@ -209,13 +209,14 @@ def stitched_rounds(
             cuts[run] += cut_here
 
 
-@kernel(TABLE_IN, INTS_IN, F64, F64, F64, returns=I64)
-def series_that_reach(
-    series: FloatArray, complete: IntArray, stake: float, mean: float, goal: float
+@kernel(TABLE_IN, INTS_IN, F64, F64, F64, I64, returns=I64)
+def enough_series_reach(
+    series: FloatArray, complete: IntArray, stake: float, mean: float, goal: float, one_of: int
 ) -> int:
-    """In how many series [R, M] the capital Π (1 + stake (x − mean)) ever reaches the goal.
+    """1 where, for some t, one of `one_of` of the first t series [R, M] reaches the goal, else 0.
 
-    Only the first `complete` [R] values are there. A capital too small for a double stays 0.
+    What has to reach it is the capital Π (1 + stake (x − mean)), at any time; only the first
+    `complete` [R] values are there. A capital too small for a double stays 0.
     """
     reached = 0
     for run in range(complete.size):
@@ -225,4 +226,6 @@ def series_that_reach(
             if capital >= goal:
                 reached += 1
                 break
-    return reached
+        if reached * one_of >= run + 1:
+            return 1
+    return 0
