@@ -59,10 +59,11 @@ def check_paid_at_end(
         if not where:
             state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
             where = f"a step of state {joined(state)!r}, action {joined(action)!r}"
+        number = on_the_way.size
         raise RefutedBounds(
             f"{where} earns something, but does not end its episode; expected 0 there, since "
-            f"reward_at_end says that an episode pays once, at its end ({on_the_way.size} "
-            f"different transitions earn something on the way)"
+            "reward_at_end says that an episode pays once, at its end; "
+            f"{number:,} of {paid.size:,} transitions {'is' if number == 1 else 'are'} affected"
         )
     low, high = bounds
     ends = rows.terminated
