@@ -29,6 +29,7 @@ from surestep.environments.gridworld import gridworld
 from surestep.errors import CertificateRefused
 from surestep.io.vocabulary import Vocabulary
 from surestep.rehearsal import rehearse
+from surestep.results.advantage_intervals import advantage_intervals
 from surestep.results.findings import (
     DataSummary,
     DeltaPoint,
@@ -136,6 +137,9 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
         q,
         advantage,
         np.zeros(pairs.num_states, np.bool_),
+        np.zeros_like(problem.counts.visits),
+        *advantage_intervals(problem, evaluate(mdp, policy), 0.1),
+        n_wedge,
     )
     performance, usual_performance = (
         float(mdp.initial @ evaluate(mdp, each)) for each in (policy, behavior)
@@ -341,6 +345,10 @@ def with_many_states(findings, num_states, label_length=20):
             q,
             q,
             np.zeros(num_states, np.bool_),
+            visits,
+            q - 1,
+            q + 1,
+            20,
         ),
         behavior_occupancy=share,
         occupancy=share,

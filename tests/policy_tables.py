@@ -67,4 +67,8 @@ def policy_tables(draw):
         column(numbers, 0.0),
         column(numbers, 0.0),
         quiet,
+        column(st.integers(0, 10**12), 0),
+        column(numbers, 0.0),
+        column(numbers, 0.0),
+        draw(st.integers(0, 10**9)) if trusted else None,
     )

@@ -32,6 +32,7 @@ from surestep.certificates import (
     certify_batch,
     posterior_gains,
 )
+from surestep.certificates.episodes import training_for
 from surestep.certificates.posterior import with_few_draws
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
@@ -54,10 +55,11 @@ class Candidate(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """All candidates in the order of the grid, and which of them was taken."""
+    """All candidates in the order of the grid, which of them was taken, and by whose bounds."""
 
     candidates: tuple[Candidate, ...]
     taken: int
+    chosen_by: Certifier
 
     @property
     def best(self) -> Candidate:
@@ -72,13 +74,15 @@ class AutoNWedge:
     `algorithm` may have any N∧. `certifier` is what chooses; a posterior does so with other draws
     than its own, and as few as suffice, which leaves its own fresh for the claim. Without a grid,
     1, 2, 5, 10, … up to the first N∧ that trusts no pair, so that π_b is a candidate; none below
-    `least`.
+    `least`. Where no candidate is expected to be certified better than π_b, the bounds of
+    `otherwise` choose, if it is given: what cannot be proved may still be believed.
     """
 
     algorithm: Algorithm
     certifier: Certifier
     grid: tuple[int, ...] | None = None
     least: int = 1
+    otherwise: Certifier | None = None
 
     def __post_init__(self) -> None:
         """Refuses what has nothing to choose, and certificates that may not choose."""
@@ -91,13 +95,9 @@ class AutoNWedge:
             raise InvalidParameter(
                 f"{self.algorithm.name} has no N∧, expected an algorithm that has it"
             )
-        kind = type(self.certifier)
-        if not getattr(kind, "may_choose", False):
-            choosing = " or ".join(each.__name__ for each in CERTIFIERS.values() if each.may_choose)
-            raise InvalidParameter(
-                f"certifier is of type {kind.__name__}, expected {choosing}: the claims of others "
-                "hold for an N∧ that was fixed beforehand"
-            )
+        check_may_choose("certifier", self.certifier)
+        if self.otherwise is not None:
+            check_may_choose("otherwise", self.otherwise)
         if self.grid is not None:
             object.__setattr__(self, "grid", read_grid(self.algorithm, self.grid))
 
@@ -118,8 +118,13 @@ class AutoNWedge:
         expect("problem", problem, Problem)
         grid = self.grid_for(int(problem.counts.visits.max()))
         improvements = self.improved(problem, grid)
-        lower = self.bounds_of(problem, grid, [each.policy for each in improvements])
-        return Choice(tuple(map(Candidate, grid, improvements, lower)), best_of(grid, lower))
+        policies = [each.policy for each in improvements]
+        chosen_by, lower = self.certifier, self.bounds_of(problem, grid, policies)
+        if self.otherwise is not None and not any_gain(lower):
+            chosen_by = self.otherwise
+            lower = replace(self, certifier=chosen_by).bounds_of(problem, grid, policies)
+        candidates = tuple(map(Candidate, grid, improvements, lower))
+        return Choice(candidates, best_of(grid, lower), chosen_by)
 
     def grid_for(self, most_visits: int) -> tuple[int, ...]:
         """Returns the candidates for data in which the most visits of a pair are so many."""
@@ -131,7 +136,9 @@ class AutoNWedge:
         """What the choice goes by: the lower bound of each candidate, or why there is none."""
         judge = self.certifier
         if isinstance(judge, Posterior):
-            judge = with_few_draws(replace(judge, seed=(judge.seed + CHOOSING) % SEEDS))
+            # What it would hold out is held out already.
+            other = replace(judge, seed=(judge.seed + CHOOSING) % SEEDS, train_share=0.0)
+            judge = with_few_draws(other)
         elif isinstance(judge, Stitched):
             return expected_bounds(problem, policies, judge)
         elif isinstance(judge, Trajectory):
@@ -142,6 +149,22 @@ class AutoNWedge:
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
         """What each N∧ gives."""
         return [with_n_wedge(self.algorithm, n_wedge).improve(problem) for n_wedge in grid]
+
+
+def check_may_choose(name: str, certifier: object) -> None:
+    """Refuses a certifier by whose claims no policy may be chosen."""
+    kind = type(certifier)
+    if not getattr(kind, "may_choose", False):
+        choosing = " or ".join(each.__name__ for each in CERTIFIERS.values() if each.may_choose)
+        raise InvalidParameter(
+            f"{name} is of type {kind.__name__}, expected {choosing}: the claims of others hold "
+            "for an N∧ that was fixed beforehand"
+        )
+
+
+def any_gain(lower: Sequence[Bound]) -> bool:
+    """Whether one of the bounds promises a gain."""
+    return any(not isinstance(each, CertificateRefused) and each > 0 for each in lower)
 
 
 Method = Algorithm | AutoNWedge | Floored  # whatever a pipeline may improve with
@@ -197,10 +220,7 @@ def choose_n_wedge(
         certifier=certifier,
         grid=grid,  # type: ignore[arg-type]
     )
-    own = problem
-    if isinstance(certifier, Stitched | Trajectory):
-        own = certifier.training(problem)
-    choice = auto.choose(own)
+    choice = auto.choose(training_for(problem, certifier))
     policy = choice.best.improvement.policy
     return ChosenNWedge(
         n_wedge=choice.best.n_wedge,

@@ -197,7 +197,8 @@ def test_a_changed_number_or_word_is_found(certifier, data):
         changed = replace(found, **{part: facts | {name: spoiled(facts[name])}})
     elif part == "words":
         name = data.draw(st.sampled_from(["assumptions", "notes", "standing"]))
-        words = "asymptotic" if name == "standing" else (*getattr(found, name), "And so on.")
+        other = "as-published" if found.standing == "asymptotic" else "asymptotic"
+        words = other if name == "standing" else (*getattr(found, name), "And so on.")
         changed = replace(found, **{name: words})
     else:
         changed = replace(

@@ -48,14 +48,17 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "by default: δ = 0.1\n",
         "by default: value bounds, from the rewards observed, = ",
         "by default: worth of what nobody tried = pessimistic\n",
-        "by default: certificates = posterior, robust, a-priori\n",
+        "by default: certificates = stitched, posterior, robust, a-priori\n",
+        "by default: share of the log that chooses the policy = 0.3\n",
+        "by default: logger = adaptive\n",
         "The behavior policy is estimated: all claims are relative to the estimate.\n",
-        ", chosen by the lower bound of posterior\n",
-        "standing of the certificate: posterior\n",
-        "\nposterior, prior weight 5: posterior, L = ",
-        "\nrobust, interval: proved, L = ",
+        ", chosen by the lower bound of ",
+        "standing of the certificate: proved\n",
+        "\nstitched: proved, L = ",
+        "\nposterior, prior weight 5, held-out data: posterior, L = ",
+        "\nrobust, interval, strict: proved, L = ",
         "\na-priori, spibb: as-published, L = ",
-        "choosing the best of them afterwards would claim only 1 − 3δ.\n",
+        "choosing the best of them afterwards would claim only 1 − 4δ.\n",
         "No stress test was made: see `surestep rehearse --help`.\n",
         f"wrote {out / 'policy.csv'}\n",
         f"Open the report: {out / 'report.html'}\n",
@@ -64,7 +67,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     assert sorted(file.name for file in out.iterdir()) == FILES
     assert surestep.load(out).record.defaults == (
         *("behavior", "algorithm", "n_wedge", "least_visits", "delta", "value_bounds", "unseen"),
-        "certificates",
+        *("certificates", "train_share", "logger"),
     )
 
 
@@ -103,7 +106,8 @@ def test_counts_take_the_place_of_a_log(logs, tmp_path):
     result = run_surestep("improve", counts, *given)
     assert result.exit_code == 0, result.output
     assert run_surestep("verify", tmp_path / "out", counts).exit_code == 0
-    direct = run_surestep("improve", logs / "log.csv", *PUMPS, *UNTESTED, "-o", tmp_path / "direct")
+    kinds = ("--kind", "robust", "--kind", "a-priori", "-o", tmp_path / "direct")
+    direct = run_surestep("improve", logs / "log.csv", *PUMPS, *UNTESTED, *kinds)
     assert direct.exit_code == 0
     assert surestep.load(tmp_path / "out").table == surestep.load(tmp_path / "direct").table
 

@@ -42,7 +42,10 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--worlds", "8"), "worlds is 8, expected 0, or at least 9 of each kind"),
+        (
+            ("--worlds", "8", "--kind", "posterior"),
+            "worlds is 8, expected 0, or at least 9 of each kind",
+        ),
         (("--sizes", "1,x"), "'1,x' is no list of numbers"),
         (("--sizes", "0"), "sizes"),
         (("--kind", "posterior", "--kind", "posterior"), "none twice"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from surestep import Certificate
 from surestep.errors import InvalidCertificate
 from surestep.model import certificate_schema
+from surestep.model.certificate import VERDICTS
 
 SCHEMA_FILE = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
 
@@ -126,7 +127,19 @@ def test_the_schema_file_is_the_schema():
 
 
 def test_the_schema_names_the_fields_in_the_order_in_which_they_are_written():
-    assert list(certificate_schema()["properties"]) == list(document())
+    said = json.loads(Certificate.from_json(json.dumps(document())).to_json("proved better"))
+    assert list(certificate_schema()["properties"]) == list(said)
+    assert validator().is_valid(said)
+
+
+def test_a_verdict_is_one_of_four_and_no_part_of_the_claim():
+    content = document()
+    claim = Certificate.from_json(json.dumps(content))
+    for verdict in VERDICTS:
+        assert Certificate.from_json(claim.to_json(verdict)) == claim
+    for verdict in ("better", 1, []):
+        with pytest.raises(InvalidCertificate, match=r"^verdict is .*, expected one of proved"):
+            Certificate.from_json(json.dumps({**content, "verdict": verdict}))
 
 
 @pytest.mark.parametrize("name", certificate_schema()["required"])
@@ -156,7 +169,7 @@ WRONG = [  # field, value, the path that the message begins with
     ("kind", "", "kind"),
     ("standing", "certain", "standing"),
     ("says_nothing", 0, "says_nothing"),
-    ("schema_version", 3, "schema_version"),
+    ("schema_version", 4, "schema_version"),
     ("schema_version", 0, "schema_version"),
     ("standing", "none", "lower"),
     ("schema_version", "1", "schema_version"),

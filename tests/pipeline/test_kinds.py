@@ -8,12 +8,12 @@ import pytest
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of
 from surestep import Policy, certify, improve, load, read_log
-from surestep.algorithms import SPIBB
-from surestep.certificates import APriori, Posterior, Robust, Trajectory, training_part
+from surestep.algorithms import SPIBB, estimate_behavior
+from surestep.certificates import APriori, Posterior, Robust, training_part
 from surestep.choosing import choose_n_wedge, usual_grid
 from surestep.errors import InvalidParameter, ResultMismatch
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import draft, prepared
+from surestep.pipeline.improving import draft
 from surestep.pipeline.judging import certify_result
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verifying import verify_result
@@ -30,28 +30,71 @@ def made(terms, source=None):
     return draft(gather(known_log() if source is None else source), terms, lambda *told: None)
 
 
-def test_by_default_a_posterior_is_stood_by_and_chooses_n_wedge():
+def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges():
     result = made(Terms(discount=0.9))
-    problem, found = result.problem, result.result
-    assert [each.kind for each in found.certificates] == ["posterior", "robust", "a-priori"]
-    grid = usual_grid(int(problem.counts.visits.max()), 9)  # seen ten times, at least
-    chosen = choose_n_wedge(problem, "spibb", Posterior(), grid)
-    assert found.record.parameters["n_wedge"] == chosen.n_wedge
-    assert found.record.parameters["n_wedge_chosen_by"] == "posterior"
-    assert found.policy == chosen.policy
-    assert found.certificate == chosen.certificate  # fresh draws, which had no part in the choice
-    means = problem.counts.rewards.values / np.maximum(problem.counts.times, 1)
+    question, found = result.question, result.result
+    kinds = ["stitched", "posterior", "robust", "a-priori"]
+    asked = [each.kind for each in found.certificates]
+    assert asked == kinds
+    split = {"train_share": 0.3, "logger": "adaptive"}
+    assert split.items() <= found.record.parameters.items()
+    seed = found.record.parameters["seeds"]["certificates"]
+    for claim in found.certificates[:2]:
+        assert split.items() <= claim.parameters.items()
+        assert claim.parameters["seed"] == seed
+    # The first three tenths of the episodes choose, and the others are looked at.
+    log, part = question.problem.log, question.training.log
+    assert part.num_episodes == round(0.3 * log.num_episodes)
+    np.testing.assert_array_equal(part.state, log.state[: part.num_steps])
+    np.testing.assert_array_equal(found.table.visits, question.training.counts.visits)
+    rest = question.problem.counts.visits - question.training.counts.visits
+    np.testing.assert_array_equal(found.table.held_out_visits, rest)
+    policy = question.algorithm.improve(question.training).policy
+    assert found.policy == policy
+    belief = Posterior(**split, seed=seed)
+    assert found.certificates[1] == certify(question.problem, policy, belief)
+    means = question.problem.counts.rewards.values / np.maximum(question.problem.counts.times, 1)
     bounds = {"reward_low": min(0.0, means.min()), "reward_high": max(0.0, means.max())}
-    assert found.certificates[1] == certify(problem, found.policy, Robust(**bounds))
-    assert found.certificates[2] == certify(problem, found.policy, APriori())
+    assert found.certificates[2] == certify(question.problem, policy, Robust(**bounds))
+    assert found.certificates[3] == certify(question.problem, policy, APriori())
+
+
+def test_counts_cannot_be_split_and_are_stood_by_a_proof_for_all_policies():
+    found = made(Terms(discount=0.9), known_log().counts()).result
+    assert [each.kind for each in found.certificates] == ["robust", "a-priori"]
+    assert found.record.parameters["train_share"] is None
+    assert "train_share" not in found.record.defaults
+    for name, value in (("train_share", 0.5), ("logger", "fixed")):
+        with pytest.raises(InvalidParameter, match=f"{name} is given, but the data are no episode"):
+            made(Terms(discount=0.9, **{name: value}), known_log().counts())
+
+
+def test_an_estimated_behavior_policy_is_that_of_the_training_part():
+    source = read_log(frame_of(world(1).rows, NAMES), columns=COLUMNS)
+    question = made(Terms(discount=0.9), source).question
+    training = estimate_behavior(question.training.counts)
+    assert question.problem.behavior == training
+    assert question.problem.behavior_is_estimated
+    assert training != estimate_behavior(question.problem.counts)
+
+
+def test_a_logger_who_has_not_learnt_leaves_the_split_to_chance():
+    """The seed of the split is the digest of the data, and all kinds have the same one."""
+    question = made(Terms(discount=0.9, logger="fixed", train_share=0.5)).question
+    seed = question.certifier.seed
+    assert seed == question.belief.seed > 0
+    expected = training_part(question.problem, 0.5, seed)
+    np.testing.assert_array_equal(question.training.counts.visits, expected.counts.visits)
+    assert made(Terms(discount=0.9, logger="fixed")).result.certificates[0].standing == "proved"
 
 
 def test_the_first_kind_that_may_choose_does():
     robust = made(Terms(discount=0.9, certificates=["robust"], reward_bounds=(-9.0, 9.0)))
     assert robust.result.record.parameters["n_wedge_chosen_by"] == "robust"
     judge = Robust(reward_low=-9.0, reward_high=9.0)
-    grid = usual_grid(int(robust.problem.counts.visits.max()), 9)
-    chosen = choose_n_wedge(robust.problem, "spibb", judge, grid)
+    problem = robust.question.problem
+    grid = usual_grid(int(problem.counts.visits.max()), 9)
+    chosen = choose_n_wedge(problem, "spibb", judge, grid)
     assert (robust.result.policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
     published = made(Terms(discount=0.9, certificates=[APriori(bound="beta")]))
     assert published.result.record.parameters["n_wedge_chosen_by"] == "posterior"
@@ -64,15 +107,15 @@ def test_episodes_that_judge_have_no_part_in_the_policy():
     """The policy is that of the training part; other kinds may use all of the log."""
     share = "trajectory:train_share=0.4,horizon=2,claim=horizon"
     result = made(Terms(discount=0.9, certificates=[share, "posterior"]))
-    judge = Trajectory(train_share=0.4, horizon=2, claim="horizon", reward_low=-9, reward_high=9)
-    part = training_part(result.problem, 0.4, 0)
+    part = training_part(result.question.problem, 0.4, None)
     n_wedge = result.result.record.parameters["n_wedge"]
     assert result.result.policy == SPIBB(n_wedge=n_wedge).improve(part).policy
     np.testing.assert_array_equal(result.result.table.visits, part.counts.visits)
     assert [each.kind for each in result.result.certificates] == ["trajectory", "posterior"]
-    whole = certify(result.problem, result.result.policy, Posterior())
-    assert result.result.certificates[1] == whole
-    assert judge.train_share == result.result.certificate.parameters["train_share"]
+    belief = result.result.certificates[1]
+    seed = result.result.record.parameters["seeds"]["certificates"]
+    held_out = Posterior(train_share=0.4, seed=seed)
+    assert belief == certify(result.question.problem, result.result.policy, held_out)
     # Another choice of what is kept back: another policy may come of it, from other episodes.
     with pytest.raises(InvalidParameter, match="only one part of the log can choose"):
         made(Terms(discount=0.9, certificates=[share, "trajectory:train_share=0.5,horizon=2"]))
@@ -108,8 +151,13 @@ def test_without_a_discount_kinds_that_need_one_are_refused():
 def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     terms = Terms(discount=0.9, worlds=9)
     result = made(terms).finished(lambda *told: None)
-    problem, auto = prepared(gather(known_log()), terms)
-    expected = rehearse(problem, auto, Posterior(), rng=np.random.default_rng(0), worlds=9)
+    question, how = made(terms).question, made(terms).how
+    expected = rehearse(
+        *(question.problem, question.algorithm, question.certifier),
+        belief=question.belief, rng=np.random.default_rng(0), worlds=9, sizes=how.sizes,
+    )  # fmt: skip
+    assert expected.kind == "stitched"
+    assert np.isfinite(expected.lucky_belief).any()
     assert result.rehearsal.to_json() == expected.to_json()
     result.save(tmp_path / "out")
     assert load(tmp_path / "out").rehearsal.to_json() == expected.to_json()
@@ -139,11 +187,15 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
             {"worlds": 9, "certificates": ["trajectory:claim=horizon,horizon=3"]},
             "the claim is about the first steps only",
         ),
-        ({"worlds": 9, "certificates": ["posterior", "trajectory"]}, "is rehearsed with its split"),
+        ({"train_share": 0}, "train_share is 0, .* made without this log"),
+        ({"train_share": 1.0}, "train_share is 1.0, expected more than 0 and less than 1"),
+        ({"train_share": "half"}, "train_share is 'half'"),
+        ({"logger": "random"}, "logger is 'random', expected one of fixed, adaptive"),
+        ({"least_visits": 0}, "least_visits is 0, expected a whole number of at least 1"),
         ({"certificates": ["no-claim"]}, "there is no certificate of the kind 'no-claim'"),
         ({"certificates": [Policy]}, "a certifier is of type type"),
         ({"reward_bounds": (3.0, 3.0)}, "reward_bounds is .*, expected two numbers that differ"),
-        ({"worlds": 3}, "worlds is 3, expected 0, or at least 9"),
+        ({"worlds": 3, "certificates": ["posterior"]}, "worlds is 3, expected 0, or at least 9"),
         ({"worlds": -1}, "worlds is -1"),
         ({"worlds": 2.5}, r"worlds is 2\.5"),
         ({"n_wedge": "car"}, "n_wedge is 'car', expected a whole number, or 'auto'"),
@@ -155,6 +207,9 @@ def test_terms_that_make_no_sense_are_refused(terms, words):
 
 
 # ---- rewards that vary, and luck --------------------------------------------------------------
+
+
+KINDS = ["posterior", "robust"]
 
 
 def treatments(seed, chances, rows=400):
@@ -181,12 +236,13 @@ def test_rewards_that_vary_are_no_exact_observations():
     All arms are equal, so that every gain proved would be wrong.
     """
     for seed in range(8):
-        result = improve(treatments(seed, [0.3] * 4), discount=0.5, worlds=0, n_wedge=10)
-        posterior, robust = result.certificates[:2]
+        log = treatments(seed, [0.3] * 4)
+        result = improve(log, discount=0.5, worlds=0, n_wedge=10, certificates=KINDS)
+        posterior, robust = result.certificates
         assert posterior.parameters["rewards"] == "bounded"
         assert (robust.parameters["reward_low"], robust.parameters["reward_high"]) == (0.0, 1.0)
         assert robust.lower <= 0
-    same = improve(known_log(), discount=0.9, worlds=0)
+    same = improve(known_log(), discount=0.9, worlds=0, certificates=KINDS)
     assert same.certificate.parameters["rewards"] == "deterministic"
 
 
@@ -211,7 +267,8 @@ def noughts_and_fours():
 
 
 def test_sums_that_are_multiples_of_the_visits_do_not_make_rewards_exact():
-    result = improve(read_log(noughts_and_fours()), discount=0.9, worlds=0, n_wedge=10)
+    log = read_log(noughts_and_fours())
+    result = improve(log, discount=0.9, worlds=0, n_wedge=10, certificates=KINDS)
     assert result.certificate.parameters["rewards"] == "bounded"
     assert result.certificate.lower < result.certificate.figures["mean_gain"]
 
@@ -219,7 +276,7 @@ def test_sums_that_are_multiples_of_the_visits_do_not_make_rewards_exact():
 def test_twice_a_half_is_no_variation():
     table = {name: column[:2] for name, column in noughts_and_fours().items()}
     table["reward"] = np.array([0.5, 0.5])
-    result = improve(read_log(table), discount=0.9, worlds=0, n_wedge=10)
+    result = improve(read_log(table), discount=0.9, worlds=0, n_wedge=10, certificates=KINDS)
     assert result.certificate.parameters["rewards"] == "deterministic"
 
 
@@ -237,31 +294,36 @@ def test_deterministic_rewards_are_refused_where_they_vary(tmp_path):
         certify_result(tmp_path / "out", table, [kind])
 
 
-def test_what_luck_alone_would_claim_is_no_clean_verdict():
-    """Where nothing can be gained, a claimed gain is doubted in most logs; a clear effect is not.
+def in_episodes(table):
+    """The same decisions, each of them an episode."""
+    rows = table["reward"].size
+    return table | {"episode": np.arange(rows), "step": np.zeros(rows, int)}
 
-    At most a tenth of such logs should look better than luck; 3 or more of 6 would by chance be
-    seen in 1.6 % of cases, and seeds are fixed.
+
+def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apart():
+    """All arms are alike, so that "proved better" is wrong: in at most a tenth of such logs.
+
+    2 or more of 6 would by chance be seen in 11 % of cases, and seeds are fixed. What is believed
+    there is never green, and the page says how often such beliefs are wrong.
     """
-    doubted = clean = 0
+    proved = 0
     for seed in range(6):
-        table = treatment_table(seed, [0.3] * 4)
-        # Two ends: what leads to one pays 1, to the other 0. Of noise, the posterior itself knows
-        # that others like it tell what luck is.
+        table = in_episodes(treatment_table(seed, [0.3] * 4))
+        # Two ends: what leads to one pays 1, to the other 0.
         table["next_state"] = np.where(table["reward"] > 0, "well", "ill").astype(object)
-        result = improve(read_log(table), discount=0.5, worlds=9, n_wedge=10)
-        found = result.rehearsal
-        assert (np.nan_to_num(found.luck) == found.luck).all()
-        judged = verdict(result.certificate, changed=True, rehearsal=found)
-        clean += judged.mood == "good"
-        doubted += judged.short == "Doubtful"
-        if judged.short == "Doubtful":
-            assert "Doubtful" in result.report
-    assert doubted > 0
-    assert clean < 3
-    clear = improve(treatments(0, [0.1, 0.9], rows=300), discount=0.5, worlds=9, n_wedge=10)
-    judged = verdict(clear.certificate, changed=True, rehearsal=clear.rehearsal)
-    assert judged.mood == "good"
+        result = improve(read_log(table), discount=0.5, worlds=1, n_wedge=10)
+        proved += result.verdict == "proved better"
+        judged = verdict(result.certificates, changed=True, rehearsal=result.rehearsal)
+        assert judged.rung == result.verdict
+        assert (judged.mood == "good") == (result.verdict == "proved better")
+        assert result.rehearsal.lucky_belief.size == 10
+        assert f'"verdict": "{result.verdict}"' in result.files()["certificate.json"].decode()
+    assert proved < 2
+    clear = in_episodes(treatment_table(0, [0.1, 0.9], rows=300))
+    found = improve(read_log(clear), discount=0.5, worlds=0, n_wedge=10, return_bounds=(0.0, 1.0))
+    assert found.verdict == "proved better"
+    assert found.certificate.lower > 0
+    assert 'class="box good"' in found.report
 
 
 def test_a_forged_stress_test_is_refused(tmp_path):

@@ -111,7 +111,7 @@ def test_bounds_that_the_data_touch_are_taken(home):
 
 
 def test_a_refusal_is_saved_without_a_claim_and_the_page_is_loud(home, tmp_path):
-    terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["robust", "trajectory"], "worlds": 0}
+    terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori", "robust"], "worlds": 0}
     result = improve(home / "log.csv", **terms | {"discount": 1.0, "value_bounds": (0.0, 2.0)})
     result.save(tmp_path / "out")
     for name in ("certificate.json", "certificates.json"):

@@ -117,7 +117,7 @@ def test_other_work_is_not_gone_on_with(made, whole, tmp_path):
 
 
 def test_a_time_limit_is_recorded_with_the_number_reached(made, log, tmp_path, monkeypatch):
-    blocks = len(made.finished(nobody).rehearsal.family) + 1  # a round: all kinds, and luck
+    blocks = len(made.finished(nobody).rehearsal.family) + 2  # a round: all kinds, and all luck
     ticks = iter([0.0] * (1 + blocks) + [9.0] * 99)
     monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
     found = made.finished(nobody, time_limit=9.0)
@@ -150,12 +150,11 @@ def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path)
 
 def plan(made, log, most=MOST_WORK, **terms):
     """The plan, and what it takes."""
-    asked = Terms(discount=0.9, **terms)
+    asked = Terms(**{"discount": 0.9, "certificates": ["posterior"]} | terms)
     evidence = gather(surestep.read_log(log, columns=COLUMNS))
-    problem, algorithm = prepared(evidence, asked)
-    certifier = asked.certifier_settings(evidence.rewards).certifier(asked.asked[0])
-    how = planned(asked, problem, algorithm, certifier)
-    return how, lambda worlds, sizes: work_of(problem, algorithm, certifier, worlds, len(sizes))
+    question = prepared(evidence, asked)
+    rehearsed = (question.problem, question.algorithm, question.certifiers)
+    return planned(asked, question), lambda worlds, sizes: work_of(*rehearsed, worlds, sizes)
 
 
 def test_a_small_log_is_rehearsed_in_ten_worlds_or_what_delta_needs(made, log):

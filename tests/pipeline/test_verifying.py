@@ -171,9 +171,12 @@ def certificate_changed(**changes):
 def claims_forged(folder, first):
     """Other claims in place of the first ones, in both files."""
     content = json.loads((folder / "certificates.json").read_text())
+    verdict = json.loads((folder / "certificate.json").read_text())["verdict"]
     content[: len(first)] = first
+    content[0].pop("verdict", None)
     forged(folder, "certificates.json", f"{json.dumps(content, indent=2)}\n".encode())
-    forged(folder, "certificate.json", f"{json.dumps(content[0], indent=2)}\n".encode())
+    stood_by = {**content[0], "verdict": verdict}
+    forged(folder, "certificate.json", f"{json.dumps(stood_by, indent=2)}\n".encode())
 
 
 def other_claim(place, name, value):
@@ -235,7 +238,7 @@ def record_changed(*path, value):
     [
         (
             probabilities_swapped,
-            r"^probability of state '.*', action '.*' is .* in policy\.csv, but",
+            r"certificate\.json has the verdict 'nothing changed', but its result is 'not shown",
         ),
         (cell_changed(1, "visits", lambda n: int(n) + 1), r"visits of policy\.csv is not what the"),
         (cell_changed(1, "trusted", "true"), r"trusted of policy\.csv is not what the log says"),
@@ -249,8 +252,8 @@ def record_changed(*path, value):
         (certificate_changed(delta=0.2), "delta"),
         (certificate_changed(assumptions=["None."]), "assumptions is .* when the result is made"),
         (other_claim(0, "seed", 7), "certificates.json: 0: parameters: seed is 7, but"),
-        (other_claim(1, "strict", True), "certificates.json: 1: parameters: strict is True, but"),
-        (other_claim(2, "n_wedge", 11), "certificates.json: 2: parameters: n_wedge is 11, but"),
+        (other_claim(2, "strict", False), "certificates.json: 2: parameters: strict is False, but"),
+        (other_claim(3, "n_wedge", 11), "certificates.json: 3: parameters: n_wedge is 11, but"),
         (claim_left_out, r"certificates\.json is .* when the result is made again"),
         (only_one_file, r"certificate\.json is not the first of certificates\.json"),
         (

@@ -105,7 +105,7 @@ def test_blocks_of_certificates_without_draws_are_kept_too(tmp_path):
     terms = {"certifier": Robust(known_start=True), "worlds": 2, "kept": KeptBlocks(tmp_path)}
     first = run(**terms)
     again = run(**terms, progress=lambda *call: calls.append(call))
-    assert calls[0] == (3, 3)  # two kinds, and luck
+    assert calls[0] == (4, 4)  # two kinds, and twice five worlds of luck
     assert again.to_json() == first.to_json()
 
 
@@ -128,7 +128,7 @@ def clock_of(monkeypatch, blocks):
     monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
 
 
-@pytest.mark.parametrize(("blocks", "reached"), [(5, 5), (9, 5), (10, 10), (14, 10), (15, WORLDS)])
+@pytest.mark.parametrize(("blocks", "reached"), [(6, 5), (9, 5), (10, 10), (14, 10), (15, WORLDS)])
 def test_a_time_limit_leaves_a_rehearsal_of_the_worlds_reached(
     blocks, reached, whole, tmp_path, monkeypatch
 ):

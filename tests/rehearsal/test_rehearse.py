@@ -110,8 +110,8 @@ def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
     problem = problem_with(40)
     kind, size = DrawnFromPosterior("weight", 2.0), DataSize(40, 1)
     block = Block(
-        problem=problem, algorithm=algorithm, certifier=POSTERIOR, kind=kind, sizes=(size,),
-        whole_episodes=False, seed=7, stage=1, member=0, first=2, last=6,
+        problem=problem, algorithm=algorithm, certifier=POSTERIOR, belief=None, kind=kind,
+        sizes=(size,), whole_episodes=False, seed=7, stage=1, member=0, first=2, last=6,
     )  # fmt: skip
     found = run_block(block)
     for b, number in enumerate(range(2, 6)):
@@ -136,7 +136,7 @@ def test_luck_is_what_is_claimed_beyond_the_truth():
     problem = problem_with(40, rewards=known)
     found = run(problem, Robust(known_start=True), worlds=3, sizes=(1.0,))
     assert (found.gain > 0.5).all()
-    assert found.luck.size == 3
+    assert found.luck.size == 10  # at the least
     assert ((found.luck > -0.6) & (found.luck < 0)).all()  # most of the gain is claimed
 
 
@@ -153,7 +153,7 @@ def test_luck_has_noise_where_the_certificate_expects_some(bounds):
 
 
 def plan_of(problem, worlds, *kinds):
-    return Plan(problem, SPIBB(n_wedge=3), POSTERIOR, kinds, 7, worlds)
+    return Plan(problem, SPIBB(n_wedge=3), POSTERIOR, None, kinds, 7, worlds)
 
 
 def test_every_stage_has_worlds_of_its_own():
@@ -184,7 +184,7 @@ def test_worlds_of_many_states_are_worked_on_one_by_one(states, last):
 
 def test_claims_of_the_calibrated_rank_are_those_of_the_draw():
     draws = np.arange(24.0).reshape(2, 3, 4)  # worlds, sizes, draws
-    outcome = Outcomes(np.zeros((2, 3)), np.zeros((2, 3)), draws, np.zeros((2, 3)))
+    outcome = Outcomes(*np.zeros((2, 2, 3)), draws, *np.zeros((2, 2, 3)))
     calibration = Calibration(4, 3, (2, 4), ("one", "two"))
     assert claims_of_rank(calibration, [outcome]).tolist() == draws[:, :, 1].tolist()
     assert claims_of_rank(replace(calibration, ranks=(0, 4)), [outcome]) is None
@@ -221,9 +221,8 @@ def test_values_lie_outside_by_the_larger_of_both_sides():
 
 def test_a_refusal_in_a_world_is_no_claim():
     problem = problem_with(30)
-    rng = np.random.default_rng(0)
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=2.0, reward_high=3.0)
-    claims, draws = claimed(noisy, [problem], problem.behavior.probability[np.newaxis], [rng])
+    claims, draws = claimed([noisy], [problem], problem.behavior.probability[np.newaxis])
     assert np.isnan(claims).all()
     assert np.isnan(draws).all()
     found = run(problem, APriori(n_wedge=10**6), sizes=(1.0,))  # SPIBB changes what it must not

@@ -7,7 +7,7 @@ import pytest
 
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, Robust
+from surestep.certificates import Posterior, Robust, Stitched
 from surestep.choosing import AutoNWedge
 from surestep.rehearsal import default_family
 from surestep.rehearsal.work import STEPS_A_SECOND, work_of, work_of_world
@@ -68,7 +68,16 @@ def test_worlds_are_gone_through_at_every_size_and_where_they_calibrate(certifie
     kinds = default_family(problem, certifier)
     again = [kind for kind in kinds if kind.calibrates and isinstance(certifier, Posterior)]
     one = work_of_world(problem, SPIBB_3, certifier)
-    for worlds, sizes in ((1, 1), (10, 5)):
-        passes = len(kinds) * sizes + len(again) + 1  # and one of luck
-        found = work_of(problem, SPIBB_3, certifier, worlds, sizes)
-        assert found == pytest.approx(worlds * passes * one)
+    for worlds, sizes in ((1, (1.0,)), (10, (0.5, 1.0, 3.5))):
+        passes = worlds * (len(kinds) * sum(sizes) + len(again)) + 10  # of luck
+        found = work_of(problem, SPIBB_3, [certifier], worlds, sizes)
+        assert found == pytest.approx(passes * one)
+    both = work_of(problem, SPIBB_3, [certifier, Robust()], 1, (1.0,))
+    passes = len(kinds) + len(again) + 10
+    assert both == pytest.approx(passes * (one + work_of_world(problem, SPIBB_3, Robust())))
+
+
+def test_whole_episodes_are_gone_through_step_by_step():
+    problem = ring(4)
+    expected = 5e7 + 30 * (16 * 1 + 40) * 240 + (1 + 3) * 20 * 60 * 6
+    assert work_of_world(problem, SPIBB_3, Stitched()) == pytest.approx(expected)

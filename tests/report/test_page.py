@@ -302,7 +302,7 @@ def test_the_answer_comes_first():
     said = plain(section(machine(), "answer"))
     assert "In 5 of 6 situations the new policy does something else." in said
     assert "Expected gain +2,867 +632 %" in said
-    assert "from 453.4 to 3,321. Estimated from the log." in said
+    assert "from 453.4 to 3,321. Estimated by the model." in said
     first = next(iter(read(result_page(machine())).iter("section")))
     assert first.get("id") == "answer"
 
@@ -323,10 +323,35 @@ def test_a_guarantee_that_says_something_is_not_called_empty(lower):
     assert "This guarantee says nothing" not in page
 
 
-def test_a_certified_gain():
-    said = plain(section(with_certificate(grid(), lower=0.11), "answer"))
-    assert "Better with confidence 90 %, if its assumptions hold" in said
+def test_a_proved_gain_and_one_that_is_only_claimed():
+    proved = with_certificate(grid(), lower=0.11, standing="proved")
+    said = plain(section(proved, "answer"))
+    assert "Proved better, with confidence 90 %, if its assumptions hold" in said
     assert "gains at least 0.11" in said
+    assert 'class="box good"' in result_page(proved)
+    for standing in ("as-published", "asymptotic", "posterior"):
+        claimed = with_certificate(grid(), lower=0.11, standing=standing)
+        said = plain(section(claimed, "answer"))
+        assert "Not shown to be better: what is claimed is not proved" in said
+        assert "gains at least 0.11" in said
+        assert 'class="box good"' not in result_page(claimed)
+
+
+def test_a_belief_from_held_out_data_never_looks_like_a_proof():
+    belief = replace(
+        grid().certificate,
+        kind="posterior",
+        standing="posterior",
+        lower=0.2,
+        parameters={"train_share": 0.4},
+    )
+    held = replace(with_certificate(grid(), lower=-0.5, standing="proved"), others=(belief,))
+    said = plain(section(held, "answer"))
+    assert "Believed better, not proved" in said
+    assert "gains at least 0.2" in said
+    assert "it loses at most 0.5 an episode; its standing is proved" in said
+    assert "was not measured: there was no stress test" in said
+    assert 'class="box good"' not in result_page(held)
 
 
 def test_a_limited_loss_is_no_gain():

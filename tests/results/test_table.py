@@ -23,7 +23,8 @@ def improved(algorithm):
     problem = Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(0.0, 9.0))
     quiet = np.array([False, False, True])
     found = algorithm.improve(problem)
-    return PolicyTable.of(WORDS, problem, problem.estimate(), found, quiet)
+    model = problem.estimate()
+    return PolicyTable.of(WORDS, problem, model, found, quiet, judging=None, delta=0.1)
 
 
 def test_q_and_advantage_are_those_of_the_new_policy():

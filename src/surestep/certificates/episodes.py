@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
 import numpy as np
 
-from surestep._arrays import BoolArray, IntArray, expect, refuse_where, run_lengths, run_owners
+from surestep._arrays import (
+    BoolArray,
+    IntArray,
+    expect,
+    is_number,
+    refuse_where,
+    run_lengths,
+    run_owners,
+    shown,
+)
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog, ends_of, least_and_greatest
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
+
+# Whether whoever made a log acted alike in all episodes, or may have learnt on the way.
+Logger = Literal["fixed", "adaptive"]
 
 
 def training_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
@@ -41,6 +56,69 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
         log=train,
         support=problem.support,
     )
+
+
+def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
+    """Returns the problem that the rest poses, which had no part in choosing the policy."""
+    if problem.log is None:
+        raise CertificateRefused(
+            f"train_share is {train_share!r}, but the problem has no log that could be split; give "
+            "it as Problem(log=…)"
+        )
+    _, rest = parts_of_log(problem.log, train_share, seed)
+    if rest is None:
+        raise CertificateRefused(
+            f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
+            "episodes to judge by; expected less"
+        )
+    return replace(
+        problem, counts=counts_like(problem.counts, rest, known_ends(problem, rest)), log=rest
+    )
+
+
+def training_for(problem: Problem, certifier: Any) -> Problem:
+    """Returns what may choose a policy that this certifier judges: all, or a training part."""
+    part: Problem = certifier.training(problem) if holds_out(certifier) else problem
+    return part
+
+
+def holds_out(certifier: Any) -> bool:
+    """Whether a certifier judges by a part of the log, the rest of which chooses the policy."""
+    return bool(getattr(certifier, "train_share", 0.0) > 0)
+
+
+def needs_episodes(certifier: Any) -> bool:
+    """Whether a certifier needs the log, and not its counts alone."""
+    return bool(certifier.needs.episodes or holds_out(certifier))
+
+
+def split_of(certifier: Any) -> tuple[float, Logger, int | None]:
+    """Returns what decides which part of a log a certifier leaves to the choice of the policy."""
+    return certifier.train_share, certifier.logger, split_seed(certifier.logger, certifier.seed)
+
+
+def split_seed(logger: Logger, seed: int) -> int | None:
+    """Returns the seed that shuffles episodes before they are split; None for a split in time."""
+    return int(seed) if logger == "fixed" else None
+
+
+def check_split(train_share: object, logger: object) -> None:
+    """Refuses what says no split."""
+    if not (is_number(train_share) and 0 <= train_share < 1):
+        raise InvalidParameter(
+            f"train_share is {shown(train_share)}, expected at least 0 and less than 1"
+        )
+    if not isinstance(logger, str) or logger not in get_args(Logger):
+        raise InvalidParameter(
+            f"logger is {shown(logger)}, expected one of {', '.join(get_args(Logger))}"
+        )
+
+
+def part_words(train_share: float, logger: Logger, seed: int) -> str:
+    """Returns which part of a log is set aside, in words."""
+    if logger == "fixed":
+        return f"{train_share:.10g} of the episodes as shuffled with seed {seed}"
+    return f"the first {train_share:.10g} of the log"
 
 
 def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:
@@ -85,17 +163,17 @@ def some_steps(log: DecisionLog, which: slice) -> DecisionLog:
 
 def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts:
     """The counts of a part of the log, with rewards of the kind that the whole ones have."""
-    shown, rewards = part.counts(), whole.rewards
-    shape = (shown.offsets, shown.successor, shown.times)
+    seen, rewards = part.counts(), whole.rewards
+    shape = (seen.offsets, seen.successor, seen.times)
     if not rewards.known and rewards.per == "pair":
         sums = np.bincount(part.pair, part.reward, whole.pairs.num_pairs)
         ends = least_and_greatest(part.reward, part.pair, whole.pairs.num_pairs)
         rewards = LoggedRewards(sums.astype(np.float64), "pair", False, *ends)
     elif not rewards.known:
-        rewards = shown.rewards
+        rewards = seen.rewards
     elif rewards.per == "transition":  # known for transitions never seen, too
         shape = (whole.offsets, whole.successor, times_of(part, whole))
-    return Counts(whole.pairs, *shape, rewards, shown.starts, terminal)
+    return Counts(whole.pairs, *shape, rewards, seen.starts, terminal)
 
 
 def times_of(log: DecisionLog, counts: Counts) -> IntArray:

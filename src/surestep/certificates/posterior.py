@@ -33,6 +33,14 @@ from surestep._arrays import (
 )
 from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
 from surestep.certificates.drawn import Gains, ModelDraws, drawn_gains, startable
+from surestep.certificates.episodes import (
+    Logger,
+    check_split,
+    held_out_part,
+    part_words,
+    split_seed,
+    training_part,
+)
 from surestep.certificates.prior import Prior, PriorName, prior_of
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -62,6 +70,10 @@ class Posterior:
     observed is exact; "bounded" ones are noise between `reward_low` and `reward_high`. What was
     never observed, or too rarely, is like what was; see `reward_draws`. Gains are held to the value
     bounds.
+
+    `train_share` of the log may have chosen the policy, and is not looked at; see `Stitched` for
+    what it is with a `logger` who may have learnt, and with one who has not (`seed` then draws the
+    part, as it draws the models). 0: all of the log is looked at.
     """
 
     delta: float = 0.1
@@ -73,6 +85,8 @@ class Posterior:
     rewards: RewardModel = "deterministic"
     reward_low: float | None = None
     reward_high: float | None = None
+    train_share: float = 0.0
+    logger: Logger = "adaptive"
 
     name: ClassVar = "posterior"
     value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
@@ -103,6 +117,7 @@ class Posterior:
         whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
         if not whole or not 0 <= self.seed <= LARGEST_SEED:
             raise InvalidParameter(f"seed is {shown(self.seed)}, expected 0 to {LARGEST_SEED}")
+        check_split(self.train_share, self.logger)
         self._check_reward_bounds()
 
     def _check_reward_bounds(self) -> None:
@@ -133,6 +148,7 @@ class Posterior:
         self, problem: Problem, policy: Policy, levels: Sequence[float]
     ) -> list[Certificate]:
         """The claims at several δ, all from the same draws."""
+        problem = self.judging(problem)
         prior = self.prior_for(problem)
         models = model_draws(problem, self, prior)
         found = gains_of(problem, [policy], self, models, MEMORY)
@@ -141,6 +157,16 @@ class Posterior:
             replace(self, delta=delta).claim(problem, policy, prior, gains, found.error)
             for delta in levels
         ]
+
+    def training(self, problem: Problem) -> Problem:
+        """Returns the part of the problem that the policy may be chosen from."""
+        return training_part(problem, self.train_share, split_seed(self.logger, self.seed))
+
+    def judging(self, problem: Problem) -> Problem:
+        """Returns the part of the problem that is looked at: all that chose no policy."""
+        if self.train_share == 0:
+            return problem
+        return held_out_part(problem, self.train_share, split_seed(self.logger, self.seed))
 
     def claim(
         self,
@@ -211,6 +237,9 @@ class Posterior:
             f"Every value lies between {low!r} and {high!r}, as given.",
             "The policy was not chosen by means of these very draws.",
         ]
+        if self.train_share > 0:
+            part = part_words(self.train_share, self.logger, int(self.seed))
+            sentences.append(f"The policy was chosen from {part} only, which is not looked at.")
         return tuple(sentences)
 
 
@@ -236,6 +265,7 @@ def posterior_gains(
     for policy in several:
         expect("policy", policy, Policy)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
+    problem = settings.judging(problem)
     models = model_draws(problem, settings, settings.prior_for(problem))
     lower = gains_of(problem, several, settings, models, memory).lower
     return lower[0] if single else lower

@@ -51,14 +51,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, is_number, shown
 from surestep.certificates.bets import LARGEST_SHARE, log_goal, lower_limit, usual_stake
 from surestep.certificates.common import LARGEST, Needs, check_delta
-from surestep.certificates.episodes import known_ends, parts_of_log, training_part
+from surestep.certificates.episodes import (
+    Logger,
+    check_split,
+    known_ends,
+    part_words,
+    parts_of_log,
+    split_seed,
+    training_part,
+)
 from surestep.certificates.refuting import SAME, check_ends, check_observed, check_returns
 from surestep.certificates.stacks import (
     Course,
@@ -79,8 +87,6 @@ from surestep.model.certificate import Certificate, Scalar
 from surestep.model.log import DecisionLog
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-
-Logger = Literal["fixed", "adaptive"]
 
 LARGEST_SEED = 2**63 - 1
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
@@ -160,15 +166,10 @@ class Stitched:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_delta(self.delta)
-        for name in ("train_share", "tails"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0 <= value < 1):
-                raise InvalidParameter(
-                    f"{name} is {shown(value)}, expected at least 0 and less than 1"
-                )
-        if not isinstance(self.logger, str) or self.logger not in get_args(Logger):
+        check_split(self.train_share, self.logger)
+        if not (is_number(self.tails) and 0 <= self.tails < 1):
             raise InvalidParameter(
-                f"logger is {self.logger!r}, expected one of {', '.join(get_args(Logger))}"
+                f"tails is {shown(self.tails)}, expected at least 0 and less than 1"
             )
         whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
         if not (whole and 0 <= self.seed <= LARGEST_SEED):
@@ -193,7 +194,7 @@ class Stitched:
     @property
     def split_seed(self) -> int | None:
         """The seed that shuffles episodes before they are split; None for a split in time."""
-        return int(self.seed) if self.logger == "fixed" else None
+        return split_seed(self.logger, self.seed)
 
     def limits(self, problem: Problem) -> tuple[float, float]:
         """The bounds of all returns."""
@@ -430,11 +431,7 @@ class Stitched:
         """What must hold for the claim, with robust tails or without."""
         low, high = self.limits(problem)
         share = self.train_share or PLANNING_SHARE
-        part = (
-            f"{share:.10g} of the episodes as shuffled with seed {self.seed}"
-            if self.logger == "fixed"
-            else f"the first {share:.10g} of the log"
-        )
+        part = part_words(share, self.logger, int(self.seed))
         sentences = [
             "The log is Markov in the given states, and its dynamics never change: what came of a "
             "step depended on its state and action alone, not on what else was known to whoever "

@@ -25,9 +25,13 @@ import numpy as np
 from surestep._arrays import FloatArray, is_number, refuse_where
 from surestep.certificates.common import Needs, check_delta
 from surestep.certificates.episodes import (
+    Logger,
     check_known_support,
+    check_split,
     over_at_last,
+    part_words,
     recorded_log,
+    split_seed,
     training_part,
 )
 from surestep.certificates.refuting import check_observed, check_returns
@@ -82,9 +86,10 @@ class Trajectory:
     are asymptotic, for every estimator; "dr" takes its model from the training part.
 
     `train_share` of the episodes, in the order that `seed` shuffles them into, may have chosen the
-    policy; 0 says that none did. `horizon` is the number of steps after which recording stops at
-    the latest (longer episodes are cut there); None says that every episode is recorded until it
-    is over. The claim is about the performance ρ, or about that of the first `horizon` steps.
+    policy, or with a `logger` that is "adaptive" in the order of the log; 0 says that none did.
+    `horizon` is the number of steps after which recording stops at the latest (longer episodes are
+    cut there); None says that every episode is recorded until it is over. The claim is about the
+    performance ρ, or about that of the first `horizon` steps.
     """
 
     estimator: EstimatorName = "pdis"
@@ -92,6 +97,7 @@ class Trajectory:
     delta: float = 0.1
     train_share: float = 0.2
     seed: int = 0
+    logger: Logger = "fixed"
     horizon: int | None = None
     claim: Claim = "performance"
     reward_low: float | None = None
@@ -115,10 +121,7 @@ class Trajectory:
             if not isinstance(value, str) or value not in choices:
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
         check_delta(self.delta)
-        if not (is_number(self.train_share) and 0 <= self.train_share < 1):
-            raise InvalidParameter(
-                f"train_share is {self.train_share!r}, expected at least 0 and less than 1"
-            )
+        check_split(self.train_share, self.logger)
         for name, lowest in (("seed", 0), ("horizon", 1)):
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
@@ -187,7 +190,7 @@ class Trajectory:
 
     def training(self, problem: Problem) -> Problem:
         """The part of the problem that the policy may be chosen from."""
-        return training_part(problem, self.train_share, self.seed)
+        return training_part(problem, self.train_share, split_seed(self.logger, self.seed))
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = the lower bound on the mean difference, less what may follow after the horizon."""
@@ -336,8 +339,9 @@ class Trajectory:
             "The behavior policy is known, and made every episode independently of the others.",
             "The policy was chosen without this log."
             if self.train_share == 0
-            else f"The policy was chosen from the training part only, {self.train_share:.10g} of "
-            f"the episodes as shuffled with seed {self.seed}; the others had no part in it.",
+            else "The policy was chosen from the training part only, "
+            f"{part_words(self.train_share, self.logger, int(self.seed))}; the others had no part "
+            "in it.",
             "Every episode is recorded until it is over."
             if self.horizon is None
             else f"Recording stops after {self.horizon} steps at the latest, a number that was "
@@ -402,7 +406,8 @@ def check_rewards(log: DecisionLog, low: float, high: float) -> None:
 
 def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:
     """The training part, where there is one, and the test part; refused where they are small."""
-    train, test = split_episodes(log, settings.train_share, settings.seed)
+    seed = split_seed(settings.logger, settings.seed)
+    train, test = split_episodes(log, settings.train_share, seed)
     sizes = [0 if part is None else part.num_episodes for part in (train, test)]
     if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
         raise CertificateRefused(

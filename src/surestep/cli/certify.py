@@ -100,7 +100,7 @@ def command(
     if not judged.same_log:
         console.print("This is another log than the one that the policy was made from.")
     for certificate in judged.certificates:
-        print_claim(console, certificate)
+        print_claim(console, certificate, fresh=not judged.same_log)
     if len(judged.certificates) > 1:
         from surestep.report.page_certificates import together_words
 
@@ -115,13 +115,13 @@ def command(
         console.print(f"wrote {output}", markup=False, style="dim")
 
 
-def print_claim(console: Console, certificate: Certificate) -> None:
+def print_claim(console: Console, certificate: Certificate, *, fresh: bool) -> None:
     """The claim, its standing, and all that it assumes."""
     from surestep.report.page_certificates import certificate_name
     from surestep.report.verdict import standing_words, verdict
 
-    changed = not any("No pair is changed" in note for note in certificate.notes)
-    judged = verdict(certificate, changed=changed)
+    changed = certificate.figures.get("changed_pairs") != 0
+    judged = verdict([certificate], changed=changed, fresh=fresh)
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(f"\n{certificate_name(certificate)}", style="bold", markup=False)
     console.print(judged.headline, style=f"bold {colour}", markup=False)

@@ -22,6 +22,7 @@ WORDS = {
     "behavior": "behavior policy",
     "n_wedge": "N∧",
     "least_visits": "least visits of what may change",
+    "train_share": "share of the log that chooses the policy",
     "worlds": "worlds of each kind in the stress test",
     "delta": "δ",
     "value_bounds": "value bounds, from the rewards observed,",
@@ -43,7 +44,7 @@ WORDS = {
     "--worlds",
     type=click.IntRange(min=0),
     help="Worlds of each kind in the stress test; 0: none.  [default: 10, or what δ needs, as far "
-    "as that takes about two minutes of one core]",
+    "as that takes about half a minute of one core]",
 )
 @click.option(
     "--time-limit",
@@ -166,6 +167,7 @@ def print_terms(console: Console, result: Result) -> None:
 
 def print_answer(console: Console, result: Result) -> None:
     """What changes, what it should gain, and how sure that is."""
+    from surestep.report.alarm_words import alarm_words, baseline_words
     from surestep.report.numbers import number, signed
     from surestep.report.verdict import verdict
 
@@ -174,14 +176,13 @@ def print_answer(console: Console, result: Result) -> None:
     console.print(f"\nchanges {changed:,} of {states:,} states")
     console.print(
         f"expected gain {signed(after - before)} per episode, from {number(before)} to "
-        f"{number(after)} (estimated from the log)"
+        f"{number(after)} (estimated by the model)"
     )
-    judged = verdict(
-        result.certificate,
-        changed=changed > 0,
-        rehearsal=result.rehearsal,
-        to_come=result.awaits_stress_test,
-    )
+    if result.record.baseline is not None:
+        console.print(baseline_words(result.record), markup=False)
+    for alarm in result.record.alarms:
+        console.print(f"ALARM: {alarm_words(alarm)}", style="bold red", markup=False)
+    judged = verdict(result.certificates, changed=changed > 0, rehearsal=result.rehearsal)
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(
         judged.headline.upper() if judged.mood == "bad" else judged.headline,

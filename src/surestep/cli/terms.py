@@ -28,17 +28,8 @@ class NWedge(click.ParamType[int | str]):
 
 NAMES = (
     *("discount", "behavior", "algorithm", "settings", "n_wedge", "zeta", "least_visits"),
-    *(
-        "delta",
-        "value_bounds",
-        "reward_bounds",
-        "reward_at_end",
-        "return_bounds",
-        "unseen",
-        "states",
-        "actions",
-        "certificates",
-    ),
+    *("delta", "value_bounds", "reward_bounds", "reward_at_end", "return_bounds", "unseen"),
+    *("states", "actions", "certificates", "train_share", "logger"),
 )
 SOURCES = ("behavior", "states", "actions")  # of these, what the log does not hold
 OPTIONS = (
@@ -118,7 +109,18 @@ OPTIONS = (
         multiple=True,
         metavar="KIND[:SETTING=VALUE,...]",
         help="A certificate to make, such as robust:set=l1; the result stands by the first.  "
-        "[default: posterior, robust, a-priori]",
+        "[default: stitched, posterior, robust, a-priori; of counts robust, a-priori]",
+    ),
+    click.option(
+        "--train-share",
+        type=float,
+        help="The share of the log that chooses the policy; the rest judges it.  [default: 0.3]",
+    ),
+    click.option(
+        "--logger",
+        type=click.Choice(["adaptive", "fixed"]),
+        help="Whether whoever made the log may have learnt on the way: then its first part "
+        "chooses, else one drawn at random.  [default: adaptive]",
     ),
 )
 

@@ -45,6 +45,8 @@ class Truth:
     mdp: FiniteMDP
     pair: IntArray  # [K of mdp]
 
+    __repr__ = short_repr("mdp.num_states", "mdp.num_pairs")
+
     def __post_init__(self) -> None:
         """Freezes the array."""
         object.__setattr__(self, "pair", freeze(np.asarray(self.pair, np.int64)))

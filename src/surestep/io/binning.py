@@ -45,6 +45,10 @@ class Binning:
         """How many bins there are; None for a width, which has them everywhere."""
         return None if self.edges is None else len(self.edges) + 1
 
+    def open_labels(self) -> set[str]:
+        """Returns the labels of the bins that have no end on one side."""
+        return set() if self.edges is None else {self.label(0), self.label(len(self.edges))}
+
     def indices(self, values: object) -> IntArray:
         """The bin [N] of each finite value [N]: how many edges are at most the value.
 

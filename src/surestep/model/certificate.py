@@ -19,10 +19,12 @@ from surestep.errors import InvalidCertificate
 Standing = Literal["proved", "asymptotic", "posterior", "as-published", "none"]
 Scalar = None | bool | int | float | str
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+VERDICTS = ("proved better", "believed better", "not shown to be better", "nothing changed")
 NO_CLAIM = "no-claim"  # the kind of a certificate that stands where another was refused
 KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 DERIVED = ("schema_version", "zeta", "says_nothing")  # written for readers, held against the rest
+VERDICT = "verdict"  # of a result, in the file of the certificate that it stands by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +91,14 @@ class Certificate:
         """Whether nothing is claimed, or a ζ of at least the span of values, true of any policy."""
         return self.zeta is None or self.zeta >= self.span
 
-    def to_json(self) -> str:
-        """The certificate as JSON, in the form that `certificate_schema` describes."""
+    def to_json(self, verdict: str | None = None) -> str:
+        """The certificate as JSON, in the form that `certificate_schema` describes.
+
+        `verdict` is what the result as a whole may be called that stands by this certificate.
+        """
         content = {
             "schema_version": SCHEMA_VERSION,
+            **({} if verdict is None else {VERDICT: verdict}),
             "kind": self.kind,
             "standing": self.standing,
             "lower": self.lower,
@@ -111,9 +117,11 @@ class Certificate:
     def from_json(cls, text: str) -> Certificate:
         """The certificate that `to_json` wrote; anything else is refused with the field named.
 
-        Version 1 wrote minus the span as the claim of a `no-claim`: that is read as none.
+        Version 1 wrote minus the span as the claim of a `no-claim`: that is read as none. Before
+        version 3 there was no verdict.
         """
         content = read_object(text)
+        read_verdict(content)
         names = [field.name for field in fields(cls)]
         for name in (*names, *DERIVED):
             if name not in content:
@@ -122,9 +130,9 @@ class Certificate:
         if unknown:
             raise InvalidCertificate(f"{shown(unknown[0])} is no field of a certificate")
         version = content["schema_version"]
-        if type(version) is not int or version not in (1, SCHEMA_VERSION):
+        if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
             raise InvalidCertificate(
-                f"schema_version is {shown(version)}, expected {SCHEMA_VERSION} or 1: this version "
+                f"schema_version is {shown(version)}, expected 1 to {SCHEMA_VERSION}: this version "
                 "of surestep reads no other"
             )
         if version == 1:
@@ -153,7 +161,7 @@ def certificate_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
 
     Beyond it, `from_json` demands that zeta is −lower and that says_nothing is right, and it reads
-    version 1 too.
+    earlier versions too. Only the file of a certificate that a result stands by has a verdict.
     """
     sentences = {"type": "array", "items": {"type": "string", "minLength": 1}}
     scalars = {
@@ -162,6 +170,7 @@ def certificate_schema() -> dict[str, Any]:
     }
     properties: dict[str, Any] = {
         "schema_version": {"const": SCHEMA_VERSION},
+        VERDICT: {"enum": list(VERDICTS), "description": "what the result may be called"},
         "kind": {"type": "string", "pattern": KIND},
         "standing": {"enum": list(get_args(Standing))},
         "lower": {
@@ -183,7 +192,7 @@ def certificate_schema() -> dict[str, Any]:
         "title": "Certificate",
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": [name for name in properties if name != VERDICT],
         "additionalProperties": False,
         "if": {"properties": {"standing": {"const": "none"}}},
         "then": {"properties": {"lower": {"type": "null"}, "zeta": {"type": "null"}}},
@@ -214,6 +223,17 @@ def read_object(text: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InvalidCertificate(f"the certificate is {shown(content)}, expected an object")
     return content
+
+
+def read_verdict(content: dict[str, Any]) -> str | None:
+    """Takes the verdict out of the content of a certificate's file, and returns it."""
+    verdict = content.pop(VERDICT, None)
+    if verdict is not None and verdict not in VERDICTS:
+        raise InvalidCertificate(
+            f"{VERDICT} is {shown(verdict)}, expected one of {', '.join(VERDICTS)}"
+        )
+    found: str | None = verdict
+    return found
 
 
 def from_version_1(content: dict[str, Any]) -> dict[str, Any]:

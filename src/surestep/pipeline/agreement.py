@@ -143,13 +143,14 @@ def check_table(ours: PolicyTable, theirs: PolicyTable, slack: float) -> bool:
     """Refuses a policy with other values; whether no tie between actions fell otherwise."""
     if ours.pairs != theirs.pairs or ours.vocabulary != theirs.vocabulary:
         raise ResultMismatch("the result has other states and actions than the log")
-    for name in ("visits", "trusted", "quiet"):
+    for name in ("visits", "held_out_visits", "trusted", "quiet", "n_wedge"):
         if not np.array_equal(getattr(ours, name), getattr(theirs, name)):
             raise ResultMismatch(f"{name} of policy.csv is not what the log says")
     must_be_close("behavior_probability", ours, ours.behavior, theirs.behavior, SAME_PROBABILITY)
     same_policy = check_same_policy(ours, theirs, slack)
     must_be_close("q", ours, ours.q, theirs.q, slack)
-    must_be_close("advantage", ours, ours.advantage, theirs.advantage, 2 * slack)
+    for name in ("advantage", "advantage_low", "advantage_high"):
+        must_be_close(name, ours, getattr(ours, name), getattr(theirs, name), 2 * slack)
     return same_policy
 
 

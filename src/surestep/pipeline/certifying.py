@@ -16,6 +16,7 @@ from surestep.certificates import (
     certify_at,
 )
 from surestep.certificates.certifying import certify_batch, with_delta
+from surestep.certificates.episodes import Logger, holds_out, split_of
 from surestep.certificates.trajectory import PROVED
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.labelled_counts import LabelledCounts
@@ -40,12 +41,21 @@ class RewardFacts(NamedTuple):
         return cls((low, high), bool((least != greatest).any()))
 
 
+class Split(NamedTuple):
+    """How a log is split into a part that chooses the policy, and one that judges it."""
+
+    train_share: float
+    logger: Logger
+
+
 class Settings(NamedTuple):
     """What certifiers are told where nothing else was said to them."""
 
     delta: float
     reward_bounds: tuple[float, float] | None  # as given; None: nobody said
     rewards: RewardFacts
+    seed: int
+    split: Split | None  # None where the data cannot be split
     bound: str = "spibb"  # of a-priori
     n_wedge: int | None = None  # of a-priori: fixed before the data, or None
     returns: tuple[float, float] | None = None  # the bounds of returns as given
@@ -57,7 +67,9 @@ class Settings(NamedTuple):
 
     def certifier(self, asked: Asked) -> Certifier:
         """The certifier with everything that it takes and was not told."""
-        more: dict[str, object] = {"delta": self.delta}
+        more: dict[str, object] = {"delta": self.delta, "seed": self.seed}
+        if self.split is not None:
+            more |= self.split._asdict()
         if asked.kind == "a-priori":
             more |= {"bound": self.bound, "n_wedge": self.n_wedge}
         if asked.kind == "posterior" and self.rewards.vary:
@@ -162,20 +174,22 @@ def no_claim(
     return certify(problem, policy, nothing)
 
 
-def training_of(certifiers: Sequence[Certifier]) -> Trajectory | None:
-    """The certificate whose training part alone may choose the policy, where one is asked for.
+def splitting(certifiers: Sequence[Certifier]) -> Certifier | None:
+    """Returns a certifier whose training part alone may choose the policy, where one holds out.
 
-    All whole episodes are split once, so several of them must agree on the split.
+    The log is split once, so several of them must agree on the split.
     """
-    split = [each for each in certifiers if isinstance(each, Trajectory) and each.train_share > 0]
-    if len({(each.train_share, each.seed) for each in split}) > 1:
+    for each in certifiers:
+        if each.needs.held_out and not holds_out(each):
+            raise InvalidParameter(
+                f"a {each.name} certificate has train_share 0, which says that the policy was "
+                "chosen without this log; expected more than 0, or `surestep certify` with another "
+                "log"
+            )
+    split = [each for each in certifiers if holds_out(each)]
+    if len({split_of(each) for each in split}) > 1:
         raise InvalidParameter(
-            "trajectory certificates with different train_share or seed are asked for, but only "
-            "one part of the log can choose the policy; expected the same for all"
-        )
-    if any(isinstance(each, Trajectory) and each.train_share == 0 for each in certifiers):
-        raise InvalidParameter(
-            "a trajectory certificate has train_share 0, which says that the policy was chosen "
-            "without this log; expected more than 0, or `surestep certify` with another log"
+            "certificates with different train_share, logger or seed are asked for, but only one "
+            "part of the log can choose the policy; expected the same for all"
         )
     return split[0] if split else None

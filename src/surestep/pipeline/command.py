@@ -53,6 +53,9 @@ def command_line(
         words += ["--unseen", parameters["unseen"]]
     if "certificates" not in defaults:
         words += [word for kind in parameters["certificates"] for word in ("--kind", kind)]
+    for name in ("train_share", "logger"):
+        if parameters[name] is not None and name not in defaults:
+            words += [option(name), str(parameters[name])]
     if "worlds" not in defaults:
         words += ["--worlds", str(parameters["worlds"])]
     return shlex.join([*words, "-o", "OUT"])

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from surestep._files import read_path
 from surestep.errors import InvalidParameter
 from surestep.io.behavior_table import BehaviorTable, read_behavior_table
+from surestep.io.counts_digest import counts_digest
 from surestep.io.counts_file import is_counts_file, read_counts
 from surestep.io.label_list import read_label_list
 from surestep.io.label_table import nowhere
@@ -41,6 +42,22 @@ class Evidence:
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | None  # None where only counts are given
     rewards: RewardFacts
+
+    @property
+    def has_episodes(self) -> bool:
+        """Whether there are whole episodes, step by step."""
+        loose = not self.counts.episodes.recorded or "weight" in self.columns
+        return self.source is not None and not loose
+
+    @property
+    def seed(self) -> int:
+        """Returns the seed of certificates where none is given: nobody can have tried others."""
+        return seed_of(self.counts)
+
+
+def seed_of(counts: LabelledCounts) -> int:
+    """Returns a seed that the data decide."""
+    return int(counts_digest(counts)[:15], 16)
 
 
 def gather(

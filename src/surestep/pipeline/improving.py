@@ -8,23 +8,32 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surestep.algorithms import Algorithm, needs_log
-from surestep.certificates import Certifier, training_part
-from surestep.choosing import Method
+from surestep.certificates import Certifier, Posterior
+from surestep.certificates.episodes import (
+    Logger,
+    held_out_part,
+    holds_out,
+    needs_episodes,
+    split_of,
+    training_for,
+)
 from surestep.errors import InvalidParameter, OutOfTime
-from surestep.model import Problem
+from surestep.model import Problem, estimate_behavior
 from surestep.model.problem import UnseenRule
+from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.assembly import Assembly
-from surestep.pipeline.certifying import certified, certified_at_levels, training_of
+from surestep.pipeline.certifying import certified, certified_at_levels, splitting
 from surestep.pipeline.evidence import Evidence, gather
-from surestep.pipeline.findings import findings_of
+from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.sensitivity import settle
-from surestep.pipeline.stress_test import planned, rehearsal_of
+from surestep.pipeline.stress_test import Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
-from surestep.planning import performance
+from surestep.planning import evaluate, performance
 from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
+from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal
 from surestep.results.record import Record
 from surestep.results.result import Result
@@ -51,6 +60,8 @@ def improve(
     return_bounds: tuple[float, float] | None = None,
     unseen: UnseenRule | None = None,
     certificates: Sequence[str | Certifier] | None = None,
+    train_share: float | None = None,
+    logger: Logger | None = None,
     worlds: int | None = None,
     states: object = None,
     actions: object = None,
@@ -66,8 +77,10 @@ def improve(
     a name with `settings`; `n_wedge` or `zeta` say N∧, else it is chosen by the lower bound of the
     first certificate. What was seen fewer than `least_visits` times (10) stays as it is, unless N∧
     is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings:
-    the result stands by the first, and each holds at δ for itself. A trajectory certificate keeps
-    its test part out of the improvement. `worlds` of each kind rehearse the whole; 0: none; by
+    the result stands by the first, and each holds at δ for itself. The first `train_share` of the
+    log (0.3) chooses the policy, and the rest judges it; a `logger` that is "fixed", and not
+    "adaptive", has not learnt on the way, and then a part drawn at random chooses. `worlds` of each
+    kind rehearse the whole; 0: none; by
     default a number that follows from the size of the problem. A `time_limit` in seconds ends that
     stress test; the result then says how many worlds were reached. To have the rest saved before,
     see `draft`. `states` and `actions` list what there is beyond what the log shows.
@@ -90,6 +103,8 @@ def improve(
         unseen=unseen,
         certificates=certificates,
         worlds=worlds,
+        train_share=train_share,
+        logger=logger,
     )
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
@@ -102,9 +117,7 @@ class Draft:
     """A result before its stress test, and what the stress test needs."""
 
     findings: Findings
-    problem: Problem
-    algorithm: Method
-    certifier: Certifier  # the first one
+    question: Question
     how: Rehearsed
     record: Callable[[Rehearsed], Record]
     least_worlds: int
@@ -140,9 +153,7 @@ class Draft:
         limit = None if time_limit is None else TimeLimit(time_limit, self.least_worlds)
         try:
             rehearsal = rehearsal_of(
-                self.problem,
-                self.algorithm,
-                self.certifier,
+                self.question,
                 self.how,
                 progress=progress,
                 workers=workers,
@@ -164,24 +175,23 @@ def draft(
 
     `time_limit` is the one that has led to the number of worlds in the terms, if any.
     """
-    problem, algorithm = prepared(evidence, terms)
-    told = terms.certifier_settings(evidence.rewards)
-    how = planned(terms, problem, algorithm, told.certifier(terms.asked[0]))
+    terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
+    question = prepared(evidence, terms)
+    how = planned(terms, question)
     how = how._replace(time_limit=time_limit)
-    return draft_with(evidence, terms, problem, algorithm, how, progress)
+    return draft_with(evidence, terms, question, how, progress)
 
 
 def draft_with(
     evidence: Evidence,
     terms: Terms,
-    problem: Problem,
-    algorithm: Method,
+    question: Question,
     how: Rehearsed,
     progress: Progress,
 ) -> Draft:
     """The same with a stress test of a given size."""
+    problem, algorithm, part = question.problem, question.algorithm, question.training
     told = terms.certifier_settings(evidence.rewards)
-    part = training_problem(problem, [told.certifier(asked) for asked in terms.asked])
     progress("improving the policy", 0, 1)
     settled = settle(algorithm, part)
     policy = settled.improvement.policy
@@ -197,14 +207,36 @@ def draft_with(
         progress("certifying", done, len(certifiers))
         others.append(certified(problem, policy, certifier))
     estimate, assembly = part.estimate(), evidence.assembly
-    table = PolicyTable.of(assembly.vocabulary, part, estimate, settled.improvement, assembly.quiet)
+    table = PolicyTable.of(
+        *(assembly.vocabulary, part, estimate, settled.improvement, assembly.quiet),
+        judging=question.judging,
+        delta=terms.level,
+    )
     estimates = {
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }
+    baseline = None
+    if problem.log is not None:
+        value = evaluate(estimate, part.behavior)
+        chosen_by = problem.log if part.log is None else part.log
+        baseline = baseline_of(
+            *(problem.log, problem.single_discount, value, estimates["behavior"]),
+            model_episodes=chosen_by.num_episodes,
+        )
+    read_off = "value_bounds" in terms.defaults()
+    alarms = alarms_of(
+        table,
+        (claims.own, *others),
+        gain=estimates["policy"] - estimates["behavior"],
+        occupancy=shares(decision_visits(estimate, policy, table)),
+        baseline=baseline,
+        rewards_vary=evidence.rewards.vary,
+        bounds_from_data=problem.value_bounds if read_off else None,
+    )
 
     def record(how: Rehearsed) -> Record:
-        return record_of(evidence, terms, problem, settled, how, estimates)
+        return record_of(evidence, terms, problem, settled, how, estimates, baseline, alarms)
 
     findings = findings_of(
         part,
@@ -220,7 +252,7 @@ def draft_with(
         progress=lambda done, total: progress("trying other settings", done, total),
     )
     least = min(terms.least_worlds, max(how.worlds, 1))
-    return Draft(findings, problem, algorithm, certifiers[0], how, record, least)
+    return Draft(findings, question, how, record, least)
 
 
 def result_of(findings: Findings) -> Result:
@@ -230,26 +262,34 @@ def result_of(findings: Findings) -> Result:
     return Result(findings.table, claims, findings.record, page, findings.rehearsal)
 
 
-def training_problem(problem: Problem, certifiers: Sequence[Certifier]) -> Problem:
-    """What may choose the policy: all, or the training part where the rest is to judge it."""
-    training = training_of(certifiers)
-    if training is None:
-        return problem
-    return training_part(problem, training.train_share, training.seed)
-
-
-def prepared(evidence: Evidence, terms: Terms) -> tuple[Problem, Method]:
-    """The problem, with whole episodes where they are looked at, and what improves it."""
+def prepared(evidence: Evidence, terms: Terms) -> Question:
+    """Returns what is asked: the problem, with whole episodes where they are looked at."""
     problem = problem_of(evidence.assembly, terms)
     check_said_of_episodes(terms, problem, evidence.counts, evidence.source)
     check_given_bounds(terms, problem)
     algorithm = terms.algorithm_for(problem, evidence.rewards)
-    whole = [asked.kind for asked in terms.asked if asked.kind == "trajectory"]
+    told = terms.certifier_settings(evidence.rewards)
+    certifiers = [told.certifier(asked) for asked in terms.asked]
+    whole = [each.name for each in certifiers if needs_episodes(each)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
-    if not whole:
-        return problem, algorithm
-    return with_log(problem, evidence, whole[0]), algorithm
+    if whole:
+        problem = with_log(problem, evidence, whole[0])
+    split = splitting(certifiers)
+    training, judging = problem, None
+    if split is not None:
+        training = training_for(problem, split)
+        if evidence.behavior == "estimate":
+            # What certifies must have no part in the policy that it compares with.
+            behavior = estimate_behavior(training.counts)
+            problem, training = (replace(each, behavior=behavior) for each in (problem, training))
+        share, _, seed = split_of(split)
+        judging = held_out_part(problem, share, seed)
+    believers = [each for each in certifiers[1:] if isinstance(each, Posterior) and holds_out(each)]
+    return Question(
+        *(problem, training, judging, algorithm),
+        *(certifiers[0], believers[0] if believers else None),
+    )
 
 
 def problem_of(assembly: Assembly, terms: Terms) -> Problem:

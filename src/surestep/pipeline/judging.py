@@ -12,14 +12,15 @@ import numpy as np
 from surestep._arrays import refuse_where
 from surestep._files import read_path
 from surestep.algorithms import Algorithm, settings_from_json
-from surestep.certificates import Asked, Certifier, Trajectory, certify, verify
+from surestep.certificates import Asked, Certifier, certify, verify
+from surestep.certificates.episodes import holds_out, needs_episodes, split_of
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts_digest import counts_digest
 from surestep.io.labelled_counts import LabelledCounts
 from surestep.model import Certificate, Counts, Policy, Problem
 from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
-from surestep.pipeline.certifying import RewardFacts, Settings
-from surestep.pipeline.evidence import CountsSource, gather
+from surestep.pipeline.certifying import RewardFacts, Settings, Split
+from surestep.pipeline.evidence import CountsSource, gather, seed_of
 from surestep.pipeline.improving import READ_OFF, Progress, problem_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms, terms_of
@@ -28,6 +29,7 @@ from surestep.results.record import InputFile
 from surestep.results.result import Result, load
 
 SAME_CHANCE = 1e-6
+NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
 UNUSED_BOUNDS = (0.0, 1.0)  # claims that are made again have bounds of their own
 
 
@@ -60,17 +62,16 @@ def certify_result(
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     judge = Judge.of(directory, log, memory_limit, asked, reward_bounds)
-    terms = judge.terms
-    check_given_bounds(terms, judge.problem)
-    level = terms.level if delta is None else delta
-    told = Settings(level, terms.known_rewards, judge.rewards, returns=terms.known_returns)
+    check_given_bounds(judge.terms, judge.problem)
     parameters = judge.saved.record.parameters
     chosen = parameters["n_wedge_chosen_by"] is not None
-    told = told.of_algorithm(judge.algorithm, None if chosen else parameters["n_wedge"])
+    told = judge.told.of_algorithm(judge.algorithm, None if chosen else parameters["n_wedge"])
+    told = told._replace(delta=told.delta if delta is None else delta)
     claims = []
     for done, each in enumerate(asked):
         tell("certifying", done, len(asked))
-        certifier = told.certifier(judge.fitting(each))
+        certifier = told.certifier(each)
+        judge.check_may_judge(certifier)
         claims.append(certify(judge.problem, judge.policy, certifier))
     return Judged(tuple(claims), judge.same_log)
 
@@ -92,8 +93,7 @@ def check_certificates(
     judge = Judge.of(directory, log, memory_limit, asked, given)
     for done, (each, settings) in enumerate(zip(certificates, asked, strict=True)):
         tell("certifying", done, len(certificates))
-        if each.kind == "trajectory":
-            judge.fitting(settings)
+        judge.check_may_judge(settings.make())
         verify(each, judge.problem, judge.policy)
 
 
@@ -103,7 +103,8 @@ class Judge:
 
     saved: Result
     terms: Terms
-    rewards: RewardFacts
+    told: Settings  # what certifiers are told, also about how this log is split
+    splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
     problem: Problem
     policy: Policy
     same_log: bool
@@ -125,7 +126,6 @@ class Judge:
         same_log = counts_digest(counts) == saved.record.counts_sha256
         used = {each.sha256 for each in saved.record.inputs if each.role == "log"}
         overlaps = any(InputFile.of("log", path).sha256 in used for path in source.files)
-        rewards = RewardFacts.of(counts)
         terms = terms_of(saved.record)
         if reward_bounds is not None:
             terms = replace(terms, reward_bounds=reward_bounds)
@@ -134,49 +134,52 @@ class Judge:
             problem = problem_of(gather(counts, **known).assembly, terms)
         else:
             problem = problem_of(other_assembly(saved, counts), fixed_bounds(terms, saved))
-        if any(kind.kind == "trajectory" for kind in kinds):
+        told = replace(terms, data_seed=seed_of(counts)).certifier_settings(RewardFacts.of(counts))
+        splits = splits_of(saved, told) if same_log else frozenset()
+        told = told if splits else told._replace(split=NO_SPLIT)
+        whole = [kind.kind for kind in kinds if needs_episodes(told.certifier(kind))]
+        if whole:
             if isinstance(source, CountsSource):
                 raise InvalidParameter(
-                    "trajectory looks at whole episodes, but only counts are given; expected a log"
+                    f"{whole[0]} looks at whole episodes, but only counts are given; expected a log"
                 )
             log_of_steps = source.load(problem.counts.pairs)
             problem = replace(problem, log=log_of_steps, counts=log_of_steps.counts())
         steps = None if isinstance(source, CountsSource) else source
         check_said_of_episodes(terms, problem, counts, steps)
+        if saved.record.parameters["behavior"] == "estimate":
+            # That of the result, which the training part alone may have told.
+            behavior = Policy(problem.counts.pairs, saved.table.behavior, estimated=True)
+            problem = replace(problem, behavior=behavior)
         policy = Policy(problem.counts.pairs, saved.table.probability)
-        return cls(saved, terms, rewards, problem, policy, same_log, overlaps)
+        return cls(saved, terms, told, splits, problem, policy, same_log, overlaps)
 
     @property
     def algorithm(self) -> Algorithm:
         """What made the policy."""
         return settings_from_json(json.dumps(dict(self.saved.record.parameters["algorithm"])))
 
-    def fitting(self, asked: Asked) -> Asked:
-        """What is asked for, if this log may judge so; another log need not be split."""
-        if asked.kind != "trajectory":
-            return asked
+    def check_may_judge(self, certifier: Certifier) -> None:
+        """Refuses a certifier that must not see what chose the policy, where this log shows it."""
+        if not certifier.needs.held_out and not holds_out(certifier):
+            return
         if not self.same_log and self.overlaps:
             raise CertificateRefused(
                 "a file of this log is one that the policy was made from, so that its episodes "
                 "cannot judge it; expected files that had no part in it"
             )
-        if not self.same_log:
-            return Asked(asked.kind, {"train_share": 0.0, **asked.settings})
-        made = [Asked.of(text) for text in self.saved.record.parameters["certificates"]]
-        splits = [split_of(each) for each in made if each.kind == "trajectory"]
-        if split_of(asked) not in splits:
+        if self.same_log and split_of(certifier) not in self.splits:
             raise CertificateRefused(
                 "the policy was chosen from this very log, so that its episodes cannot judge it; "
-                "expected another log, or a policy made with `surestep improve --kind trajectory`, "
-                "and the same train_share and seed"
+                "expected another log, or a policy made with `surestep improve --kind "
+                f"{certifier.name}`, and the same train_share, logger and seed"
             )
-        return asked
 
 
-def split_of(asked: Asked) -> tuple[object, ...]:
-    """How a trajectory certificate splits the episodes."""
-    fields = Trajectory.__dataclass_fields__
-    return tuple(asked.settings.get(name, fields[name].default) for name in ("train_share", "seed"))
+def splits_of(saved: Result, told: Settings) -> frozenset[tuple[float, str, int | None]]:
+    """Returns how the log was split when the result was made; empty where it was not."""
+    made = [told.certifier(Asked.of(text)) for text in saved.record.parameters["certificates"]]
+    return frozenset(split_of(certifier) for certifier in made if holds_out(certifier))
 
 
 def fixed_bounds(terms: Terms, saved: Result) -> Terms:

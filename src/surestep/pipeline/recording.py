@@ -14,6 +14,8 @@ from surestep.pipeline.command import command_line
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.sensitivity import Settled
 from surestep.pipeline.terms import Terms
+from surestep.results.alarms import Alarm
+from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.record import Record, current_machine, current_versions
 
@@ -36,9 +38,12 @@ def record_of(
     settled: Settled,
     rehearsal: Rehearsed,
     estimates: Mapping[str, float],
+    baseline: Baseline | None,
+    alarms: tuple[Alarm, ...],
 ) -> Record:
-    """With what the result was made."""
+    """With what the result was made, and what it must be read with."""
     algorithm, chosen_by = settled.algorithm, settled.chosen_by
+    split = terms.certifier_settings(evidence.rewards).split if terms.splits else None
     words = evidence.assembly.vocabulary
     quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
     parameters: dict[str, Any] = {
@@ -64,8 +69,10 @@ def record_of(
         "actions": evidence.actions,
         "columns": {role: list(names) for role, names in evidence.columns.items()},
         "bins": list(evidence.bins),
-        "seeds": seeds_of(algorithm, rehearsal),
+        "seeds": {"certificates": terms.data_seed} | seeds_of(algorithm, rehearsal),
         "certificates": [str(asked) for asked in terms.asked],
+        "train_share": split and split.train_share,
+        "logger": split and split.logger,
         "worlds": rehearsal.worlds,
         "sizes": list(rehearsal.sizes),
         "time_limit": rehearsal.time_limit,
@@ -89,6 +96,8 @@ def record_of(
         data_summary(evidence.counts)._asdict(),
         estimates,
         command_line(parameters, defaults, evidence.files),
+        baseline,
+        alarms,
     )
 
 

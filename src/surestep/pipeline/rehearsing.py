@@ -16,7 +16,7 @@ from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.stress_test import rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, TimeLimit
-from surestep.rehearsal.rehearse import SIZES
+from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.rehearsal.work import STEPS_A_SECOND, work_of
 from surestep.report.page import rehearsal_page
 from surestep.results.record import Record
@@ -71,13 +71,15 @@ def rehearse_log(
     """
     if worlds < 1:
         raise InvalidParameter(f"worlds is {worlds}, expected at least 1 of each kind")
+    sizes = read_sizes(sizes)
     folder = None if output is None else read_path(output)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(source, behavior, states, actions)
-    problem, algorithm = prepared(evidence, terms)
-    how = Rehearsed(worlds, tuple(sizes), seed)
-    made = draft_with(evidence, terms, problem, algorithm, how, tell)
+    terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
+    question = prepared(evidence, terms)
+    how = Rehearsed(worlds, sizes, seed)
+    made = draft_with(evidence, terms, question, how, tell)
 
     def record(how: Rehearsed) -> Record:
         recorded = made.record(how)
@@ -86,11 +88,10 @@ def rehearse_log(
 
     if folder is not None:
         begin(folder, {RUN: record(how).to_json({}).encode()})
-    on_start(work_of(problem, algorithm, made.certifier, worlds, len(how.sizes)) / STEPS_A_SECOND)
+    rehearsed = (question.problem, question.algorithm, question.certifiers)
+    on_start(work_of(*rehearsed, worlds, how.sizes) / STEPS_A_SECOND)
     rehearsal = rehearsal_of(
-        problem,
-        algorithm,
-        made.certifier,
+        question,
         how,
         progress=tell,
         workers=workers,

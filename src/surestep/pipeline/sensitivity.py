@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from surestep.algorithms import Algorithm, Floored
 from surestep.bounds import BOUNDS, zeta
-from surestep.certificates import Certifier, Posterior, Robust, Trajectory
+from surestep.certificates import Certifier
 from surestep.choosing import (
     AutoNWedge,
     Bound,
@@ -51,7 +51,7 @@ def settle(algorithm: Method, problem: Problem) -> Settled:
             f"N∧ cannot be chosen: {refusal}; mend that, or give one (--n-wedge)"
         ) from None
     used = with_n_wedge(algorithm.algorithm, choice.best.n_wedge)
-    return Settled(used, choice.best.improvement, choice, algorithm.certifier)
+    return Settled(used, choice.best.improvement, choice, choice.chosen_by)
 
 
 def n_wedge_curve(
@@ -110,7 +110,7 @@ def other_candidates(
     for done, n_wedge in enumerate(grid):
         progress(done, len(grid))
         improvements.append(with_n_wedge(algorithm, n_wedge).improve(problem))
-    if isinstance(certifier, Robust | Posterior | Trajectory):
+    if certifier.may_choose:
         auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid)
         lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
     else:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from surestep.certificates import Certifier
+from surestep.certificates import Certifier, Posterior
 from surestep.choosing import Method
 from surestep.model import Problem
 from surestep.pipeline.recording import Rehearsed
@@ -28,16 +29,27 @@ from surestep.results.record import current_machine, current_versions
 from surestep.results.unfinished import STRESS_TEST
 
 USUAL_WORLDS = 10  # of each kind
-MOST_WORK = 120e9  # steps by default: about two minutes of one core
+MOST_WORK = 30e9  # steps by default: about half a minute of one core
 OWN_SIZE = (1.0,)  # the data of the log, and no more
 
 
-def planned(
-    terms: Terms,
-    problem: Problem,
-    algorithm: Method,
-    certifier: Certifier,
-) -> Rehearsed:
+class Question(NamedTuple):
+    """What is asked of the data, and by whom it is answered."""
+
+    problem: Problem
+    training: Problem  # the part that may choose the policy: all where nothing is held out
+    judging: Problem | None  # the rest, if anything is held out
+    algorithm: Method
+    certifier: Certifier  # the one that the result stands by
+    belief: Posterior | None  # beside it, if its own kind is another
+
+    @property
+    def certifiers(self) -> list[Certifier]:
+        """Returns those that are rehearsed."""
+        return [self.certifier, *([] if self.belief is None else [self.belief])]
+
+
+def planned(terms: Terms, question: Question) -> Rehearsed:
     """How the whole is rehearsed: as asked for, or by default as far as the work is affordable."""
     if terms.why_not_rehearsed:
         return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=terms.why_not_rehearsed))
@@ -45,7 +57,8 @@ def planned(
         return Rehearsed(0, why_none=DECLINED)
 
     def seconds(worlds: int, sizes: tuple[float, ...]) -> float:
-        return work_of(problem, algorithm, certifier, worlds, len(sizes)) / STEPS_A_SECOND
+        rehearsed = (question.problem, question.algorithm, question.certifiers)
+        return work_of(*rehearsed, worlds, sizes) / STEPS_A_SECOND
 
     most, least = MOST_WORK / STEPS_A_SECOND, terms.least_worlds
     usual = max(USUAL_WORLDS, least)
@@ -60,9 +73,7 @@ def planned(
 
 
 def rehearsal_of(
-    problem: Problem,
-    algorithm: Method,
-    certifier: Certifier,
+    question: Question,
     how: Rehearsed,
     *,
     progress: Callable[[str, int, int], None],
@@ -76,9 +87,10 @@ def rehearsal_of(
     """
     made_with = json.dumps([current_versions(), current_machine()])
     return rehearse(
-        problem,
-        algorithm,
-        certifier,
+        question.problem,
+        question.algorithm,
+        question.certifier,
+        belief=question.belief,
         rng=np.random.default_rng(how.seed),
         worlds=how.worlds,
         sizes=how.sizes,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from surestep._arrays import expect, expect_count, in_digits, is_number, least_draws, shown
 from surestep.algorithms import (
@@ -20,13 +20,14 @@ from surestep.algorithms import (
 )
 from surestep.algorithms.contract import check_whole
 from surestep.bounds import equivalent_n_wedge
-from surestep.certificates import Asked, Certifier, Posterior, Robust, Trajectory
+from surestep.certificates import Asked, Certifier, Posterior
 from surestep.certificates.common import LARGEST
+from surestep.certificates.episodes import Logger
 from surestep.choosing import AutoNWedge, Method, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.certifying import BOUND_OF, RewardFacts, Settings, mean_reward_range
+from surestep.pipeline.certifying import BOUND_OF, RewardFacts, Settings, Split, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.results.record import Record
 
@@ -36,7 +37,10 @@ DEFAULT_DELTA = 0.1
 DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 DEFAULT_LEAST_VISITS = 10
 # The first is the one that a result stands by. It is settled before the data.
-DEFAULT_CERTIFICATES = ("posterior", "robust", "a-priori")
+DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust", "a-priori")
+DEFAULT_OF_COUNTS = ("robust", "a-priori")  # counts cannot be split into two parts
+DEFAULT_TRAIN_SHARE = 0.3
+DEFAULT_LOGGER: Logger = "adaptive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,11 @@ class Terms:
     unseen: UnseenRule | None = None
     certificates: Sequence[str | Certifier] | None = None  # the one to stand by first
     worlds: int | None = None  # of each kind in the stress test; 0: none
+    train_share: float | None = None  # of the log, which chooses the policy; the rest judges it
+    logger: Logger | None = None  # whether whoever made the log may have learnt on the way
+    # What the data say, once they are known; see `about`.
+    has_episodes: bool = True  # whole ones, and not only their counts
+    data_seed: int = 0  # of certificates, where none is given: a digest of the data
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
@@ -76,10 +85,35 @@ class Terms:
                 "surestep.algorithms with its settings"
             )
         expect("settings", self.settings, Mapping)
+        self.check_split()
         if self.least_visits is not None:
             check_whole("least_visits", self.least_visits, 1, "what was seen less often stays")
         self.check_settings()
         self.check_certificates()
+
+    def check_split(self) -> None:
+        """Refuses shares that leave nothing to choose by, or nothing to judge by."""
+        share = self.train_share
+        if share is not None and not (is_number(share) and 0 < share < 1):
+            only = "; 0 is for a policy that was made without this log" if share == 0 else ""
+            raise InvalidParameter(
+                f"train_share is {shown(share)}, expected more than 0 and less than 1: that part "
+                f"chooses the policy, and the rest judges it{only}"
+            )
+        if self.logger is not None and self.logger not in get_args(Logger):
+            raise InvalidParameter(
+                f"logger is {shown(self.logger)}, expected one of {', '.join(get_args(Logger))}"
+            )
+
+    def about(self, *, has_episodes: bool, data_seed: int) -> Terms:
+        """Returns the terms once it is known what data there are."""
+        if not has_episodes and (self.train_share is not None or self.logger is not None):
+            given = "train_share" if self.train_share is not None else "logger"
+            raise InvalidParameter(
+                f"{given} is given, but the data are no episodes in their order, so that they "
+                "cannot be split; expected a log with columns of episodes and steps"
+            )
+        return dataclasses.replace(self, has_episodes=has_episodes, data_seed=data_seed)
 
     def check_settings(self) -> None:
         """Refuses what is said twice, once as a term and once as a setting of the algorithm."""
@@ -153,14 +187,38 @@ class Terms:
     @property
     def asked(self) -> tuple[Asked, ...]:
         """The certificates that are made; the first is the one to stand by."""
-        given = DEFAULT_CERTIFICATES if self.certificates is None else self.certificates
+        usual = DEFAULT_CERTIFICATES if self.has_episodes else DEFAULT_OF_COUNTS
+        given = usual if self.certificates is None else self.certificates
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise InvalidParameter(f"certificates is {given!r}, expected a list of kinds")
         return tuple(map(Asked.of, given))
 
     def certifier_settings(self, rewards: RewardFacts) -> Settings:
         """What certifiers are told, but for what depends on the algorithm."""
-        return Settings(self.level, self.known_rewards, rewards, returns=self.known_returns)
+        split = Split(
+            self.said_of_split("train_share", DEFAULT_TRAIN_SHARE),
+            self.said_of_split("logger", DEFAULT_LOGGER),
+        )
+        return Settings(
+            delta=self.level,
+            reward_bounds=self.known_rewards,
+            rewards=rewards,
+            seed=self.data_seed,
+            split=split if self.has_episodes else None,
+            returns=self.known_returns,
+        )
+
+    def said_of_split(self, name: str, usual: Any) -> Any:
+        """Returns what was said of the split: what is said of one kind holds for all."""
+        kinds = [asked.settings for asked in self.asked if asked.settings.get("train_share") != 0]
+        said = [getattr(self, name), *(each.get(name) for each in kinds)]
+        return next((each for each in said if each is not None), usual)
+
+    @property
+    def splits(self) -> bool:
+        """Whether a part of the data is held out, to judge by."""
+        takes = (asked for asked in self.asked if "train_share" in asked.takes)
+        return self.has_episodes and any(asked.settings.get("train_share") != 0 for asked in takes)
 
     @property
     def least_worlds(self) -> int:
@@ -172,11 +230,9 @@ class Terms:
     @property
     def why_not_rehearsed(self) -> str:
         """What stands against a rehearsal; empty where nothing does."""
-        first, *others = self.asked
+        first = self.asked[0]
         if first.settings.get("claim") == "horizon":
             return "the claim is about the first steps only, while worlds are compared by ρ"
-        if first.kind != "trajectory" and any(each.kind == "trajectory" for each in others):
-            return "only a trajectory certificate that comes first is rehearsed with its split"
         return ""
 
     @property
@@ -192,9 +248,12 @@ class Terms:
     def defaults(self) -> tuple[str, ...]:
         """The parameters that nobody gave."""
         names = ["algorithm", "least_visits", "delta", "value_bounds", "unseen", "certificates"]
-        taken = [name for name in (*names, "worlds") if getattr(self, name) is None]
+        names += ["train_share", "logger", "worlds"]
+        taken = [name for name in names if getattr(self, name) is None]
+        unused = [] if self.splits else ["train_share", "logger"]
         if self.floor is None:
-            taken = [name for name in taken if name != "least_visits"]
+            unused.append("least_visits")
+        taken = [name for name in taken if name not in unused]
         if self.value_bounds is None and (self.reward_bounds or self.declared_values):
             taken.remove("value_bounds")  # they follow from other bounds
         wedge = n_wedge_setting(ALGORITHMS[self.name])
@@ -245,17 +304,20 @@ class Terms:
             wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
             return make_algorithm(self.name, **settings, **{wedge: max(wanted, least)})
         algorithm = make_algorithm(self.name, **settings, **{wedge: least})
-        return AutoNWedge(algorithm=algorithm, certifier=self.chooser(rewards), least=least)
+        first, *others = self.choosers(rewards)
+        otherwise = others[0] if others else None
+        return AutoNWedge(algorithm=algorithm, certifier=first, least=least, otherwise=otherwise)
 
-    def chooser(self, rewards: RewardFacts) -> Certifier:
-        """By whose lower bound N∧ is chosen: the first certificate's, or where it may not choose,
-        a posterior's.
+    def choosers(self, rewards: RewardFacts) -> list[Certifier]:
+        """Returns by whose lower bounds N∧ is chosen: the first certificate's; and where it may not
+        choose, or expects no gain, those of a posterior that is made beside it, or for that.
         """
         told = self.certifier_settings(rewards)
-        first = told.certifier(self.asked[0])
-        if isinstance(first, Robust | Posterior | Trajectory):
-            return first
-        return told.certifier(Asked("posterior", {}))
+        first, *others = [told.certifier(asked) for asked in self.asked]
+        believers = [each for each in others if each.name == Posterior.name]
+        if first.may_choose:
+            return [first, *believers[:1]]
+        return believers[:1] or [told.certifier(Asked("posterior", {}))]
 
     @property
     def known_rewards(self) -> tuple[float, float] | None:
@@ -362,7 +424,7 @@ def terms_of(record: Record) -> Terms:
     if chosen or given["zeta"] is not None:
         settings.pop(str(n_wedge_setting(algorithm)), None)
     low, high = given["value_bounds"]
-    said = {
+    said: dict[str, Any] = {
         name: None if given[name] is None else (given[name][0], given[name][1])
         for name in ("reward_bounds", "reward_at_end", "return_bounds")
     }
@@ -380,4 +442,6 @@ def terms_of(record: Record) -> Terms:
         unseen=None if "unseen" in defaults else given["unseen"],
         certificates=None if "certificates" in defaults else given["certificates"],
         worlds=None if "worlds" in defaults else given["worlds"],
+        train_share=None if "train_share" in defaults else given["train_share"],
+        logger=None if "logger" in defaults else given["logger"],
     )

@@ -83,7 +83,7 @@ def verify_result(
     again = draft(evidence, terms_of(saved.record), tell, time_limit=limit).like(saved.record)
     # A result that was saved before its stress test says so, and is held against the like.
     made = again.result if saved.awaits_stress_test else again.finished(tell)
-    page_compared = check_agreement(saved, made, again.problem)
+    page_compared = check_agreement(saved, made, again.question.problem)
     changed = first_change(folder, made)
     if changed and not other:
         raise ResultMismatch(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,10 @@ from surestep.algorithms import (
 from surestep.certificates import (
     Certifier,
     Posterior,
-    Trajectory,
     certify_batch,
     posterior_gains,
-    training_part,
 )
+from surestep.certificates.episodes import holds_out, training_for
 from surestep.choosing import AutoNWedge, choose_batch
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
 from surestep.model.batch import MDPBatch
@@ -53,6 +52,7 @@ class Block:
     problem: Problem
     algorithm: Improver
     certifier: Certifier
+    belief: Posterior | None  # a claim that is only believed, made beside
     kind: WorldKind
     sizes: tuple[DataSize, ...]
     whole_episodes: bool  # the pipeline looks at them, so counts are not enough
@@ -79,6 +79,7 @@ class Outcomes(NamedTuple):
     gain: FloatArray  # [B, Z] the true Δ of the policy that the pipeline proposed
     claim: FloatArray  # [B, Z] L; NaN where none was made
     draws: FloatArray | None  # [B, Z, n] the Δ_k behind the claim, sorted; NaN where none was made
+    belief: FloatArray  # [B, Z] L of what is only believed; NaN where there is none
     outside: FloatArray  # [B, Z] by how much a true value lies outside of the value bounds, or 0
 
 
@@ -98,6 +99,7 @@ def run_block(block: Block) -> Outcomes:
         None
         if parts[0].draws is None
         else np.stack([part.draws for part in parts if part.draws is not None], axis=1),
+        np.stack([part.belief for part in parts], axis=1),
         np.stack([part.outside for part in parts], axis=1),
     )
 
@@ -113,10 +115,29 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
         problem_of(block.problem, world.truth, each)
         for world, each in zip(worlds, data, strict=True)
     ]
-    policies = proposed(block, worlds, models, data, problems)
-    claims, draws = claimed(block.certifier, problems, policies, rngs)
+    certifiers = [seeded(block.certifier, rng) for rng in rngs]
+    policies = proposed(block, worlds, models, data, problems, certifiers)
+    claims, draws = claimed(certifiers, problems, policies)
+    beliefs = np.full(len(problems), np.nan)
+    if isinstance(block.certifier, Posterior):
+        beliefs = claims
+    elif block.belief is not None:
+        # Of equal seeds where a seed decides which part of the log may choose.
+        believers = [
+            replace(block.belief, seed=getattr(each, "seed", block.belief.seed))
+            for each in certifiers
+        ]
+        beliefs, _ = claimed(believers, problems, policies)
     gain, outside = true_gains(block.problem, models, policies)
-    return Outcomes(gain, claims, draws, outside)
+    return Outcomes(gain, claims, draws, beliefs, outside)
+
+
+def seeded(certifier: Certifier, rng: np.random.Generator) -> Certifier:
+    """Returns the certifier with a seed of the world's own, where it has one."""
+    if not hasattr(certifier, "seed"):
+        return certifier
+    changed: Certifier = replace(certifier, seed=int(rng.integers(2**63 - 1)))  # type: ignore[type-var]
+    return changed
 
 
 def proposed(
@@ -125,16 +146,17 @@ def proposed(
     models: MDPBatch,
     data: list[Data],
     problems: list[Problem],
+    certifiers: Sequence[Certifier],
 ) -> FloatArray:
     """π_I [B, K] of each data set, or of its training part where the rest is for the test."""
     algorithm = block.algorithm
     chosen_from: list[Problem | None] = [*problems]
-    if isinstance(block.certifier, Trajectory):
-        share, seed = block.certifier.train_share, block.certifier.seed
-        chosen_from = [training_or_none(each, share, seed) for each in problems]
+    split = holds_out(block.certifier)
+    if split:
+        chosen_from = [*map(training_or_none, problems, certifiers)]
     inner = algorithm.algorithm if isinstance(algorithm, AutoNWedge) else algorithm
     # Without a discount data sets may show policies that never end, each for itself.
-    alone = isinstance(block.certifier, Trajectory) or block.problem.single_discount == 1
+    alone = split or block.problem.single_discount == 1
     if alone or not isinstance(inner, COMPILED):
         behavior = block.problem.behavior.probability
         return np.stack([improved(algorithm, each, behavior) for each in chosen_from])
@@ -144,10 +166,10 @@ def proposed(
     return improve_batch(inner, batch).policy
 
 
-def training_or_none(problem: Problem, share: float, seed: int) -> Problem | None:
+def training_or_none(problem: Problem, certifier: Certifier) -> Problem | None:
     """The training part; None where so few episodes leave none."""
     try:
-        return training_part(problem, share, seed)
+        return training_for(problem, certifier)
     except InvalidParameter:
         return None
 
@@ -193,25 +215,24 @@ def batch_of(
 
 
 def claimed(
-    certifier: Certifier,
-    problems: list[Problem],
-    probabilities: FloatArray,
-    rngs: list[np.random.Generator],
+    certifiers: Sequence[Certifier], problems: list[Problem], probabilities: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     """L [B] and, where it comes from draws, those [B, n]; NaN where the certificate is refused."""
+    first = certifiers[0]
     policies = [
         Policy(problem.counts.pairs, row)
         for problem, row in zip(problems, probabilities, strict=True)
     ]
-    if isinstance(certifier, Posterior):
-        draws = np.stack(
-            [
-                sorted_gains(replace(certifier, seed=int(rng.integers(2**63 - 1))), problem, policy)
-                for rng, problem, policy in zip(rngs, problems, policies, strict=True)
-            ]
-        )
-        return draws[:, certifier.rank - 1], draws
-    found = certify_batch(problems, policies, certifier)
+    if isinstance(first, Posterior):
+        draws = np.stack([*map(sorted_gains, certifiers, problems, policies)])
+        return draws[:, first.rank - 1], draws
+    if all(each == first for each in certifiers):
+        found = certify_batch(problems, policies, first)
+    else:
+        found = [
+            certify_batch([problem], [policy], certifier)[0]
+            for certifier, problem, policy in zip(certifiers, problems, policies, strict=True)
+        ]
     return np.array([lower_or_nan(claim) for claim in found]), None
 
 
@@ -222,7 +243,7 @@ def lower_or_nan(claim: Certificate | CertificateRefused) -> float:
     return claim.lower
 
 
-def sorted_gains(certifier: Posterior, problem: Problem, policy: Policy) -> FloatArray:
+def sorted_gains(certifier: Any, problem: Problem, policy: Policy) -> FloatArray:
     """The draws of a posterior certificate, rising; NaN where it is refused."""
     try:
         return np.sort(posterior_gains(problem, policy, certifier))

@@ -108,7 +108,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     )
     return Problem(
         counts=collected,
-        behavior=problem.behavior,
+        behavior=Policy(truth.pairs, problem.behavior.probability),  # known, in every world
         discount=problem.discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,

@@ -25,7 +25,7 @@ from surestep.errors import FileFailure
 from surestep.model.problem import Problem
 from surestep.rehearsal.block import Block, Outcomes
 
-NAMES = ("gain", "claim", "outside", "draws")
+NAMES = ("gain", "claim", "belief", "outside", "draws")
 OWN = ("kind", "sizes", "whole_episodes", "seed", "stage", "member", "first", "last")  # of a block
 ABOVE = ("cli", "experiments", "figures", "io", "pipeline", "report", "results")  # of a rehearsal
 
@@ -37,9 +37,11 @@ class KeptBlocks:
     folder: Path
     made_with: str = ""  # by default nothing is told; `about` adds what a rehearsal knows
 
-    def about(self, problem: Problem, algorithm: Improver, certifier: Certifier) -> KeptBlocks:
+    def about(
+        self, problem: Problem, algorithm: Improver, certifiers: tuple[Certifier | None, ...]
+    ) -> KeptBlocks:
         """The blocks of one rehearsal, which know the sources too."""
-        known = (self.made_with, digest_of_sources(), problem, algorithm, certifier)
+        known = (self.made_with, digest_of_sources(), problem, algorithm, certifiers)
         return KeptBlocks(self.folder, digest_of(known))
 
     def path_of(self, block: Block) -> Path:
@@ -55,7 +57,7 @@ class KeptBlocks:
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
             return None
         fits = str(content.pop("made_by", "")) == self.made_by(block)
-        if not fits or not set(NAMES[:3]) <= set(content) <= set(NAMES):
+        if not fits or not set(NAMES[:4]) <= set(content) <= set(NAMES):
             return None
         return Outcomes(**{name: content.get(name) for name in Outcomes._fields})  # type: ignore[arg-type]
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    expect,
+    expect_count,
+    is_number,
+    least_draws,
+)
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier, Posterior, Trajectory
+from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.posterior import with_few_draws
 from surestep.certificates.registry import check_certifier
 from surestep.errors import InvalidParameter, OutOfTime
@@ -23,7 +32,12 @@ from surestep.rehearsal.calibration import Calibration, calibration_of, draws_be
 from surestep.rehearsal.collecting import DataSize, size_of
 from surestep.rehearsal.kept import KeptBlocks
 from surestep.rehearsal.result import LIMITS, Rehearsal
-from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family
+from surestep.rehearsal.worlds import (
+    ActionsAlike,
+    WorldKind,
+    default_family,
+    least_of_luck,
+)
 
 Progress = Callable[[int, int], None]  # blocks done, blocks in all
 
@@ -49,6 +63,7 @@ def rehearse(
     certifier: Certifier,
     *,
     rng: np.random.Generator,
+    belief: Posterior | None = None,
     worlds: int = 100,
     sizes: Sequence[float] = SIZES,
     family: Sequence[WorldKind] | None = None,
@@ -61,7 +76,8 @@ def rehearse(
 
     Sizes are multiples of the user's data. A posterior certificate is first calibrated, in as many
     other worlds of the same kinds at size 1. What luck alone would claim is seen in as many worlds
-    in which all actions are alike. Nothing but the problem is looked at, and the result
+    in which all actions are alike, and so is how often a `belief` is wrong that is held beside a
+    certificate of another kind. Nothing but the problem is looked at, and the result
     depends on the generator's state, not on the number of workers.
 
     Blocks that `kept` has are not made again, and those that are made are kept there. After a time
@@ -76,24 +92,34 @@ def rehearse(
     own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
     lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
-    plan = Plan(problem, algorithm, lighter, kinds, int(rng.integers(2**63 - 1)), worlds)
-    alike = plan._replace(kinds=(actions_alike(problem, certifier),))
+    beside = None if belief is None else replace(belief, draws=fewest_draws(belief.delta))
+    plan = Plan(problem, algorithm, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds)
+    least_lucky = least_of_luck(certifier.delta)
+    alike = plan._replace(
+        kinds=(actions_alike(problem, certifier),), worlds=max(worlds, least_lucky)
+    )
     calibrates = isinstance(plan.certifier, Posterior) and any(kind.calibrates for kind in kinds)
     stages = [(alike, LUCK, (own_size,)), (plan, REPORTING, data_sizes)]
     if calibrates:
         stages.insert(0, (plan, CALIBRATING, (own_size,)))
     blocks = [block for part, stage, at in stages for block in part.blocks(stage, at)]
-    blocks.sort(key=lambda block: block.first)  # in rounds, so that all kinds get equally far
-    here = None if kept is None else kept.about(problem, algorithm, lighter)
+    # In rounds, so that all kinds get equally far; but the fewest worlds of luck are due at once.
+    due = {
+        block.place: 0 if block.stage == LUCK and block.first < least_lucky else block.first
+        for block in blocks
+    }
+    blocks.sort(key=lambda block: due[block.place])
+    here = None if kept is None else kept.about(problem, algorithm, (lighter, beside))
     outcomes = run_blocks(blocks, here, workers, progress, time_limit)
-    reached = worlds_reached(blocks, len(outcomes), worlds)
+    done = len(outcomes)
+    reached = worlds if done == len(blocks) else due[blocks[done].place]
     if time_limit is not None and reached < min(time_limit.least_worlds, worlds):
         raise OutOfTime(
             f"the time limit of {time_limit.seconds:g} s ended the stress test after {reached} of "
             f"{worlds} worlds of each kind, expected at least {time_limit.least_worlds}"
         )
     found = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
-    plan, alike = plan._replace(worlds=reached), alike._replace(worlds=reached)
+    plan, alike = plan._replace(worlds=reached), alike._replace(worlds=max(reached, least_lucky))
 
     def of_stage(part: Plan, stage: int) -> list[Outcomes]:
         return [found[block.place] for block in part.blocks(stage, ())]
@@ -121,7 +147,17 @@ def rehearse(
         outside=outside,
         limits=limits_of(problem, outside),
         luck=np.concatenate([each.claim[:, 0] - each.gain[:, 0] for each in lucky]),
+        belief=np.concatenate([each.belief for each in reported]),
+        lucky_belief=np.concatenate([each.belief[:, 0] - each.gain[:, 0] for each in lucky]),
     )
+
+
+def fewest_draws(delta: float) -> int:
+    """Returns how few draws tell whether a belief is wrong: three times what δ needs at the least.
+
+    They are not claimed, only counted.
+    """
+    return 3 * least_draws(delta) + 2
 
 
 def run_blocks(
@@ -154,11 +190,6 @@ def run_blocks(
     return outcomes
 
 
-def worlds_reached(blocks: Sequence[Block], done: int, worlds: int) -> int:
-    """How many worlds of each kind are in the first `done` blocks, which come in rounds."""
-    return worlds if done == len(blocks) else blocks[done].first
-
-
 def actions_alike(problem: Problem, certifier: Certifier) -> ActionsAlike:
     """Worlds of luck alone, with noise where the certificate expects some."""
     if problem.counts.rewards.known or getattr(certifier, "rewards", None) != "bounded":
@@ -186,7 +217,7 @@ def calibrate(
     if not any(kind.calibrates for kind in kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
     seed = int(rng.integers(2**63 - 1))
-    plan = Plan(problem, algorithm, with_few_draws(certifier), kinds, seed, worlds)
+    plan = Plan(problem, algorithm, with_few_draws(certifier), None, kinds, seed, worlds)
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
     found = list(map_in_order(run_block, blocks, workers=workers))
     return calibrated(plan, found, tolerance_of(problem))
@@ -203,6 +234,7 @@ class Plan(NamedTuple):
     problem: Problem
     algorithm: Improver
     certifier: Certifier
+    belief: Posterior | None
     kinds: tuple[WorldKind, ...]
     seed: int
     worlds: int  # of each kind
@@ -210,12 +242,13 @@ class Plan(NamedTuple):
     def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[Block]:
         """The worlds of a stage, in blocks that do not depend on the number of workers."""
         together = TOGETHER if self.problem.num_states <= SMALL else 1
-        whole_episodes = needs_log(self.algorithm) or isinstance(self.certifier, Trajectory)
+        whole_episodes = needs_log(self.algorithm) or needs_episodes(self.certifier)
         return [
             Block(
                 problem=self.problem,
                 algorithm=self.algorithm,
                 certifier=self.certifier,
+                belief=self.belief,
                 kind=kind,
                 sizes=sizes,
                 whole_episodes=whole_episodes,

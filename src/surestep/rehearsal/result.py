@@ -103,16 +103,20 @@ class Rehearsal:
     tolerance: float  # claims and truths this close count as equal
     outside: BoolArray  # [W, Z] a true value lay outside of the given value bounds
     limits: tuple[str, ...]  # what all this does not say
+    # [W'] claim less truth where all actions are alike, at size 1; NaN where nothing was claimed
     luck: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # L of a posterior that is only believed: [W, Z], and [W'] less the truth where all are alike
+    belief: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    lucky_belief: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     __repr__ = short_repr("kind", "delta", "sizes", "gain.shape", "tolerance")
-    # [W'] claim less truth where all actions are alike, at size 1; NaN where nothing was claimed
 
     __setstate__ = restore_frozen
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""
-        for name in ("member", "gain", "claim", "calibrated_claim", "outside", "luck"):
+        names = ("member", "gain", "claim", "calibrated_claim", "outside", "luck")
+        for name in (*names, "belief", "lucky_belief"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, freeze(value))
@@ -159,10 +163,18 @@ class Rehearsal:
 
         The ⌈(1 − δ)(W + 1)⌉-th smallest; None where there are too few worlds for that.
         """
-        place = math.ceil((1 - self.delta) * (self.luck.size + 1) - 1e-9)
-        if not 1 <= place <= self.luck.size:
-            return None
-        return float(np.sort(np.nan_to_num(self.luck, nan=-np.inf))[place - 1])
+        return luck_limit(self.luck, self.delta)
+
+    @property
+    def luck_bound_of_beliefs(self) -> float | None:
+        """Returns the same for what is only believed."""
+        return luck_limit(self.lucky_belief, self.delta)
+
+    @property
+    def wrong_beliefs(self) -> Rate | None:
+        """Returns how often a belief is above the truth where all actions are alike."""
+        held = self.lucky_belief[~np.isnan(self.lucky_belief)]
+        return None if held.size == 0 else Rate.of(held > self.tolerance)
 
     def power(self) -> FloatArray:
         """The share of worlds in which a gain is certified, at each size [Z].
@@ -221,6 +233,8 @@ class Rehearsal:
                 for name, kind in [("all", None), *((each, each) for each in self.family)]
             },
             "luck": without_nan(self.luck[np.newaxis])[0],
+            "belief": without_nan(self.belief),
+            "lucky_belief": without_nan(self.lucky_belief[np.newaxis])[0],
             "member": self.member.tolist(),
             "gain": self.gain.tolist(),
             "claim": without_nan(self.claim),
@@ -263,12 +277,22 @@ def rehearsal_from_json(text: str) -> Rehearsal:
             outside=outside,
             limits=tuple(map(str, content["limits"])),
             luck=with_nan([content["luck"]])[0],
+            belief=with_nan(content["belief"]),
+            lucky_belief=with_nan([content["lucky_belief"]])[0],
         )
         if json.loads(rehearsal.to_json()) != content:
             raise ValueError("its parts do not fit together")
         return rehearsal
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as problem:
         raise InvalidResult(f"this is no rehearsal that surestep wrote: {problem!r}") from None
+
+
+def luck_limit(luck: FloatArray, delta: float) -> float | None:
+    """Returns the ⌈(1 − δ)(W + 1)⌉-th smallest of W numbers; None where they are too few."""
+    place = math.ceil((1 - delta) * (luck.size + 1) - 1e-9)
+    if not 1 <= place <= luck.size:
+        return None
+    return float(np.sort(np.nan_to_num(luck, nan=-np.inf))[place - 1])
 
 
 def with_nan(table: list[list[float | None]]) -> FloatArray:

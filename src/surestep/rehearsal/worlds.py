@@ -11,7 +11,7 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from surestep._arrays import is_number, run_owners
+from surestep._arrays import is_number, least_draws, run_owners
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.drawn import (
     ModelDraws,
@@ -37,6 +37,7 @@ from surestep.rehearsal.sources import Resampled, Simulated, World
 
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
 WEIGHTS = (1.0, 5.0)  # of the priors in the default family
+LEAST_OF_LUCK = 10  # worlds in which all actions are alike: what is believed there is always told
 MEMORY = 2**30  # bytes of one drawn world
 MOST_DRAWS = 100  # of a world without a discount, until one ends
 
@@ -298,6 +299,14 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
     if problem.log is not None and EpisodeBootstrap().fill in fills:
         family.append(EpisodeBootstrap())
     return tuple(family)
+
+
+def least_of_luck(delta: float) -> int:
+    """Returns how many worlds in which all actions are alike there are at the least.
+
+    So many tell what luck alone claims in a share δ of them.
+    """
+    return max(LEAST_OF_LUCK, least_draws(delta))
 
 
 def check_fill(fill: object) -> None:

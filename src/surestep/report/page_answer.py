@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from surestep.report.alarm_words import alarm_words, baseline_words
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import counted, duration, listed, number, percent, relative, signed
 from surestep.report.rehearsal_words import harm_words, more_data_words
@@ -15,16 +16,16 @@ from surestep.results.findings import Findings
 def answer_section(findings: Findings) -> Element:
     """The whole result for those who read no further."""
     judged = verdict(
-        findings.certificate,
+        (findings.certificate, *findings.others),
         changed=bool(findings.changes),
         rehearsal=findings.rehearsal,
-        to_come=is_to_come(findings),
     )
     return element(
         "section",
         element("h2", "The answer"),
         element("p", headline(findings), class_="lead"),
         key_figures(findings, judged),
+        alarm_box(findings),
         verdict_box(findings, judged),
         stress_test_line(findings),
         caveat_box(findings),
@@ -51,7 +52,7 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
     change = relative(findings.behavior_performance, findings.performance)
     gain = (
         f"Per episode, counted from its start: from {number(findings.behavior_performance)} to "
-        f"{number(findings.performance)}. Estimated from the log."
+        f"{number(findings.performance)}. Estimated by the model. {baseline_words(findings.record)}"
     )
     return element(
         "div",
@@ -67,6 +68,20 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
         ),
         key("How sure", judged.short, how_sure(findings), mood=judged.mood, words=True),
         class_="keys",
+    )
+
+
+def alarm_box(findings: Findings) -> Element | None:
+    """What does not fit together, or rests on little, before anything else."""
+    alarms = findings.record.alarms
+    if not alarms:
+        return None
+    return element(
+        "div",
+        element("p", counted(len(alarms), "alarm"), class_="loud"),
+        element("ul", [element("li", alarm_words(alarm)) for alarm in alarms], class_="plain"),
+        class_="box bad",
+        id="alarms",
     )
 
 
@@ -203,6 +218,7 @@ HOW_CHOSEN = {
     "posterior": "the lower bound of a posterior, with other draws than those of the guarantee",
     "robust": "the lower bound of the robust guarantee, which allows for that",
     "trajectory": "the training part of the episodes alone",
+    "stitched": "what the training part of the log alone expects of the guarantee",
 }
 
 

@@ -9,7 +9,7 @@ from surestep.report.numbers import number, percent, signed
 from surestep.report.page_changes import estimated_tag
 from surestep.report.svg import WIDTH, Caption, picture, side_of
 from surestep.report.tables import facts, figure, more
-from surestep.report.verdict import standing_words, verdict
+from surestep.report.verdict import standing_words
 from surestep.results.findings import Findings
 
 HEIGHT, LEFT, RIGHT = 150.0, 34.0, 646.0
@@ -51,9 +51,9 @@ def certificate_section(findings: Findings) -> Element:
 def claim_words(findings: Findings) -> list[Node]:
     """The claim itself, or that there is none."""
     certificate = findings.certificate
-    judged = verdict(certificate, changed=bool(findings.changes))
     if certificate.lower is None:
-        return [element("strong", f"{judged.headline}: there is no claim.", class_="nothing")]
+        words = "No guarantee covers this policy: there is no claim."
+        return [element("strong", words, class_="nothing")]
     sure = f"With confidence {percent(1 - certificate.delta)}, the new policy"
     claim = (
         f"gains at least L = {signed(certificate.lower)} over the current one"

@@ -15,6 +15,7 @@ from surestep.report.svg import Caption, Tone
 from surestep.report.tables import Cell, Column, Row, data_table, figure, more
 from surestep.report.verdict import STANDINGS
 from surestep.results.findings import Findings
+from surestep.results.ladder import is_held_out
 
 STANDING_TONES: dict[str, Tone] = {
     "proved": "blue",
@@ -102,7 +103,8 @@ def certificate_name(claim: Certificate) -> str:
         "posterior": [
             f"prior weight {number(weight)}"
             if given.get("prior") == "weight" and isinstance(weight, int | float)
-            else given.get("prior")
+            else given.get("prior"),
+            "held-out data" if is_held_out(claim) else None,
         ],
         "trajectory": [given.get("interval")],
     }.get(claim.kind, [])

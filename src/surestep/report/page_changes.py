@@ -56,7 +56,26 @@ def change_card(findings: Findings, change: StateChange) -> Element:
             f"{number(change.advantage, 3)}.",
             class_="worth",
         ),
+        element("p", evidence_words(findings, change.state), class_="worth"),
         class_="change",
+    )
+
+
+def evidence_words(findings: Findings, state: int) -> str:
+    """Returns what the action rests on that gains the most chance in a situation."""
+    table = findings.table
+    run = slice(table.pairs.offsets[state], table.pairs.offsets[state + 1])
+    pair = run.start + int(np.argmax((table.probability - table.behavior)[run]))
+    tried, decisions = int(table.visits[pair]), int(table.visits[run].sum())
+    held_out = int(table.held_out_visits[run].sum())
+    judged = f", and {int(table.held_out_visits[pair]):,} of {held_out:,} that judge it"
+    wedge = "" if table.n_wedge is None else f" (N∧ = {table.n_wedge:,})"
+    sure = percent(1 - findings.certificate.delta)
+    return (
+        f"It rests on {tried:,} of {decisions:,} decisions that chose it{wedge}"
+        f"{judged if held_out else ''}. Its advantage lies between "
+        f"{signed(float(table.advantage_low[pair]), 3)} and "
+        f"{signed(float(table.advantage_high[pair]), 3)} (about {sure})."
     )
 
 

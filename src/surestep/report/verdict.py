@@ -1,4 +1,4 @@
-"""What a certificate says, in plain words: loudly so where it says nothing."""
+"""What certificates say of a policy, in plain words: loudly so where they say nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from surestep.model import Certificate
 from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, number, percent
 from surestep.results.findings import ZetaCurve
+from surestep.results.ladder import Rung, belief_in, rung_of, undone
 
 Mood = Literal["good", "plain", "caution", "bad"]
 
@@ -22,8 +23,9 @@ STANDINGS = {
 
 
 class Verdict(NamedTuple):
-    """What a reader should take away from a certificate."""
+    """What a reader should take away from a result."""
 
+    rung: Rung  # of the ladder of words
     mood: Mood
     short: str  # a few words
     headline: str
@@ -31,104 +33,164 @@ class Verdict(NamedTuple):
 
 
 def verdict(
-    certificate: Certificate,
+    certificates: Sequence[Certificate],
     *,
     changed: bool,
     rehearsal: Rehearsal | None = None,
-    to_come: bool = False,
+    fresh: bool = False,
 ) -> Verdict:
-    """The certificate in words, and what a stress test leaves of it.
+    """Returns what certificates say of a policy, in words; the first is the one to stand by.
 
-    `changed` says whether the policy is another one than π_b, `to_come` that the stress test is not
-    finished.
+    `changed` says whether the policy is another one than π_b, `fresh` that it was made without the
+    data of the certificates.
     """
-    judged = verdict_alone(certificate, changed=changed)
-    if to_come and judged.mood == "good":
-        sure = percent(1 - certificate.delta)
-        headline = f"Claimed with confidence {sure}, but not yet stress tested"
-        return Verdict("caution", "Not yet stress tested", headline, judged.sentences)
-    doubt = None if rehearsal is None or judged.mood != "good" else doubts(certificate, rehearsal)
-    if doubt is None:
-        return judged
-    sure = percent(1 - certificate.delta)
-    headline = f"Claimed with confidence {sure}, but {doubt[0]}"
-    return Verdict("caution", "Doubtful", headline, (*judged.sentences, doubt[1]))
-
-
-def doubts(certificate: Certificate, rehearsal: Rehearsal) -> tuple[str, str] | None:
-    """Why a claimed gain should not be relied on, in short and at length; None: no reason found."""
-    luck = rehearsal.luck_bound
-    lower = certificate.lower
-    if luck is not None and lower is not None and lower <= luck:
-        many = int((rehearsal.luck >= lower).sum())
-        return (
-            "luck alone would claim as much",
-            "In worlds made from this log in which all actions are alike, so that nothing can be "
-            f"gained, as much was claimed in {many:,} of {rehearsal.luck.size:,}: the best of many "
-            "actions looks good by chance.",
-        )
-    if rehearsal.calibration is not None and rehearsal.calibration.rank == 0:
-        return (
-            "the stress test leaves nothing of it",
-            f"In worlds of the kind “{rehearsal.calibration.strictest}”, made from this log, such "
-            "claims are wrong too often, however careful they are. Of "
-            f"{rehearsal.member.size // len(rehearsal.family):,} worlds of a kind, one that goes "
-            "wrong may be enough: more of them say more.",
-        )
-    return None
-
-
-def verdict_alone(certificate: Certificate, *, changed: bool) -> Verdict:
-    """The certificate in words; `changed` says whether the policy is another one than π_b."""
-    if certificate.lower is None:
+    rung = rung_of(certificates, changed=changed, rehearsal=rehearsal, fresh=fresh)
+    first = certificates[0]
+    if rung == "nothing changed":
         return Verdict(
-            "bad",
-            "No guarantee",
-            "No guarantee covers this policy",
-            (*certificate.notes, "The expected gain is an estimate from the log, and no more."),
-        )
-    sure, loss = percent(1 - certificate.delta), number(0.0 - certificate.lower)
-    if certificate.says_nothing:
-        return Verdict(
-            "bad",
-            "Says nothing",
-            "This guarantee says nothing",
-            (
-                f"It allows a loss of up to ζ = {loss}, while no two policies can differ by more "
-                f"than {number(certificate.span)} here. Every policy keeps such a promise, good or "
-                "bad.",
-            ),
-        )
-    if not changed:
-        return Verdict(
+            rung,
             "plain",
-            "Nothing is lost",
+            "Nothing changed",
             "The new policy is the old one",
             (
                 "Nothing is gained and nothing lost. Either nothing better was found, or what "
                 "looks better was seen too seldom to be trusted.",
             ),
         )
-    if certificate.lower > 0:
+    if rung == "proved better":
+        return proved_words(first)
+    belief = belief_in(certificates, fresh=fresh)
+    if rung == "believed better" and belief is not None:
+        return believed_words(first, belief, rehearsal)
+    words = not_shown_words(first)
+    undone = None if belief is None else undone_words(belief, rehearsal)
+    if undone is None:
+        return words
+    return words._replace(sentences=(*words.sentences, undone))
+
+
+def proved_words(certificate: Certificate) -> Verdict:
+    """Returns the words for a gain that is proved."""
+    sure, gain = percent(1 - certificate.delta), number(certificate.lower or 0.0)
+    return Verdict(
+        "proved better",
+        "good",
+        "Proved better",
+        f"Proved better, with confidence {sure}, if its assumptions hold",
+        (
+            f"The new policy gains at least {gain} an episode over the current one. A proof of "
+            f"this kind is wrong for at most {percent(certificate.delta)} of all logs, also where "
+            "there is nothing to gain.",
+        ),
+    )
+
+
+def believed_words(first: Certificate, belief: Certificate, rehearsal: Rehearsal | None) -> Verdict:
+    """Returns the words for a gain that is only believed, and how often such beliefs are wrong."""
+    sentences = [
+        f"With belief {percent(1 - belief.delta)}, the new policy gains at least "
+        f"{number(belief.lower or 0.0)} an episode: so says a posterior of that part of the data "
+        "that did not choose the policy. It rests on a prior, and is no proof.",
+    ]
+    if first is not belief:
+        sentences.append(claim_sentence(first))
+    wrong = None if rehearsal is None else rehearsal.wrong_beliefs
+    sentences.append(
+        "How often such beliefs are wrong where actions do little was not measured: there was no "
+        "stress test."
+        if wrong is None
+        else "Where all actions are alike, so that nothing can be gained, such a belief was wrong "
+        f"in {wrong.happened:,} of {wrong.total:,} worlds of the stress test (95\u202f% interval "
+        f"{percent(wrong.low)} to {percent(wrong.high)})."
+    )
+    return Verdict(
+        "believed better",
+        "caution",
+        "Believed better",
+        "Believed better, not proved",
+        tuple(sentences),
+    )
+
+
+def not_shown_words(certificate: Certificate) -> Verdict:
+    """Returns the words for a policy that nothing shows to be better."""
+    rung: Rung = "not shown to be better"
+    if certificate.lower is None:
         return Verdict(
-            "good",
-            f"Better, with confidence {sure}",
-            f"Better with confidence {sure}, if its assumptions hold",
+            rung,
+            "bad",
+            "No guarantee",
+            "Not shown to be better. No guarantee covers this policy",
+            (*certificate.notes, "The expected gain is an estimate from the log, and no more."),
+        )
+    loss = number(0.0 - certificate.lower)
+    if certificate.says_nothing:
+        return Verdict(
+            rung,
+            "bad",
+            "Says nothing",
+            "Not shown to be better. This guarantee says nothing",
             (
-                f"The new policy gains at least {number(certificate.lower)} an episode over the "
-                f"current one, says the guarantee. It may be wrong with probability "
-                f"{percent(certificate.delta)}.",
+                f"It allows a loss of up to ζ = {loss}, while no two policies can differ by more "
+                f"than {number(certificate.span)} here. Every policy keeps such a promise, good or "
+                "bad.",
             ),
         )
+    sure = percent(1 - certificate.delta)
+    if certificate.lower > 0:
+        return Verdict(
+            rung,
+            "caution",
+            "Not shown to be better",
+            "Not shown to be better: what is claimed is not proved",
+            (claim_sentence(certificate),),
+        )
     return Verdict(
+        rung,
         "caution",
-        f"Loses at most {loss}",
+        "Not shown to be better",
         f"Not shown to be better: with confidence {sure}, it loses at most {loss}",
         (
             f"The guarantee limits the loss to ζ = {loss} an episode, if its assumptions "
             f"hold. No two policies can differ by more than {number(certificate.span)}. That the "
             "new policy is better at all is an estimate.",
         ),
+    )
+
+
+def claim_sentence(certificate: Certificate) -> str:
+    """Returns what a certificate that proves no gain says all the same."""
+    if certificate.lower is None:
+        return "Nothing is proved: " + " ".join(certificate.notes)
+    claim = (
+        f"gains at least {number(certificate.lower)}"
+        if certificate.lower > 0
+        else f"loses at most {number(0.0 - certificate.lower)}"
+    )
+    return (
+        f"By the guarantee that the result stands by, it {claim} an episode; its standing is "
+        f"{standing_words(certificate.standing)}."
+    )
+
+
+def undone_words(belief: Certificate, rehearsal: Rehearsal | None) -> str | None:
+    """Returns why a gain that a posterior claims is not even believed; None where it is none."""
+    gain = belief.lower or 0.0
+    if gain <= 0 or rehearsal is None or not undone(belief, rehearsal):
+        return None
+    luck = rehearsal.luck_bound_of_beliefs
+    if luck is not None and gain <= luck:
+        many = int((rehearsal.lucky_belief >= gain).sum())
+        return (
+            f"A posterior claims a gain of at least {number(gain)}, but luck alone "
+            "would claim as much: in worlds made from this log in which all actions are alike, so "
+            f"that nothing can be gained, it did in {many:,} of {rehearsal.lucky_belief.size:,}."
+        )
+    calibration = rehearsal.calibration
+    strictest = "" if calibration is None else f" of the kind “{calibration.strictest}”"
+    return (
+        f"The stress test leaves nothing of the gain that a posterior claims: in worlds{strictest} "
+        "such claims are wrong too often, however careful they are."
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, freeze
+from surestep._arrays import AnyArray, FloatArray, IntArray, freeze
 from surestep._files import read_whole, temporary_folder
 from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
 from surestep.io.binning import Binning
@@ -25,8 +25,19 @@ from surestep.io.vocabulary import Vocabulary
 from surestep.model import Pairs, Policy
 from surestep.results.table import PolicyTable
 
-NUMBERS = ("probability", "behavior_probability", "visits", "trusted", "q", "advantage")
-TYPES = ("DOUBLE", "DOUBLE", "BIGINT", "BOOLEAN", "DOUBLE", "DOUBLE")
+COLUMNS = {
+    "probability": "DOUBLE",
+    "behavior_probability": "DOUBLE",
+    "visits": "BIGINT",
+    "trusted": "BOOLEAN",
+    "q": "DOUBLE",
+    "advantage": "DOUBLE",
+    "held_out_visits": "BIGINT",
+    "advantage_low": "DOUBLE",
+    "advantage_high": "DOUBLE",
+    "n_wedge": "BIGINT",
+}
+NUMBERS = tuple(COLUMNS)
 FORMULA = re.compile(r"[=+\-@\t\r\n']")
 PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -61,7 +72,11 @@ def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
         for i, name in enumerate(names):
             columns[name] = np.array([label[i] for label in labels], object)[index]
     trusted = np.full(rows.size, None, object) if table.trusted is None else table.trusted
-    values = (table.probability, table.behavior, table.visits, trusted, table.q, table.advantage)
+    values = (
+        *(table.probability, table.behavior, table.visits, trusted, table.q, table.advantage),
+        *(table.held_out_visits, table.advantage_low, table.advantage_high),
+        np.full(rows.size, table.n_wedge, object),
+    )
     columns |= {name: value[rows] for name, value in zip(NUMBERS, values, strict=True)}
     return columns
 
@@ -102,9 +117,9 @@ def policy_parquet(table: PolicyTable) -> bytes:
     import duckdb
 
     columns = columns_of(table)
-    types = dict(zip(NUMBERS, TYPES, strict=True))
     cast = ", ".join(
-        f"CAST({named(name)} AS {types.get(name, 'VARCHAR')}) AS {named(name)}" for name in columns
+        f"CAST({named(name)} AS {COLUMNS.get(name, 'VARCHAR')}) AS {named(name)}"
+        for name in columns
     )
     with (
         temporary_folder() as folder,
@@ -184,38 +199,59 @@ def with_numbers(
         raise InvalidResult("policy.csv has a pair twice, or its rows are not in order")
     pairs = vocabulary.pairs_of(enabled)
 
-    def column(place: int, at_end: float) -> FloatArray:
+    def texts(name: str) -> list[str]:
+        return [row[NUMBERS.index(name)] for row in cells]
+
+    def column(name: str, at_end: float = 0.0) -> FloatArray:
         try:
-            given = [float(row[place]) for row in cells]
+            given = [float(text) for text in texts(name)]
         except ValueError as problem:
-            raise InvalidResult(f"policy.csv, column {NUMBERS[place]}: {problem}") from None
+            raise InvalidResult(f"policy.csv, column {name}: {problem}") from None
         found = freeze(np.array([*given, *[at_end] * ends], float))
         if not np.isfinite(found).all():
-            raise InvalidResult(f"policy.csv, column {NUMBERS[place]} holds what is no number")
+            raise InvalidResult(f"policy.csv, column {name} holds what is no number")
         return found
 
-    flags = [{"true": True, "false": False, "": None}.get(row[3], row[3]) for row in cells]
+    def visits(name: str) -> IntArray:
+        found = column(name)
+        if (found < 0).any() or (found % 1 != 0).any():
+            raise InvalidResult(f"policy.csv, column {name} holds what is no number of visits")
+        return freeze(found.astype(np.int64))
+
+    flags = [{"true": True, "false": False, "": None}.get(text, text) for text in texts("trusted")]
     known = set(flags)
     if known != {None} and not known <= {True, False}:
         raise InvalidResult(f"policy.csv, column trusted holds {sorted(map(str, known))}")
     trusted = None if known == {None} else freeze(np.array([*flags, *[False] * ends], np.bool_))
-    for place in (0, 1):
-        check_policy(NUMBERS[place], pairs, column(place, 1.0))
-    visits = column(2, 0.0)
-    if (visits < 0).any() or (visits % 1 != 0).any():
-        raise InvalidResult("policy.csv, column visits holds what is no number of visits")
+    for name in ("probability", "behavior_probability"):
+        check_policy(name, pairs, column(name, 1.0))
     quiet = np.arange(pairs.num_states) >= pairs.num_states - ends
     return PolicyTable(
         vocabulary,
         pairs,
-        column(0, 1.0),
-        column(1, 1.0),
-        freeze(visits.astype(np.int64)),
+        column("probability", 1.0),
+        column("behavior_probability", 1.0),
+        visits("visits"),
         trusted,
-        column(4, 0.0),
-        column(5, 0.0),
+        column("q"),
+        column("advantage"),
         freeze(quiet),
+        visits("held_out_visits"),
+        column("advantage_low"),
+        column("advantage_high"),
+        n_wedge_of(texts("n_wedge")),
     )
+
+
+def n_wedge_of(texts: Sequence[str]) -> int | None:
+    """Returns the N∧ that stands in every row; None where nothing does."""
+    found = set(texts)
+    if found <= {""}:
+        return None
+    (text, *others) = found
+    if others or not text.isascii() or not text.isdecimal():
+        raise InvalidResult(f"policy.csv, column n_wedge holds {', '.join(sorted(found))}")
+    return int(text)
 
 
 def check_policy(name: str, pairs: Pairs, probability: FloatArray) -> None:

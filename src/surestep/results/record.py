@@ -14,6 +14,8 @@ from typing import Any
 from surestep._reprs import short_repr
 from surestep._version import __version__
 from surestep.errors import FileFailure, InvalidResult
+from surestep.results.alarms import Alarm
+from surestep.results.baseline import Baseline
 
 PARAMETERS: dict[str, Any] = {
     "discount": float | int,
@@ -35,6 +37,8 @@ PARAMETERS: dict[str, Any] = {
     "bins": list,
     "seeds": dict,
     "certificates": list,
+    "train_share": float | int | None,
+    "logger": str | None,
     "worlds": int,
     "sizes": list,
     "time_limit": float | int | None,
@@ -42,6 +46,7 @@ PARAMETERS: dict[str, Any] = {
 FORMAT = "surestep run"
 VERSION = 4
 ESTIMATES = ["behavior", "policy"]
+COUNTED = ("episodes", "cut_off", "model_episodes")  # of a baseline
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 
@@ -79,12 +84,16 @@ class Record:
     data: Mapping[str, Any]  # what the log holds: rows, episodes, states, …
     estimates: Mapping[str, float]  # ρ of "behavior" and of the new "policy" in the estimated MDP
     command: str  # what makes it again
+    baseline: Baseline | None = None  # what the episodes earned; None without whole episodes
+    alarms: tuple[Alarm, ...] = ()  # what a reader must see first
 
     __repr__ = short_repr("command", "counts_sha256")
 
     def to_json(self, outputs: Mapping[str, str]) -> str:
         """The record as JSON, with the digests of the other files of the result."""
         content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
+        content["baseline"] = None if self.baseline is None else self.baseline._asdict()
+        content["alarms"] = [each._asdict() for each in self.alarms]
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def check(self) -> None:
@@ -136,6 +145,8 @@ class Record:
             outputs = {str(name): str(digest) for name, digest in content.pop("outputs").items()}
             content["inputs"] = tuple(InputFile(**each) for each in content["inputs"])
             content["defaults"] = tuple(content["defaults"])
+            content["baseline"] = read_baseline(content["baseline"])
+            content["alarms"] = tuple(map(Alarm.read, content["alarms"]))
             record = cls(**content)
             record.check()
             return record, outputs
@@ -143,6 +154,17 @@ class Record:
             raise InvalidResult(
                 f"run.json is not what `surestep improve` writes: {problem}"
             ) from None
+
+
+def read_baseline(content: object) -> Baseline | None:
+    """Reads the baseline of a record; ValueError where that is none."""
+    if content is None:
+        return None
+    if not isinstance(content, dict) or tuple(content) != Baseline._fields:
+        raise ValueError(f"the baseline is {content!r}")
+    for name, value in content.items():
+        must_be(name, value, int if name in COUNTED else float | int)
+    return Baseline(**content)
 
 
 def must_be(name: str, value: object, kind: Any) -> None:

@@ -23,7 +23,9 @@ from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.binning import Binning
 from surestep.io.vocabulary import read_columns
 from surestep.model import Certificate, Policy
+from surestep.model.certificate import read_object, read_verdict
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
+from surestep.results.ladder import Rung, rung_of
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
@@ -73,6 +75,12 @@ class Result:
         """Whether a stress test was planned, and has not been finished yet."""
         return self.rehearsal is None and self.record.parameters["worlds"] > 0
 
+    @property
+    def verdict(self) -> Rung:
+        """Returns how the result may be spoken of: a rung of the ladder of words."""
+        changed = bool(self.table.changed.any())
+        return rung_of(self.certificates, changed=changed, rehearsal=self.rehearsal)
+
     def act(self, state: Labels, rng: np.random.Generator) -> str | tuple[str, ...]:
         """An action drawn from π_I(·|state): a text, or one a column.
 
@@ -97,7 +105,7 @@ class Result:
         contents = {
             POLICY: policy_csv(self.table),
             PARQUET: policy_parquet(self.table),
-            CERTIFICATE: f"{self.certificate.to_json()}\n".encode(),
+            CERTIFICATE: f"{self.certificate.to_json(self.verdict)}\n".encode(),
             CERTIFICATES: f"{certificates_to_json(self.certificates)}\n".encode(),
             REPORT: self.report.encode(),
         }
@@ -129,15 +137,22 @@ def load(directory: str | Path) -> Result:
                     "expected the files as `surestep improve` wrote them"
                 )
         certificates = certificates_from_json(text_of(folder, CERTIFICATES))
-        if Certificate.from_json(text_of(folder, CERTIFICATE)) != certificates[0]:
-            raise InvalidResult(f"{CERTIFICATE} is not the first of {CERTIFICATES}")
-        return Result(
+        result = Result(
             read_table(folder, record),
             certificates,
             record,
             text_of(folder, REPORT),
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
         )
+        stood_by = text_of(folder, CERTIFICATE)
+        if Certificate.from_json(stood_by) != certificates[0]:
+            raise InvalidResult(f"{CERTIFICATE} is not the first of {CERTIFICATES}")
+        said = read_verdict(read_object(stood_by))
+        if said != result.verdict:
+            raise InvalidResult(
+                f"{CERTIFICATE} has the verdict {said!r}, but its result is {result.verdict!r}"
+            )
+        return result
     except SurestepError as problem:
         raise type(problem)(f"{folder}: {problem}") from None
 

@@ -20,6 +20,7 @@ from surestep.io.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
 from surestep.model.problem import Improvement
 from surestep.planning import q_values
+from surestep.results.advantage_intervals import advantage_intervals
 
 UNCHANGED = 1e-12  # probabilities this close are the same
 
@@ -41,6 +42,10 @@ class PolicyTable:
     q: FloatArray  # [K]
     advantage: FloatArray  # [K]
     quiet: BoolArray  # [S] nothing is decided there, as episodes end; these states come last
+    held_out_visits: IntArray  # [K] in the part of the log that did not choose the policy
+    advantage_low: FloatArray  # [K] an interval, from that part where there is one
+    advantage_high: FloatArray  # [K]
+    n_wedge: int | None  # N∧; None where the algorithm has none
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
 
@@ -52,8 +57,17 @@ class PolicyTable:
         estimate: FiniteMDP,
         improvement: Improvement,
         quiet: BoolArray,
+        judging: Problem | None,
+        delta: float,
     ) -> PolicyTable:
-        """The table of an improvement; `estimate` is the problem's estimated MDP."""
+        """The table of an improvement; `estimate` is the problem's estimated MDP.
+
+        `judging` is the problem of the data that did not choose the policy, if there are any.
+        """
+        evidence = problem if judging is None else judging
+        held_out = (
+            np.zeros_like(problem.counts.visits) if judging is None else judging.counts.visits
+        )
         q = q_values(estimate, improvement.plan.value)
         visits, n_wedge = problem.counts.visits, improvement.n_wedge
         return cls(
@@ -66,6 +80,9 @@ class PolicyTable:
             freeze(q),
             freeze(advantages(problem.behavior, q)),
             quiet,
+            freeze(held_out),
+            *advantage_intervals(evidence, improvement.plan.value, delta),
+            n_wedge,
         )
 
     @property

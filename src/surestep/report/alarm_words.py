@@ -1,0 +1,74 @@
+"""Alarms, and what the current policy earned, in plain words."""
+
+from __future__ import annotations
+
+from surestep.report.numbers import counted, number, percent
+from surestep.results.alarms import Alarm
+from surestep.results.record import Record
+
+
+def baseline_words(record: Record) -> str:
+    """Returns what the log's own episodes earned, beside the model's figure; empty without any."""
+    found = record.baseline
+    if found is None:
+        return ""
+    after = (
+        f"; for {found.cut_off:,} that were cut off, the model adds what would have come"
+        if found.cut_off
+        else ""
+    )
+    return (
+        f"The {found.episodes:,} episodes of the log earned {number(found.mean)} on average "
+        f"(95\u202f% interval {number(found.low)} to {number(found.high)}{after})."
+    )
+
+
+def alarm_words(alarm: Alarm) -> str:
+    """Returns the sentence of an alarm."""
+    given = alarm.figures
+
+    def shown(name: str) -> str:
+        return number(given[name])
+
+    match alarm.code:
+        case "claim-above-estimate":
+            return (
+                f"A gain of at least {shown('claim')} is claimed, but only {shown('estimate')} is "
+                "estimated: one of them is wrong."
+            )
+        case "claim-above-returns":
+            return (
+                f"A gain of at least {shown('claim')} is claimed, but no episode of the log ever "
+                f"earned more than {shown('return')}."
+            )
+        case "time-in-scarce-states":
+            return (
+                f"The new policy spends {percent(given['share'])} of its time in situations that "
+                f"the log hardly visits ({counted(int(given['decisions']), 'decision')}): what it "
+                "is worth there is mostly guessed."
+            )
+        case "time-in-open-bins":
+            return (
+                f"The new policy spends {percent(given['share'])} of its time in bins that are "
+                f"open to one side ({counted(int(given['decisions']), 'decision')} in the log): "
+                "what happens far out in them is not told apart from their edge."
+            )
+        case "baseline-gap":
+            return (
+                f"The model says that the current policy earns {shown('model')} an episode, but "
+                f"the episodes of the log say {shown('low')} to {shown('high')}: the model does "
+                "not describe the log, so that its gains may be wrong as well."
+            )
+        case "bounds-from-data":
+            return (
+                f"The proof takes for granted that values lie between {shown('low')} and "
+                f"{shown('high')}, which were read off the data: give bounds that you know."
+            )
+        case "rewards-vary":
+            return "Rewards vary, but a claim takes their means for exact."
+        case "first-on-few":
+            return (
+                f"In {counted(int(given['situations']), 'situation')} the first choice rests on "
+                f"few decisions: in one of them on {int(given['visits']):,} of "
+                f"{int(given['decisions']):,}."
+            )

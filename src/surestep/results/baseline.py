@@ -1,0 +1,76 @@
+"""The baseline: what the episodes of a log earned under π_b, beside what the model says of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from surestep._arrays import FloatArray, run_lengths
+from surestep.model.log import DecisionLog
+
+LEVEL = 0.95  # of the interval
+FALSE_ALARMS = 0.001  # the chance of a gap where there is none
+
+
+class Baseline(NamedTuple):
+    """The mean return of the episodes, with a 95 % interval; and ρ(π_b) of the estimated model.
+
+    Where recording stopped before an episode was over, the model's value of what would have come
+    is added. The interval is that of a normal mean: for readers, and no guarantee.
+    """
+
+    mean: float
+    low: float
+    high: float
+    episodes: int
+    cut_off: int  # episodes that were not over when recording stopped
+    greatest: float  # the largest return of an episode
+    model: float
+    model_episodes: int  # that the model was estimated from
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the model says something else than the episodes, beyond chance and rounding.
+
+        The model's own error is taken to be that of a mean over its episodes.
+        """
+        error = (self.high - self.low) / 2 / usual(LEVEL)
+        both = error * np.sqrt(1 + self.episodes / self.model_episodes)
+        room = usual(1 - FALSE_ALARMS) * both + 1e-9 * max(abs(self.mean), abs(self.model))
+        return bool(abs(self.model - self.mean) > room)
+
+
+def usual(level: float) -> float:
+    """Returns how many standard errors a normal mean is off at the most, with that confidence."""
+    return float(ndtri((1 + level) / 2))
+
+
+def baseline_of(
+    log: DecisionLog, discount: float, value: FloatArray, model: float, model_episodes: int
+) -> Baseline:
+    """Returns the baseline; `value` [S] is that of π_b in the model, `model` its performance."""
+    first, lengths = log.episode_offsets[:-1], run_lengths(log.episode_offsets)
+    step = np.arange(log.num_steps) - np.repeat(first, lengths)
+    weight = discount**step
+    earned = np.add.reduceat(weight * log.reward, first)
+    last = log.episode_offsets[1:] - 1
+    cut_off = ~log.terminated[last]
+    after = np.where(cut_off, weight[last] * discount * value[log.next_state[last]], 0.0)
+    returns = earned + after
+    mean = float(returns.mean())
+    half = abs(mean - model)  # one episode contradicts nothing
+    if returns.size > 1:
+        error = float(returns.std(ddof=1)) / np.sqrt(returns.size)
+        half = usual(LEVEL) * error
+    return Baseline(
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        episodes=returns.size,
+        cut_off=int(np.count_nonzero(cut_off)),
+        greatest=float(earned.max()),
+        model=model,
+        model_episodes=model_episodes,
+    )

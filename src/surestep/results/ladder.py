@@ -1,0 +1,65 @@
+"""The ladder of words: in which of four ways a result may be spoken of.
+
+Only the kind of certificate that the result stands by, which was named before the data, can prove.
+A belief is weaker, and never looks like a proof: it is what a posterior says that saw nothing of
+the data by which the policy was chosen, unless the stress test undoes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from surestep.model import Certificate
+from surestep.rehearsal import Rehearsal
+
+Rung = Literal["proved better", "believed better", "not shown to be better", "nothing changed"]
+
+
+def rung_of(
+    certificates: Sequence[Certificate],
+    *,
+    changed: bool,
+    rehearsal: Rehearsal | None,
+    fresh: bool = False,
+) -> Rung:
+    """Returns how a result may be spoken of; the first certificate is the one to stand by.
+
+    `changed` says whether the policy is another one than π_b, `fresh` that it was made without the
+    data of the certificates.
+    """
+    if not changed:
+        return "nothing changed"
+    if is_proved(certificates[0]):
+        return "proved better"
+    belief = belief_in(certificates, fresh=fresh)
+    if belief is not None and (belief.lower or 0.0) > 0 and not undone(belief, rehearsal):
+        return "believed better"
+    return "not shown to be better"
+
+
+def is_proved(certificate: Certificate) -> bool:
+    """Whether a certificate proves a gain."""
+    return certificate.standing == "proved" and (certificate.lower or 0.0) > 0
+
+
+def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:
+    """Returns the first posterior of data that had no part in choosing the policy, if any."""
+    posteriors = (each for each in certificates if each.standing == "posterior")
+    return next((each for each in posteriors if fresh or is_held_out(each)), None)
+
+
+def is_held_out(certificate: Certificate) -> bool:
+    """Whether a certificate left out the data by which the policy was chosen."""
+    share = certificate.parameters.get("train_share")
+    return isinstance(share, float | int) and share > 0
+
+
+def undone(belief: Certificate, rehearsal: Rehearsal | None) -> bool:
+    """Whether luck alone claims as much in the stress test, or calibration leaves nothing."""
+    if rehearsal is None or belief.lower is None:
+        return False
+    luck = rehearsal.luck_bound_of_beliefs
+    if luck is not None and belief.lower <= luck:
+        return True
+    return rehearsal.calibration is not None and rehearsal.calibration.rank == 0
