@@ -1,11 +1,11 @@
 """How long certificates take, and how much stitched ones prove.
 
-    python benchmarks/certificates.py [--large 10000] [--stays 5000] [--robust 25]
+    python benchmarks/certificates.py [--large 10000] [--wide 716] [--robust 25]
                                       [--rehearsal 1000] [--stitched 40] [--episodes 10000]
 
 Small: 50 trajectories of Wet Chicken and of Gridworld, 25 states each. Large: a random model with 2
 actions and 5 seen successors a pair: 10⁴ states have 10⁵ transitions in the counts. Wide: that many
-stays of ten steps in 716 states with 25 actions, two of them ends, γ = 0.99. Rehearsal:
+states, two of them ends, with 25 actions, and 7 stays of ten steps a state, γ = 0.99. Rehearsal:
 SPIBB and a posterior certificate from 99 draws in that many worlds of Gridworld at 5 data sizes,
 after as many at one size to calibrate, on all cores; CPU seconds are those of all cores together.
 Robust: certificates of 25 data sets of Gridworld, 1,000 trajectories each, made one set at a time
@@ -46,7 +46,7 @@ from surestep.rehearsal import default_family, rehearse
 
 # The arguments of the quickest run.
 SMALLEST = (
-    "--large", "50", "--stays", "20", "--robust", "1", "--rehearsal", "1", "--stitched", "1",
+    "--large", "50", "--wide", "20", "--robust", "1", "--rehearsal", "1", "--stitched", "1",
     "--episodes", "50",
 )  # fmt: skip
 STITCHED = (("gridworld", 300), ("gridworld", 1000), ("random-mdp", 1000), ("wet-chicken", 10_000))
@@ -86,10 +86,11 @@ def large(states: int) -> tuple[str, Problem, Policy]:
     return f"random, {successor.size:,} transitions", problem, better
 
 
-def wide(stays: int) -> tuple[str, Problem, Policy]:
+def wide(all_states: int) -> tuple[str, Problem, Policy]:
     """Counts of stays that end well or not, and SPIBB's policy for them; rewards are not known."""
     rng = np.random.default_rng(0)
-    states, actions, steps = 714, 25, 10 * stays
+    states, actions, stays = all_states - 2, 25, 7 * all_states
+    steps = 10 * stays
     liking = rng.dirichlet(np.full(actions, 0.15), states).cumsum(axis=1)
     state = rng.integers(states, size=steps)
     action = np.minimum((liking[state] < rng.random((steps, 1))).sum(axis=1), actions - 1)
@@ -97,18 +98,18 @@ def wide(stays: int) -> tuple[str, Problem, Policy]:
     following = nearby[state, (30 * rng.random(steps) ** 2).astype(int)]
     end = np.where(rng.random(steps) < 0.8, states, states + 1)
     following = np.where(rng.random(steps) < 0.1, end, following)
-    pairs = Pairs.full(states + 2, actions)
-    key = (state * actions + action) * (states + 2) + following
+    pairs = Pairs.full(all_states, actions)
+    key = (state * actions + action) * (all_states) + following
     cells, times = np.unique(key, return_counts=True)
-    pair, successor = np.divmod(cells, states + 2)
+    pair, successor = np.divmod(cells, all_states)
     counts = Counts(
         pairs,
         np.searchsorted(pair, np.arange(pairs.num_pairs + 1)),
         successor,
         times,
         LoggedRewards(1.0 * times * (successor == states), "transition", False),
-        np.bincount(state[::10], minlength=states + 2),
-        np.arange(states + 2) >= states,
+        np.bincount(state[::10], minlength=all_states),
+        np.arange(all_states) >= states,
     )
     problem = Problem(
         counts=counts,
@@ -241,13 +242,13 @@ def report_logged(states: int, episodes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--large", type=int, default=10_000, help="states of the large model")
-    parser.add_argument("--stays", type=int, default=5_000, help="stays of the wide model")
+    parser.add_argument("--wide", type=int, default=716, help="states of the wide model")
     parser.add_argument("--robust", type=int, default=25, help="data sets of robust certificates")
     parser.add_argument("--rehearsal", type=int, default=1_000, help="worlds of a rehearsal")
     parser.add_argument("--stitched", type=int, default=40, help="data sets of stitched ones")
     parser.add_argument("--episodes", type=int, default=10_000, help="episodes for 100 states")
     given = parser.parse_args()
-    cases = small("wet-chicken", 10), small("gridworld", 27), wide(given.stays), large(given.large)
+    cases = small("wet-chicken", 10), small("gridworld", 27), wide(given.wide), large(given.large)
     for case in cases:
         report(Posterior(), *case)
     report_robust(given.robust)
