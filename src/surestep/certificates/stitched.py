@@ -274,8 +274,11 @@ class Stitched:
         course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
             over=known_ends(problem, folds.first)
         )
-        part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
-        plan = self.plan(first, course, folds.ratio, self.robust_tails(part, policy))
+        tails = None
+        if self.may_have_tails(problem):
+            part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
+            tails = self.robust_tails(part, policy)
+        plan = self.plan(first, course, folds.ratio, tails)
         whole = self.robust_tails(problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
@@ -301,10 +304,14 @@ class Stitched:
             "estimate": sum(means) if len(means) == len(found) else None,
         }
 
+    def may_have_tails(self, problem: Problem) -> bool:
+        """Whether a robust set may say something, and soon enough."""
+        small = problem.counts.pairs.num_pairs <= MOST_PAIRS
+        return self.tails > 0 and problem.single_discount < 1 and small
+
     def robust_tails(self, problem: Problem, policy: Policy) -> Tails | None:
         """Bounds from a robust set of what is left at a cut, where there can be any."""
-        size = problem.counts.pairs.num_pairs
-        if self.tails == 0 or problem.single_discount == 1 or size > MOST_PAIRS:
+        if not self.may_have_tails(problem):
             return None
         given = self.reward_low is not None and self.reward_high is not None
         terms = Terms(
