@@ -29,6 +29,8 @@ CHANCES = {  # home, back to sick, worse, dead
     ("worse", "treat"): (0.0, 0.5, 0.0, 0.5),
 }
 PLACES = ("home", "sick", "worse", "dead")
+# Treated, V = .5 + .3 V + .2 · .5 V; by π_b, V = .35 + .35 V + .3 W with W = .35 V + .15 W.
+GAIN = 5 / 6 - 0.35 / (0.65 - 0.3 * 0.35 / 0.85)
 
 
 def survival(episodes, seed=0):
@@ -74,12 +76,20 @@ def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp
     assert "the bounds divide by 1 − γ" in result.certificates[2].parameters["refusal"]
     robust, posterior = result.certificates[:2]
     assert -1 <= robust.lower <= posterior.lower
-    # Treated, V = .5 + .3 V + .2 · .5 V; by π_b, V = .35 + .35 V + .3 W with W = .35 V + .15 W.
-    gain = 5 / 6 - 0.35 / (0.65 - 0.3 * 0.35 / 0.85)
-    assert 0 < posterior.lower < gain
+    assert 0 < posterior.lower < GAIN
     assert np.isfinite(result.rehearsal.gain).all()
     result.save(tmp_path / "out")
     assert verify_result(tmp_path / "out", str(path)).level == "same bytes"
+
+
+def test_a_gain_in_survival_is_proved_by_default(log):
+    source = read_log(log(survival(600)))
+    result = surestep.improve(source, discount=1, reward_at_end=(0, 1), worlds=0)
+    kinds = [each.kind for each in result.certificates]
+    assert kinds == ["stitched", "posterior", "robust", "no-claim"]
+    assert result.certificate.standing == "proved"
+    assert (result.certificate.figures["return_low"], result.certificate.span) == (0.0, 1.0)
+    assert 0 < result.certificate.lower < GAIN
 
 
 def test_n_wedge_is_chosen_without_a_discount(log):
