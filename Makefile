@@ -51,6 +51,7 @@ test-all: test ## make test, the slow tests, other machines, and a search for ne
 coverage: | .cache/tmp ## hold all certificates against the truth, and write docs/coverage.md (hours)
 	@"$(PYTHON)" tools/environment.py test
 	.venv/bin/surestep run coverage
+	.venv/bin/python tools/verdicts.py
 	.venv/bin/python tools/coverage_page.py
 
 format: | .cache/tmp ## put the code into the house format

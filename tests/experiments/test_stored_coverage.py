@@ -8,7 +8,9 @@ import pytest
 
 from surestep.experiments.coverage import FAMILY_WISE, lower_limit
 
-TABLES = sorted((Path(__file__).parents[2] / "docs" / "coverage").glob("*.csv"))
+STORED = Path(__file__).parents[2] / "docs" / "coverage"
+BROKEN = ("broken",)  # an assumption does not hold: shown, and not judged
+TABLES = [path for path in sorted(STORED.glob("*.csv")) if path.stem not in BROKEN]
 ABOUT = ("family", "algorithm", "setting", "n_wedge", "certifier", "certifier_setting", "episodes")
 
 

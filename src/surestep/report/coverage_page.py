@@ -20,7 +20,8 @@ from surestep.experiments import (
     refuted,
     without_size,
 )
-from surestep.experiments.coverage import FAMILY_WISE
+from surestep.experiments.coverage import FAMILY_WISE, binomial_interval
+from surestep.experiments.verdicts import VerdictCount, refuted_verdicts
 from surestep.report.coverage import algorithm_name, certifier_name, draw_coverage, task_name
 
 NOT_JUDGED = "An assumption does not hold here: what is claimed is shown, and not judged."
@@ -41,15 +42,7 @@ def write_coverage_page(
     The runs `beside` are shown and not judged: an assumption does not hold there. What stands
     outside of the marks is kept. Says which files were written.
     """
-    begin, last = (f"<!-- {block}: {where} -->" for where in ("begin", "end"))
-    try:
-        text = page.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InvalidParameter(f"cannot read {page}: {problem}") from None
-    before, mark, rest = text.partition(begin)
-    _, end, after = rest.partition(last)
-    if not (mark and end):
-        raise InvalidParameter(f"{page} lacks the marks {begin} and {last}, in this order")
+    around = around_block(page, block)
     tables = [Store(run).read_table() for run in (*runs, *beside)]
     cells = [cell_summaries(table) for table in tables]
     families = [family_summaries(table) for table in tables]
@@ -69,9 +62,75 @@ def write_coverage_page(
             "\n".join(overview(mine)),
             "\n".join(details(pooled)),
         ]
+    before, after = around
     content = "\n\n".join(parts)
-    write_together({page: [f"{before}{begin}\n\n{content}\n\n{last}{after}".encode()]})
+    write_together({page: [f"{before}\n\n{content}\n\n{after}".encode()]})
     return [page, *written]
+
+
+def around_block(page: Path, block: str) -> tuple[str, str]:
+    """Returns what stands before and after the content of a block, its marks included."""
+    begin, last = (f"<!-- {block}: {where} -->" for where in ("begin", "end"))
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidParameter(f"cannot read {page}: {problem}") from None
+    before, mark, rest = text.partition(begin)
+    _, end, after = rest.partition(last)
+    if not (mark and end):
+        raise InvalidParameter(f"{page} lacks the marks {begin} and {last}, in this order")
+    return before + mark, end + after
+
+
+def write_verdicts(
+    page: Path, counts: Sequence[VerdictCount], beside: Sequence[VerdictCount], delta: float
+) -> Path:
+    """Writes what stood at the top of results between the marks `verdicts` of the page.
+
+    The counts `beside` are of families in which an assumption does not hold, and are not judged.
+    """
+    before, after = around_block(page, "verdicts")
+    wrong = refuted_verdicts(list(counts), delta)
+    names = "; ".join(f"{each.family}, {each.episodes:,}" for each in wrong)
+    lines = [
+        f"*Proved better* in {len(counts)} cells, refuted at δ = {delta:g}: {names or 'none'}.",
+        "",
+        *verdict_rows(counts),
+    ]
+    if beside:
+        lines += ["", NOT_JUDGED, "", *verdict_rows(beside)]
+    content = "\n".join(lines)
+    write_together({page: [f"{before}\n\n{content}\n\n{after}".encode()]})
+    return page
+
+
+def verdict_rows(counts: Sequence[VerdictCount]) -> Iterator[str]:
+    """One line for each family and size."""
+    yield (
+        "| family | trajectories | worlds | logs | mean Δ | proved better | wrong (95 %) | Δ ≤ 0 | "
+        "believed better | wrong (95 %) | Δ ≤ 0 |"
+    )
+    yield "| --- |" + " ---: |" * 10
+    for each in counts:
+        yield row(
+            each.family,
+            f"{each.episodes:,}",
+            f"{each.worlds}",
+            f"{each.logs:,}",
+            value(each.mean_gain),
+            rate(each.proved / each.logs),
+            rate_of(each.proved_wrong, each.logs),
+            rate(each.proved_no_better / each.logs),
+            rate(each.believed / each.logs),
+            rate_of(each.believed_wrong, each.logs),
+            rate(each.believed_no_better / each.logs),
+        )
+
+
+def rate_of(number: int, of: int) -> str:
+    """A rate with its interval."""
+    found = binomial_interval(number, of)
+    return f"{rate(found.value)} ({rate(found.low)} – {rate(found.high)})"
 
 
 def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[str]:
@@ -181,8 +240,7 @@ def name_of(summary: CellSummary) -> str:
 
 def share_of(summary: CellSummary) -> str:
     """A violation rate with its interval."""
-    found = summary.violation
-    return f"{rate(found.value)} ({rate(found.low)} – {rate(found.high)})"
+    return rate_of(summary.violations, summary.repetitions)
 
 
 def rate(share: float) -> str:

@@ -1,0 +1,121 @@
+"""What stood at the top of results, held against the truth: how often "better" is wrong.
+
+A verdict is wrong where Δ < L for the claim that it rests on; *no better* is the plainer question,
+whether Δ ≤ 0. Rates are over all logs. What 1e-9 of ρ(π_b) could change counts for nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from surestep.experiments.coverage import FAMILY_WISE, lower_limit
+from surestep.experiments.metrics import ROUNDING
+
+PROVED, BELIEVED = "proved better", "believed better"
+
+
+class Verdict(NamedTuple):
+    """What stood at the top of one result, what it claims, and what is true."""
+
+    environment: str
+    family: str
+    episodes: int
+    repetition: int
+    worlds: int  # of the stress test
+    verdict: str
+    lower: float  # L of the kind that the result stands by
+    belief: float  # L of the posterior of held-out data; NaN: none
+    gain: float  # Δ
+    behavior_performance: float
+
+    @property
+    def wrong(self) -> bool:
+        """Whether "better" was said and less is true than was claimed."""
+        claimed = {PROVED: self.lower, BELIEVED: self.belief}.get(self.verdict)
+        return claimed is not None and self.gain < claimed - self.slack
+
+    @property
+    def no_better(self) -> bool:
+        """Whether "better" was said and nothing is gained at all."""
+        return self.verdict in (PROVED, BELIEVED) and self.gain <= self.slack
+
+    @property
+    def slack(self) -> float:
+        """What rounding could change."""
+        return ROUNDING * abs(self.behavior_performance)
+
+
+class VerdictCount(NamedTuple):
+    """How often a verdict was said in a family at a size, and how often it was wrong."""
+
+    family: str
+    episodes: int
+    worlds: int
+    logs: int
+    mean_gain: float
+    proved: int
+    proved_wrong: int
+    proved_no_better: int
+    believed: int
+    believed_wrong: int
+    believed_no_better: int
+
+
+def read_verdicts(path: Path) -> list[Verdict]:
+    """Returns the rows of a file, or none where there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Verdict(
+                row["environment"],
+                row["family"],
+                int(row["episodes"]),
+                int(row["repetition"]),
+                int(row["worlds"]),
+                row["verdict"],
+                float(row["lower"]),
+                float(row["belief"]),
+                float(row["gain"]),
+                float(row["behavior_performance"]),
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def verdict_counts(verdicts: Iterable[Verdict]) -> list[VerdictCount]:
+    """Counts the verdicts of each family, size and stress test, in the order they first come in."""
+
+    def about(each: Verdict) -> tuple[str, int, int]:
+        return each.family, each.episodes, each.worlds
+
+    rows = list(verdicts)
+    order = {key: place for place, key in enumerate(dict.fromkeys(map(about, rows)))}
+    rows.sort(key=lambda each: order[about(each)])
+    return [count_of(*key, list(group)) for key, group in itertools.groupby(rows, about)]
+
+
+def count_of(family: str, episodes: int, worlds: int, rows: list[Verdict]) -> VerdictCount:
+    """Counts the verdicts of one cell."""
+    counts: list[int] = []
+    for verdict in (PROVED, BELIEVED):
+        mine = [each for each in rows if each.verdict == verdict]
+        wrong, no_better = (
+            sum(getattr(each, name) for each in mine) for name in ("wrong", "no_better")
+        )
+        counts += [len(mine), wrong, no_better]
+    mean = sum(each.gain for each in rows) / len(rows)
+    return VerdictCount(family, episodes, worlds, len(rows), mean, *counts)
+
+
+def refuted_verdicts(counts: list[VerdictCount], delta: float) -> list[VerdictCount]:
+    """Returns the cells in which *proved better* is wrong more often than δ, beyond chance.
+
+    The rule is that of `coverage.refuted`.
+    """
+    level = FAMILY_WISE / max(len(counts), 1)
+    return [each for each in counts if lower_limit(each.proved_wrong, each.logs, level) > delta]

@@ -1,0 +1,132 @@
+"""Holds the words at the top of a result against the truth, in worlds that are hard for claims.
+
+python tools/verdicts.py [RUNS] [--repetitions N] [--worlds W] [--seconds T]
+
+Each repetition makes a log, gives it to `surestep.improve` as a user would, and compares what
+stands at the top of the result with the true gain. Rows go into RUNS/verdicts.csv, by default in
+runs/coverage; a run that was ended goes on where it stopped. `--worlds` is the size of the stress
+test, which can only undo beliefs, never proofs: by default there is none, since it takes most of
+the time.
+"""
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import surestep
+from surestep import DecisionLog, Policy
+from surestep.environments import Benchmark
+from surestep.experiments.cell import data_seed, made
+from surestep.experiments.plan import EnvironmentSpec, read_experiments
+from surestep.experiments.verdicts import Verdict, read_verdicts
+
+SEED = 2024
+FILE = "verdicts.csv"
+RUNS = ("alike", "noisy", "bandit", "adaptive", "broken")  # whose environments and sizes are taken
+
+
+def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str, object]:
+    """Gives the log to `improve`, and holds its result against the truth."""
+    result = surestep.improve(
+        table_of(log),
+        discount=benchmark.discount,
+        behavior=behavior_of(benchmark),
+        value_bounds=benchmark.value_bounds,
+        return_bounds=benchmark.return_bounds or benchmark.value_bounds,
+        worlds=worlds,
+    )
+    both = np.stack([policy_in(benchmark, result).probability, benchmark.behavior.probability])
+    worth = benchmark.truth.worth(both)
+    beliefs = [each.lower for each in result.certificates if each.kind == "posterior"]
+    return {
+        "verdict": result.verdict,
+        "lower": number(result.certificates[0].lower),
+        "belief": number(beliefs[0] if beliefs else None),
+        "gain": float(worth[0] - worth[1]),
+        "behavior_performance": float(worth[1]),
+    }
+
+
+def number(lower: float | None) -> float:
+    return float("nan") if lower is None else float(lower)
+
+
+def table_of(log: DecisionLog) -> dict[str, np.ndarray]:
+    """The log as a user has it: columns with the usual names."""
+    episode = np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
+    names = ("state", "action", "reward", "next_state", "terminated", "truncated", "step")
+    return {"episode": episode} | {name: np.asarray(getattr(log, name)) for name in names}
+
+
+def behavior_of(benchmark: Benchmark) -> dict[str, np.ndarray]:
+    """π_b as a table, but for the ends of episodes, where nobody decides."""
+    mdp = benchmark.mdp
+    leads_on = np.diff(mdp.offsets) > 0
+    decided = np.bincount(mdp.pairs.state, leads_on, mdp.num_states)[mdp.pairs.state] > 0
+    return {
+        "state": mdp.pairs.state[decided],
+        "action": mdp.pairs.action[decided],
+        "probability": benchmark.behavior.probability[decided],
+    }
+
+
+def policy_in(benchmark: Benchmark, result: surestep.Result) -> Policy:
+    """The improved policy, over the pairs of the benchmark; π_b where the result says nothing."""
+    table, pairs = result.table, benchmark.mdp.pairs
+    states = np.array([int(label[0]) for label in table.vocabulary.states])
+    actions = np.array([int(label[0]) for label in table.vocabulary.actions])
+    decided = table.decided
+    place = pairs.find(states[table.pairs.state[decided]], actions[table.pairs.action[decided]])
+    probability = benchmark.behavior.probability.copy()
+    probability[place] = table.probability[decided]
+    return Policy(pairs, probability)
+
+
+def cells() -> Iterator[tuple[EnvironmentSpec, int]]:
+    """The environments and sizes of the runs that count claims."""
+    for name in RUNS:
+        (experiment,) = read_experiments(f"coverage/{name}")
+        for environment in experiment.environments:
+            for episodes in experiment.episodes:
+                yield environment, episodes
+
+
+def run(path: Path, repetitions: int, worlds: int, seconds: float) -> None:
+    """Adds the rows that are missing, the first repetitions of all cells first."""
+    until = time.monotonic() + seconds
+    done = {
+        (row.environment, row.episodes, row.repetition, row.worlds) for row in read_verdicts(path)
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow(Verdict._fields)
+        for repetition in range(repetitions):
+            for environment, episodes in cells():
+                if (environment.label, episodes, repetition, worlds) in done:
+                    continue
+                if time.monotonic() > until:
+                    return
+                benchmark = made(environment, 0)
+                rng = np.random.default_rng(data_seed(SEED, environment, episodes, repetition))
+                found = verdict_of(benchmark, benchmark.sample(episodes, rng), worlds)
+                about = (environment.label, environment.family, episodes, repetition, worlds)
+                writer.writerow(Verdict(*about, **found))
+                file.flush()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("runs", nargs="?", type=Path, default=Path("runs/coverage"))
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--worlds", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    given = parser.parse_args()
+    run(given.runs / FILE, given.repetitions, given.worlds, given.seconds)
+    print(f"wrote {given.runs / FILE}")
