@@ -35,7 +35,6 @@ def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str,
         table_of(log),
         discount=benchmark.discount,
         behavior=behavior_of(benchmark),
-        value_bounds=benchmark.value_bounds,
         return_bounds=benchmark.return_bounds or benchmark.value_bounds,
         worlds=worlds,
     )
@@ -86,21 +85,25 @@ def policy_in(benchmark: Benchmark, result: surestep.Result) -> Policy:
     return Policy(pairs, probability)
 
 
-def cells() -> Iterator[tuple[EnvironmentSpec, int]]:
-    """The environments and sizes of the runs that count claims."""
+def families() -> Iterator[tuple[list[EnvironmentSpec], int]]:
+    """The worlds of each family in the runs that count claims, with each of their sizes."""
     for name in RUNS:
         (experiment,) = read_experiments(f"coverage/{name}")
+        worlds: dict[str, list[EnvironmentSpec]] = {}
         for environment in experiment.environments:
+            worlds.setdefault(environment.family, []).append(environment)
+        for members in worlds.values():
             for episodes in experiment.episodes:
-                yield environment, episodes
+                yield members, episodes
 
 
 def run(path: Path, repetitions: int, worlds: int, seconds: float) -> None:
-    """Adds the rows that are missing, the first repetitions of all cells first."""
+    """Adds the rows that are missing, the first repetitions of all families first.
+
+    Repetitions take the worlds of a family in turn.
+    """
     until = time.monotonic() + seconds
-    done = {
-        (row.environment, row.episodes, row.repetition, row.worlds) for row in read_verdicts(path)
-    }
+    done = {(row.family, row.episodes, row.repetition, row.worlds) for row in read_verdicts(path)}
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as file:
@@ -108,8 +111,9 @@ def run(path: Path, repetitions: int, worlds: int, seconds: float) -> None:
         if new:
             writer.writerow(Verdict._fields)
         for repetition in range(repetitions):
-            for environment, episodes in cells():
-                if (environment.label, episodes, repetition, worlds) in done:
+            for members, episodes in families():
+                environment = members[repetition % len(members)]
+                if (environment.family, episodes, repetition, worlds) in done:
                     continue
                 if time.monotonic() > until:
                     return

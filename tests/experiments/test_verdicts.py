@@ -127,9 +127,9 @@ def test_a_log_goes_through_improve_as_a_user_would_give_it(tool, monkeypatch):
 
 
 def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):
-    cells = list(tool.cells())
-    assert {environment.name for environment, _ in cells} >= {"alike", "noisy", "hidden-cause"}
-    monkeypatch.setattr(tool, "cells", lambda: iter(cells[:2]))
+    cells = list(tool.families())
+    assert {members[0].name for members, _ in cells} >= {"alike", "noisy", "hidden-cause"}
+    monkeypatch.setattr(tool, "families", lambda: iter(cells[:2]))
     facts = {"verdict": "nothing changed", "lower": 0.0, "belief": 0.0, "gain": 0.0}
     monkeypatch.setattr(tool, "verdict_of", lambda *_: facts | {"behavior_performance": 1.0})
     path = tmp_path / "runs" / "verdicts.csv"
@@ -138,6 +138,7 @@ def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):
     tool.run(path, 3, 0, math.inf)
     rows = read_verdicts(path)
     assert [row.repetition for row in rows] == [0, 0, 1, 1, 2, 2]
-    assert len({(row.environment, row.episodes, row.repetition) for row in rows}) == 6
+    assert {row.environment for row in rows} == {f"alike, seed={seed}" for seed in (1, 2, 3)}
+    assert {row.family for row in rows} == {"alike"}
     tool.run(path, 9, 0, -1.0)
     assert read_verdicts(path) == rows
