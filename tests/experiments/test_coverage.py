@@ -111,6 +111,9 @@ def test_rounding_is_no_violation_and_no_loss():
     (found,) = cell_summaries(table([tiny, tiny, 1e-6], [0.0, -tiny, 0.0]))
     assert found.violations == 1
     assert found.positive_but_worse == 0.0
+    (found,) = cell_summaries(table([1.0, -1.0], [tiny, tiny]))
+    assert found.mean_gain == 0
+    assert math.isnan(found.tightness)  # nothing is gained
 
 
 def test_mdps_are_counted_for_themselves_and_pooled():

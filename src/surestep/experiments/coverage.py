@@ -134,7 +134,7 @@ def summary_of(cell: Cell, rows: Columns) -> CellSummary:
     claimed = ~np.isnan(lower)
     claim = np.where(claimed, lower, -np.inf)
     wrong, positive, worse = gain < claim - slack, claim > 0, gain < -slack
-    mean_gain = float(gain.mean())
+    mean_gain = float(np.where(np.abs(gain) > slack, gain, 0.0).mean())
     certified = float(np.where(positive, lower, 0.0).mean())
     standings = sorted({str(word) for word in rows["standing"]} - {""})
     return CellSummary(

@@ -108,8 +108,8 @@ def count_of(family: str, episodes: int, worlds: int, rows: list[Verdict]) -> Ve
             sum(getattr(each, name) for each in mine) for name in ("wrong", "no_better")
         )
         counts += [len(mine), wrong, no_better]
-    mean = sum(each.gain for each in rows) / len(rows)
-    return VerdictCount(family, episodes, worlds, len(rows), mean, *counts)
+    gained = sum(each.gain for each in rows if abs(each.gain) > each.slack)
+    return VerdictCount(family, episodes, worlds, len(rows), gained / len(rows), *counts)
 
 
 def refuted_verdicts(counts: list[VerdictCount], delta: float) -> list[VerdictCount]:
