@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from surestep.certificates import (
     certify,
     certify_batch,
 )
+from surestep.certificates.episodes import needs_episodes, training_for
 from surestep.choosing import AutoNWedge, choose_batch
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
@@ -127,7 +128,9 @@ def run_claims(block: ClaimBlock) -> Rows:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
-    logged = benchmark.simulator is not None or any(map(needs_log, block.certifiers))
+    logged = benchmark.simulator is not None or any(
+        needs_episodes(spec.make()) for spec in block.certifiers
+    )
     claims_of = claims_on_logs if logged else claims_on_counts
     parts: list[dict[str, AnyArray]] = []
     spent: dict[str, float] = defaultdict(float)
@@ -141,23 +144,6 @@ def run_claims(block: ClaimBlock) -> Rows:
             ]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Rows(columns, **{name: spent[name] for name in Rows._fields[1:]})
-
-
-def needs_log(spec: CertifierSpec) -> bool:
-    """Whether it judges by the log itself, or by a part of it that did not choose the policy."""
-    made = spec.make()
-    return made.needs.episodes or holds_out(made)
-
-
-def holds_out(certifier: Any) -> bool:
-    """Whether it judges by a part of the log, the rest of which chooses the policy."""
-    return bool(getattr(certifier, "train_share", 0.0) > 0)
-
-
-def training_for(problem: Problem, certifier: Any) -> Problem:
-    """Returns what may choose a policy that this certifier judges: all, or a training part."""
-    part: Problem = certifier.training(problem) if holds_out(certifier) else problem
-    return part
 
 
 def claims_on_counts(
