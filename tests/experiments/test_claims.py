@@ -255,7 +255,8 @@ def test_what_only_a_log_shows_is_given_as_a_log_and_judged_in_the_truth(plan, t
         rng = np.random.default_rng(data_seed(7, spec, 40, 1))
         problem = benchmark.problem(benchmark.sample(40, rng))
         algorithm = AlgorithmSpec("spibb", (("n_wedge", 3),)).make()
-        for kind, part in (("stitched", training_part(problem, 0.4, None)), ("robust", problem)):
+        training = training_part(problem, CERTIFIERS["stitched"]().train_share, None)
+        for kind, part in (("stitched", training), ("robust", problem)):
             acting = benchmark.truth.acting(algorithm.improve(part).policy)
             gain = performance(benchmark.truth.mdp, acting) - benchmark.performance_of_behavior()
             mine = (columns["environment"] == spec.label) & (columns["certifier"] == kind)
