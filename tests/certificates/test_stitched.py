@@ -356,6 +356,46 @@ def test_too_few_episodes_are_refused():
         certify(problem, better, Stitched())
 
 
+def test_of_a_log_that_did_not_choose_the_first_fifth_only_plans():
+    problem, better = arms(0)
+    claim = certify(problem, better, Stitched(train_share=0.0))
+    assert (claim.figures["training_episodes"], claim.figures["episodes"]) == (80, 320)
+    assert any("chosen without this log" in sentence for sentence in claim.assumptions)
+    with pytest.raises(InvalidParameter, match="leaves none of 400 episodes for training"):
+        Stitched(train_share=0.0).training(problem)
+
+
+def stream(steps):
+    """One episode of so many steps in a single state, and the policy of its first action."""
+    mdp = FiniteMDP.from_dense(np.ones((1, 2, 1)), [[1.0, 0.0]], 0.5)
+    behavior = Policy.uniform(mdp)
+    log = sample_log(mdp, behavior, 1, steps, np.random.default_rng(0))
+    problem = Problem(
+        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0), log=log
+    )
+    return problem, Policy.deterministic(mdp.pairs, [0])
+
+
+@pytest.mark.parametrize(
+    ("steps", "given", "words"),
+    [
+        (200, {}, "one episode, which shows one start; expected more episodes, or known_start"),
+        (200, {"known_start": True, "logger": "fixed"}, "can only be split in time"),
+        (40, {"known_start": True}, "one episode of 40 steps, 12 to choose and plan and 28 to"),
+    ],
+)
+def test_a_stream_that_cannot_be_split_is_refused(steps, given, words):
+    with pytest.raises(CertificateRefused, match=words):
+        certify(*stream(steps), Stitched(**given))
+
+
+def test_a_discount_for_each_pair_is_refused():
+    problem, better = arms(0)
+    split = replace(problem, discount=np.full(4, 0.9))
+    with pytest.raises(CertificateRefused, match="a discount for each pair"):
+        certify(split, better, Stitched())
+
+
 def test_an_estimate_from_the_whole_log_is_refused():
     problem, better = arms(1)
     with pytest.raises(CertificateRefused, match="estimated from the whole log"):
