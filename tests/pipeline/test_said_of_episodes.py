@@ -151,9 +151,15 @@ def test_a_reward_on_the_way_is_refused_with_its_row(log, tmp_path):
     words = f"{path}, row 8, column 'reward': '0.25' earns something, but does not end its episode"
     found = CliRunner().invoke(
         main,
-        ["improve", str(path), "--discount", "1", "--reward-at-end", "0", "1", "-o", "out"],
+        [
+            "improve",
+            str(path),
+            *("--discount", "1", "--reward-at-end", "0", "1", "-o"),
+            str(tmp_path / "out"),
+        ],
     )
     assert found.exit_code == 2
+    assert not (tmp_path / "out").exists()
     assert words in found.output
     write_counts(read_log(path).counts(), tmp_path / "counts.parquet")
     counts = surestep.io.read_counts(tmp_path / "counts.parquet")

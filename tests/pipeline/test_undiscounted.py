@@ -130,7 +130,7 @@ def test_the_estimate_of_ended_episodes_earns_their_mean_return(mdp, seed, episo
     assert found == pytest.approx(returned, abs=1e-9 * scale)
 
 
-def test_an_estimate_in_which_nothing_ends_is_refused_with_the_state(log):
+def test_an_estimate_in_which_nothing_ends_is_refused_with_the_state(log, tmp_path):
     # Recording stopped while somebody went to and fro, in states that nobody was seen to leave.
     cut = [
         "900,0,sick,wait,0,false,hall",
@@ -139,9 +139,11 @@ def test_an_estimate_in_which_nothing_ends_is_refused_with_the_state(log):
         "900,3,hall,wait,0,false,room",
     ]
     path = log([*survival(50), *cut])
-    options = ["--discount", "1", "--reward-at-end", "0", "1", "--n-wedge", "5", "-o", "out"]
-    found = CliRunner().invoke(main, ["improve", str(path), *options])
+    options = ["--discount", "1", "--reward-at-end", "0", "1", "--n-wedge", "5"]
+    output = tmp_path / "out"
+    found = CliRunner().invoke(main, ["improve", str(path), *options, "-o", str(output)])
     assert found.exit_code == 2
+    assert not output.exists()
     assert "state 'hall' (with 1 other state) never ends under the policy" in found.output
     with pytest.raises(NeverEnds, match="state 'hall'"):
         surestep.improve(read_log(path), discount=1, reward_at_end=(0, 1), n_wedge=5)

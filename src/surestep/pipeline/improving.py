@@ -26,7 +26,11 @@ from surestep.pipeline.certifying import certified, certified_at_levels, splitti
 from surestep.pipeline.evidence import Evidence, gather
 from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
-from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
+from surestep.pipeline.refuting import (
+    check_ends_for_certain,
+    check_given_bounds,
+    check_said_of_episodes,
+)
 from surestep.pipeline.sensitivity import settle
 from surestep.pipeline.stress_test import Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
@@ -267,6 +271,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     problem = problem_of(evidence.assembly, terms)
     check_said_of_episodes(terms, problem, evidence.counts, evidence.source)
     check_given_bounds(terms, problem)
+    check_ends_for_certain(problem)
     algorithm = terms.algorithm_for(problem, evidence.rewards)
     told = terms.certifier_settings(evidence.rewards)
     certifiers = [told.certifier(asked) for asked in terms.asked]

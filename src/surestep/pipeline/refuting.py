@@ -16,6 +16,7 @@ from surestep.io.labelled_counts import LabelledCounts, joined
 from surestep.io.log_source import LogSource
 from surestep.model import Problem
 from surestep.pipeline.terms import Terms
+from surestep.planning.ends import refuse_endless
 
 
 def check_given_bounds(terms: Terms, problem: Problem) -> None:
@@ -26,6 +27,12 @@ def check_given_bounds(terms: Terms, problem: Problem) -> None:
     if terms.value_bounds is not None or rewards is not None or terms.declared_values is not None:
         check_observed(problem)
         check_ends(problem)
+
+
+def check_ends_for_certain(problem: Problem) -> None:
+    """Refuses a log whose estimate has a π_b that may never end, where nothing is discounted."""
+    if problem.single_discount == 1:
+        refuse_endless(problem.estimate(), problem.behavior.probability)
 
 
 def check_said_of_episodes(
