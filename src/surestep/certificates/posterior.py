@@ -50,8 +50,8 @@ from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 
 Starts = Literal["posterior", "known"]
-# Chosen on Gridworld and Wet Chicken. benchmarks/posterior.py: right for 10 and 30 states, and too sure
-# from 100 states on, where pairs have few successors and actions do little.
+# Chosen on Gridworld and Wet Chicken. By benchmarks/posterior.py not refuted for 10 and 30 states,
+# but too sure from 100 states on, where pairs have few successors and actions do little.
 DEFAULT_WEIGHT = 5.0
 LARGEST_SEED = 2**63 - 1
 FEW_DRAWS, MOST_DRAWS = 99, 10_000_000
