@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from surestep.certificates.episodes import (
     training_for,
 )
 from surestep.errors import InvalidParameter, OutOfTime
-from surestep.model import Problem, estimate_behavior
+from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.assembly import Assembly
@@ -232,7 +233,7 @@ def draft_with(
     alarms = alarms_of(
         table,
         (claims.own, *others),
-        gain=estimates["policy"] - estimates["behavior"],
+        gain=max(estimates["policy"] - estimates["behavior"], gain_of_all(problem, policy)),
         occupancy=shares(decision_visits(estimate, policy, table)),
         baseline=baseline,
         rewards_vary=evidence.rewards.vary,
@@ -257,6 +258,17 @@ def draft_with(
     )
     least = min(terms.least_worlds, max(how.worlds, 1))
     return Draft(findings, question, how, record, least)
+
+
+def gain_of_all(problem: Problem, policy: Policy) -> float:
+    """Returns the gain that the model of all data estimates, also of what did not choose.
+
+    Without a discount a policy need not end in that model: then nothing is said.
+    """
+    if problem.single_discount == 1:
+        return -math.inf
+    model = problem.estimate()
+    return performance(model, policy) - performance(model, problem.behavior)
 
 
 def result_of(findings: Findings) -> Result:
