@@ -37,10 +37,11 @@ class Explanation:
     n_wedge: int | None
     behavior_is_estimated: bool
     actions: tuple[ActionReason, ...]
+    held_out_visits: int  # decisions there that judge the policy, and did not choose it
 
     @property
     def visits(self) -> int:
-        """How often the log decides there."""
+        """How often the part of the log decides there that chose the policy."""
         return sum(each.visits for each in self.actions)
 
     @property
@@ -67,6 +68,7 @@ def explain(result: Result, state: Labels) -> Explanation:
         n_wedge,
         result.record.parameters["behavior"] == "estimate",
         reasons,
+        int(table.held_out_visits[table.pairs.state == s].sum()),
     )
 
 
@@ -92,6 +94,11 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
     if not explanation.actions:
         return ("Nothing is ever decided there: episodes end, or the log goes no further.",)
     sentences = [f"The log decides there {times(explanation.visits)}."]
+    if explanation.held_out_visits:
+        sentences = [
+            f"The part of the log that chose the policy decides there {times(explanation.visits)}, "
+            f"and the rest, which judges it, {times(explanation.held_out_visits)}."
+        ]
     if not explanation.changed:
         sentences.append("The new policy does what was done before.")
     sentences += (
