@@ -15,7 +15,7 @@ from surestep.certificates import (
     posterior_gains,
     training_part,
 )
-from surestep.choosing import CHOOSING, AutoNWedge, choose_n_wedge, usual_grid
+from surestep.choosing import CHOOSING, AutoNWedge, any_gain, choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import Rate
 
@@ -86,6 +86,40 @@ def test_a_robust_certificate_chooses_and_certifies_with_the_same_data():
     assert chosen.certificate.lower == max(chosen.lower)
     assert chosen.n_wedge == 10**6  # nobody can be sure of these arms, and π_b loses nothing
     assert chosen.certificate.lower == 0
+
+
+def test_another_judge_chooses_only_where_no_candidate_promises_a_gain():
+    problem, grid = arms(), (*GRID, 10**6)
+    proof, belief = Robust(known_start=True), Posterior(starts="known", delta=0.4, draws=99)
+    spibb = SPIBB(n_wedge=1)
+    alone = AutoNWedge(algorithm=spibb, certifier=proof, grid=grid).choose(problem)
+    assert max(each.lower for each in alone.candidates) == 0  # that of π_b
+    assert alone.best.n_wedge == 10**6
+    both = AutoNWedge(algorithm=spibb, certifier=proof, grid=grid, otherwise=belief)
+    believed = AutoNWedge(algorithm=spibb, certifier=belief, grid=grid).choose(problem)
+    found = both.choose(problem)
+    assert believed.best.lower > 0
+    assert (found.chosen_by, found.taken) == (belief, believed.taken)
+    assert [each.lower for each in found.candidates] == [each.lower for each in believed.candidates]
+    # The other way round a gain is expected at once, and nobody else is asked.
+    first = replace(both, certifier=belief, otherwise=proof).choose(problem)
+    assert (first.chosen_by, first.taken) == (belief, believed.taken)
+    # A bound that is just above 0 is a gain, 0 is none, and where all is refused, none is.
+    for lower, used in (([0.0, 1e-300], False), ([0.0, -1.0], True), ([0.0], True)):
+        assert any_gain(lower) is not used
+    assert not any_gain([CertificateRefused("no"), 0.0])
+    assert any_gain([CertificateRefused("no"), 0.1])
+
+
+def test_where_all_candidates_of_both_judges_are_refused_so_is_the_choice():
+    problem = logged()
+    beyond = Robust(reward_low=2.0, reward_high=3.0)
+    both = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=beyond, otherwise=Posterior())
+    assert both.choose(problem).chosen_by == Posterior()
+    with pytest.raises(CertificateRefused):
+        replace(both, otherwise=beyond).choose(problem)
+    with pytest.raises(InvalidParameter, match="otherwise is of type APriori, expected"):
+        replace(both, otherwise=APriori())
 
 
 def test_of_equal_bounds_the_most_careful_candidate_wins():

@@ -119,10 +119,7 @@ class AutoNWedge:
         grid = self.grid_for(int(problem.counts.visits.max()))
         improvements = self.improved(problem, grid)
         policies = [each.policy for each in improvements]
-        chosen_by, lower = self.certifier, self.bounds_of(problem, grid, policies)
-        if self.otherwise is not None and not any_gain(lower):
-            chosen_by = self.otherwise
-            lower = replace(self, certifier=chosen_by).bounds_of(problem, grid, policies)
+        chosen_by, lower = self.bounds_of(problem, grid, policies)
         candidates = tuple(map(Candidate, grid, improvements, lower))
         return Choice(candidates, best_of(grid, lower), chosen_by)
 
@@ -132,9 +129,17 @@ class AutoNWedge:
 
     def bounds_of(
         self, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
+    ) -> tuple[Certifier, list[Bound]]:
+        """Returns whose lower bounds the choice goes by, and that of each candidate, if any."""
+        lower = self.bounds_by(self.certifier, problem, grid, policies)
+        if self.otherwise is None or any_gain(lower):
+            return self.certifier, lower
+        return self.otherwise, self.bounds_by(self.otherwise, problem, grid, policies)
+
+    def bounds_by(
+        self, judge: Certifier, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
     ) -> list[Bound]:
-        """What the choice goes by: the lower bound of each candidate, or why there is none."""
-        judge = self.certifier
+        """Returns the lower bound of each candidate by one judge, or why there is none."""
         if isinstance(judge, Posterior):
             # What it would hold out is held out already.
             other = replace(judge, seed=(judge.seed + CHOOSING) % SEEDS, train_share=0.0)
@@ -182,7 +187,8 @@ def choose_batch(auto: AutoNWedge, batch: ProblemBatch, problems: Sequence[Probl
     for b, problem in enumerate(problems):
         policies = [Policy(problem.counts.pairs, each[b]) for each in found]
         try:
-            taken.append(found[best_of(grid, auto.bounds_of(problem, grid, policies))][b])
+            _, lower = auto.bounds_of(problem, grid, policies)
+            taken.append(found[best_of(grid, lower)][b])
         except CertificateRefused:
             taken.append(problem.behavior.probability)
     return np.stack(taken)

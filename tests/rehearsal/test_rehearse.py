@@ -9,7 +9,14 @@ import pytest
 
 from surestep import Counts, FiniteMDP, MDPBatch, Policy, Problem, evaluate, sample_log
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
-from surestep.certificates import APriori, Posterior, Robust, Trajectory, certify
+from surestep.certificates import (
+    APriori,
+    Posterior,
+    Robust,
+    Trajectory,
+    certify,
+    training_part,
+)
 from surestep.choosing import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import (
@@ -129,6 +136,61 @@ def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
         assert found.draws[b, 0, POSTERIOR.rank - 1] == certificate.lower
 
 
+HELD_OUT = Posterior(draws=99, train_share=0.4, logger="fixed")
+
+
+@pytest.mark.parametrize(
+    "certifier",
+    [
+        Trajectory(reward_low=0.0, reward_high=1.0, train_share=0.4, seed=3),
+        Robust(reward_low=0.0, reward_high=1.0),
+        Posterior(draws=99, train_share=0.4, logger="fixed"),
+    ],
+)
+def test_beliefs_are_those_of_the_data_that_chose_no_policy(certifier):
+    """The part that chooses is the one that is not judged by, whoever holds the rest out."""
+    problem, algorithm = problem_with(40), SPIBB(n_wedge=2)
+    kind, size = DrawnFromPosterior("weight", 2.0), DataSize(40, 1)
+    plan = Plan(problem, algorithm, certifier, HELD_OUT, (kind,), 7, 3)
+    (block,) = plan.blocks(REPORTING, (size,))
+    found = run_block(block)
+    changed = 0
+    for number in range(3):
+        world = kind.world(problem, block.rng(number, 0))
+        rng = block.rng(number, 1)
+        posed = problem_of(problem, world.truth, world.record(*size, rng))
+        seed = int(rng.integers(2**63 - 1))
+        policy = algorithm.improve(training_part(posed, 0.4, seed)).policy
+        changed += policy != algorithm.improve(posed).policy
+        values = [
+            evaluate(world.truth, each) @ world.truth.initial for each in (policy, problem.behavior)
+        ]
+        assert found.gain[number, 0] == pytest.approx(values[0] - values[1], abs=1e-9)
+        belief = certify(posed, policy, replace(HELD_OUT, seed=seed))
+        assert found.belief[number, 0] == belief.lower
+        if isinstance(certifier, Robust):
+            assert found.claim[number, 0] == certify(posed, policy, certifier).lower
+    assert changed
+
+
+def test_where_nothing_is_held_out_a_belief_beside_changes_nothing():
+    problem = problem_with(30)
+    alone, beside = (
+        run(problem, Robust(), worlds=4, sizes=(1.0,), belief=belief)
+        for belief in (None, Posterior(draws=99))
+    )
+    for name in ("gain", "claim", "luck", "outside"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(beside, name))
+    assert np.isnan(alone.belief).all()
+    assert np.isnan(alone.lucky_belief).all()
+    assert alone.wrong_beliefs is None
+    assert np.isfinite(beside.belief).all()
+    # Beliefs of a posterior that is stood by are its claims.
+    own = run(problem, POSTERIOR, worlds=9, sizes=(1.0,))
+    np.testing.assert_array_equal(own.belief, own.claim)
+    np.testing.assert_array_equal(own.lucky_belief, own.luck)
+
+
 def test_luck_is_what_is_claimed_beyond_the_truth():
     """Where all actions are alike, known rewards still differ: a claim of that gain is no luck."""
     known = np.zeros((3, ARMS))
@@ -144,12 +206,14 @@ def test_luck_is_what_is_claimed_beyond_the_truth():
 def test_luck_has_noise_where_the_certificate_expects_some(bounds):
     low, high = bounds
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=low, reward_high=high)
-    assert actions_alike(problem_with(10), noisy) == ActionsAlike(bounds)
-    known = problem_with(10, rewards=bandit().dense().R)
-    assert actions_alike(known, noisy) == ActionsAlike()
+    for judges in ((noisy, None), (Robust(), noisy)):
+        assert actions_alike(problem_with(10), judges) == ActionsAlike(bounds)
+        known = problem_with(10, rewards=bandit().dense().R)
+        assert actions_alike(known, judges) == ActionsAlike()
     exact = replace(noisy, rewards="deterministic")
-    assert actions_alike(problem_with(10), exact) == ActionsAlike()
-    assert actions_alike(problem_with(10), Robust()) == ActionsAlike()
+    assert actions_alike(problem_with(10), (exact, None)) == ActionsAlike()
+    assert actions_alike(problem_with(10), (Robust(), exact)) == ActionsAlike()
+    assert actions_alike(problem_with(10), (Robust(), None)) == ActionsAlike()
 
 
 def plan_of(problem, worlds, *kinds):
@@ -381,6 +445,20 @@ def test_the_choice_of_n_wedge_is_rehearsed_too():
     )  # fmt: skip
     np.testing.assert_allclose(found.gain, alone.gain, atol=1e-9)
     np.testing.assert_allclose(found.claim, alone.claim, atol=1e-9)
+
+
+def test_what_is_believed_where_nothing_is_provable_is_chosen_together_as_alone():
+    """A robust certificate of so few episodes proves nothing, and the posterior chooses."""
+    problem, judge = problem_with(30), Robust(known_start=True)
+    terms = {"worlds": 9, "sizes": (1.0,), "family": [Completed("self-loop")]}
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=judge, otherwise=POSTERIOR)
+    found, alone, cautious = (
+        run(problem, judge, seed=2, algorithm=each, **terms)
+        for each in (auto, Alone(auto), replace(auto, otherwise=None))
+    )
+    np.testing.assert_allclose(found.gain, alone.gain, atol=1e-9)
+    assert (found.gain > 0).any()
+    assert (cautious.gain == 0).all()
 
 
 @dataclass(frozen=True)

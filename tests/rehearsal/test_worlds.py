@@ -273,6 +273,13 @@ def test_noise_is_one_of_two_rewards_with_the_mean_of_the_truth():
         assert high == round(high)
         # The deviation of a mean of 1000 of these rewards is 8 · √(3/16/1000) = 0.11.
         assert abs(mean[2]) < 0.6
+    recorded = noisy.record(4000, 1, np.random.default_rng(0))
+    assert set(recorded.log.reward) == {-2.0, 6.0}
+    mean = recorded.earned / recorded.times
+    assert (mean[0], mean[1], mean[3]) == (-2.0, 6.0, 6.0)
+    assert abs(mean[2]) < 0.6
+    assert recorded.earned.sum() == recorded.log.reward.sum()
+    np.testing.assert_array_equal(recorded.log.counts().rewards.values, recorded.earned)
 
 
 def test_ends_that_nobody_reached_stay_ends():

@@ -112,7 +112,7 @@ def other_candidates(
         improvements.append(with_n_wedge(algorithm, n_wedge).improve(problem))
     if certifier.may_choose:
         auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid)
-        lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
+        _, lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
     else:
         lower = [
             lower_bounds(problem, [each.policy], at_n_wedge(certifier, each.n_wedge))[0]

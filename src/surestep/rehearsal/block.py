@@ -115,28 +115,27 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
         problem_of(block.problem, world.truth, each)
         for world, each in zip(worlds, data, strict=True)
     ]
-    certifiers = [seeded(block.certifier, rng) for rng in rngs]
-    policies = proposed(block, worlds, models, data, problems, certifiers)
+    seeds = [int(rng.integers(2**63 - 1)) for rng in rngs]
+    certifiers = [seeded(block.certifier, seed) for seed in seeds]
+    # Of equal seeds, as a seed may decide which part of the log chooses.
+    believers = [] if block.belief is None else [replace(block.belief, seed=each) for each in seeds]
+    splitters = next((each for each in (certifiers, believers) if each and holds_out(each[0])), [])
+    policies = proposed(block, worlds, models, data, problems, splitters)
     claims, draws = claimed(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
     if isinstance(block.certifier, Posterior):
         beliefs = claims
-    elif block.belief is not None:
-        # Of equal seeds where a seed decides which part of the log may choose.
-        believers = [
-            replace(block.belief, seed=getattr(each, "seed", block.belief.seed))
-            for each in certifiers
-        ]
+    elif believers:
         beliefs, _ = claimed(believers, problems, policies)
     gain, outside = true_gains(block.problem, models, policies)
     return Outcomes(gain, claims, draws, beliefs, outside)
 
 
-def seeded(certifier: Certifier, rng: np.random.Generator) -> Certifier:
+def seeded(certifier: Certifier, seed: int) -> Certifier:
     """Returns the certifier with a seed of the world's own, where it has one."""
     if not hasattr(certifier, "seed"):
         return certifier
-    changed: Certifier = replace(certifier, seed=int(rng.integers(2**63 - 1)))  # type: ignore[type-var]
+    changed: Certifier = replace(certifier, seed=seed)  # type: ignore[type-var]
     return changed
 
 
@@ -146,17 +145,16 @@ def proposed(
     models: MDPBatch,
     data: list[Data],
     problems: list[Problem],
-    certifiers: Sequence[Certifier],
+    splitters: Sequence[Certifier],
 ) -> FloatArray:
-    """π_I [B, K] of each data set, or of its training part where the rest is for the test."""
+    """Returns π_I [B, K] of each data set, or of its training part where there are splitters."""
     algorithm = block.algorithm
     chosen_from: list[Problem | None] = [*problems]
-    split = holds_out(block.certifier)
-    if split:
-        chosen_from = [*map(training_or_none, problems, certifiers)]
+    if splitters:
+        chosen_from = [*map(training_or_none, problems, splitters)]
     inner = algorithm.algorithm if isinstance(algorithm, AutoNWedge) else algorithm
     # Without a discount data sets may show policies that never end, each for itself.
-    alone = split or block.problem.single_discount == 1
+    alone = bool(splitters) or block.problem.single_discount == 1
     if alone or not isinstance(inner, COMPILED):
         behavior = block.problem.behavior.probability
         return np.stack([improved(algorithm, each, behavior) for each in chosen_from])

@@ -96,7 +96,7 @@ def rehearse(
     plan = Plan(problem, algorithm, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds)
     least_lucky = least_of_luck(certifier.delta)
     alike = plan._replace(
-        kinds=(actions_alike(problem, certifier),), worlds=max(worlds, least_lucky)
+        kinds=(actions_alike(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
     )
     calibrates = isinstance(plan.certifier, Posterior) and any(kind.calibrates for kind in kinds)
     stages = [(alike, LUCK, (own_size,)), (plan, REPORTING, data_sizes)]
@@ -190,12 +190,13 @@ def run_blocks(
     return outcomes
 
 
-def actions_alike(problem: Problem, certifier: Certifier) -> ActionsAlike:
-    """Worlds of luck alone, with noise where the certificate expects some."""
-    if problem.counts.rewards.known or getattr(certifier, "rewards", None) != "bounded":
+def actions_alike(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:
+    """Returns the kind of worlds of luck alone, with noise where one of the judges expects some."""
+    believers = [each for each in judges if isinstance(each, Posterior)]
+    noisy = [each for each in believers if each.rewards == "bounded"]
+    if not noisy or problem.counts.rewards.known:
         return ActionsAlike()
-    assert isinstance(certifier, Posterior)
-    return ActionsAlike((float(certifier.reward_low or 0.0), float(certifier.reward_high or 0.0)))
+    return ActionsAlike((float(noisy[0].reward_low or 0.0), float(noisy[0].reward_high or 0.0)))
 
 
 def calibrate(
@@ -242,7 +243,8 @@ class Plan(NamedTuple):
     def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[Block]:
         """The worlds of a stage, in blocks that do not depend on the number of workers."""
         together = TOGETHER if self.problem.num_states <= SMALL else 1
-        whole_episodes = needs_log(self.algorithm) or needs_episodes(self.certifier)
+        judges = [self.certifier, *([] if self.belief is None else [self.belief])]
+        whole_episodes = needs_log(self.algorithm) or any(map(needs_episodes, judges))
         return [
             Block(
                 problem=self.problem,

@@ -63,15 +63,29 @@ class Simulated:
         earned = times * self.truth.reward
         if self.noise is not None:
             low, high = self.noise
-            share = np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0)
-            earned = low * times + (high - low) * rng.binomial(times, share)
+            earned = low * times + (high - low) * rng.binomial(times, self.chance_of_high())
         return Data(times, earned, starts)
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """The log of such episodes."""
         log = sample_log(self.sampler.mdp, self.sampler.policy, episodes, horizon, rng)
-        times = np.bincount(places_in(self.truth, log), minlength=self.truth.num_transitions)
-        return Data(times, times * self.truth.reward, starts_of(log), log)
+        place, size = places_in(self.truth, log), self.truth.num_transitions
+        times = np.bincount(place, minlength=size)
+        if self.noise is None:
+            return Data(times, times * self.truth.reward, starts_of(log), log)
+        low, high = self.noise
+        reward = np.where(rng.random(place.size) < self.chance_of_high()[place], high, low)
+        earned: FloatArray = np.bincount(place, reward, size).astype(np.float64)
+        return Data(times, earned, starts_of(log), replace(log, reward=reward))
+
+    def chance_of_high(self) -> FloatArray:
+        """Returns the chance of the higher of the two rewards [T], which leaves means as they are.
+
+        Means beyond the two are moved to the nearest.
+        """
+        low, high = self.noise or (0.0, 1.0)
+        chance: FloatArray = np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0)
+        return chance
 
 
 @dataclass(frozen=True, slots=True)
