@@ -6,8 +6,9 @@ The advantage of action a in state s is the mean of Y there, less the mean over 
     A(s,a) = Σ_b c_b · m(s,b),  c_b = 1[b = a] − π_b(b|s).
 
 Each mean m has n steps behind it, and two more that nobody saw, one at the least and one at the
-greatest Y of the state: so two equal steps leave doubt, and a pair never tried is anywhere between
-(for two outcomes, the interval of Agresti and Coull). With the variances v and numbers n of all,
+greatest Y of the state, or of the log where the state shows no two that differ: so two equal steps
+leave doubt, and a pair never tried is anywhere between (for two outcomes, the interval of Agresti
+and Coull). With the variances v and numbers n of all,
 
     A ± z · √(Σ_b c_b² v_b / n_b).
 
@@ -34,10 +35,10 @@ def advantage_intervals(
     """
     counts, pairs = problem.counts, problem.counts.pairs
     pair, times = run_owners(counts.offsets), counts.times.astype(np.float64)
-    reward, spread = reward_moments(counts)
-    worth = reward + problem.single_discount * value[counts.successor]
-    seen = times > 0
-    lowest, highest = ends_by_state(counts, worth, seen)
+    reward, least, greatest = reward_moments(counts)
+    after = problem.single_discount * value[counts.successor]
+    worth, spread = reward + after, np.maximum((greatest - reward) * (reward - least), 0.0)
+    lowest, highest = ends_by_state(counts, least + after, greatest + after)
     low, high = lowest[pairs.state], highest[pairs.state]
     number = run_sums(times, counts.offsets) + 2
     mean = (run_sums(times * worth, counts.offsets) + low + high) / number
@@ -51,10 +52,11 @@ def advantage_intervals(
     return freeze(mean - usual - half), freeze(mean - usual + half)
 
 
-def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray]:
-    """Returns the mean reward of each transition [T], and the most that its variance can be.
+def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Returns the mean reward of each transition [T], and the least and the greatest one.
 
-    Rewards between a and b with mean m have a variance of at most (b − m)(m − a).
+    Rewards between a and b with mean m have a variance of at most (b − m)(m − a). Where single
+    rewards are not told, they are taken to be their mean.
     """
     rewards, pair = counts.rewards, run_owners(counts.offsets)
     visits = counts.visits[pair] if rewards.per == "pair" else counts.times
@@ -63,19 +65,23 @@ def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray]:
     if not rewards.known:
         mean = mean / np.maximum(visits, 1)
     if rewards.least is None or rewards.greatest is None:
-        return mean, np.zeros(pair.size)
-    least, greatest = rewards.least[place], rewards.greatest[place]
-    return mean, np.maximum((greatest - mean) * (mean - least), 0.0)
+        return mean, mean, mean
+    return mean, rewards.least[place], rewards.greatest[place]
 
 
 def ends_by_state(
-    counts: Counts, worth: FloatArray, seen: np.ndarray
+    counts: Counts, least: FloatArray, greatest: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Returns the least and the greatest worth of steps seen in each state [S]; 0 where none."""
+    """Returns the least and the greatest worth of steps seen in each state [S].
+
+    Those of all steps where a state shows no two that differ; 0 where there are no steps.
+    """
+    seen = counts.times > 0
     state = counts.pairs.state[run_owners(counts.offsets)][seen]
     low = np.full(counts.pairs.num_states, np.inf)
     high = np.full(counts.pairs.num_states, -np.inf)
-    np.minimum.at(low, state, worth[seen])
-    np.maximum.at(high, state, worth[seen])
-    nothing = np.isinf(low)
-    return np.where(nothing, 0.0, low), np.where(nothing, 0.0, high)
+    np.minimum.at(low, state, least[seen])
+    np.maximum.at(high, state, greatest[seen])
+    alike = low >= high
+    everywhere = (least[seen].min(), greatest[seen].max()) if seen.any() else (0.0, 0.0)
+    return np.where(alike, everywhere[0], low), np.where(alike, everywhere[1], high)
