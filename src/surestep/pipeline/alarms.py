@@ -9,11 +9,12 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_sums
 from surestep.io.vocabulary import Vocabulary
 from surestep.model import Certificate
-from surestep.results.alarms import Alarm
+from surestep.results.alarms import Alarm, AlarmCode
 from surestep.results.baseline import Baseline
 from surestep.results.table import PolicyTable
 
 MOST_OF_THE_TIME = 0.5
+MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
 SCARCE = 0.1  # of the time that the new policy spends in a state, where the log has fewer decisions
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
 FEW_VISITS, FEW_OF_ALL = 10, 0.05  # decisions behind a recommendation
@@ -58,23 +59,29 @@ def claim_alarms(
     highest = max(claims, default=0.0)
     if highest > max(gain, 0.0) + 1e-9 * abs(gain):
         yield Alarm("claim-above-estimate", {"claim": highest, "estimate": gain})
-    if baseline is not None and highest > max(baseline.greatest, 0.0):
-        yield Alarm("claim-above-returns", {"claim": highest, "return": baseline.greatest})
+    if baseline is None:
+        return
+    low, high = baseline.least, baseline.greatest
+    # Who earns something may earn more; who only pays can gain no more than all of it.
+    if highest > max(high, 0.0) - min(low, 0.0):
+        yield Alarm("claim-above-returns", {"claim": highest, "low": low, "high": high})
 
 
 def place_alarms(table: PolicyTable, occupancy: FloatArray) -> Iterator[Alarm]:
-    """Yields alarms about a policy that lives where the log hardly was, or where bins are open."""
+    """Yields alarms about a policy that lives where the log hardly was, in open bins above all."""
     if not table.changed.any():
         return
     decisions = run_sums(table.visits + table.held_out_visits, table.pairs.offsets)
     share = decisions / max(int(decisions.sum()), 1)
-    for code, there in (
-        ("time-in-scarce-states", share < SCARCE * occupancy),
-        ("time-in-open-bins", in_open_bins(table.vocabulary)),
-    ):
+    scarce, is_open = share < SCARCE * occupancy, in_open_bins(table.vocabulary)
+    if float(share[is_open].sum()) >= MORE_THAN_THE_LOG * float(occupancy[is_open].sum()):
+        is_open = np.zeros_like(is_open)  # the log knows these bins well
+    found: tuple[tuple[AlarmCode, BoolArray], ...]
+    found = (("time-in-scarce-states", scarce), ("time-in-open-bins", is_open))
+    for code, there in found:
         time = float(occupancy[there].sum())
         if time > MOST_OF_THE_TIME:
-            yield Alarm(code, {"share": time, "decisions": int(decisions[there].sum())})  # type: ignore[arg-type]
+            yield Alarm(code, {"share": time, "decisions": int(decisions[there].sum())})
 
 
 def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
@@ -102,7 +109,7 @@ def few_alarms(table: PolicyTable) -> Iterator[Alarm]:
     if found.size:
         worst = found[np.argmin(table.visits[found])]
         figures = {
-            "situations": int(found.size),
+            "situations": int(np.unique(pairs.state[found]).size),
             "visits": int(table.visits[worst]),
             "decisions": int(decisions[worst]),
         }

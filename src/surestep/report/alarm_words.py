@@ -38,8 +38,8 @@ def alarm_words(alarm: Alarm) -> str:
             )
         case "claim-above-returns":
             return (
-                f"A gain of at least {shown('claim')} is claimed, but no episode of the log ever "
-                f"earned more than {shown('return')}."
+                f"A gain of at least {shown('claim')} is claimed, but the episodes of the log only "
+                f"earned {shown('low')} to {shown('high')}."
             )
         case "time-in-scarce-states":
             return (

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 
 AlarmCode = Literal[
     "claim-above-estimate",  # claim, estimate
-    "claim-above-returns",  # claim, return: what no episode of the log ever earned is claimed
+    "claim-above-returns",  # claim, low, high: more than the log's episodes earned is claimed
     "time-in-scarce-states",  # share of the new policy's time, decisions of the log there
     "time-in-open-bins",  # the same for bins that are open to one side
     "baseline-gap",  # model, low, high: what the model says of π_b, and what its episodes earned

@@ -26,7 +26,8 @@ class Baseline(NamedTuple):
     high: float
     episodes: int
     cut_off: int  # episodes that were not over when recording stopped
-    greatest: float  # the largest return of an episode
+    least: float  # the smallest return of an episode
+    greatest: float  # and the largest one
     model: float
     model_episodes: int  # that the model was estimated from
 
@@ -70,7 +71,8 @@ def baseline_of(
         high=mean + half,
         episodes=returns.size,
         cut_off=int(np.count_nonzero(cut_off)),
-        greatest=float(earned.max()),
+        least=float(returns.min()),
+        greatest=float(returns.max()),
         model=model,
         model_episodes=model_episodes,
     )

@@ -1,0 +1,235 @@
+"""Alarms: each code fires where it should, and not at the border."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import Certificate, Pairs
+from surestep.io.binning import Binning
+from surestep.io.vocabulary import Vocabulary
+from surestep.pipeline.alarms import alarms_of, in_open_bins
+from surestep.results.alarms import Alarm
+from surestep.results.baseline import Baseline
+from surestep.results.table import PolicyTable
+
+HOURS = Binning(edges=(1.0, 2.0))
+BELOW, BETWEEN, ABOVE = (HOURS.label(i) for i in range(3))
+
+
+def table_of(states=((BETWEEN,),), probability=(0.9, 0.1), behavior=(0.5, 0.5), **changes):
+    """States of a binned column with two actions, of which π_I prefers the first."""
+    number = len(states)
+    vocabulary = Vocabulary(("hours",), ("act",), states, (("a",), ("b",)), {"hours": HOURS})
+    pairs = Pairs.full(number, 2)
+    nothing = np.zeros(pairs.num_pairs)
+    usual = PolicyTable(
+        vocabulary,
+        pairs,
+        np.tile(probability, number),
+        np.tile(behavior, number),
+        np.full(pairs.num_pairs, 50),
+        None,
+        nothing,
+        nothing,
+        np.zeros(number, np.bool_),
+        np.full(pairs.num_pairs, 50),
+        nothing,
+        nothing,
+        None,
+    )
+    return replace(usual, **changes)
+
+
+def claim(lower=0.5, standing="proved", kind="stitched"):
+    return Certificate(
+        kind=kind, standing=standing, lower=lower, delta=0.1, span=10.0, assumptions=("One.",),
+        parameters={}, figures={},
+    )  # fmt: skip
+
+
+BASELINE = Baseline(
+    mean=2.0, low=1.5, high=2.5, episodes=100, cut_off=0, least=0.0, greatest=3.0, model=2.0,
+    model_episodes=100,
+)  # fmt: skip
+
+
+def alarms(table=None, certificates=None, **changes):
+    terms = {
+        "gain": 1.0, "occupancy": None, "baseline": BASELINE, "rewards_vary": False,
+        "bounds_from_data": None,
+    } | changes  # fmt: skip
+    table = table_of() if table is None else table
+    certificates = (claim(),) if certificates is None else certificates
+    if terms["occupancy"] is None:
+        number = table.pairs.num_states
+        terms["occupancy"] = np.full(number, 1 / number)
+    return [*alarms_of(table, certificates, **terms)]
+
+
+def test_where_all_is_well_nothing_is_said():
+    assert alarms() == []
+    assert alarms(baseline=None) == []
+    nothing = claim(None, "none", "no-claim")
+    assert alarms(certificates=(nothing,)) == []
+    assert alarms(certificates=(nothing, claim(-3.0))) == []
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_claim_above_the_estimate(number):
+    """Whichever certificate claims it."""
+    claims = [claim(0.1), claim(-2.0, "posterior", "posterior"), claim(None, "none", "no-claim")]
+    claims[number] = claim(0.75)
+    (found,) = alarms(certificates=claims, gain=0.5)
+    assert found == Alarm("claim-above-estimate", {"claim": 0.75, "estimate": 0.5})
+    assert alarms(certificates=claims, gain=0.75) == []
+    assert alarms(certificates=claims, gain=0.75 * (1 - 1e-12)) == []
+
+
+def test_who_claims_no_gain_is_not_above_an_estimated_loss():
+    assert alarms(certificates=(claim(-0.1),), gain=-0.5) == []
+    assert alarms(certificates=(claim(0.0),), gain=-0.5) == []
+    (found,) = alarms(certificates=(claim(0.1),), gain=-0.5)
+    assert found.figures == {"claim": 0.1, "estimate": -0.5}
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest", "most"),
+    [(0.0, 3.0, 3.0), (1.0, 3.0, 3.0), (-2.0, 3.0, 5.0), (-4.0, -1.0, 4.0), (0.0, 0.0, 0.0)],
+)
+def test_a_claim_above_what_any_episode_earned(least, greatest, most):
+    """Who only pays can gain all of it, and no more."""
+    seen = BASELINE._replace(least=least, greatest=greatest)
+    (found,) = alarms(certificates=(claim(most + 1e-6),), gain=9.0, baseline=seen)
+    figures = {"claim": most + 1e-6, "low": least, "high": greatest}
+    assert found == Alarm("claim-above-returns", figures)
+    assert alarms(certificates=(claim(most),), gain=9.0, baseline=seen) == []
+
+
+def test_time_in_states_that_the_log_hardly_visits():
+    """The second state has 5 of 100 decisions, or 10."""
+    for few, fires in ((5, True), (9, True), (10, False)):
+        visits = np.array([100 - few, 0, few, 0])
+        rare = table_of(
+            states=((BETWEEN,), ("other",)), visits=visits, held_out_visits=np.zeros(4, int)
+        )
+        found = alarms(rare, occupancy=np.array([0.0, 1.0]))
+        expected = Alarm("time-in-scarce-states", {"share": 1.0, "decisions": few})
+        assert (expected in found) is fires
+    # Half of the time is not most of it, and an unchanged policy is where the old one was.
+    rare = replace(rare, visits=np.array([100, 0, 0, 0]))
+    assert "time-in-scarce-states" not in codes(alarms(rare, occupancy=np.array([0.5, 0.5])))
+    assert "time-in-scarce-states" in codes(alarms(rare, occupancy=np.array([0.49, 0.51])))
+    unchanged = replace(rare, probability=rare.behavior)
+    assert alarms(unchanged, occupancy=np.array([0.0, 1.0])) == []
+    # What judges is part of the log.
+    judged = replace(rare, held_out_visits=np.array([0, 0, 100, 0]))
+    assert "time-in-scarce-states" not in codes(alarms(judged, occupancy=np.array([0.0, 1.0])))
+
+
+def codes(found):
+    return [each.code for each in found]
+
+
+def test_time_in_bins_without_an_end():
+    states = ((BELOW,), (BETWEEN,), (ABOVE,))
+    assert in_open_bins(table_of(states).vocabulary).tolist() == [True, False, True]
+    for open_visits, time, fires in (
+        (20, 0.9, True),  # a fifth of the decisions, nine tenths of the time
+        (44, 0.9, True),
+        (45, 0.9, False),  # half as much of the one as of the other
+        (20, 0.5, False),
+        (20, 0.51, True),
+    ):
+        visits = np.array([0, 0, 100 - open_visits, 0, open_visits, 0])
+        there = table_of(states, visits=visits, held_out_visits=np.zeros(6, int))
+        found = alarms(there, occupancy=np.array([0.0, 1 - time, time]))
+        expected = Alarm(
+            "time-in-open-bins", {"share": pytest.approx(time), "decisions": open_visits}
+        )
+        assert [each for each in found if each.code == expected.code] == [expected] * fires
+
+
+def test_where_most_bins_are_open_and_the_log_is_there_too_nothing_is_said():
+    states = ((BELOW,), (BETWEEN,), (ABOVE,))
+    assert alarms(table_of(states), occupancy=np.array([0.4, 0.2, 0.4])) == []
+
+
+def test_only_columns_with_edges_have_open_bins():
+    words = Vocabulary(
+        ("hours", "kind"), ("act",), ((ABOVE, "x"), (BETWEEN, ABOVE)), (("a",),),
+        {"hours": HOURS},
+    )  # fmt: skip
+    assert in_open_bins(words).tolist() == [True, False]
+    widths = replace(words, binnings={"hours": Binning(width=1.0)}, states=(("[2, 3)", "x"),))
+    assert in_open_bins(widths).tolist() == [False]
+
+
+def test_a_gap_between_the_model_and_the_episodes():
+    far = BASELINE._replace(model=4.0)
+    assert alarms(baseline=far) == [Alarm("baseline-gap", {"model": 4.0, "low": 1.5, "high": 2.5})]
+    assert alarms(baseline=BASELINE._replace(model=2.5)) == []
+
+
+def test_a_proof_from_bounds_that_the_data_told():
+    (found,) = alarms(bounds_from_data=(-1.0, 7.0))
+    assert found == Alarm("bounds-from-data", {"low": -1.0, "high": 7.0})
+    for others in ((claim(0.0),), (claim(0.5, "posterior", "posterior"), claim())):
+        assert alarms(certificates=others, bounds_from_data=(-1.0, 7.0)) == []
+
+
+@pytest.mark.parametrize("kind", ["a-priori", "beta-corrected"])
+def test_rewards_that_vary_where_a_claim_takes_them_for_exact(kind):
+    claims = (claim(-1.0), claim(0.1, "as-published", kind))
+    assert alarms(certificates=claims, rewards_vary=True) == [Alarm("rewards-vary", {})]
+    assert alarms(certificates=claims) == []
+    silent = (claim(), claim(0.0, "as-published", kind))
+    assert alarms(certificates=silent, rewards_vary=True) == []
+
+
+@pytest.mark.parametrize(
+    ("visits", "behavior", "probability", "fires"),
+    [
+        ((9, 50), 0.1, 1.0, True),
+        ((10, 50), 0.1, 1.0, False),
+        ((49, 951), 0.1, 1.0, True),  # 4.9 of 100
+        ((50, 950), 0.1, 1.0, False),
+        ((9, 50), 0.1, 0.5, True),
+        ((9, 50), 0.1, 0.49, False),  # no first place
+        ((9, 50), 0.75, 1.0, False),  # nor a new one
+        ((9, 50), 0.74, 1.0, True),
+    ],
+)
+def test_a_first_place_on_few_decisions(visits, behavior, probability, fires):
+    found = alarms(
+        table_of(
+            probability=(probability, 1 - probability),
+            behavior=(behavior, 1 - behavior),
+            visits=np.array(visits),
+        )
+    )
+    figures = {"situations": 1, "visits": visits[0], "decisions": sum(visits)}
+    assert found == [Alarm("first-on-few", figures)] * fires
+
+
+def test_first_places_on_few_decisions_are_counted_by_situation():
+    """Two new first places of one state are one situation; the worst of all is told."""
+    states = ((BELOW,), (BETWEEN,), (ABOVE,))
+    visits = np.array([8, 70, 3, 60, 0, 90])
+    some = table_of(states, (0.9, 0.1), (0.1, 0.9), visits=visits)
+    quiet = replace(some, quiet=np.array([False, False, True]))
+    (found,) = alarms(quiet)
+    assert found.figures == {"situations": 2, "visits": 3, "decisions": 63}
+    vocabulary = replace(some.vocabulary, actions=(("a",), ("b",), ("c",)), states=((BETWEEN,),))
+    both = replace(
+        some,
+        vocabulary=vocabulary,
+        pairs=Pairs.full(1, 3),
+        probability=np.array([0.5, 0.5, 0.0]),
+        behavior=np.array([0.1, 0.1, 0.8]),
+        visits=np.array([4, 5, 91]),
+        held_out_visits=np.array([4, 5, 91]),
+        quiet=np.array([False]),
+    )
+    (found,) = alarms(both)
+    assert found.figures == {"situations": 1, "visits": 4, "decisions": 100}
