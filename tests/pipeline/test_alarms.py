@@ -1,5 +1,6 @@
 """Alarms: each code fires where it should, and not at the border."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from surestep import Certificate, Pairs
 from surestep.io.binning import Binning
 from surestep.io.vocabulary import Vocabulary
 from surestep.pipeline.alarms import alarms_of, in_open_bins
-from surestep.results.alarms import Alarm
+from surestep.results.alarms import FIGURES, Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.table import PolicyTable
 
@@ -64,7 +65,11 @@ def alarms(table=None, certificates=None, **changes):
     if terms["occupancy"] is None:
         number = table.pairs.num_states
         terms["occupancy"] = np.full(number, 1 / number)
-    return [*alarms_of(table, certificates, **terms)]
+    found = alarms_of(table, certificates, **terms)
+    for each in found:
+        assert tuple(each.figures) == FIGURES[each.code]
+        assert Alarm.read(json.loads(json.dumps(each._asdict()))) == each
+    return [*found]
 
 
 def test_where_all_is_well_nothing_is_said():

@@ -8,6 +8,8 @@ import pytest
 
 from findings import maintenance_findings
 from surestep.errors import FileFailure, InvalidResult
+from surestep.results.alarms import Alarm
+from surestep.results.baseline import Baseline
 from surestep.results.record import PARAMETERS, InputFile, Record
 
 DIGESTS = {"policy.csv": "abc"}
@@ -39,6 +41,75 @@ def test_a_record_comes_back(record):
     found, digests = Record.from_json(text)
     assert digests == DIGESTS
     assert found.to_json(DIGESTS) == text
+
+
+ALARMS = (
+    Alarm("claim-above-estimate", {"claim": 0.5, "estimate": -1.25}),
+    Alarm("first-on-few", {"situations": 1, "visits": 2, "decisions": 86}),
+    Alarm("rewards-vary", {}),
+)
+BASELINE = Baseline(
+    mean=2.0, low=1.5, high=2.5, episodes=100, cut_off=3, least=-1.0, greatest=3.0, model=2.0,
+    model_episodes=30,
+)  # fmt: skip
+
+
+def test_alarms_and_what_episodes_earned_come_back(record):
+    full = replace(record, alarms=ALARMS, baseline=BASELINE)
+    found, _ = Record.from_json(full.to_json(DIGESTS))
+    assert found.alarms == ALARMS
+    assert found.baseline == BASELINE
+    assert all(isinstance(each, Alarm) for each in found.alarms)
+    assert Record.from_json(record.to_json(DIGESTS))[0].alarms == ()
+
+
+FIGURES = {"claim": 0.5, "estimate": -1.25}
+
+
+@pytest.mark.parametrize(
+    "alarm",
+    [
+        {},
+        "rewards-vary",
+        ["rewards-vary", {}],
+        {"code": "rewards-vary"},
+        {"code": "rewards-vary", "figures": {}, "words": "All is well."},
+        {"code": "all-is-well", "figures": {}},
+        {"code": ["rewards-vary"], "figures": {}},
+        {"code": {}, "figures": {}},
+        {"code": None, "figures": {}},
+        {"code": "rewards-vary", "figures": None},
+        {"code": "rewards-vary", "figures": {"claim": 1.0}},
+        {"code": "claim-above-estimate", "figures": {}},
+        {"code": "claim-above-estimate", "figures": {"claim": 0.5}},
+        {"code": "claim-above-estimate", "figures": FIGURES | {"more": 1.0}},
+        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": "0.5"}},
+        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": True}},
+        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": None}},
+        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": float("nan")}},
+        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": float("inf")}},
+    ],
+)
+def test_damaged_alarms_are_refused(record, alarm):
+    with pytest.raises(InvalidResult, match="an alarm is "):
+        Record.from_json(changed(record, alarms=[alarm]))
+
+
+@pytest.mark.parametrize("alarms", [None, 3, {"code": "rewards-vary", "figures": {}}, "x"])
+def test_alarms_are_a_list(record, alarms):
+    with pytest.raises(InvalidResult):
+        Record.from_json(changed(record, alarms=alarms))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mean": "2"}, {"episodes": 1.5}, {"low": None}, {"cut_off": True}, {"more": 1.0}],
+)
+def test_a_damaged_baseline_is_refused(record, changes):
+    with pytest.raises(InvalidResult):
+        Record.from_json(changed(record, baseline=BASELINE._asdict() | changes))
+    with pytest.raises(InvalidResult):
+        Record.from_json(changed(record, baseline={"mean": 1.0}))
 
 
 def test_bounds_come_in_pairs(record):

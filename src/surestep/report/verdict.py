@@ -96,8 +96,8 @@ def believed_words(first: Certificate, belief: Certificate, rehearsal: Rehearsal
         sentences.append(claim_sentence(first))
     wrong = None if rehearsal is None else rehearsal.wrong_beliefs
     sentences.append(
-        "How often such beliefs are wrong where actions do little was not measured: there was no "
-        "stress test."
+        "How often such beliefs are wrong where actions do little was not measured: "
+        + ("there was no stress test." if rehearsal is None else "the stress test held none.")
         if wrong is None
         else "Where all actions are alike, so that nothing can be gained, such a belief was wrong "
         f"in {wrong.happened:,} of {wrong.total:,} worlds of the stress test (95\u202f% interval "

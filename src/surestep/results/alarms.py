@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
+
+from surestep._arrays import is_number
 
 AlarmCode = Literal[
-    "claim-above-estimate",  # claim, estimate
-    "claim-above-returns",  # claim, low, high: more than the log's episodes earned is claimed
-    "time-in-scarce-states",  # share of the new policy's time, decisions of the log there
+    "claim-above-estimate",
+    "claim-above-returns",  # more than the log's episodes earned is claimed
+    "time-in-scarce-states",  # most of the new policy's time, while the log is hardly there
     "time-in-open-bins",  # the same for bins that are open to one side
-    "baseline-gap",  # model, low, high: what the model says of π_b, and what its episodes earned
-    "bounds-from-data",  # low, high: a proof rests on value bounds that were read off the data
+    "baseline-gap",  # between what the model says of π_b, and what its episodes earned
+    "bounds-from-data",  # a proof rests on value bounds that were read off the data
     "rewards-vary",  # a claim takes rewards for exact that vary
-    "first-on-few",  # changed states whose first choice rests on few decisions; visits, decisions
+    "first-on-few",  # first choices in changed states rest on few decisions
 ]
+FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
+    "claim-above-estimate": ("claim", "estimate"),
+    "claim-above-returns": ("claim", "low", "high"),
+    "time-in-scarce-states": ("share", "decisions"),
+    "time-in-open-bins": ("share", "decisions"),
+    "baseline-gap": ("model", "low", "high"),
+    "bounds-from-data": ("low", "high"),
+    "rewards-vary": (),
+    "first-on-few": ("situations", "visits", "decisions"),  # the last two of the worst of them
+}
 
 
 class Alarm(NamedTuple):
@@ -29,10 +42,9 @@ class Alarm(NamedTuple):
         if not isinstance(content, dict) or set(content) != {"code", "figures"}:
             raise ValueError(f"an alarm is {content!r}")
         code, figures = content["code"], content["figures"]
-        numbers = isinstance(figures, dict) and all(
-            isinstance(each, int | float) and not isinstance(each, bool)
-            for each in figures.values()
-        )
-        if code not in get_args(AlarmCode) or not numbers:
+        known = isinstance(code, str) and code in FIGURES
+        if not known or not isinstance(figures, dict) or sorted(figures) != sorted(FIGURES[code]):
+            raise ValueError(f"an alarm is {content!r}")
+        if not all(is_number(each) and math.isfinite(each) for each in figures.values()):
             raise ValueError(f"an alarm is {content!r}")
         return cls(code, figures)

@@ -1,0 +1,138 @@
+"""The ladder of words, rung by rung."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import Certificate
+from surestep.rehearsal import Calibration, Rehearsal
+from surestep.report.verdict import verdict
+from surestep.results.ladder import belief_in, is_held_out, rung_of, undone
+
+
+def claim(standing, lower, **parameters):
+    return Certificate(
+        kind="posterior" if standing == "posterior" else "stitched", standing=standing,
+        lower=lower, delta=0.1, span=1.0, assumptions=("One.",), parameters=parameters, figures={},
+    )  # fmt: skip
+
+
+PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", 0.0)
+HELD_OUT = claim("posterior", 0.3, train_share=0.3)
+ALL_DATA = claim("posterior", 0.3, train_share=0.0)
+
+
+def rehearsal_of(lucky=(), rank=None, delta=0.1, strictest="bootstrap"):
+    """A stress test with these beliefs where all actions are alike."""
+    calibration = None if rank is None else Calibration(99, 10, (rank, 10), (strictest, "other"))
+    table = np.zeros((2, 1))
+    return Rehearsal(
+        kind="stitched", delta=delta, family=("bootstrap", "other"), member=np.array([0, 1]),
+        sizes=(1.0,), episodes=(10,), horizon=(5,), own_episodes=10, gain=table, claim=table,
+        calibrated_claim=None, calibration=calibration, tolerance=1e-9,
+        outside=table.astype(np.bool_), limits=("One.",), lucky_belief=np.array(lucky, float),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("certificates", "fresh", "rung"),
+    [
+        ([PROOF], False, "proved better"),
+        ([PROOF, HELD_OUT], False, "proved better"),
+        ([claim("proved", 1e-300)], False, "proved better"),
+        ([NO_PROOF], False, "not shown to be better"),
+        ([claim("proved", -0.1)], False, "not shown to be better"),
+        ([claim("none", None)], False, "not shown to be better"),
+        # What is not stood by proves nothing, and no other standing proves or believes.
+        ([NO_PROOF, PROOF], False, "not shown to be better"),
+        ([claim("none", None), PROOF], False, "not shown to be better"),
+        ([claim("asymptotic", 0.2)], False, "not shown to be better"),
+        ([claim("as-published", 0.2)], True, "not shown to be better"),
+        ([claim("asymptotic", 0.2, train_share=0.5)], False, "not shown to be better"),
+        # Believed is what a posterior of other data says, first or not.
+        ([NO_PROOF, HELD_OUT], False, "believed better"),
+        ([claim("none", None), HELD_OUT], False, "believed better"),
+        ([claim("asymptotic", 0.2), HELD_OUT], False, "believed better"),
+        ([HELD_OUT], False, "believed better"),
+        ([HELD_OUT, PROOF], False, "believed better"),
+        ([NO_PROOF, replace(HELD_OUT, lower=0.0)], False, "not shown to be better"),
+        ([NO_PROOF, replace(HELD_OUT, lower=-0.1)], True, "not shown to be better"),
+        # All of the data, or nobody knows which: never, unless another log made the policy.
+        ([ALL_DATA], False, "not shown to be better"),
+        ([NO_PROOF, ALL_DATA], False, "not shown to be better"),
+        ([NO_PROOF, claim("posterior", 0.3)], False, "not shown to be better"),
+        ([claim("posterior", 0.3, train_share=None)], False, "not shown to be better"),
+        ([claim("posterior", 0.3, train_share="0.3")], False, "not shown to be better"),
+        ([NO_PROOF, ALL_DATA], True, "believed better"),
+        ([claim("posterior", 0.3)], True, "believed better"),
+    ],
+)
+def test_every_rung(certificates, fresh, rung):
+    assert rung_of(certificates, changed=True, rehearsal=None, fresh=fresh) == rung
+    assert rung_of(certificates, changed=False, rehearsal=None, fresh=fresh) == "nothing changed"
+    found = verdict(certificates, changed=True, fresh=fresh)
+    assert found.rung == rung
+    assert (found.mood == "good") == (rung == "proved better")  # green is for proofs only
+    assert found.headline.startswith(rung.capitalize())
+    assert verdict(certificates, changed=False, fresh=fresh).rung == "nothing changed"
+
+
+def test_the_first_held_out_posterior_is_the_belief():
+    other = replace(HELD_OUT, lower=0.5)
+    assert belief_in([PROOF, ALL_DATA, HELD_OUT, other]) is HELD_OUT
+    assert belief_in([PROOF, ALL_DATA, HELD_OUT], fresh=True) is ALL_DATA
+    assert belief_in([PROOF, ALL_DATA]) is None
+    assert not is_held_out(ALL_DATA)
+
+
+# The luck of 19 worlds at δ = 0.1 is that of the 18th: ⌈0.9 · 20⌉.
+LUCK = [*np.linspace(-1, 0, 17), 0.3, 5.0]
+
+
+def test_luck_undoes_a_belief_that_is_no_larger():
+    lucky = rehearsal_of(LUCK)
+    assert lucky.luck_bound_of_beliefs == 0.3
+    assert undone(HELD_OUT, lucky)
+    larger = replace(HELD_OUT, lower=0.3 + 1e-12)
+    assert not undone(larger, lucky)
+    rungs = [
+        rung_of([NO_PROOF, each], changed=True, rehearsal=lucky) for each in (HELD_OUT, larger)
+    ]
+    assert rungs == ["not shown to be better", "believed better"]
+    words = " ".join(verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=lucky).sentences)
+    assert "luck alone would claim as much" in words
+    assert "it did in 2 of 19" in words
+    # A proof stands, and too few worlds show nothing.
+    assert rung_of([PROOF, HELD_OUT], changed=True, rehearsal=lucky) == "proved better"
+    assert not undone(HELD_OUT, rehearsal_of([1.0] * 8))
+    assert undone(HELD_OUT, rehearsal_of([1.0] * 9))
+    assert not undone(HELD_OUT, rehearsal_of([np.nan] * 19))
+    assert not undone(HELD_OUT, None)
+    assert not undone(claim("none", None), lucky)
+
+
+def test_calibration_undoes_a_belief_of_which_it_leaves_nothing():
+    for rank, rung in ((0, "not shown to be better"), (1, "believed better")):
+        found = rehearsal_of(rank=rank)
+        assert rung_of([HELD_OUT], changed=True, rehearsal=found) == rung
+        words = " ".join(verdict([HELD_OUT], changed=True, rehearsal=found).sentences)
+        assert ("leaves nothing of the gain" in words) == (rank == 0)
+        assert ("“bootstrap”" in words) == (rank == 0)
+
+
+def test_a_belief_is_shown_with_how_often_such_are_wrong():
+    """Above the truth by more than rounding, of those that were held at all."""
+    found = rehearsal_of([-1.0] * 16 + [1e-10, 0.1, np.nan])
+    wrong = found.wrong_beliefs
+    assert (wrong.happened, wrong.total) == (1, 18)
+    words = " ".join(verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=found).sentences)
+    assert "such a belief was wrong in 1 of 18 worlds" in words
+    assert "With belief 90\u202f%" in words
+    assert "loses at most 0 an episode" in words
+    untold = " ".join(verdict([NO_PROOF, HELD_OUT], changed=True).sentences)
+    assert "was not measured: there was no stress test" in untold
+    none = rehearsal_of([np.nan] * 9)
+    assert none.wrong_beliefs is None
+    untold = " ".join(verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=none).sentences)
+    assert "was not measured: the stress test held none" in untold
