@@ -12,6 +12,7 @@ from surestep import performance
 from surestep.environments import make
 from surestep.experiments.verdicts import (
     Verdict,
+    all_together,
     read_verdicts,
     refuted_verdicts,
     verdict_counts,
@@ -56,6 +57,11 @@ def test_verdicts_are_counted_by_family_size_and_stress_test():
         "believed": 1, "believed_wrong": 1, "believed_no_better": 1,
     }  # fmt: skip
     assert (second.family, second.logs, second.proved) == ("g", 1, 0)
+    (both,) = all_together([first, second])
+    assert both._replace(mean_gain=0.0) == first._replace(
+        family="all of these", logs=4, mean_gain=0.0
+    )
+    assert both.mean_gain == pytest.approx(0.1)
 
 
 def test_verdicts_are_refuted_as_claims_are():

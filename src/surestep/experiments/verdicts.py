@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,6 +110,18 @@ def count_of(family: str, episodes: int, worlds: int, rows: list[Verdict]) -> Ve
         counts += [len(mine), wrong, no_better]
     gained = sum(each.gain for each in rows if abs(each.gain) > each.slack)
     return VerdictCount(family, episodes, worlds, len(rows), gained / len(rows), *counts)
+
+
+def all_together(counts: Sequence[VerdictCount]) -> list[VerdictCount]:
+    """Adds up the counts of all families at each size and stress test."""
+    found = []
+    for episodes, worlds in dict.fromkeys((each.episodes, each.worlds) for each in counts):
+        mine = [each for each in counts if (each.episodes, each.worlds) == (episodes, worlds)]
+        logs = sum(each.logs for each in mine)
+        gained = sum(each.mean_gain * each.logs for each in mine)
+        sums = (sum(column) for column in zip(*(each[5:] for each in mine), strict=True))
+        found.append(VerdictCount("all of these", episodes, worlds, logs, gained / logs, *sums))
+    return found
 
 
 def refuted_verdicts(counts: list[VerdictCount], delta: float) -> list[VerdictCount]:

@@ -21,7 +21,7 @@ from surestep.experiments import (
     without_size,
 )
 from surestep.experiments.coverage import FAMILY_WISE, binomial_interval
-from surestep.experiments.verdicts import VerdictCount, refuted_verdicts
+from surestep.experiments.verdicts import VerdictCount, all_together, refuted_verdicts
 from surestep.report.coverage import algorithm_name, certifier_name, draw_coverage, task_name
 
 NOT_JUDGED = "An assumption does not hold here: what is claimed is shown, and not judged."
@@ -95,7 +95,7 @@ def write_verdicts(
     lines = [
         f"*Proved better* in {len(counts)} cells, refuted at δ = {delta:g}: {names or 'none'}.",
         "",
-        *verdict_rows(counts),
+        *verdict_rows([*counts, *all_together(counts)]),
     ]
     if beside:
         lines += ["", NOT_JUDGED, "", *verdict_rows(beside)]
