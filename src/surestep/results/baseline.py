@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -38,9 +39,9 @@ class Baseline(NamedTuple):
         The model's own error is taken to be that of a mean over its episodes.
         """
         error = (self.high - self.low) / 2 / usual(LEVEL)
-        both = error * np.sqrt(1 + self.episodes / self.model_episodes)
+        both = error * math.sqrt(1 + self.episodes / self.model_episodes)
         room = usual(1 - FALSE_ALARMS) * both + 1e-9 * max(abs(self.mean), abs(self.model))
-        return bool(abs(self.model - self.mean) > room)
+        return abs(self.model - self.mean) > room
 
 
 def usual(level: float) -> float:
@@ -63,8 +64,7 @@ def baseline_of(
     mean = float(returns.mean())
     half = abs(mean - model)  # one episode contradicts nothing
     if returns.size > 1:
-        error = float(returns.std(ddof=1)) / np.sqrt(returns.size)
-        half = usual(LEVEL) * error
+        half = usual(LEVEL) * float(returns.std(ddof=1)) / math.sqrt(returns.size)
     return Baseline(
         mean=mean,
         low=mean - half,
