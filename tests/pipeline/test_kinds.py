@@ -11,7 +11,7 @@ from surestep import Policy, certify, improve, load, read_log
 from surestep.algorithms import SPIBB, estimate_behavior
 from surestep.certificates import APriori, Posterior, Robust, training_part
 from surestep.choosing import choose_n_wedge, usual_grid
-from surestep.errors import InvalidParameter, ResultMismatch
+from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improving import draft
 from surestep.pipeline.judging import certify_result
@@ -342,3 +342,73 @@ def test_a_forged_stress_test_is_refused(tmp_path):
         dataclasses.replace(made, rehearsal=forged, record=other).save(folder)
         with pytest.raises(ResultMismatch, match=words):
             verify_result(folder, table)
+
+
+# ---- which steps choose, and which judge --------------------------------------------------------
+
+
+def test_episodes_come_in_the_order_in_which_the_log_names_them():
+    """e10 stands before e2 in the log, as z1 does before a2: their names say nothing of time."""
+    names = np.array(["e10", "e2", "z1", "a2"], object)
+    table = {
+        "episode": np.repeat(names, 2),
+        "step": np.tile([0, 1], 4),
+        "state": np.tile(np.array(["s", "t"], object), 4),
+        "action": np.tile(np.array(["x", "y"], object), 4),
+        "reward": np.arange(8.0),
+        "next_state": np.tile(np.array(["t", "end"], object), 4),
+        "terminated": np.tile([False, True], 4),
+    }
+    log = read_log(table).load()
+    assert log.reward.tolist() == list(range(8))
+    turned = {name: column.reshape(4, 2)[::-1].ravel() for name, column in table.items()}
+    assert read_log(turned).load().reward.tolist() == [6, 7, 4, 5, 2, 3, 0, 1]
+
+
+def test_noisy_rewards_need_no_bounds_to_be_stood_by():
+    """Means between 0.2 and 0.4 say nothing of single returns, which are 0 or 1."""
+    table = in_episodes(treatment_table(0, [0.2, 0.4]))
+    found = improve(read_log(table), discount=0.5, worlds=0, n_wedge=10)
+    claim = found.certificate
+    assert (claim.kind, claim.standing) == ("stitched", "proved")
+    assert (claim.parameters["return_low"], claim.parameters["return_high"]) == (0.0, 2.0)
+    given = improve(read_log(table), discount=0.5, value_bounds=(0.0, 0.5), worlds=0, n_wedge=10)
+    assert given.certificate.parameters["return_high"] == 2.0
+
+
+def test_a_log_is_split_once():
+    for term, kind in (
+        ({"logger": "adaptive"}, "stitched:logger=fixed"),
+        ({"train_share": 0.5}, "posterior:train_share=0.2"),
+    ):
+        with pytest.raises(InvalidParameter, match="expected the same: the log is split once"):
+            Terms(discount=0.9, certificates=[kind], **term)
+
+
+def test_the_same_episodes_in_another_order_are_no_judges(tmp_path):
+    table = in_episodes(treatment_table(0, [0.1, 0.9], rows=300))
+    improve(read_log(table), discount=0.5, worlds=0, n_wedge=5).save(tmp_path / "out")
+    turned = {name: column[::-1].copy() for name, column in table.items()}
+    words = "the policy was chosen from this very log"
+    assert certify_result(tmp_path / "out", table, ["stitched"]).same_log
+    with pytest.raises(CertificateRefused, match=words):
+        certify_result(tmp_path / "out", turned, ["stitched"])
+
+
+def test_only_the_claim_that_was_settled_on_may_prove(tmp_path):
+    table = in_episodes(treatment_table(0, [0.1, 0.9], rows=300))
+    terms = {"discount": 0.5, "worlds": 0, "n_wedge": 5, "return_bounds": (0.0, 1.0)}
+    result = improve(read_log(table), **terms)
+    result.save(tmp_path / "out")
+    judged = certify_result(tmp_path / "out", table, ["stitched", "stitched:seed=7"])
+    assert judged.settled_on == judged.certificates[0] == result.certificate
+    assert judged.certificates[1].lower > 0
+    for claim, rung in zip(
+        judged.certificates, ("proved better", "not shown to be better"), strict=True
+    ):
+        named = claim == judged.settled_on
+        assert verdict([claim], changed=True, named=named).rung == rung
+    later = in_episodes(treatment_table(1, [0.1, 0.9], rows=300))
+    fresh = certify_result(tmp_path / "out", later, ["robust", "posterior"])
+    assert fresh.fresh
+    assert fresh.settled_on == fresh.certificates[0]

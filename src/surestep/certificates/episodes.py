@@ -71,9 +71,10 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
             "episodes to judge by; expected less"
         )
-    return replace(
-        problem, counts=counts_like(problem.counts, rest, known_ends(problem, rest)), log=rest
-    )
+    counts = counts_like(problem.counts, rest, known_ends(problem, rest))
+    if problem.log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
+        return replace(problem, counts=replace(counts, starts=problem.counts.starts), log=None)
+    return replace(problem, counts=counts, log=rest)
 
 
 def training_for(problem: Problem, certifier: Any) -> Problem:

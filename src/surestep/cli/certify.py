@@ -100,7 +100,8 @@ def command(
     if not judged.same_log:
         console.print("This is another log than the one that the policy was made from.")
     for certificate in judged.certificates:
-        print_claim(console, certificate, fresh=not judged.same_log)
+        named = certificate == judged.settled_on
+        print_claim(console, certificate, fresh=judged.fresh, named=named)
     if len(judged.certificates) > 1:
         from surestep.report.page_certificates import together_words
 
@@ -115,13 +116,13 @@ def command(
         console.print(f"wrote {output}", markup=False, style="dim")
 
 
-def print_claim(console: Console, certificate: Certificate, *, fresh: bool) -> None:
+def print_claim(console: Console, certificate: Certificate, *, fresh: bool, named: bool) -> None:
     """The claim, its standing, and all that it assumes."""
     from surestep.report.page_certificates import certificate_name
     from surestep.report.verdict import standing_words, verdict
 
     changed = certificate.figures.get("changed_pairs") != 0
-    judged = verdict([certificate], changed=changed, fresh=fresh)
+    judged = verdict([certificate], changed=changed, fresh=fresh, named=named)
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(f"\n{certificate_name(certificate)}", style="bold", markup=False)
     console.print(judged.headline, style=f"bold {colour}", markup=False)

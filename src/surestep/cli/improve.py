@@ -182,7 +182,12 @@ def print_answer(console: Console, result: Result) -> None:
         console.print(baseline_words(result.record), markup=False)
     for alarm in result.record.alarms:
         console.print(f"ALARM: {alarm_words(alarm)}", style="bold red", markup=False)
-    judged = verdict(result.certificates, changed=changed > 0, rehearsal=result.rehearsal)
+    judged = verdict(
+        result.certificates,
+        changed=changed > 0,
+        rehearsal=result.rehearsal,
+        awaited=result.awaits_stress_test,
+    )
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(
         judged.headline.upper() if judged.mood == "bad" else judged.headline,

@@ -81,9 +81,9 @@ def decided_texts(counts: LabelledCounts) -> list[str]:
 def numbered_steps(database: Any, query: CountQuery) -> dict[str, AnyArray]:
     """All decisions in the order of episodes and steps, codes replaced by their numbers.
 
-    Names of episodes that are numbers come first, in their order, and then the others in that of
-    their texts, whatever type a file gives them: so the order of a log does not depend on its
-    format. The tables of codes are those that counting left behind.
+    Episodes come in the order in which the rows of the log first name them: what is split in time,
+    or read in the order of decisions, rests on that. The tables of codes are those that counting
+    left behind.
     """
     codes = query.roles.codes
     here = " AND ".join(f"here.state_{i} = steps.state_{i}" for i in range(len(codes.state)))
@@ -102,15 +102,20 @@ def numbered_steps(database: Any, query: CountQuery) -> dict[str, AnyArray]:
         "episode",
         "step",
     ]
-    name = "CAST(steps.episode AS VARCHAR)"
-    order = f"TRY_CAST({name} AS DOUBLE) NULLS LAST, {name}"
+    database.execute("SET preserve_insertion_order = true")
+    assert codes.episode is not None  # `check_loadable` has seen to it
+    first = (
+        "SELECT episode, min(place) AS place FROM (SELECT "
+        f"{codes.episode.sql} AS episode, row_number() OVER () AS place FROM log) GROUP BY episode"
+    )
     found = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
         "next_state, over AS terminated, reward, "
-        f"dense_rank() OVER (ORDER BY {order}) AS episode "
+        "dense_rank() OVER (ORDER BY first.place) AS episode "
         f"FROM (SELECT {', '.join(columns)} FROM ({query.chained('log', IN_ORDER)})) AS steps "
+        f"JOIN ({first}) AS first ON first.episode = steps.episode "
         f"JOIN state_codes here ON {here} JOIN action_codes act ON {act} "
         f"LEFT JOIN state_codes there ON {there} WHERE NOT observation "
-        f"ORDER BY {order}, steps.step"
+        "ORDER BY first.place, steps.step"
     ).fetchnumpy()
     return {name: np.asarray(values) for name, values in found.items()}

@@ -59,6 +59,7 @@ class Settings(NamedTuple):
     bound: str = "spibb"  # of a-priori
     n_wedge: int | None = None  # of a-priori: fixed before the data, or None
     returns: tuple[float, float] | None = None  # the bounds of returns as given
+    single_returns: tuple[float, float] | None = None  # what single rewards allow an episode
 
     def of_algorithm(self, algorithm: Algorithm, n_wedge: int | None) -> Settings:
         """With the published bound that goes with the algorithm, at the N∧ that it used."""
@@ -82,8 +83,11 @@ class Settings(NamedTuple):
                 bounds = None  # it asks for none
             if bounds is not None:
                 more |= {"reward_low": bounds[0], "reward_high": bounds[1]}
-        if self.returns is not None and self.takes_returns(asked):
-            more |= {"return_low": self.returns[0], "return_high": self.returns[1]}
+        returns = self.returns
+        if returns is None and asked.kind == "stitched":
+            returns = self.single_returns
+        if returns is not None and self.takes_returns(asked):
+            more |= {"return_low": returns[0], "return_high": returns[1]}
         known = {name: value for name, value in more.items() if name in asked.takes}
         certifier = asked.make(**known)
         exact = isinstance(certifier, Posterior) and certifier.rewards == "deterministic"

@@ -13,7 +13,12 @@ from surestep._arrays import refuse_where
 from surestep._files import read_path
 from surestep.algorithms import Algorithm, settings_from_json
 from surestep.certificates import Asked, Certifier, certify, verify
-from surestep.certificates.episodes import holds_out, needs_episodes, split_of
+from surestep.certificates.episodes import (
+    holds_out,
+    needs_episodes,
+    split_of,
+    training_for,
+)
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts_digest import counts_digest
 from surestep.io.labelled_counts import LabelledCounts
@@ -39,6 +44,8 @@ class Judged:
 
     certificates: tuple[Certificate, ...]
     same_log: bool
+    fresh: bool  # no file of the log is one that the policy was made from
+    settled_on: Certificate  # the one that may prove: of the result, or on a fresh log the first
 
 
 def certify_result(
@@ -73,7 +80,9 @@ def certify_result(
         certifier = told.certifier(each)
         judge.check_may_judge(certifier)
         claims.append(certify(judge.problem, judge.policy, certifier))
-    return Judged(tuple(claims), judge.same_log)
+    fresh = not judge.same_log and not judge.overlaps
+    settled_on = claims[0] if fresh else judge.saved.certificate
+    return Judged(tuple(claims), judge.same_log, fresh, settled_on)
 
 
 def check_certificates(
@@ -159,6 +168,16 @@ class Judge:
         """What made the policy."""
         return settings_from_json(json.dumps(dict(self.saved.record.parameters["algorithm"])))
 
+    def is_split_alike(self, certifier: Certifier) -> bool:
+        """Whether a certifier leaves those steps to the choice of the policy that made it.
+
+        Equal counts are not enough: the same episodes in another order are split otherwise.
+        """
+        if split_of(certifier) not in self.splits:
+            return False
+        chosen_by = training_for(self.problem, certifier).counts.visits
+        return bool(np.array_equal(chosen_by, self.saved.table.visits))
+
     def check_may_judge(self, certifier: Certifier) -> None:
         """Refuses a certifier that must not see what chose the policy, where this log shows it."""
         if not certifier.needs.held_out and not holds_out(certifier):
@@ -168,7 +187,7 @@ class Judge:
                 "a file of this log is one that the policy was made from, so that its episodes "
                 "cannot judge it; expected files that had no part in it"
             )
-        if self.same_log and split_of(certifier) not in self.splits:
+        if self.same_log and not self.is_split_alike(certifier):
             raise CertificateRefused(
                 "the policy was chosen from this very log, so that its episodes cannot judge it; "
                 "expected another log, or a policy made with `surestep improve --kind "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -90,6 +91,7 @@ class Terms:
             check_whole("least_visits", self.least_visits, 1, "what was seen less often stays")
         self.check_settings()
         self.check_certificates()
+        self.check_same_split()
 
     def check_split(self) -> None:
         """Refuses shares that leave nothing to choose by, or nothing to judge by."""
@@ -104,6 +106,17 @@ class Terms:
             raise InvalidParameter(
                 f"logger is {shown(self.logger)}, expected one of {', '.join(get_args(Logger))}"
             )
+
+    def check_same_split(self) -> None:
+        """Refuses a kind of certificate that is told another split than all."""
+        for asked in self.asked:
+            for name in ("train_share", "logger"):
+                ours, theirs = getattr(self, name), asked.settings.get(name)
+                if ours is not None and theirs not in (None, 0, ours):
+                    raise InvalidParameter(
+                        f"{name} is {shown(ours)}, but {asked} says {shown(theirs)}; expected the "
+                        "same: the log is split once"
+                    )
 
     def about(self, *, has_episodes: bool, data_seed: int) -> Terms:
         """Returns the terms once it is known what data there are."""
@@ -206,7 +219,20 @@ class Terms:
             seed=self.data_seed,
             split=split if self.has_episodes else None,
             returns=self.known_returns,
+            single_returns=self.single_returns(rewards),
         )
+
+    def single_returns(self, rewards: RewardFacts) -> tuple[float, float] | None:
+        """Returns what single rewards, given or observed, allow an episode to return.
+
+        Bounds of values say less: means between 0.2 and 0.8 may come of returns of 0 and 1. None
+        where an episode may return anything.
+        """
+        single = rewards.bounds if self.known_rewards is None else self.known_rewards
+        if not self.discount < 1:
+            return None
+        low, high = in_all_steps(with_zero(single), self.discount)
+        return (low, high) if low >= -LARGEST and high <= LARGEST else None
 
     def said_of_split(self, name: str, usual: Any) -> Any:
         """Returns what was said of the split: what is said of one kind holds for all."""
@@ -364,16 +390,14 @@ class Terms:
         rewards = mean_reward_range(counts)
         if self.reward_bounds is not None:
             rewards = with_zero(self.reward_bounds)
-        low, high = (Fraction(repr(float(each))) for each in rewards)
-        steps = 1 / (1 - Fraction(repr(float(self.discount))))  # 20 for 0.95, not 20 − 2·10⁻¹⁴
-        try:
-            return float(low * steps), float(high * steps)
-        except OverflowError:
+        low, high = in_all_steps(rewards, self.discount)
+        if not math.isfinite(high - low):
             raise InvalidParameter(
                 f"rewards from {rewards[0]} to {rewards[1]} with discount {self.discount} allow "
                 "values beyond all numbers; expected rewards in another unit, a smaller discount, "
                 "or value_bounds"
-            ) from None
+            )
+        return low, high
 
 
 def floored(algorithm: Algorithm, least_visits: int | None) -> Algorithm | Floored:
@@ -395,6 +419,19 @@ def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[s
         actions=problem.num_actions,
         delta=settings["delta"],
     )
+
+
+def in_all_steps(rewards: tuple[float, float], discount: float) -> tuple[float, float]:
+    """Returns the least and the most that is earned with such rewards in every step, for ever."""
+    steps = 1 / (1 - Fraction(repr(float(discount))))  # 20 for 0.95, not 20 − 2·10⁻¹⁴
+
+    def total(reward: float) -> float:
+        try:
+            return float(Fraction(repr(float(reward))) * steps)
+        except OverflowError:
+            return math.copysign(math.inf, reward)
+
+    return total(rewards[0]), total(rewards[1])
 
 
 def with_zero(bounds: tuple[float, float]) -> tuple[float, float]:

@@ -290,7 +290,7 @@ def rehearsal_from_json(text: str) -> Rehearsal:
 def luck_limit(luck: FloatArray, delta: float) -> float | None:
     """Returns the ⌈(1 − δ)(W + 1)⌉-th smallest of W numbers; None where they are too few."""
     place = math.ceil((1 - delta) * (luck.size + 1) - 1e-9)
-    if not 1 <= place <= luck.size:
+    if not 1 <= place <= luck.size or np.isnan(luck).all():
         return None
     return float(np.sort(np.nan_to_num(luck, nan=-np.inf))[place - 1])
 

@@ -19,6 +19,7 @@ def answer_section(findings: Findings) -> Element:
         (findings.certificate, *findings.others),
         changed=bool(findings.changes),
         rehearsal=findings.rehearsal,
+        awaited=is_to_come(findings),
     )
     return element(
         "section",

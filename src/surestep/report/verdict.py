@@ -37,15 +37,30 @@ def verdict(
     *,
     changed: bool,
     rehearsal: Rehearsal | None = None,
+    awaited: bool = False,
     fresh: bool = False,
+    named: bool = True,
 ) -> Verdict:
     """Returns what certificates say of a policy, in words; the first is the one to stand by.
 
-    `changed` says whether the policy is another one than π_b, `fresh` that it was made without the
-    data of the certificates.
+    `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
+    to come, `fresh` that the policy was made without the data of the certificates, and `named` that
+    the first kind was named before the data: only then it may prove.
     """
-    rung = rung_of(certificates, changed=changed, rehearsal=rehearsal, fresh=fresh)
+    rung = rung_of(certificates, changed=changed, rehearsal=rehearsal, awaited=awaited, fresh=fresh)
     first = certificates[0]
+    if rung == "proved better" and not named:
+        return Verdict(
+            "not shown to be better",
+            "caution",
+            "Not shown to be better",
+            "Claimed, but not named before the data",
+            (
+                claim_sentence(first),
+                "Who makes several claims and keeps the best has proved nothing: only the one that "
+                "was settled on before the data can.",
+            ),
+        )
     if rung == "nothing changed":
         return Verdict(
             rung,
@@ -63,10 +78,15 @@ def verdict(
     if rung == "believed better" and belief is not None:
         return believed_words(first, belief, rehearsal)
     words = not_shown_words(first)
-    undone = None if belief is None else undone_words(belief, rehearsal)
-    if undone is None:
+    if belief is None:
         return words
-    return words._replace(sentences=(*words.sentences, undone))
+    more = undone_words(belief, rehearsal)
+    if awaited and (belief.lower or 0.0) > 0:
+        more = (
+            f"A posterior claims a gain of at least {number(belief.lower or 0.0)}, but the stress "
+            "test that may undo that is still to come."
+        )
+    return words if more is None else words._replace(sentences=(*words.sentences, more))
 
 
 def proved_words(certificate: Certificate) -> Verdict:

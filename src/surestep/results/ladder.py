@@ -21,26 +21,31 @@ def rung_of(
     *,
     changed: bool,
     rehearsal: Rehearsal | None,
+    awaited: bool = False,
     fresh: bool = False,
 ) -> Rung:
     """Returns how a result may be spoken of; the first certificate is the one to stand by.
 
-    `changed` says whether the policy is another one than π_b, `fresh` that it was made without the
-    data of the certificates.
+    `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
+    to come, which may undo a belief, and `fresh` that the policy was made without the data of the
+    certificates.
     """
     if not changed:
         return "nothing changed"
     if is_proved(certificates[0]):
         return "proved better"
     belief = belief_in(certificates, fresh=fresh)
-    if belief is not None and (belief.lower or 0.0) > 0 and not undone(belief, rehearsal):
+    if awaited or belief is None:
+        return "not shown to be better"
+    if (belief.lower or 0.0) > 0 and not undone(belief, rehearsal):
         return "believed better"
     return "not shown to be better"
 
 
 def is_proved(certificate: Certificate) -> bool:
-    """Whether a certificate proves a gain."""
-    return certificate.standing == "proved" and (certificate.lower or 0.0) > 0
+    """Whether a certificate proves a gain in whole episodes, and not in their first steps only."""
+    whole = certificate.parameters.get("claim", "performance") == "performance"
+    return whole and certificate.standing == "proved" and (certificate.lower or 0.0) > 0
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:

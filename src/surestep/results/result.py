@@ -79,7 +79,12 @@ class Result:
     def verdict(self) -> Rung:
         """Returns how the result may be spoken of: a rung of the ladder of words."""
         changed = bool(self.table.changed.any())
-        return rung_of(self.certificates, changed=changed, rehearsal=self.rehearsal)
+        return rung_of(
+            self.certificates,
+            changed=changed,
+            rehearsal=self.rehearsal,
+            awaited=self.awaits_stress_test,
+        )
 
     def act(self, state: Labels, rng: np.random.Generator) -> str | tuple[str, ...]:
         """An action drawn from π_I(·|state): a text, or one a column.
