@@ -86,6 +86,22 @@ def test_another_log_judges_by_whole_episodes_too(home, tmp_path):
     assert run_surestep("certify", home / "out", home / "log.csv", "--check", out).exit_code == 2
 
 
+def test_a_belief_from_files_that_made_the_policy_is_none(home):
+    """Together with others they are another log, but what chose the policy is still in it."""
+    log, later = home / "log.csv", home / "later.csv"
+    for logs, share, believed in (
+        ([later], "0", True),
+        ([log], "0.3", True),  # by what did not choose
+        ([log], "0", False),
+        ([log, later], "0", False),
+    ):
+        kind = f"posterior:delta=0.9,draws=99,train_share={share}"
+        found = run_surestep("certify", home / "out", *logs, "--kind", kind)
+        assert found.exit_code == 0, found.output
+        assert ("Believed better, not proved\n" in found.stdout) is believed
+        assert ("another log" in found.stdout) is (logs != [log])
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
