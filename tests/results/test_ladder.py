@@ -121,6 +121,36 @@ def test_calibration_undoes_a_belief_of_which_it_leaves_nothing():
         assert ("“bootstrap”" in words) == (rank == 0)
 
 
+def test_a_belief_waits_for_the_stress_test_that_may_undo_it():
+    for certificates, rung in (
+        ([NO_PROOF, HELD_OUT], "not shown to be better"),
+        ([HELD_OUT], "not shown to be better"),
+        ([PROOF, HELD_OUT], "proved better"),
+    ):
+        assert rung_of(certificates, changed=True, rehearsal=None, awaited=True) == rung
+        found = verdict(certificates, changed=True, awaited=True)
+        assert found.rung == rung
+        told = any("is still to come" in sentence for sentence in found.sentences)
+        assert told == (rung == "not shown to be better")
+    nothing = replace(HELD_OUT, lower=-0.1)
+    words = " ".join(verdict([NO_PROOF, nothing], changed=True, awaited=True).sentences)
+    assert "still to come" not in words
+
+
+def test_a_proof_is_of_whole_episodes_and_was_named_before_the_data():
+    first_steps = claim("proved", 0.2, claim="horizon")
+    whole = claim("proved", 0.2, claim="performance")
+    rungs = [
+        rung_of([each], changed=True, rehearsal=None, fresh=True) for each in (first_steps, whole)
+    ]
+    assert rungs == ["not shown to be better", "proved better"]
+    unnamed = verdict([whole], changed=True, named=False)
+    assert (unnamed.rung, unnamed.mood) == ("not shown to be better", "caution")
+    assert verdict([whole], changed=True, named=True).mood == "good"
+    # A belief was never a proof, and needs no name.
+    assert verdict([HELD_OUT], changed=True, named=False).rung == "believed better"
+
+
 def test_a_belief_is_shown_with_how_often_such_are_wrong():
     """Above the truth by more than rounding, of those that were held at all."""
     found = rehearsal_of([-1.0] * 16 + [1e-10, 0.1, np.nan])
