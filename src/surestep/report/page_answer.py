@@ -9,7 +9,7 @@ from surestep.report.html import Element, Node, element
 from surestep.report.numbers import counted, duration, listed, number, percent, relative, signed
 from surestep.report.rehearsal_words import harm_words, more_data_words
 from surestep.report.tables import more
-from surestep.report.verdict import Verdict, remedy, standing_words, verdict
+from surestep.report.verdict import STANDINGS, Verdict, remedy, standing_words, verdict
 from surestep.results.findings import Findings
 
 
@@ -67,7 +67,7 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
             [signed(findings.gain), None if change is None else small(f" {change}")],
             gain,
         ),
-        key("How sure", judged.short, how_sure(findings), mood=judged.mood, words=True),
+        key("How sure", judged.short, how_sure(findings, judged), mood=judged.mood, words=True),
         class_="keys",
     )
 
@@ -86,8 +86,10 @@ def alarm_box(findings: Findings) -> Element | None:
     )
 
 
-def how_sure(findings: Findings) -> str:
+def how_sure(findings: Findings, judged: Verdict) -> str:
     """The sense in which the certificate is meant, for the smallest print there is."""
+    if judged.rung == "believed better":
+        return f"This is {STANDINGS['posterior']}; nothing is proved."
     if findings.certificate.lower is None:
         return "The reason is given below."
     return f"The claim is {standing_words(findings.certificate.standing)}."
@@ -127,10 +129,11 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
             f"{standing_words(certificate.standing)}. ",
             element("a", "The certificate", href="#certificate"),
         )
-        if covered
+        if covered and judged.rung != "believed better"  # whose words have said that already
         else None,
         more(
-            f"It assumes {counted(len(assumptions), 'thing')}",
+            f"{'The guarantee' if judged.rung == 'believed better' else 'It'} assumes "
+            f"{counted(len(assumptions), 'thing')}",
             element("ol", assumptions, class_="plain"),
         )
         if covered

@@ -53,10 +53,9 @@ def change_card(findings: Findings, change: StateChange) -> Element:
             "p",
             element("strong", f"{signed(change.contribution, 3)} of {signed(findings.gain, 3)}"),
             f"{percent(change.occupancy)} of the time is spent here, and one decision gains "
-            f"{number(change.advantage, 3)}.",
+            f"{number(change.advantage, 3)}. {evidence_words(findings, change.state)}",
             class_="worth",
         ),
-        element("p", evidence_words(findings, change.state), class_="worth"),
         class_="change",
     )
 
