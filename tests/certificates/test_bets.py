@@ -10,26 +10,28 @@ from surestep.certificates.bets import log_goal, lower_limit, usual_stake
 DELTA, LEAST = 0.2, -1.0
 
 
-def winners(series, complete, stake, mean):
-    """How many of the series reach 4/δ when they bet on more than the mean."""
+def is_refuted(series, complete, stake, mean):
+    """Whether for some t a third of the first t series reach 3/δ when they bet on more."""
     capped, won = min(stake, 0.99 / (mean - LEAST)), 0
-    for values, number in zip(series, complete, strict=True):
+    for t, (values, number) in enumerate(zip(series, complete, strict=True), 1):
         capitals = np.cumprod(1 + capped * (values[:number] - mean))
-        won += bool((capitals >= 4 / DELTA * (1 + 1e-9)).any())
-    return won
+        won += bool((capitals >= 3 / DELTA * (1 + 1e-9)).any())
+        if won >= t / 3:
+            return True
+    return False
 
 
 @pytest.mark.parametrize("runs", [1, 4, 5, 8])
 @pytest.mark.parametrize("stake", [0.2, 5.0])
-def test_the_limit_is_where_a_quarter_of_the_series_reaches_its_goal(runs, stake):
+def test_the_limit_is_where_a_third_of_the_first_series_reaches_its_goal(runs, stake):
     rng = np.random.default_rng(runs)
     series = rng.normal(1.0, 0.5, (runs, 80)).clip(LEAST)
     complete = rng.integers(40, 81, runs)
     series[:, 60:] += 50.0 * (np.arange(60, 80) >= complete[:, np.newaxis])  # of no account
     found = lower_limit(series, complete, stake, LEAST, DELTA)
     assert LEAST < found < 1.5
-    assert winners(series, complete, stake, found - 1e-9) >= runs / 4
-    assert winners(series, complete, stake, found + 1e-9) < runs / 4
+    assert is_refuted(series, complete, stake, found - 1e-9)
+    assert not is_refuted(series, complete, stake, found + 1e-9)
 
 
 def test_nothing_is_shown_by_nothing():
@@ -38,6 +40,6 @@ def test_nothing_is_shown_by_nothing():
     assert lower_limit(series, np.array([5, 0, 0]), 0.5, LEAST, DELTA) > LEAST
 
 
-def test_a_goal_is_for_a_quarter_and_a_stake_for_a_length_and_a_variance():
-    assert log_goal(0.1) == pytest.approx(math.log(40.0))
-    assert usual_stake(50.0, 4.0, 0.1) == pytest.approx(math.sqrt(2 * math.log(40.0) / 200.0))
+def test_a_goal_is_for_a_third_and_a_stake_for_a_length_and_a_variance():
+    assert log_goal(0.1) == pytest.approx(math.log(30.0))
+    assert usual_stake(50.0, 4.0, 0.1) == pytest.approx(math.sqrt(2 * math.log(30.0) / 200.0))

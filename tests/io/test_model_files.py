@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from model_files import NAMES, SUFFIXES, storable_mdps
 from strategies import mdps
 from surestep import FiniteMDP, Pairs, Policy, evaluate
-from surestep.errors import FileFailure, InvalidModel, InvalidParameter, SurestepError
+from surestep.errors import FileFailure, InvalidModel, InvalidParameter, NeverEnds, SurestepError
 from surestep.io import read_mdp, write_mdp
 from surestep.io.checker_model import RESERVED
 
@@ -343,10 +343,11 @@ def test_discounts_that_are_none_are_refused(tmp_path, discount):
         read_mdp(tmp_path / "m.umb", discount)
 
 
-def test_a_discount_of_one_is_refused_where_episodes_may_not_end(tmp_path):
+def test_without_a_discount_policies_that_may_never_end_are_refused(tmp_path):
     write_mdp(model(), tmp_path / "m.umb")
-    with pytest.raises(InvalidModel, match=r"m\.umb: state 0 lies on a cycle of pairs with disc"):
-        read_mdp(tmp_path / "m.umb", 1.0)
+    endless = read_mdp(tmp_path / "m.umb", 1.0)
+    with pytest.raises(NeverEnds, match="state 0"):
+        evaluate(endless, Policy.uniform(endless))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -69,7 +69,7 @@ def test_main_settings_are_in_the_names():
     names = [row[0] for row in rows_of(tree(rehearsed_findings()))]
     assert names == [
         "posterior, prior weight 5 settled on before the data",
-        "robust, interval",
+        "robust, interval, strict",
         "robust, l1, strict",
         "a-priori, spibb",
         "trajectory",
