@@ -112,7 +112,7 @@ def test_the_claim_is_that_of_exact_arithmetic(bound, per, seed):
     assert found.lower == pytest.approx(float(expected), abs=1e-6 * found.span)
     largest = min(errors[:-1].max(), 2.0)
     assert found.figures["largest_row_error"] == pytest.approx(largest, abs=1e-8)
-    assert found.standing == ("proved" if bound == "beta-corrected" else "posterior")
+    assert found.standing == ("asymptotic" if bound == "beta-corrected" else "posterior")
     assert verify(found, problem, policy) == found
 
 
@@ -305,7 +305,7 @@ def test_a_pair_with_too_few_visits_is_named():
     seldom = Policy.from_dense(problem.counts, [[0.5, 0.5], [1, 0], [0.5, 0.5]])
     fine = replace(problem, behavior=seldom)
     assert certify(fine, policy, CorrectedBeta()).figures["n_wedge"] == 2
-    assert certify(fine, policy, CorrectedBeta(n_wedge=2)).standing == "proved"
+    assert certify(fine, policy, CorrectedBeta(n_wedge=2)).standing == "asymptotic"
     text = "state 0, action 1, which the data visits 3 times; .* more than 3 of every pair"
     with pytest.raises(CertificateRefused, match=text):
         certify(fine, policy, CorrectedBeta(n_wedge=3))

@@ -1,4 +1,7 @@
-"""The certificate of the mended beta bound: proved, or posterior, and refused where it is neither.
+"""The certificate of the mended beta bound, for counts of visits that were fixed beforehand.
+
+In a log they were not: a logger who repeats an action until it looks good makes such claims wrong
+(see `Robust`, which has a strict form). So the standing is asymptotic, or that of a posterior.
 
 Let M̂ be the estimated MDP, and e(s,a) ≥ ‖P(·|s,a) − P̂(·|s,a)‖₁ for every pair, at 1 − δ together
 (see `bounds.corrected`; δ is shared among all rows that may have more than one successor, and the
@@ -123,7 +126,7 @@ class CorrectedBeta:
                 )
         return Certificate(
             kind=self.name,
-            standing=CORRECTED[self.bound].standing,  # type: ignore[arg-type]
+            standing="asymptotic" if self.bound == "beta-corrected" else "posterior",
             lower=lower,
             delta=self.delta,
             span=high - low,
