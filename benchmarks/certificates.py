@@ -1,7 +1,8 @@
 """How long certificates take, and how much stitched ones prove.
 
     python benchmarks/certificates.py [--large 10000] [--wide 716] [--robust 25]
-                                      [--rehearsal 1000] [--stitched 40] [--episodes 10000]
+                                      [--rehearsal 1000] [--stitched 40] [--benchmarks 4]
+                                      [--episodes 10000]
 
 Small: 50 trajectories of Wet Chicken and of Gridworld, 25 states each. Large: a random model with 2
 actions and 5 seen successors a pair: 10⁴ states have 10⁵ transitions in the counts. Wide: that many
@@ -47,7 +48,7 @@ from surestep.rehearsal import default_family, rehearse
 # The arguments of the quickest run.
 SMALLEST = (
     "--large", "50", "--wide", "20", "--robust", "1", "--rehearsal", "1", "--stitched", "1",
-    "--episodes", "50",
+    "--benchmarks", "1", "--episodes", "50",
 )  # fmt: skip
 STITCHED = (("gridworld", 300), ("gridworld", 1000), ("random-mdp", 1000), ("wet-chicken", 10_000))
 ACTIONS, SUCCESSORS, VISITS = 2, 5, 20
@@ -245,6 +246,7 @@ def main() -> None:
     parser.add_argument("--wide", type=int, default=716, help="states of the wide model")
     parser.add_argument("--robust", type=int, default=25, help="data sets of robust certificates")
     parser.add_argument("--rehearsal", type=int, default=1_000, help="worlds of a rehearsal")
+    parser.add_argument("--benchmarks", type=int, help="of the stitched ones, the first so many")
     parser.add_argument("--stitched", type=int, default=40, help="data sets of stitched ones")
     parser.add_argument("--episodes", type=int, default=10_000, help="episodes for 100 states")
     given = parser.parse_args()
@@ -253,7 +255,7 @@ def main() -> None:
         report(Posterior(), *case)
     report_robust(given.robust)
     report_rehearsal(given.rehearsal)
-    for name, episodes in STITCHED:
+    for name, episodes in STITCHED[: given.benchmarks]:
         report_stitched(name, episodes, given.stitched)
     report_logged(100, given.episodes)
     report_logged(1000, 10 * given.episodes)

@@ -1,6 +1,6 @@
 """What it costs to keep choice and claim apart: ways to split a log, held against the truth.
 
-    python benchmarks/splits.py [--data-sets 40]
+    python benchmarks/splits.py [--data-sets 40] [--worlds 5]
 
 In every data set SPIBB chooses, with the N∧ that the training part expects the most of, and a
 stitched certificate claims, at δ = 0.1 in all. "exchanged" are two halves, each of which chooses a
@@ -20,7 +20,7 @@ from surestep.choosing import ChosenNWedge, choose_n_wedge
 from surestep.environments import Benchmark, make
 from surestep.model import DecisionLog
 
-SMALLEST = ("--data-sets", "1")
+SMALLEST = ("--data-sets", "1", "--worlds", "1")
 DELTA = 0.1
 SHARES = (0.2, 0.3, 0.5)
 WORLDS = (
@@ -51,8 +51,10 @@ def exchanged(benchmark: Benchmark, log: DecisionLog, seed: int) -> ChosenNWedge
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-sets", type=int, default=40)
-    data_sets = parser.parse_args().data_sets
-    for name, settings, episodes in WORLDS:
+    parser.add_argument("--worlds", type=int, help="the first so many")
+    given = parser.parse_args()
+    data_sets = given.data_sets
+    for name, settings, episodes in WORLDS[: given.worlds]:
         found: dict[str, list[tuple[float, float]]] = {}
         for i in range(data_sets):
             varied = {} if name == "gridworld" else {"seed": 1 + i % 8}

@@ -90,6 +90,7 @@ def test_what_is_returned_passed_the_test_on_the_other_episodes():
     assert policy == greedy.mix(problem.behavior, int(np.argmax(predicted)) / 10)
 
 
+@pytest.mark.slow
 def test_it_seldom_harms_where_training_is_misled():
     """One decision: arm 0 wins with 0.6, arm 1 with 0.4, and π_b takes arm 0 seven times in ten.
 

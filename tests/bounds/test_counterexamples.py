@@ -197,7 +197,7 @@ def test_the_closed_form_of_lucky_successors_is_the_mean():
     assert [verdict.gain, verdict.difference] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_unseen_pairs_break_the_bound_of_spibb(seed):
     verdict, average = cases.unseen_pairs(seed=seed), cases.unseen_pairs_on_average(10**5)
     assert verdict == pytest.approx(tuple(average), abs=5e-4)  # some 8 standard deviations
@@ -205,7 +205,7 @@ def test_unseen_pairs_break_the_bound_of_spibb(seed):
     assert verdict.broken
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_lucky_successors_break_2s_and_beta(seed):
     verdict = cases.lucky_successors("2s", seed=seed)
     average = cases.lucky_successors_on_average("2s", 10**5)
@@ -237,6 +237,7 @@ def test_the_full_sizes_come_out_when_they_are_drawn():
     assert verdict.broken
 
 
+@pytest.mark.slow  # that it runs, and each of its cases, is tested beside
 def test_the_script_prints_every_counterexample(capsys):
     cases.main()
     printed = capsys.readouterr().out

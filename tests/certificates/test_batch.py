@@ -25,7 +25,10 @@ def asked():
     return problems, [SPIBB(n_wedge=27).improve(problem).policy for problem in problems]
 
 
-@pytest.mark.parametrize("kind", ["interval", "l1", "two-successor"])
+@pytest.mark.parametrize(
+    "kind",
+    ["interval", *(pytest.param(k, marks=pytest.mark.slow) for k in ("l1", "two-successor"))],
+)
 def test_robust_certificates_of_a_batch_are_those_of_the_loop_for_one_set(asked, kind, monkeypatch):
     problems, policies = asked
     certifier = Robust(set=kind, reward_low=0.0, reward_high=1.0, delta=0.2)

@@ -236,7 +236,9 @@ def expected_gains(name):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("solver", ["elimination", "iteration"])
+@pytest.mark.parametrize(
+    "solver", ["elimination", pytest.param("iteration", marks=pytest.mark.slow)]
+)  # that both agree is tested below
 def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
     per, settings = SETTINGS[name]
     if solver == "iteration":
@@ -407,6 +409,7 @@ def many_states():
     return problem, Policy.deterministic(counts, best)
 
 
+@pytest.mark.slow
 def test_many_states_are_no_problem():
     problem, policy = many_states()
     found = certify(problem, policy, Posterior(draws=9, prior_weight=1.0))

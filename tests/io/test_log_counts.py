@@ -54,7 +54,7 @@ def plain(counts):
     return times, sums, {label: number for label, number in starts.items() if number}
 
 
-@settings(max_examples=12)
+@settings(max_examples=7)
 @given(
     log=decision_logs(rewards=st.one_of(CENTS, AWKWARD)),
     kind=st.sampled_from(KINDS),
@@ -78,7 +78,7 @@ def test_a_table_counts_as_the_log_it_came_from(log, kind, rng, folder):
     assert not found.dropped
 
 
-@settings(max_examples=12)
+@settings(max_examples=7)
 @given(log=decision_logs(rewards=CENTS), kind=st.sampled_from(KINDS), rng=st.randoms())
 def test_without_next_states_a_step_leads_to_the_next_one(log, kind, rng, folder):
     rows = rows_of(log)
@@ -113,7 +113,7 @@ def test_loose_transitions_need_no_episodes_and_every_row_is_a_start(tmp_path):
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
 
-@settings(max_examples=12)
+@settings(max_examples=7)
 @given(labels=st.lists(TEXTS, min_size=1, max_size=5, unique=True), kind=st.sampled_from(KINDS))
 def test_labels_are_the_text_that_is_written(labels, kind, folder):
     rows = [
@@ -180,7 +180,7 @@ def test_labels_unknown_to_the_pairs_are_refused():
         found.to_counts(dataclasses.replace(pairs, state_labels=None))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(log=decision_logs(rewards=CENTS))
 def test_a_memory_limit_changes_nothing(log):
     frame = frame_of(rows_of(log), DERIVED)

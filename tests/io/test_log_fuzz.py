@@ -15,7 +15,7 @@ from log_tables import write_table
 from surestep.errors import SurestepError
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 
-small = settings(max_examples=12, deadline=None)
+small = settings(max_examples=8, deadline=None)
 large = settings(max_examples=400, deadline=None)
 COLUMNS = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
 KINDS = (".csv", ".tsv", ".jsonl", ".parquet")

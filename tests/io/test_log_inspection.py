@@ -41,7 +41,7 @@ def found_in(facts):
     return +times
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(
     log=decision_logs(rewards=CENTS),
     kind=st.sampled_from((".csv", ".jsonl", ".parquet")),
@@ -75,7 +75,7 @@ def test_a_sound_log_is_counted_as_counting_counts_it(log, kind, columns, rng, f
     assert set(found_in(facts)) <= {"state seen once", "outlier"}
 
 
-@settings(max_examples=7)
+@settings(max_examples=4)
 @given(rewards=st.lists(st.one_of(CENTS, st.just(1e6)), min_size=1, max_size=40))
 def test_rewards_have_the_quartiles_bins_and_outliers_of_plain_python(rewards):
     frame = {
@@ -172,7 +172,7 @@ def expected_of_rows(rows, chained):
     return number
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(rows=st.lists(MESSY, min_size=1, max_size=12), columns=st.sampled_from((COLUMNS, DERIVED)))
 def test_a_log_that_makes_no_sense_is_shown_as_it_is(rows, columns, folder):
     chained = "next_state" in columns

@@ -133,7 +133,7 @@ def found_in(counts):
     return times, rewards, starts, ranges, dropped, decided, counts.episodes._asdict()
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(
     rows=tables(),
     kind=st.sampled_from(KINDS),
@@ -155,7 +155,7 @@ def test_rows_in_any_order_count_as_by_hand(rows, kind, columns, rng, folder):
         )
 
 
-@settings(max_examples=12)
+@settings(max_examples=3)
 @given(rows=tables(), cuts=st.lists(st.integers(0, 20), max_size=4), target=st.integers(1, 4))
 def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lanes")
@@ -175,7 +175,7 @@ def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
         assert found_in(source.counts()) == tuple(by_hand)
 
 
-@settings(max_examples=7)
+@settings(max_examples=4)
 @given(rows=tables(), rng=st.randoms(use_true_random=False))
 def test_an_rlds_table_counts_as_the_log_it_stands_for(rows, rng, folder):
     table = []
@@ -219,7 +219,7 @@ def expected_with_ends(rows):
     return times, sums, starts, ranges, 0, None, ended
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(rows=tables(), rng=st.randoms(use_true_random=False))
 def test_shards_with_propensities_and_weights_merge_to_the_counts_of_one_pass(rows, rng, folder):
     columns = (*DERIVED, *RARE)

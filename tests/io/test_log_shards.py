@@ -30,7 +30,7 @@ def bytes_of(counts, path):
     return path.read_bytes()
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(
     log=decision_logs(rewards=REWARDS),
     columns=st.sampled_from([COLUMNS, DERIVED]),
@@ -111,7 +111,7 @@ def test_what_is_no_file_of_counts_is_refused(tmp_path):
             read_counts(path)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_read(data, folder):
     path = folder / "damaged.parquet"
@@ -189,7 +189,7 @@ def test_a_file_of_an_older_version_says_what_to_do(tmp_path, monkeypatch):
         read_counts(path)
 
 
-@settings(max_examples=7)
+@settings(max_examples=4)
 @given(
     rewards=st.lists(st.sampled_from(["0", "4", "0.5", "2", "-1e-3"]), min_size=1, max_size=6),
     cut=st.integers(0, 6),

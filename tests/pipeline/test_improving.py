@@ -107,7 +107,7 @@ def assert_is_the_improvement_of(result, problem, n_wedge):
     assert estimates["policy"] == pytest.approx(performance(mdp, expected.policy), abs=1e-8)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES, rng=st.randoms())
 def test_with_a_behavior_table_states_and_actions_are_its_rows(
     each, discount, n_wedge, unseen, rng
@@ -142,7 +142,7 @@ def test_with_a_behavior_table_states_and_actions_are_its_rows(
     assert result.table.quiet.tolist() == [s == len(states) - 1 for s in range(len(states))]
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES)
 def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, unseen):
     counts, states, actions = observed_by_hand(each)
@@ -175,7 +175,7 @@ def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, 
     assert "estimated" in result.report
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(each=ENDING, n_wedge=N_WEDGES)
 def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
     counts, states, actions = observed_by_hand(each)
@@ -212,7 +212,7 @@ def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
     assert result.record.parameters["behavior"] == "propensities"
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(each=WORLDS, n_wedge=N_WEDGES, discount=DISCOUNTS)
 def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
     evidence = gather(without_propensities(each.rows))

@@ -19,7 +19,7 @@ from surestep.rehearsal.rehearse import SIZES, rehearse
 from surestep.rehearsal.work import work_of
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
-TERMS = Terms(discount=0.9, n_wedge=3, certificates=["robust", "posterior"], worlds=6)
+TERMS = Terms(discount=0.9, n_wedge=3, certificates=["robust", "a-priori"], worlds=6)
 
 
 def nobody(*told):
