@@ -1,8 +1,8 @@
 """How long certificates take, and how much stitched ones prove.
 
     python benchmarks/certificates.py [--large 10000] [--wide 716] [--robust 25]
-                                      [--rehearsal 1000] [--stitched 40] [--benchmarks 4]
-                                      [--episodes 10000]
+                                      [--rehearsal 1000] [--sizes 5] [--stitched 40]
+                                      [--benchmarks 4] [--episodes 10000]
 
 Small: 50 trajectories of Wet Chicken and of Gridworld, 25 states each. Large: a random model with 2
 actions and 5 seen successors a pair: 10⁴ states have 10⁵ transitions in the counts. Wide: that many
@@ -44,10 +44,12 @@ from surestep.model.counts import LoggedRewards
 from surestep.parallel import available_cores
 from surestep.planning import robust_batch
 from surestep.rehearsal import default_family, rehearse
+from surestep.rehearsal.rehearse import SIZES
 
 # The arguments of the quickest run.
 SMALLEST = (
-    "--large", "50", "--wide", "20", "--robust", "1", "--rehearsal", "1", "--stitched", "1",
+    "--large", "50", "--wide", "20", "--robust", "1", "--rehearsal", "1", "--sizes", "1",
+    "--stitched", "1",
     "--benchmarks", "1", "--episodes", "50",
 )  # fmt: skip
 STITCHED = (("gridworld", 300), ("gridworld", 1000), ("random-mdp", 1000), ("wet-chicken", 10_000))
@@ -178,7 +180,7 @@ def quickest(action: Callable[[], None], repeats: int) -> float:
     return min(seconds[1:])
 
 
-def report_rehearsal(worlds: int) -> None:
+def report_rehearsal(worlds: int, num_sizes: int) -> None:
     """Prints the time of a rehearsal, start of the workers included."""
     _, problem, _ = small("gridworld", 27)
     kinds = default_family(problem, Posterior())
@@ -189,6 +191,7 @@ def report_rehearsal(worlds: int) -> None:
         Posterior(),
         rng=np.random.default_rng(0),
         worlds=max(9, round(worlds / len(kinds))),  # fewer do not calibrate 1 − δ = 90 %
+        sizes=SIZES[-num_sizes:],
         workers=available_cores(),
     )
     seconds, cpu = time.perf_counter() - start, sum(os.times()[:4]) - cpu
@@ -246,6 +249,9 @@ def main() -> None:
     parser.add_argument("--wide", type=int, default=716, help="states of the wide model")
     parser.add_argument("--robust", type=int, default=25, help="data sets of robust certificates")
     parser.add_argument("--rehearsal", type=int, default=1_000, help="worlds of a rehearsal")
+    parser.add_argument(
+        "--sizes", type=int, default=5, help="of data in the rehearsal, the largest"
+    )
     parser.add_argument("--benchmarks", type=int, help="of the stitched ones, the first so many")
     parser.add_argument("--stitched", type=int, default=40, help="data sets of stitched ones")
     parser.add_argument("--episodes", type=int, default=10_000, help="episodes for 100 states")
@@ -254,7 +260,7 @@ def main() -> None:
     for case in cases:
         report(Posterior(), *case)
     report_robust(given.robust)
-    report_rehearsal(given.rehearsal)
+    report_rehearsal(given.rehearsal, given.sizes)
     for name, episodes in STITCHED[: given.benchmarks]:
         report_stitched(name, episodes, given.stitched)
     report_logged(100, given.episodes)

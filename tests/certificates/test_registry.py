@@ -109,7 +109,7 @@ def test_a_registered_certifier_has_settings_to_be_tested_with(name):
 
 
 @every(CASES)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(problem=USABLE)
 def test_a_claim_is_the_same_every_time_and_survives_being_saved(certifier, problem):
     policy = SPIBB(n_wedge=2).improve(problem).policy
