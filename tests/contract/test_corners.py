@@ -223,6 +223,7 @@ def command_ends(verb, given, log_file, out):
         ("improve", ("--kind", "posterior:draws=4611686018427387904")),
         ("rehearse", ("--worlds", "4611686018427387904")),
         ("rehearse", ("--sizes", "1e308")),
+        ("rehearse", ("--delta", "5e-324")),
         ("bound", ("--value-bound", "1e308")),
         ("bound", ("--states", "9" * 400)),
     ],

@@ -38,6 +38,7 @@ from surestep.rehearsal.sources import Resampled, Simulated, World
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
 WEIGHTS = (1.0, 5.0)  # of the priors in the default family
 LEAST_OF_LUCK = 10  # worlds in which all actions are alike: what is believed there is always told
+MOST_FOR_DELTA = 100  # of them that a small δ asks for
 MEMORY = 2**30  # bytes of one drawn world
 MOST_DRAWS = 100  # of a world without a discount, until one ends
 
@@ -304,9 +305,9 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
 def least_of_luck(delta: float) -> int:
     """Returns how many worlds in which all actions are alike there are at the least.
 
-    So many tell what luck alone claims in a share δ of them.
+    So many tell what luck alone claims in a share δ of them, unless that takes too many.
     """
-    return max(LEAST_OF_LUCK, least_draws(delta))
+    return max(LEAST_OF_LUCK, min(least_draws(delta), MOST_FOR_DELTA))
 
 
 def check_fill(fill: object) -> None:
