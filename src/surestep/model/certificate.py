@@ -20,7 +20,9 @@ Standing = Literal["proved", "asymptotic", "posterior", "as-published", "none"]
 Scalar = None | bool | int | float | str
 
 SCHEMA_VERSION = 3
-VERDICTS = ("proved better", "believed better", "not shown to be better", "nothing changed")
+# In which ways a result may be spoken of that stands by a certificate: the ladder of words
+Rung = Literal["proved better", "believed better", "not shown to be better", "nothing changed"]
+VERDICTS: tuple[Rung, ...] = get_args(Rung)
 NO_CLAIM = "no-claim"  # the kind of a certificate that stands where another was refused
 KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 DERIVED = ("schema_version", "zeta", "says_nothing")  # written for readers, held against the rest

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from surestep.model import Certificate
+from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, number, percent
 from surestep.results.findings import ZetaCurve
-from surestep.results.ladder import Rung, belief_in, rung_of, undone
+from surestep.results.ladder import belief_in, rung_of, undone
 
 Mood = Literal["good", "plain", "caution", "bad"]
 

@@ -8,12 +8,10 @@ the data by which the policy was chosen, unless the stress test undoes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from surestep.model import Certificate
+from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
-
-Rung = Literal["proved better", "believed better", "not shown to be better", "nothing changed"]
 
 
 def rung_of(

@@ -23,9 +23,9 @@ from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.binning import Binning
 from surestep.io.vocabulary import read_columns
 from surestep.model import Certificate, Policy
-from surestep.model.certificate import read_object, read_verdict
+from surestep.model.certificate import Rung, read_object, read_verdict
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
-from surestep.results.ladder import Rung, rung_of
+from surestep.results.ladder import rung_of
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
