@@ -9,11 +9,34 @@ stands at the top of results there. A block of which there is no run stays as it
 """
 
 import csv
+import itertools
+import math
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from surestep.experiments.verdicts import VerdictCount, read_verdicts, verdict_counts
-from surestep.report.coverage_page import write_coverage_page, write_verdicts
+import numpy as np
+
+from surestep._files import write_together
+from surestep.errors import InvalidParameter
+from surestep.experiments import (
+    CellSummary,
+    Store,
+    cell_summaries,
+    family_summaries,
+    first_certified,
+    refuted,
+    without_size,
+)
+from surestep.experiments.coverage import FAMILY_WISE, binomial_interval
+from surestep.experiments.verdicts import (
+    VerdictCount,
+    all_together,
+    read_verdicts,
+    refuted_verdicts,
+    verdict_counts,
+)
+from surestep.figures.coverage import algorithm_name, certifier_name, draw_coverage, task_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARKS = (
@@ -24,6 +47,233 @@ HARD = ("alike", "noisy", "bandit", "adaptive", "icu-sepsis")
 BROKEN = ("broken",)  # an assumption does not hold: shown beside
 BROKEN_FAMILIES = ("coarse", "hidden-cause")
 DELTA = 0.1
+NOT_JUDGED = "An assumption does not hold here: what is claimed is shown, and not judged."
+NAMED = 6  # cells that are called by name
+STANDINGS = ("proved", "posterior", "asymptotic", "as-published")
+
+
+def write_coverage_page(
+    page: Path,
+    runs: Sequence[Path],
+    figures: Path,
+    *,
+    block: str = "coverage",
+    beside: Sequence[Path] = (),
+) -> list[Path]:
+    """Writes tables of the runs between the marks of a block of the page, and draws each run.
+
+    The runs `beside` are shown and not judged: an assumption does not hold there. What stands
+    outside of the marks is kept. Says which files were written.
+    """
+    around = around_block(page, block)
+    tables = [Store(run).read_table() for run in (*runs, *beside)]
+    cells = [cell_summaries(table) for table in tables]
+    families = [family_summaries(table) for table in tables]
+    figures.mkdir(parents=True, exist_ok=True)
+    judged = (list(itertools.chain(*summaries[: len(runs)])) for summaries in (cells, families))
+    parts = ["\n".join(verdicts(*judged))]
+    written: list[Path] = []
+    for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
+        title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
+        picture = figures / f"{run.name}.svg"
+        written += draw_coverage(run, picture)
+        link = picture.relative_to(page.parent).as_posix()
+        parts += [
+            f"## {title}",
+            f"![{title}]({link})",
+            *([NOT_JUDGED] if run in beside else []),
+            "\n".join(overview(mine)),
+            "\n".join(details(pooled)),
+        ]
+    before, after = around
+    content = "\n\n".join(parts)
+    write_together({page: [f"{before}\n\n{content}\n\n{after}".encode()]})
+    return [page, *written]
+
+
+def around_block(page: Path, block: str) -> tuple[str, str]:
+    """Returns what stands before and after the content of a block, its marks included."""
+    begin, last = (f"<!-- {block}: {where} -->" for where in ("begin", "end"))
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidParameter(f"cannot read {page}: {problem}") from None
+    before, mark, rest = text.partition(begin)
+    _, end, after = rest.partition(last)
+    if not (mark and end):
+        raise InvalidParameter(f"{page} lacks the marks {begin} and {last}, in this order")
+    return before + mark, end + after
+
+
+def write_verdicts(
+    page: Path, counts: Sequence[VerdictCount], beside: Sequence[VerdictCount], delta: float
+) -> Path:
+    """Writes what stood at the top of results between the marks `verdicts` of the page.
+
+    The counts `beside` are of families in which an assumption does not hold, and are not judged.
+    """
+    before, after = around_block(page, "verdicts")
+    wrong = refuted_verdicts(list(counts), delta)
+    names = "; ".join(f"{each.family}, {each.episodes:,}" for each in wrong)
+    lines = [
+        f"*Proved better* in {len(counts)} cells, refuted at δ = {delta:g}: {names or 'none'}.",
+        "",
+        *verdict_rows([*counts, *all_together(counts)]),
+    ]
+    if beside:
+        lines += ["", NOT_JUDGED, "", *verdict_rows(beside)]
+    content = "\n".join(lines)
+    write_together({page: [f"{before}\n\n{content}\n\n{after}".encode()]})
+    return page
+
+
+def verdict_rows(counts: Sequence[VerdictCount]) -> Iterator[str]:
+    """One line for each family and size."""
+    yield (
+        "| family | trajectories | worlds | logs | mean Δ | proved better | wrong (95 %) | Δ ≤ 0 | "
+        "believed better | wrong (95 %) | Δ ≤ 0 |"
+    )
+    yield "| --- |" + " ---: |" * 10
+    for each in counts:
+        yield row(
+            each.family,
+            f"{each.episodes:,}",
+            f"{each.worlds}",
+            f"{each.logs:,}",
+            value(each.mean_gain),
+            rate(each.proved / each.logs),
+            rate_of(each.proved_wrong, each.logs),
+            rate(each.proved_no_better / each.logs),
+            rate(each.believed / each.logs),
+            rate_of(each.believed_wrong, each.logs),
+            rate(each.believed_no_better / each.logs),
+        )
+
+
+def rate_of(number: int, of: int) -> str:
+    """A rate with its interval."""
+    found = binomial_interval(number, of)
+    return f"{rate(found.value)} ({rate(found.low)} – {rate(found.high)})"
+
+
+def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[str]:
+    """For each standing, how many cells there are, and which claim too much beyond chance.
+
+    Once for MDPs, once for families: a cell of few repetitions can hardly be refuted alone.
+    """
+    yield "| standing | counted | cells | repetitions a cell | largest rate | refuted |"
+    yield "| --- | --- | ---: | ---: | ---: | --- |"
+    for standing in STANDINGS:
+        for counted, every in (("each MDP", cells), ("families pooled", pooled)):
+            mine = [each for each in every if standing in each.standing.split(" or ")]
+            if mine:
+                often = sorted({each.repetitions for each in mine})
+                yield row(
+                    standing,
+                    counted,
+                    f"{len(mine):,}",
+                    f"{often[0]:,}" if len(often) == 1 else f"{often[0]:,} – {often[-1]:,}",
+                    rate(max(each.violation.value for each in mine)),
+                    named(refuted(every, standing)),
+                )
+    yield ""
+    yield (
+        "*Refuted*: the one-sided Clopper–Pearson lower limit of the violation rate, at the level "
+        f"{FAMILY_WISE} / (number of cells in the line), exceeds δ."
+    )
+
+
+def named(cells: list[CellSummary]) -> str:
+    """How many cells, and the first of them by name."""
+    if not cells:
+        return "none"
+    first = "; ".join(f"{name_of(each)}: {rate(each.violation.value)}" for each in cells[:NAMED])
+    more = f"; and {len(cells) - NAMED} others" if len(cells) > NAMED else ""
+    return f"{len(cells)}: {first}{more}"
+
+
+def overview(cells: list[CellSummary]) -> Iterator[str]:
+    """One line for each task and certifier: worst cell, and the first certified data size."""
+    yield "| task | certifier | standing | cells | worst cell | gain certified from |"
+    yield "| --- | --- | --- | ---: | --- | --- |"
+    first = first_certified(cells)
+    names = list(dict.fromkeys((task_name(each), certifier_name(each)) for each in cells))
+    for name in names:
+        mine = [each for each in cells if (task_name(each), certifier_name(each)) == name]
+        worst = max(mine, key=lambda each: each.violation.low)
+        sizes = [first[key] for key in dict.fromkeys(without_size(each.cell) for each in mine)]
+        standing = next((each.standing for each in mine if each.standing), "always refused")
+        yield row(
+            *name, standing, f"{len(mine):,}", f"{share_of(worst)} at {worst.cell.episodes:,}",
+            from_size(sizes),
+        )  # fmt: skip
+
+
+def from_size(sizes: list[int | None]) -> str:
+    """The first certified size; of several MDPs, how many have one, and the median of all."""
+    reached = sorted(size for size in sizes if size is not None)
+    if len(sizes) == 1:
+        return f"{reached[0]:,}" if reached else "none of these"
+    if not reached:
+        return f"none of these, in {len(sizes)} MDPs"
+    middle = np.sort([math.inf if size is None else size for size in sizes])[len(sizes) // 2]
+    median = "none of these" if math.isinf(middle) else f"{int(middle):,}"
+    return f"median {median}; {len(reached)} of {len(sizes)} MDPs at all"
+
+
+def details(families: list[CellSummary]) -> Iterator[str]:
+    """One line for each task, certifier and data size, the MDPs of a family pooled."""
+    yield (
+        "| task | certifier | trajectories | repetitions | refused | Δ < L (95 %) | L > 0 | "
+        "L > 0, Δ < 0 | Δ < L if L > 0 | mean Δ | mean L | tightness |"
+    )
+    yield "| --- | --- |" + " ---: |" * 10
+    for each in sorted(
+        families,
+        key=lambda each: (task_name(each), certifier_name(each), each.cell.episodes),
+    ):
+        yield row(
+            task_name(each),
+            certifier_name(each),
+            f"{each.cell.episodes:,}",
+            f"{each.repetitions:,}",
+            rate(each.refused),
+            share_of(each),
+            rate(each.positive.value),
+            rate(each.positive_but_worse),
+            rate(each.violated_if_positive),
+            value(each.mean_gain),
+            value(each.mean_lower),
+            rate(each.tightness),
+        )
+
+
+def row(*cells: str) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def name_of(summary: CellSummary) -> str:
+    """A cell in words."""
+    where = summary.cell.environment or summary.cell.family
+    return (
+        f"{where}, {algorithm_name(summary)}, {certifier_name(summary)}, {summary.cell.episodes:,}"
+    )
+
+
+def share_of(summary: CellSummary) -> str:
+    """A violation rate with its interval."""
+    return rate_of(summary.violations, summary.repetitions)
+
+
+def rate(share: float) -> str:
+    """A share in per cent; a dash where there is none."""
+    return "–" if math.isnan(share) else f"{100 * share:.3g} %"
+
+
+def value(number: float) -> str:
+    """A value with three digits; a dash where there is none."""
+    return "–" if math.isnan(number) else f"{number:.3g}".replace("-", "−")
 
 
 def those_run(runs: Path, names: tuple[str, ...]) -> list[Path]:

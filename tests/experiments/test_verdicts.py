@@ -17,7 +17,6 @@ from surestep.experiments.verdicts import (
     refuted_verdicts,
     verdict_counts,
 )
-from surestep.report.coverage_page import write_verdicts
 
 TOOL = Path(__file__).parents[2] / "tools" / "verdicts.py"
 
@@ -82,21 +81,6 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([Verdict._fields, *rows])
     assert str(read_verdicts(path)) == str(rows)  # NaN is not equal to itself
-
-
-def test_the_page_says_how_often_better_is_wrong(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("above\n<!-- verdicts: begin -->former<!-- verdicts: end -->\nbelow\n")
-    counts = verdict_counts([said("proved better", lower=0.3, gain=0.2)] * 40)
-    broken = verdict_counts([said("believed better", belief=0.3, family="hidden")])
-    write_verdicts(page, counts, broken, 0.1)
-    text = page.read_text()
-    assert text.startswith("above\n<!-- verdicts: begin -->\n\n*Proved better* in 1 cells, refuted")
-    assert "refuted at δ = 0.1: f, 100." in text
-    assert "| f | 100 | 0 | 40 | 0.2 | 100 % | 100 % (91.2 % – 100 %) | 0 % | 0 % |" in text
-    assert "| hidden | 100 | 0 | 1 | 0 |" in text
-    assert text.endswith("<!-- verdicts: end -->\nbelow\n")
-    assert "former" not in text
 
 
 @pytest.fixture(scope="module")

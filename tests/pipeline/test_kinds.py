@@ -18,7 +18,7 @@ from surestep.pipeline.judging import certify_result
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verifying import verify_result
 from surestep.rehearsal import rehearse
-from surestep.report.verdict import verdict
+from surestep.report.words.verdict import verdict
 
 
 def known_log(seed=1):

@@ -24,8 +24,8 @@ from findings import (
     without_changes,
 )
 from surestep.report.page import result_page
-from surestep.report.page_data import visit_bars
-from surestep.report.verdict import STANDINGS
+from surestep.report.pages.data import visit_bars
+from surestep.report.words.verdict import STANDINGS
 from surestep.results.findings import DeltaPoint, NWedgePoint
 
 LABELS = st.one_of(

@@ -7,7 +7,7 @@ import pytest
 
 from surestep import Certificate
 from surestep.rehearsal import Calibration, Rehearsal
-from surestep.report.verdict import verdict
+from surestep.report.words.verdict import verdict
 from surestep.results.ladder import belief_in, is_held_out, rung_of, undone
 
 

@@ -34,7 +34,7 @@ def command(name: str, directory: Path | None, output: Path) -> None:
     coverage/gridworld      how often certificates are wrong, and how much they certify
     and so on for every experiment that has been run
     """
-    from surestep.report.figures import draw
+    from surestep.figures.registry import draw
 
     for path in draw(name, directory, output):
         say(f"wrote {path}")

@@ -167,9 +167,9 @@ def print_terms(console: Console, result: Result) -> None:
 
 def print_answer(console: Console, result: Result) -> None:
     """What changes, what it should gain, and how sure that is."""
-    from surestep.report.alarm_words import alarm_words, baseline_words
     from surestep.report.numbers import number, signed
-    from surestep.report.verdict import verdict
+    from surestep.report.words.alarms import alarm_words, baseline_words
+    from surestep.report.words.verdict import verdict
 
     changed, states = int(result.table.changed.sum()), result.table.num_deciding
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
@@ -204,7 +204,7 @@ def print_answer(console: Console, result: Result) -> None:
 
 def print_certificates(console: Console, result: Result) -> None:
     """All certificates, a line each, and what they claim together."""
-    from surestep.report.page_certificates import claim_words, names_of, together_words
+    from surestep.report.pages.certificates import claim_words, names_of, together_words
 
     console.print()
     names = names_of(result.certificates)
@@ -216,7 +216,7 @@ def print_certificates(console: Console, result: Result) -> None:
 
 def print_rehearsal(console: Console, result: Result) -> None:
     """What the stress test found."""
-    from surestep.report.rehearsal_words import (
+    from surestep.report.words.rehearsal import (
         calibration_words,
         harm_words,
         luck_words,

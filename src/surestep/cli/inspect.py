@@ -69,7 +69,7 @@ def command(
     following = next_command(logs, columns, bins, behavior)
     if output is not None:
         from surestep._files import write_together
-        from surestep.report.inspection_page import inspection_page
+        from surestep.report.pages.inspection import inspection_page
 
         write_together({output: [inspection_page(inspection, following).encode()]})
     if as_json:

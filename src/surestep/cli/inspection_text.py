@@ -12,14 +12,14 @@ from rich.text import Text
 
 from surestep.io.log_columns import RARE, ROLES
 from surestep.io.log_look import Example
-from surestep.report.inspection_words import (
+from surestep.report.numbers import counted, percent
+from surestep.report.words.inspection import (
     ends_words,
     fit,
     rewards_words,
     suspicion_words,
     visits_words,
 )
-from surestep.report.numbers import counted, percent
 from surestep.results.inspection import Bin, Inspection, Spread
 
 STATES, ACTIONS = 16, 6  # of the table of visits

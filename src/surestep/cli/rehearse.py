@@ -135,7 +135,7 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
     from rich.table import Table
 
     from surestep.report.numbers import percent, signed
-    from surestep.report.rehearsal_words import (
+    from surestep.report.words.rehearsal import (
         calibration_words,
         certified_rate,
         harm_words,

@@ -1,1 +1,1 @@
-"""Tables and results to pictures and pages."""
+"""A result to one page that needs nothing else, and the words that command line and page share."""

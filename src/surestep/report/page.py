@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from surestep.report.html import Element, asset, document, element
-from surestep.report.page_answer import answer_section
-from surestep.report.page_certificate import certificate_section
-from surestep.report.page_certificates import certificates_section
-from surestep.report.page_changes import table_section, top_section
-from surestep.report.page_curves import bounds_section, choices_section
-from surestep.report.page_data import data_section, wanted_section
-from surestep.report.page_record import glossary_section, record_section
-from surestep.report.page_rehearsal import rehearsal_section
+from surestep.report.pages.answer import answer_section
+from surestep.report.pages.certificate import certificate_section
+from surestep.report.pages.certificates import certificates_section
+from surestep.report.pages.changes import table_section, top_section
+from surestep.report.pages.curves import bounds_section, choices_section
+from surestep.report.pages.data import data_section, wanted_section
+from surestep.report.pages.record import glossary_section, record_section
+from surestep.report.pages.rehearsal import rehearsal_section
 from surestep.results.findings import Findings
 
 TITLE = "Policy improvement report"

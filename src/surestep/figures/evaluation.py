@@ -13,7 +13,7 @@ import numpy as np
 from surestep._files import write_together
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, Summary, first_better, method_of, summaries
-from surestep.report.drawing import (
+from surestep.figures.drawing import (
     BLUE,
     GREEN,
     GREY,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from surestep.report.alarm_words import alarm_words, baseline_words
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import counted, duration, listed, number, percent, relative, signed
-from surestep.report.rehearsal_words import harm_words, more_data_words
 from surestep.report.tables import more
-from surestep.report.verdict import STANDINGS, Verdict, remedy, standing_words, verdict
+from surestep.report.words.alarms import alarm_words, baseline_words
+from surestep.report.words.rehearsal import harm_words, more_data_words
+from surestep.report.words.verdict import STANDINGS, Verdict, remedy, standing_words, verdict
 from surestep.results.findings import Findings
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from findings import maintenance_findings
-from surestep.report.alarm_words import alarm_words, baseline_words
+from surestep.report.words.alarms import alarm_words, baseline_words
 from surestep.results.alarms import FIGURES, Alarm, AlarmCode
 from surestep.results.baseline import Baseline
 

@@ -21,7 +21,7 @@ from surestep.experiments import (
     first_certified,
     without_size,
 )
-from surestep.report.drawing import (
+from surestep.figures.drawing import (
     BLUE,
     GREEN,
     GREY,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from surestep.io.log_columns import RARE, ROLES
 from surestep.io.log_look import Example
-from surestep.report.histogram import Layer, histogram
+from surestep.report.charts.histogram import Layer, histogram
+from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.html import Element, Node, asset, document, element, label
-from surestep.report.inspection_words import (
+from surestep.report.numbers import counted, number, percent, short
+from surestep.report.tables import Cell, Column, Row, data_table, facts, figure, label_cells
+from surestep.report.words.inspection import (
     ends_words,
     fit,
     rewards_words,
     suspicion_words,
     visits_words,
 )
-from surestep.report.numbers import counted, number, percent, short
-from surestep.report.svg import Bar, Caption, Tone, bar_chart
-from surestep.report.tables import Cell, Column, Row, data_table, facts, figure, label_cells
 from surestep.results.inspection import Bin, Inspection
 
 MOST_ACTIONS = 12  # columns of the table of visits

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from surestep._files import write_together
 from surestep.bounds import n_wedge
-from surestep.report.drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
+from surestep.figures.drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

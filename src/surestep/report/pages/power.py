@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from surestep.rehearsal import Rate, Rehearsal, SizeSummary
-from surestep.report.axes import Axis
+from surestep.report.charts.axes import Axis
+from surestep.report.charts.svg import Band, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import counted, number, percent
-from surestep.report.rehearsal_words import certified_rate, more_data_words, times_words
-from surestep.report.svg import Band, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.tables import Cell, Column, Row, data_table, figure
+from surestep.report.words.rehearsal import certified_rate, more_data_words, times_words
 
 ALL = 104.0  # a little more than 100 %, so that a line there can be seen
 MANY_SIZES = 2  # fewer make no curve

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from surestep.report.axes import Axis
-from surestep.report.html import Element, Node, element
-from surestep.report.numbers import counted, number
-from surestep.report.strips import LINE, Flag, flag_lines
-from surestep.report.svg import (
+from surestep.report.charts.axes import Axis
+from surestep.report.charts.strips import LINE, Flag, flag_lines
+from surestep.report.charts.svg import (
     BOTTOM,
     LEFT,
     RIGHT,
@@ -21,7 +19,9 @@ from surestep.report.svg import (
     grid_line,
     picture,
 )
-from surestep.report.svg import HEIGHT as CHART
+from surestep.report.charts.svg import HEIGHT as CHART
+from surestep.report.html import Element, Node, element
+from surestep.report.numbers import counted, number
 
 
 class Layer(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from surestep.report.axes import Axis
+from surestep.report.charts.axes import Axis
+from surestep.report.charts.svg import TONES, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import about, number, percent, signed
-from surestep.report.svg import TONES, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.tables import Cell, Column, Row, data_table, figure
-from surestep.report.verdict import first_visits, standing_words
+from surestep.report.words.verdict import first_visits, standing_words
 from surestep.results.findings import DeltaPoint, Findings, NWedgePoint, ZetaCurve
 
 SMALLEST_SHOWN = 1e-3  # of the span: smaller losses need not be told apart in the picture

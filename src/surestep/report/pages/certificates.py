@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from surestep.certificates import CERTIFIERS
 from surestep.model import Certificate
-from surestep.report.axes import Axis
+from surestep.report.charts.axes import Axis
+from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
+from surestep.report.charts.svg import Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.strips import Flag, Segment, Strip, strip_chart
-from surestep.report.svg import Caption, Tone
 from surestep.report.tables import Cell, Column, Row, data_table, figure, more
-from surestep.report.verdict import STANDINGS
+from surestep.report.words.verdict import STANDINGS
 from surestep.results.findings import Findings
 from surestep.results.ladder import is_held_out
 

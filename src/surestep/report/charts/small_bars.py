@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from surestep.report.charts.svg import Tone, ornament
 from surestep.report.html import Element, element
-from surestep.report.svg import Tone, ornament
 
 
 def change_bar(before: float, after: float) -> Element:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import run_sums
+from surestep.report.charts.small_bars import share_bar
+from surestep.report.charts.svg import Bar, Caption, bar_chart
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, short
-from surestep.report.page_changes import action_words
-from surestep.report.small_bars import share_bar
-from surestep.report.svg import Bar, Caption, bar_chart
+from surestep.report.pages.changes import action_words
 from surestep.report.tables import (
     Cell,
     Column,

@@ -1,67 +1,26 @@
-"""Figures and pages about claims: what is drawn, what is written, what is kept."""
+"""The page about coverage: what is written between the marks, and what is kept outside of them."""
 
-import csv
+import math
 from pathlib import Path
 
 import pytest
 
+from coverage_page import NOT_JUDGED, from_size, rate, write_coverage_page, write_verdicts
+from coverage_runs import run_with_certifiers
 from surestep.errors import SurestepError
-from surestep.experiments import read_experiments, run_experiment
-from surestep.report.coverage_page import NOT_JUDGED, from_size, rate, write_coverage_page
-from surestep.report.figures import draw
+from surestep.experiments.verdicts import Verdict, verdict_counts
 
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
-PLAN = """
-title = "Coverage: a small one"
-seed = 5
-repetitions = 3
-episodes = [10, 300]
-
-[[environments]]
-name = "wet-chicken"
-
-[[algorithms]]
-name = "spibb"
-n_wedge = 5
-
-[[algorithms]]
-name = "basic-rl"
-
-[[certifiers]]
-name = "a-priori"
-bound = "beta"
-
-[[certifiers]]
-name = "posterior"
-prior_weight = 5
-draws = 19
-starts = "known"
-"""
 
 
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
     """The directory of a small run with certifiers."""
-    directory = tmp_path_factory.mktemp("runs") / "small"
-    plan = directory.with_name("small.toml")
-    plan.write_text(PLAN)
-    (experiment,) = read_experiments(str(plan))
-    run_experiment(experiment, directory)
-    return directory
+    return run_with_certifiers(tmp_path_factory.mktemp("runs") / "small")
 
 
-def test_a_run_with_certifiers_is_drawn_with_its_table(small_run, tmp_path):
-    picture, beside = draw("small", small_run, tmp_path / "f.svg")
-    assert picture.read_bytes().startswith(b"<?xml")
-    rows = list(csv.DictReader(beside.read_text().splitlines()))
-    assert len(rows) == 2 * 2 * 2
-    refused = [row for row in rows if row["algorithm"] == "basic-rl" and not row["standing"]]
-    assert {row["certifier"] for row in refused} == {"a-priori"}
-    assert {row["refused"] for row in refused} == {"1.0"}
-    assert {row["mean_lower"] for row in refused} == {""}
-    mine = [row for row in rows if (row["algorithm"], row["certifier"]) == ("spibb", "posterior")]
-    sizes = [int(row["episodes"]) for row in mine if float(row["positive"]) >= 0.5]
-    assert {row["first_certified"] for row in mine} == {str(min(sizes))}
+def said(verdict, *, lower=0.0, belief=math.nan, gain=0.0, family="f", repetition=0):
+    return Verdict(family, family, 100, repetition, 0, verdict, lower, belief, gain, 1.0)
 
 
 def test_the_page_keeps_what_stands_outside_of_the_marks(small_run, tmp_path):
@@ -113,3 +72,18 @@ def test_sizes_of_many_mdps_are_a_median():
     assert from_size([10, None, None]) == "median none of these; 1 of 3 MDPs at all"
     assert from_size([None, None]) == "none of these, in 2 MDPs"
     assert (rate(0.12345), rate(float("nan"))) == ("12.3 %", "–")
+
+
+def test_the_page_says_how_often_better_is_wrong(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("above\n<!-- verdicts: begin -->former<!-- verdicts: end -->\nbelow\n")
+    counts = verdict_counts([said("proved better", lower=0.3, gain=0.2)] * 40)
+    broken = verdict_counts([said("believed better", belief=0.3, family="hidden")])
+    write_verdicts(page, counts, broken, 0.1)
+    text = page.read_text()
+    assert text.startswith("above\n<!-- verdicts: begin -->\n\n*Proved better* in 1 cells, refuted")
+    assert "refuted at δ = 0.1: f, 100." in text
+    assert "| f | 100 | 0 | 40 | 0.2 | 100 % | 100 % (91.2 % – 100 %) | 0 % | 0 % |" in text
+    assert "| hidden | 100 | 0 | 1 | 0 |" in text
+    assert text.endswith("<!-- verdicts: end -->\nbelow\n")
+    assert "former" not in text

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from surestep.report.axes import Axis
+from surestep.report.charts.axes import Axis
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import number
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surestep.report.charts.small_bars import change_bar, share_bar
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.page_answer import behavior_is_estimated
-from surestep.report.small_bars import change_bar, share_bar
+from surestep.report.pages.answer import behavior_is_estimated
 from surestep.report.tables import Cell, Column, Row, amount, data_table, filter_bar, label_cells
 from surestep.results.findings import Findings, StateChange
 from surestep.results.table import PolicyTable

@@ -11,8 +11,8 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep._files import write_together
 from surestep.experiments import Store, Summary, normalised, summaries
-from surestep.report.drawing import drawing, picture_format, rendered
-from surestep.report.evaluation import SEED, as_csv
+from surestep.figures.drawing import drawing, picture_format, rendered
+from surestep.figures.evaluation import SEED, as_csv
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, catalog
-from surestep.report.coverage import draw_coverage
-from surestep.report.evaluation import draw_evaluation
-from surestep.report.heat_maps import draw_heat_maps
-from surestep.report.n_wedge import draw_n_wedge
+from surestep.figures.coverage import draw_coverage
+from surestep.figures.evaluation import draw_evaluation
+from surestep.figures.heat_maps import draw_heat_maps
+from surestep.figures.n_wedge import draw_n_wedge
 
 N_WEDGE = "n-wedge"
 

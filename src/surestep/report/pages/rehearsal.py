@@ -9,22 +9,22 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep.rehearsal import Rate, Rehearsal, SizeSummary
-from surestep.report.axes import Axis
-from surestep.report.histogram import Layer, histogram
+from surestep.report.charts.axes import Axis
+from surestep.report.charts.histogram import Layer, histogram
+from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
+from surestep.report.charts.svg import Caption, Tone, legend_of_bars
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.page_answer import key, none_made
-from surestep.report.page_power import power_part
-from surestep.report.rehearsal_words import (
+from surestep.report.pages.answer import key, none_made
+from surestep.report.pages.power import power_part
+from surestep.report.tables import Cell, Column, Row, data_table, figure
+from surestep.report.words.rehearsal import (
     calibration_words,
     luck_words,
     own_size,
     rate_words,
     times_words,
 )
-from surestep.report.strips import Flag, Segment, Strip, strip_chart
-from surestep.report.svg import Caption, Tone, legend_of_bars
-from surestep.report.tables import Cell, Column, Row, data_table, figure
 from surestep.results.findings import Findings
 
 HEADING = "Rehearsal: a stress test, not a confidence level"

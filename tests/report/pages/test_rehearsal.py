@@ -15,9 +15,9 @@ from findings import rehearsed_findings
 from surestep.rehearsal import Calibration
 from surestep.report.html import document
 from surestep.report.numbers import percent, signed
-from surestep.report.page_answer import answer_section
-from surestep.report.page_rehearsal import gain_bins, rehearsal_section
-from surestep.report.rehearsal_words import more_data_words, own_size
+from surestep.report.pages.answer import answer_section
+from surestep.report.pages.rehearsal import gain_bins, rehearsal_section
+from surestep.report.words.rehearsal import more_data_words, own_size
 from surestep.results.findings import NoRehearsal
 
 GAINS = st.one_of(

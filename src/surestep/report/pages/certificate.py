@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from surestep.report.charts.svg import WIDTH, Caption, picture, side_of
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import number, percent, signed
-from surestep.report.page_changes import estimated_tag
-from surestep.report.svg import WIDTH, Caption, picture, side_of
+from surestep.report.pages.changes import estimated_tag
 from surestep.report.tables import facts, figure, more
-from surestep.report.verdict import standing_words
+from surestep.report.words.verdict import standing_words
 from surestep.results.findings import Findings
 
 HEIGHT, LEFT, RIGHT = 150.0, 34.0, 646.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from surestep.report.axes import Axis
+from surestep.report.charts.axes import Axis
+from surestep.report.charts.svg import WIDTH, Caption, Tone, picture, side_of
 from surestep.report.html import Element, Node, element
-from surestep.report.svg import WIDTH, Caption, Tone, picture, side_of
 
 LEFT, RIGHT = 12.0, WIDTH - 12.0
 LINE = 26.0  # a line of text, which is large on a narrow screen

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from findings import rehearsed_findings
 from surestep.report.html import document
 from surestep.report.numbers import number, percent, signed
-from surestep.report.page_certificates import (
+from surestep.report.pages.certificates import (
     certificates_section,
     claims_axis,
     refusal_of,
