@@ -27,7 +27,7 @@ from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import APriori, NoClaim, Posterior, Robust
 from surestep.environments.gridworld import gridworld
 from surestep.errors import CertificateRefused
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.rehearsal import rehearse
 from surestep.results.advantage_intervals import advantage_intervals
 from surestep.results.findings import (

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.results.table import PolicyTable
 
 LABELS = st.one_of(

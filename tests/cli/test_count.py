@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from surestep.cli.main import main
-from surestep.io import log_result, read_counts
+from surestep.io import read_counts
+from surestep.io.logs import groups
 
 HEADER = "patient,day,ward,severity,decision,gain,done\n"
 FIRST = "1,0,a,low,wait,0.5,0\n1,1,a,high,treat,1.25,1\n"
@@ -114,7 +115,7 @@ def test_a_temporary_folder_whose_name_is_no_utf_8_is_refused(tmp_path, monkeypa
 def test_groups_beyond_the_memory_limit_are_refused_with_their_number(tmp_path, monkeypatch):
     log, output = tmp_path / "log.csv", tmp_path / "counts.parquet"
     log.write_text(HEADER + FIRST + SECOND)
-    monkeypatch.setattr(log_result, "GROUP_BYTES", 20_000_000)
+    monkeypatch.setattr(groups, "GROUP_BYTES", 20_000_000)
     arguments = ("count", log, *COLUMNS, "-o", output, "--memory-limit")
     result = surestep(*arguments, "100MB")
     assert result.exit_code == 2
@@ -133,7 +134,7 @@ def test_a_long_log_is_refused_by_its_first_rows(tmp_path, monkeypatch):
             "i AS state, 'x' AS action, 0.5 AS reward, 'end' AS next_state, true AS terminated"
         )
         database.execute(f"COPY (SELECT {columns} FROM range(16) AS rows(i)) TO '{log}'")
-    monkeypatch.setattr(log_result, "GROUP_BYTES", 20_000_000)
+    monkeypatch.setattr(groups, "GROUP_BYTES", 20_000_000)
     result = surestep("count", log, "-o", output, "--memory-limit", "100MB")
     assert result.exit_code == 2
     assert "the first 4 rows of the log have 4 groups (of state" in result.stderr

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from surestep import Certificate, Pairs
-from surestep.io.binning import Binning
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.pipeline.alarms import alarms_of, in_open_bins
 from surestep.results.alarms import FIGURES, Alarm
 from surestep.results.baseline import Baseline

@@ -20,7 +20,7 @@ from surestep.certificates import APriori, NoClaim
 from surestep.cli.main import main
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io import read_counts, write_counts
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.findings import decision_visits, state_changes
 from surestep.pipeline.improving import draft

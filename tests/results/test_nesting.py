@@ -9,7 +9,7 @@ from pump_commands import run_surestep
 from surestep import Certificate
 from surestep.algorithms import settings_from_json
 from surestep.errors import SurestepError
-from surestep.io.counts_file import read_counts
+from surestep.io.counts.file import read_counts
 from surestep.rehearsal.result import rehearsal_from_json
 from surestep.results.record import Record
 from surestep.results.result import certificates_from_json

@@ -7,7 +7,7 @@ import pytest
 
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import SPIBB, BasicRL
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.results.table import PolicyTable
 
 WORDS = Vocabulary(("ward",), ("drug",), (("a",), ("b",), ("end",)), (("x",), ("y",)))

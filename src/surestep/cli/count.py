@@ -42,7 +42,7 @@ def command(
     surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
     """
     from surestep.io import is_counts_file, read_log, write_counts
-    from surestep.io.log_shards import count_on_ray
+    from surestep.io.logs.source import count_on_ray
 
     if address is not None and engine != "ray":
         raise click.UsageError("--address is for --engine ray.")

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surestep.io.log_columns import RARE, ROLES
-from surestep.io.log_look import Example
+from surestep.io.logs.columns import RARE, ROLES
+from surestep.io.logs.look import Example
 from surestep.report.numbers import counted, percent
 from surestep.report.words.inspection import (
     ends_words,

@@ -25,7 +25,7 @@ from surestep._locks import lock
 from surestep.errors import FileFailure, InvalidParameter
 from surestep.experiments.origin import Origin, origin_from_json
 from surestep.experiments.plan import Experiment
-from surestep.io.log_tables import first_lines, quoted
+from surestep.io.sql import first_lines, sql_text
 
 FORMAT = 1
 ORIGIN = "surestep"  # the name under which a Parquet file says what made it
@@ -238,9 +238,9 @@ def write_query(database: Any, query: str, path: Path, origin: str | None = None
     import duckdb
 
     temporary = beside(path)
-    noted = "" if origin is None else f", KV_METADATA {{{ORIGIN}: {quoted(origin)}}}"
+    noted = "" if origin is None else f", KV_METADATA {{{ORIGIN}: {sql_text(origin)}}}"
     try:
-        database.execute(f"COPY ({query}) TO {quoted(str(temporary))} (FORMAT parquet{noted})")
+        database.execute(f"COPY ({query}) TO {sql_text(str(temporary))} (FORMAT parquet{noted})")
         os.replace(temporary, path)
     except (duckdb.IOException, OSError) as problem:
         raise FileFailure(

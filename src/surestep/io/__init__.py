@@ -1,10 +1,10 @@
 """Files and foreign objects to nouns, and back."""
 
-from surestep.io.counts_file import is_counts_file, read_counts, write_counts
+from surestep.io.counts.file import is_counts_file, read_counts, write_counts
+from surestep.io.counts.labelled import merge_counts
 from surestep.io.gymnasium import from_gymnasium
-from surestep.io.labelled_counts import merge_counts
-from surestep.io.log_source import LogSource, read_log
-from surestep.io.minari_log import from_minari, from_rollouts
+from surestep.io.logs.minari import from_minari, from_rollouts
+from surestep.io.logs.source import LogSource, read_log
 from surestep.io.model_files import read_mdp, write_mdp
 from surestep.io.prism_language import from_prism
 

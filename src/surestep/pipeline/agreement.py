@@ -16,8 +16,8 @@ import numpy as np
 from surestep._arrays import FloatArray, run_owners
 from surestep.certificates import verify
 from surestep.errors import ResultMismatch
-from surestep.io.counts_digest import counts_digest
-from surestep.io.labelled_counts import joined
+from surestep.io.counts.labelled import counts_digest
+from surestep.io.labels.label import joined
 from surestep.model import Policy, Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.rehearsal import Rehearsal

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.results.alarms import Alarm, AlarmCode
 from surestep.results.baseline import Baseline

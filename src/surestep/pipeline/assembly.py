@@ -15,12 +15,11 @@ import numpy as np
 
 from surestep._arrays import BoolArray, IntArray, freeze
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.behavior_table import BehaviorTable, check_log_fits
-from surestep.io.label_list import check_listed
-from surestep.io.label_table import Locate, nowhere
-from surestep.io.labelled_counts import Label, LabelledCounts, joined, places
-from surestep.io.propensities import policy_from_propensities
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.counts.labelled import LabelledCounts, known_places
+from surestep.io.labels.behavior import BehaviorTable, check_log_fits, policy_from_propensities
+from surestep.io.labels.label import Label, joined
+from surestep.io.labels.tables import Locate, check_listed, nowhere
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Counts, Pairs, Policy, estimate_behavior
 
 BehaviorKind = Literal["table", "propensities", "estimate"]
@@ -73,8 +72,10 @@ def assemble(
 def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[str, ...]]:
     """π_b from the propensities of the log, and what it takes for granted."""
     rows, pairs = counts.transitions, numbered.pairs
-    state = places("state", [joined(label) for label in counts.states], pairs.state_labels)
-    action = places("action", [joined(label) for label in counts.actions], pairs.action_labels)
+    state = known_places("state", [joined(label) for label in counts.states], pairs.state_labels)
+    action = known_places(
+        "action", [joined(label) for label in counts.actions], pairs.action_labels
+    )
     pair = pairs.find(state[rows.state], action[rows.action])
     order = np.argsort(pair, kind="stable")
     seen, first = np.unique(pair[order], return_index=True)

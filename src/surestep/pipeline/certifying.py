@@ -19,7 +19,7 @@ from surestep.certificates.certifying import certify_batch, with_delta
 from surestep.certificates.episodes import Logger, holds_out, split_of
 from surestep.certificates.trajectory import PROVED
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.io.labelled_counts import LabelledCounts
+from surestep.io.counts.labelled import LabelledCounts
 from surestep.model import Certificate, Counts, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's

@@ -10,16 +10,15 @@ from typing import ClassVar, Literal
 
 from surestep._files import read_path
 from surestep.errors import InvalidParameter
-from surestep.io.behavior_table import BehaviorTable, read_behavior_table
-from surestep.io.counts_digest import counts_digest
-from surestep.io.counts_file import is_counts_file, read_counts
-from surestep.io.label_list import read_label_list
-from surestep.io.label_table import nowhere
-from surestep.io.labelled_counts import Label, LabelledCounts, merge_counts
-from surestep.io.log_columns import ROLES
-from surestep.io.log_source import LogSource, read_log
-from surestep.io.log_tables import matching
-from surestep.io.vocabulary import read_labels
+from surestep.io.counts.file import is_counts_file, read_counts
+from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
+from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
+from surestep.io.labels.label import Label
+from surestep.io.labels.tables import nowhere, read_label_list
+from surestep.io.labels.vocabulary import read_labels
+from surestep.io.logs.columns import ROLES
+from surestep.io.logs.source import LogSource, read_log
+from surestep.io.logs.tables import matching
 from surestep.pipeline.assembly import Assembly, BehaviorKind, assemble
 from surestep.pipeline.certifying import RewardFacts
 from surestep.results.record import InputFile

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep.algorithms import ALGORITHMS
-from surestep.io.labelled_counts import Label
+from surestep.io.labels.label import Label
 from surestep.report.numbers import listed
 from surestep.results.result import Labels, Result
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from surestep._arrays import BoolArray, IntArray, is_number
 from surestep.errors import InvalidParameter
-from surestep.io.behavior_table import read_behavior_table
-from surestep.io.labelled_counts import joined
-from surestep.io.log_inspection import LogFacts, inspect_log
-from surestep.io.log_source import LogSource
+from surestep.io.labels.behavior import read_behavior_table
+from surestep.io.labels.label import joined
+from surestep.io.logs.inspection import LogFacts, inspect_log
+from surestep.io.logs.source import LogSource
 from surestep.pipeline.overlap import compare, rare_pairs, some_of
 from surestep.results.inspection import (
     ActionUse,

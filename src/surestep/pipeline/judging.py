@@ -20,8 +20,7 @@ from surestep.certificates.episodes import (
     training_for,
 )
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
-from surestep.io.counts_digest import counts_digest
-from surestep.io.labelled_counts import LabelledCounts
+from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.model import Certificate, Counts, Policy, Problem
 from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
 from surestep.pipeline.certifying import RewardFacts, Settings, Split

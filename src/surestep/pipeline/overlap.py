@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.io.behavior_table import BehaviorTable, places
-from surestep.io.labelled_counts import Label, joined
-from surestep.io.log_inspection import LogFacts
+from surestep.io.labels.behavior import BehaviorTable, places_or_none
+from surestep.io.labels.label import Label, joined
+from surestep.io.logs.inspection import LogFacts
 from surestep.results.inspection import Caution, Overlap
 
 RARE_SHARE = 0.01  # of a state's rows
@@ -105,8 +105,8 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
 def places_in(facts: LogFacts, table: BehaviorTable) -> tuple[IntArray, BoolArray]:
     """Which pair of the table each pair of the log is [K], −1 for none; is its state known [K]?"""
     words = table.vocabulary
-    state = places(words.state_places, facts.states)[facts.state]
-    action = places(words.action_places, facts.actions)[facts.action]
+    state = places_or_none(words.state_places, facts.states)[facts.state]
+    action = places_or_none(words.action_places, facts.actions)[facts.action]
     pair = table.pairs.find(np.maximum(state, 0), np.maximum(action, 0))
     return np.where((state >= 0) & (action >= 0), pair, -1), state >= 0
 
@@ -114,7 +114,9 @@ def places_in(facts: LogFacts, table: BehaviorTable) -> tuple[IntArray, BoolArra
 def expected_rows(facts: LogFacts, table: BehaviorTable) -> FloatArray:
     """How many rows the policy would take each pair of the table in [K of the table]."""
     rows = np.append(rows_by_state(facts), 0)
-    ours = places({label: i for i, label in enumerate(facts.states)}, table.vocabulary.states)
+    ours = places_or_none(
+        {label: i for i, label in enumerate(facts.states)}, table.vocabulary.states
+    )
     expected: FloatArray = rows[ours][table.pairs.state] * table.policy.probability
     return expected
 

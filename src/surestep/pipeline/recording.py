@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surestep.algorithms import Algorithm, settings_to_json
-from surestep.io.counts_digest import counts_digest
-from surestep.io.labelled_counts import LabelledCounts
+from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.model import Problem
 from surestep.pipeline.command import command_line
 from surestep.pipeline.evidence import Evidence

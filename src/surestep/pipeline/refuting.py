@@ -12,8 +12,9 @@ from surestep.certificates.refuting import (
     check_still_earned,
 )
 from surestep.errors import RefutedBounds
-from surestep.io.labelled_counts import LabelledCounts, joined
-from surestep.io.log_source import LogSource
+from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.labels.label import joined
+from surestep.io.logs.source import LogSource
 from surestep.model import Problem
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless

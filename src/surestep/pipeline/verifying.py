@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from surestep._files import read_path, read_whole
 from surestep.errors import InvalidParameter, ResultMismatch
-from surestep.io.behavior_table import BehaviorTable
-from surestep.io.counts_file import is_counts_file
-from surestep.io.labelled_counts import LabelledCounts
-from surestep.io.log_source import LogSource, read_log
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.counts.file import is_counts_file
+from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.labels.behavior import BehaviorTable
+from surestep.io.labels.vocabulary import Vocabulary
+from surestep.io.logs.source import LogSource, read_log
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_page, check_same_counts
 from surestep.pipeline.command import made_from_log

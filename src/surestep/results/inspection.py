@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from surestep._reprs import short_repr
-from surestep.io.labelled_counts import Label
-from surestep.io.log_columns import ColumnMapping
-from surestep.io.log_inspection import Rewards
-from surestep.io.log_look import Suspicion
+from surestep.io.labels.label import Label
+from surestep.io.logs.columns import ColumnMapping
+from surestep.io.logs.inspection import Rewards
+from surestep.io.logs.look import Suspicion
 
 
 class Bin(NamedTuple):

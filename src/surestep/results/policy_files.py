@@ -18,10 +18,10 @@ import numpy as np
 from surestep._arrays import AnyArray, FloatArray, IntArray, freeze
 from surestep._files import read_whole, temporary_folder
 from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
-from surestep.io.binning import Binning
-from surestep.io.labelled_counts import Label
-from surestep.io.log_tables import file_list, first_lines, named, quoted
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.label import Label
+from surestep.io.labels.vocabulary import Vocabulary
+from surestep.io.sql import file_list, first_lines, sql_name, sql_text
 from surestep.model import Pairs, Policy
 from surestep.results.table import PolicyTable
 
@@ -118,7 +118,7 @@ def policy_parquet(table: PolicyTable) -> bytes:
 
     columns = columns_of(table)
     cast = ", ".join(
-        f"CAST({named(name)} AS {COLUMNS.get(name, 'VARCHAR')}) AS {named(name)}"
+        f"CAST({sql_name(name)} AS {COLUMNS.get(name, 'VARCHAR')}) AS {sql_name(name)}"
         for name in columns
     )
     with (
@@ -129,7 +129,7 @@ def policy_parquet(table: PolicyTable) -> bytes:
         written = folder / "policy.parquet"
         try:
             database.execute(
-                f"COPY (SELECT {cast} FROM policy) TO {quoted(str(written))} (FORMAT parquet)"
+                f"COPY (SELECT {cast} FROM policy) TO {sql_text(str(written))} (FORMAT parquet)"
             )
         except duckdb.IOException as problem:
             raise FileFailure(f"{written} cannot be written: {first_lines(problem)}") from None

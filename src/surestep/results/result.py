@@ -20,8 +20,8 @@ from surestep._arrays import expect
 from surestep._files import read_path, read_whole, write_folder
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
-from surestep.io.binning import Binning
-from surestep.io.vocabulary import read_columns
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.vocabulary import read_columns
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import Rung, read_object, read_verdict
 from surestep.rehearsal import Rehearsal, rehearsal_from_json

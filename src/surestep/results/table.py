@@ -16,7 +16,7 @@ from surestep._arrays import (
     run_sums,
 )
 from surestep._reprs import short_repr
-from surestep.io.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
 from surestep.model.problem import Improvement
 from surestep.planning import q_values

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from surestep.io.log_columns import RARE, ROLES
-from surestep.io.log_look import Example
+from surestep.io.logs.columns import RARE, ROLES
+from surestep.io.logs.look import Example
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.html import Element, Node, asset, document, element, label

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from surestep.io.log_inspection import Rewards
-from surestep.io.log_look import Suspicion
+from surestep.io.logs.inspection import Rewards
+from surestep.io.logs.look import Suspicion
 from surestep.report.numbers import counted, listed, number
 from surestep.results.inspection import Bin, Inspection
 

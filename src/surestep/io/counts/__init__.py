@@ -1,0 +1,1 @@
+"""Counts in users' own words, and the file that keeps them."""

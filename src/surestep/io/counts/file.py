@@ -1,0 +1,356 @@
+"""Counts as a file: one Parquet table with a manifest inside, the same bytes for the same counts.
+
+A row of kind 'state' counts the starts in a state and says whether somebody decides there, one of
+kind 'action' lists an action, and one of kind 'transition' says how often a step led where, what
+that earned, and how likely the logged behavior was to take it, if that is known. A next state of
+nothing is the end of an episode.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surestep._arrays import AnyArray
+from surestep._files import check_utf8, read_path, temporary_folder, write_together
+from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
+from surestep.io.counts.labelled import Episodes, LabelledCounts, merge_counts
+from surestep.io.counts.transitions import END, REWARDS, Transitions, limbs, whole_numbers
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.label import Label
+from surestep.io.sql import file_list, first_lines, limit_memory, sql_name, sql_text
+
+FORMAT = "surestep counts"
+VERSION = 3
+CHUNK = 1 << 20
+
+
+def write_counts(
+    counts: LabelledCounts, path: str | Path, *, memory_limit: str | None = None
+) -> None:
+    """Writes the counts, whole or not at all; equal counts of equal logs give equal bytes.
+
+    Half of `memory_limit`, such as '2GB', is used besides the counts themselves.
+    """
+    import duckdb
+
+    target = read_path(path)
+    # One thread, and rows in their one order: nothing about the bytes is left to chance.
+    with (
+        temporary_folder() as folder,
+        duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,
+    ):
+        if memory_limit is not None:
+            limit_memory(database, memory_limit, share=0.5)
+        written = folder / "counts.parquet"
+        metadata = sql_text(json.dumps(manifest_of(counts), ensure_ascii=False))
+        database.register("states", labels_table(counts.states, counts.starts, counts.decided))
+        nothing = np.zeros(len(counts.actions), np.int64)
+        database.register("actions", labels_table(counts.actions, nothing, nothing > 0))
+        rows = counts.transitions._asdict()
+        wide = [name for name in REWARDS if rows[name].dtype == object]
+        rows |= {name: np.asarray(rows[name].astype(str), object) for name in wide}
+        database.register("transitions", {n: v for n, v in rows.items() if v is not None})
+        database.execute(
+            f"COPY ({rows_sql(Layout.of(counts))}) TO {sql_text(str(written))} "
+            f"(FORMAT parquet, KV_METADATA {{surestep: {metadata}}})"
+        )
+        write_together({target: chunks_of(written)})
+
+
+def read_counts(path: str | Path) -> LabelledCounts:
+    """Reads counts that `write_counts` wrote; anything else is refused."""
+    import duckdb
+
+    source = read_path(path)
+    if not source.is_file():
+        raise FileFailure(f"{source} is no file")
+    check_utf8(source)
+    with (
+        temporary_folder() as folder,
+        duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,
+    ):
+        try:
+            return read_rows(database, source, read_manifest(database, source))
+        except duckdb.Error as problem:
+            raise InvalidCounts(f"{source} cannot be read: {first_lines(problem)}") from None
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+            InvalidParameter,
+        ) as problem:
+            raise InvalidCounts(
+                f"{source} is no file of counts as `surestep count` writes them ({problem})"
+            ) from None
+
+
+def is_counts_file(path: str | Path) -> bool:
+    """Whether the file says of itself that it holds counts."""
+    import duckdb
+
+    source = read_path(path)
+    if source.suffix.lower() != ".parquet" or not source.is_file():
+        return False
+    with duckdb.connect(config={"threads": 1}) as database:
+        try:
+            return bool(
+                database.execute(
+                    f"SELECT 1 FROM parquet_kv_metadata({file_list([source])}) "
+                    "WHERE key = 'surestep'"
+                ).fetchone()
+            )
+        except duckdb.Error:  # whoever reads it as a log says what is wrong with it
+            return False
+
+
+# ---- the manifest -----------------------------------------------------------------------------
+
+
+def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
+    """What the file says about itself."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "labels": "text",
+        "rewards": "whole multiples of 10^-reward_scale",
+        "state_columns": counts.state_columns,
+        "action_columns": counts.action_columns,
+        "bins": {name: each.to_json() for name, each in sorted(counts.binnings.items())},
+        "reward_scale": counts.scale,
+        "behavior_prob": counts.transitions.lowest is not None,
+        "rows_read": counts.rows_read,
+        "rows_dropped": dict(sorted(counts.dropped.items())),
+        "episodes": {**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
+        "sources": counts.sources,
+    }
+
+
+def read_manifest(database: Any, path: Path) -> dict[str, Any]:
+    """What the file says about itself, if it is of our kind."""
+    found = database.execute(
+        f"SELECT value FROM parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
+    ).fetchall()
+    if not found:
+        raise ValueError("it has no manifest")
+    manifest = json.loads(bytes(found[0][0]))
+    if manifest["format"] != FORMAT or manifest["version"] != VERSION:
+        raise ValueError(
+            f"it is of version {manifest['version']!r}, expected {VERSION}; count the log again"
+        )
+    numbers = {
+        "reward_scale": manifest["reward_scale"],
+        "rows_read": manifest["rows_read"],
+        **manifest["rows_dropped"],
+        **manifest["episodes"],
+    }
+    for name, number in numbers.items():
+        if not (isinstance(number, int) and number >= 0):
+            raise ValueError(f"{name} is {number!r}")
+    sources = manifest["sources"]
+    if sources != sorted({str(each) for each in sources}):
+        raise ValueError("its sources are no rising texts")
+    if manifest["reward_scale"] > 37:
+        raise ValueError(f"reward_scale is {manifest['reward_scale']}")
+    return dict(manifest)
+
+
+# ---- the rows ---------------------------------------------------------------------------------
+
+
+def labels_table(labels: tuple[Label, ...], times: AnyArray, decided: AnyArray) -> dict[str, Any]:
+    """Labels by number, as a table that DuckDB can scan."""
+    texts = zip(*labels, strict=True)
+    columns = {f"text_{i}": np.array(column, object) for i, column in enumerate(texts)}
+    return {"number": np.arange(len(labels)), "times": times, "decided": decided, **columns}
+
+
+def rows_sql(layout: Layout) -> str:
+    """All rows of the file: states, actions, transitions, each in their order."""
+    width, acting = len(layout.state), len(layout.action)
+    none, no_action = ["NULL::VARCHAR"] * width, ["NULL::VARCHAR"] * acting
+    here, there = ([f"{t}.text_{i}" for i in range(width)] for t in ("here", "there"))
+    act = [f"act.text_{i}" for i in range(acting)]
+    seen = ["lowest", "highest"] if layout.behavior_prob else []
+    unseen = ["NULL::DOUBLE"] * len(seen)
+    nothing = ["0::DECIMAL(38, 0)"] * len(REWARDS)
+    exact = [f"CAST({name} AS DECIMAL(38, 0))" for name in REWARDS]
+    of_state = [*here, *no_action, *none, "false", "decided", "times", *nothing, *unseen]
+    of_action = [*none, *act, *none, "false", "decided", "times", *nothing, *unseen]
+    of_step = [*here, *act, *there, "terminated", "false", "rows.times", *exact, *seen]
+    parts = (
+        f"SELECT 0 AS part, number, 'state' AS kind, {', '.join(of_state)} FROM states AS here",
+        f"SELECT 1, number, 'action', {', '.join(of_action)} FROM actions AS act",
+        f"SELECT 2, place, 'transition', {', '.join(of_step)} FROM (SELECT *, row_number() OVER () "
+        "AS place FROM transitions) AS rows JOIN states AS here ON here.number = state "
+        "JOIN actions AS act ON act.number = action "
+        "LEFT JOIN states AS there ON there.number = next_state",
+    )
+    names = ["part", "number", "kind", *map(sql_name, layout.columns)]
+    union = f"({' UNION ALL '.join(parts)}) AS rows({', '.join(names)})"
+    return f"SELECT * EXCLUDE (part, number) FROM {union} ORDER BY part, number"
+
+
+def chunks_of(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, piece by piece."""
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
+SUM_SLACK = 1e-12  # relative: doubles are compared
+
+
+class Layout(NamedTuple):
+    """The columns of a file of counts."""
+
+    state: tuple[str, ...]
+    action: tuple[str, ...]
+    behavior_prob: bool
+
+    @classmethod
+    def of(cls, counts: LabelledCounts) -> Layout:
+        """The layout that counts need."""
+        known = counts.transitions.lowest is not None
+        return cls(counts.state_columns, counts.action_columns, known)
+
+    def labels(self, role: str) -> list[str]:
+        """The columns of the labels of a role, 'state.ward'."""
+        return [f"{role}.{name}" for name in (self.action if role == "action" else self.state)]
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the kind of a row."""
+        texts = [name for role in ("state", "action", "next_state") for name in self.labels(role)]
+        seen = ["lowest", "highest"] if self.behavior_prob else []
+        return [*texts, "terminated", "decided", "times", *REWARDS, *seen]
+
+
+def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> LabelledCounts:
+    """The rows of the file, which must fit together."""
+    layout = Layout(
+        tuple(map(str, manifest["state_columns"])),
+        tuple(map(str, manifest["action_columns"])),
+        bool(manifest["behavior_prob"]),
+    )
+    database.execute(
+        f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, layout.columns))}, "
+        f"file_row_number AS place FROM read_parquet({file_list([path])}, file_row_number=true)"
+    )
+    for role in ("state", "action"):
+        database.execute(
+            f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
+            f"number, * FROM rows WHERE kind = '{role}'"
+        )
+    states, actions = labels(database, layout, "state"), labels(database, layout, "action")
+    begun = whole(database.execute("SELECT times, decided FROM states ORDER BY number"))
+    transitions = read_transitions(database, layout)
+    starts = begun["times"].astype(np.int64)
+    decided = begun["decided"].astype(np.bool_)
+    if (transitions.times < 1).any() or (starts < 0).any():
+        raise ValueError("a count is negative, or 0 where there is a transition")
+    if not rewards_fit(transitions):
+        raise ValueError("a sum of rewards is not between the least and the greatest, times visits")
+    if ((transitions.next_state == END) & ~transitions.terminated).any():
+        raise ValueError("a step that did not terminate led nowhere")
+    if not decided[transitions.state].all():
+        raise ValueError("a transition begins where nobody decides")
+    ended = manifest["episodes"]
+    return merge_counts(
+        [
+            LabelledCounts(
+                layout.state,
+                layout.action,
+                states,
+                actions,
+                transitions,
+                manifest["reward_scale"],
+                starts,
+                manifest["rows_read"],
+                {str(why): many for why, many in manifest["rows_dropped"].items()},
+                decided,
+                Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
+                {str(name): Binning.from_json(each) for name, each in manifest["bins"].items()},
+                tuple(manifest["sources"]),
+            )
+        ]
+    )
+
+
+def labels(database: Any, layout: Layout, role: str) -> tuple[Label, ...]:
+    """The labels of a role by number, each of them there once."""
+    texts = ", ".join(sql_name(name) for name in layout.labels(role))
+    rows = database.execute(f"SELECT {texts} FROM {role}s ORDER BY number").fetchall()
+    if not all(isinstance(text, str) for row in rows for text in row):
+        raise ValueError(f"a label of a {role} is no text")
+    if len(set(rows)) < len(rows):
+        raise ValueError("a label is there twice")
+    return tuple(rows)
+
+
+def read_transitions(database: Any, layout: Layout) -> Transitions:
+    """The transitions, by the numbers of their labels."""
+    joins = (
+        ("here", "states", "state", "state"),
+        ("act", "actions", "action", "action"),
+        ("there", "states", "state", "next_state"),
+    )
+    joined = "".join(
+        f" LEFT JOIN {table} AS {alias} ON "
+        + " AND ".join(
+            f"{alias}.{sql_name(known)} = rows.{sql_name(used)}"
+            for known, used in zip(layout.labels(role), layout.labels(as_role), strict=True)
+        )
+        for alias, table, role, as_role in joins
+    )
+    nowhere = " AND ".join(f"rows.{sql_name(name)} IS NULL" for name in layout.labels("next_state"))
+    rewards = ", ".join(limbs(f"CAST(rows.{name} AS HUGEINT)", name) for name in REWARDS)
+    seen = ", rows.lowest, rows.highest" if layout.behavior_prob else ""
+    found = whole(
+        database.execute(
+            "SELECT here.number AS state, act.number AS action, "
+            f"CASE WHEN {nowhere} THEN {END} ELSE there.number END AS next_state, "
+            "rows.terminated::BOOLEAN AS terminated, rows.times::BIGINT AS times, "
+            f"{rewards}{seen} FROM rows{joined} "
+            "WHERE rows.kind = 'transition' ORDER BY rows.place"
+        )
+    )
+    if layout.behavior_prob:
+        low, high = found["lowest"], found["highest"]
+        if not ((low > 0) & (low <= high) & (high <= 1)).all():
+            raise ValueError("a propensity is not above 0 and at most 1")
+    return Transitions(
+        found["state"].astype(np.int64),
+        found["action"].astype(np.int64),
+        found["next_state"].astype(np.int64),
+        found["terminated"].astype(np.bool_),
+        found["times"],
+        whole_numbers(found, "reward_sum"),
+        whole_numbers(found, "least_reward"),
+        whole_numbers(found, "greatest_reward"),
+        found.get("lowest"),
+        found.get("highest"),
+    )
+
+
+def rewards_fit(rows: Transitions) -> bool:
+    """Whether every mean lies between the least and the greatest reward, up to rounding."""
+    sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
+    slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
+    below, above = sums < least * rows.times - slack, sums > greatest * rows.times + slack
+    return not (below | above | (rows.least_reward > rows.greatest_reward)).any()
+
+
+def whole(answer: Any) -> dict[str, AnyArray]:
+    """The columns of an answer, in which nothing is missing."""
+    columns = answer.fetchnumpy()
+    for name, values in columns.items():
+        if np.ma.is_masked(values):
+            raise ValueError(f"a value of {name} is missing or unknown")
+    return {name: np.asarray(values) for name, values in columns.items()}

@@ -1,0 +1,301 @@
+"""LabelledCounts: what a table of decisions counts up to, with the users' own labels, mergeable.
+
+Rewards are added up as whole multiples of 10^−scale, so that a sum does not depend on its order.
+Everything is in one normal form: labels rise, transitions rise, and the scale is the smallest that
+all sums and all least and greatest rewards fit. Equal logs therefore have equal counts, however
+they were cut into pieces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    LARGEST_EXACT_DOUBLE,
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    freeze,
+    offsets_of,
+)
+from surestep._reprs import short_repr
+from surestep.errors import InvalidCounts, ShapeMismatch
+from surestep.io.counts.transitions import (
+    END,
+    REWARDS,
+    Transitions,
+    concatenated,
+    grouped,
+    largest,
+    narrowed,
+    scaled,
+)
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.label import Label, joined
+from surestep.model import Counts, Pairs
+from surestep.model.counts import LoggedRewards
+
+
+def merged_sources(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """The sources of all parts; one that is in two of them is refused."""
+    found = dict[str, int]()
+    for number, part in enumerate(parts, 1):
+        for source in part:
+            if source in found:
+                raise InvalidCounts(
+                    f"counts {found[source]} and {number} are of the same log (SHA-256 "
+                    f"{source[:16]}…), whose rows would count twice; expected every log once"
+                )
+            found[source] = number
+    return tuple(sorted(found))
+
+
+END_LABEL = "(end)"
+LARGEST_SUM = 10**38  # what the file has room for
+
+
+class Episodes(NamedTuple):
+    """How many episodes a log has, and how they ended; none of them where transitions are loose."""
+
+    recorded: int
+    terminated: int
+    truncated: int
+
+    @property
+    def unflagged(self) -> int:
+        """Episodes of which nothing says how they ended."""
+        return self.recorded - self.terminated - self.truncated
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledCounts:
+    """The counts of a table of decisions, its labels as text, one text a column."""
+
+    state_columns: tuple[str, ...]
+    action_columns: tuple[str, ...]
+    states: tuple[Label, ...]  # rising
+    actions: tuple[Label, ...]  # rising
+    transitions: Transitions
+    scale: int
+    starts: IntArray  # [states]
+    rows_read: int
+    dropped: Mapping[str, int]  # why → how many rows
+    decided: BoolArray  # [states] whether somebody decides there, be it in a row that was dropped
+    episodes: Episodes
+    binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
+    sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
+
+    __repr__ = short_repr("states", "actions", "rows_read")
+
+    def end_states(self) -> tuple[Label, ...]:
+        """Where episodes end: states in which they terminate and nobody decides, and then the end
+        of its own, where one is needed.
+        """
+        rows = self.transitions
+        decided = np.append(self.decided, True)  # nobody knows a state at the END
+        over = np.unique(rows.next_state[rows.terminated])
+        named = tuple(self.states[s] for s in over if not decided[s])
+        return named if not decided[over].any() else (*named, self.end_label())
+
+    def end_label(self) -> Label:
+        """What the end of its own is called: a label that no state of the log has."""
+        text = END_LABEL
+        while (text,) * len(self.state_columns) in self.states:
+            text = f"({text})"
+        return (text,) * len(self.state_columns)
+
+    def to_counts(self, pairs: Pairs | None = None) -> Counts:
+        """Counts over `pairs`, found by their labels; by default every action in every state seen.
+
+        A step that terminated leads to its next state, which is then terminal; to an end of its own
+        where no next state was given, or where others made decisions.
+        """
+        rows = self.transitions
+        decided = np.append(self.decided, True)  # nobody knows a state at the END
+        at_end = rows.terminated & decided[rows.next_state]
+        next_state = np.where(at_end, END, rows.next_state)
+        states = [joined(label) for label in self.states]
+        actions = [joined(label) for label in self.actions]
+        if at_end.any():
+            states.append(joined(self.end_label()))
+        if pairs is None:
+            labels = {"state_labels": tuple(states), "action_labels": tuple(actions)}
+            pairs = Pairs.full(len(states), len(actions), **labels)
+        state = known_places("state", states, pairs.state_labels)  # END = −1 picks the last
+        action = known_places("action", actions, pairs.action_labels)
+        return count_of(self, pairs, state, action, next_state)
+
+
+def count_of(
+    counts: LabelledCounts, pairs: Pairs, state: IntArray, action: IntArray, next_state: IntArray
+) -> Counts:
+    """Counts, with the places of the labels among those of `pairs`; the end, if any, comes last."""
+    rows = counts.transitions
+    pair = pairs.find(state[rows.state], action[rows.action])
+    if (pair < 0).any():
+        t = int(np.argmax(pair < 0))
+        raise ShapeMismatch(
+            f"the log takes action {joined(counts.actions[rows.action[t]])!r} in state "
+            f"{joined(counts.states[rows.state[t]])!r}, where it is not enabled"
+        )
+    at = rows._replace(state=pair, next_state=state[next_state])
+    found = grouped(at, keys=("state", "next_state"))
+    unit = 10**counts.scale
+    starts = np.zeros(pairs.num_states, np.int64)
+    starts[state[: len(counts.states)]] = counts.starts
+    terminal = np.zeros(pairs.num_states, np.bool_)
+    terminal[state[next_state[rows.terminated]]] = True
+    return Counts(
+        pairs,
+        offsets_of(np.bincount(found.state, minlength=pairs.num_pairs)),
+        found.next_state,
+        found.times,
+        LoggedRewards(
+            in_units(found.reward_sum, unit),
+            "transition",
+            known=False,
+            least=in_units(found.least_reward, unit),
+            greatest=in_units(found.greatest_reward, unit),
+        ),
+        starts,
+        terminal,
+    )
+
+
+def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
+    """The counts of all parts together: the same, whatever the parts and their order.
+
+    Parts that counted the same log are refused.
+    """
+    if not parts:
+        raise InvalidCounts("there are no counts to merge, expected at least one")
+    first = parts[0]
+    for part in parts[1:]:
+        for role in ("state", "action"):
+            ours, theirs = getattr(first, f"{role}_columns"), getattr(part, f"{role}_columns")
+            if ours != theirs:
+                raise ShapeMismatch(
+                    f"the {role} is {', '.join(ours)} in some counts and {', '.join(theirs)} in "
+                    "others; expected the same columns in the same order"
+                )
+    if any(part.binnings != first.binnings for part in parts):
+        raise ShapeMismatch(
+            "the counts have different bins; expected the same edges or widths everywhere "
+            "(quantiles of one part are not those of another)"
+        )
+    if len({part.transitions.lowest is None for part in parts}) > 1:
+        raise ShapeMismatch(
+            "some counts have logged propensities and others have none; expected all or none"
+        )
+    sources = merged_sources(part.sources for part in parts)
+    states = tuple(sorted({label for part in parts for label in part.states}))
+    actions = tuple(sorted({label for part in parts for label in part.actions}))
+    scale = max(part.scale for part in parts)
+    starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
+    moved = list[Transitions]()
+    for part in parts:
+        state, action = positions(part.states, states), positions(part.actions, actions)
+        np.add.at(starts, state, part.starts)
+        decided[state[part.decided]] = True
+        moved.append(renumbered(part, state, action, scale))
+    found = grouped(concatenated(moved))
+    scale, found = smallest_scale(scale, found)
+    reasons = sorted({reason for part in parts for reason in part.dropped})
+    return LabelledCounts(
+        first.state_columns,
+        first.action_columns,
+        states,
+        actions,
+        found.each(freeze),
+        scale,
+        freeze(starts),
+        sum(part.rows_read for part in parts),
+        {reason: sum(part.dropped.get(reason, 0) for part in parts) for reason in reasons},
+        freeze(decided),
+        Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
+        first.binnings,
+        sources,
+    )
+
+
+def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: int) -> Transitions:
+    """The transitions of a part by the numbers that labels have in the whole."""
+    rows, factor = part.transitions, 10 ** (scale - part.scale)
+    return rows._replace(
+        state=state[rows.state],
+        action=action[rows.action],
+        next_state=np.append(state, END)[rows.next_state],
+        **{name: scaled(getattr(rows, name), factor) for name in REWARDS},
+    )
+
+
+def in_units(sums: AnyArray, unit: int) -> FloatArray:
+    """The sums as doubles: whole numbers divide with one rounding, however large they are."""
+    if sums.dtype != object and max(largest(sums), unit) <= LARGEST_EXACT_DOUBLE:
+        return np.asarray(sums / unit, float)
+    return np.array([int(total) / unit for total in sums], float)
+
+
+def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
+    """The same rewards with as few digits after the point as all of them need."""
+    rewards = [getattr(rows, name) for name in REWARDS]
+    while scale > 0 and not any((numbers % 10).any() for numbers in rewards):
+        scale, rewards = scale - 1, [numbers // 10 for numbers in rewards]
+    if max(map(largest, rewards)) >= LARGEST_SUM:
+        raise InvalidCounts(
+            f"a sum of rewards needs more than 38 digits ({scale} of them after the point); round "
+            "the rewards to fewer digits"
+        )
+    return scale, rows._replace(**dict(zip(REWARDS, map(narrowed, rewards), strict=True)))
+
+
+def positions(labels: Sequence[Label], among: Sequence[Label]) -> IntArray:
+    """Where each label stands among those of all parts."""
+    place = {label: index for index, label in enumerate(among)}
+    return np.array([place[label] for label in labels], np.int64)
+
+
+def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) -> IntArray:
+    """Where each label stands among those that a model knows."""
+    if among is None:
+        raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
+    place = {label: index for index, label in enumerate(among)}
+    for label in labels:
+        if label not in place:
+            raise ShapeMismatch(f"the log has the {kind} {label!r}, which the pairs do not have")
+    return np.array([place[label] for label in labels], np.int64)
+
+
+def counts_digest(counts: LabelledCounts) -> str:
+    """SHA-256 over columns, labels and numbers, in the one order that counts have.
+
+    Unlike the bytes of a counts file, it is the same whatever version of Parquet's writer is used.
+    """
+    words = {
+        "state_columns": counts.state_columns,
+        "action_columns": counts.action_columns,
+        "states": counts.states,
+        "actions": counts.actions,
+        "scale": counts.scale,
+        "rows_read": counts.rows_read,
+        "dropped": dict(sorted(counts.dropped.items())),
+        "episodes": counts.episodes,
+    }
+    digest = hashlib.sha256(json.dumps(words, ensure_ascii=True).encode())
+    rows = counts.transitions
+    for column in (counts.starts, counts.decided, *rows):
+        if column is None:
+            digest.update(b"none")
+        elif column.dtype == object:  # whole numbers of any size
+            digest.update(",".join(map(str, column)).encode())
+        else:
+            kind = "<f8" if column.dtype.kind == "f" else "<i8"
+            digest.update(np.ascontiguousarray(column, kind).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,296 @@
+"""A policy as a table, one row a state and action with its probability, and how a log fits it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    SUM_TOLERANCE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    floats,
+    indices,
+    refuse_where,
+    run_lengths,
+    run_sums,
+)
+from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch
+from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.labels.bin_rules import DECIMAL
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.label import Label, joined
+from surestep.io.labels.tables import (
+    LabelTable,
+    Locate,
+    columns_of,
+    found_at,
+    nowhere,
+    others,
+    read_label_table,
+)
+from surestep.io.labels.vocabulary import Vocabulary, unknown_label
+from surestep.io.logs.columns import closest
+from surestep.model import Pairs, Policy
+
+PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviorTable:
+    """The policy of a table: its pairs are exactly the rows, those of probability 0 included."""
+
+    name: str  # for messages
+    vocabulary: Vocabulary  # labels rise, like those of counts
+    policy: Policy
+
+    @property
+    def pairs(self) -> Pairs:
+        """The pairs of state and action that the table has."""
+        return self.policy.pairs
+
+
+def read_behavior_table(
+    source: object,
+    state_columns: Sequence[str],
+    action_columns: Sequence[str],
+    binnings: Mapping[str, Binning] | None = None,
+) -> BehaviorTable:
+    """The policy in a file (CSV, Parquet, JSON lines) or a table in memory.
+
+    States and actions have the columns of the log, or the usual names of a single one, and
+    `probability` says π_b(a|s). In a binned column stand numbers or labels of bins.
+    """
+    states, actions, bins = tuple(state_columns), tuple(action_columns), binnings or {}
+
+    def choose(columns: Sequence[str]) -> tuple[str, ...]:
+        return (
+            *columns_of("state", states, columns),
+            *columns_of("action", actions, columns),
+            probability_column(columns),
+        )
+
+    table = read_label_table(source, choose)
+    width = len(states)
+    state_of = table.labels(slice(width), bins, states)
+    action_of = table.labels(slice(width, -1), bins, actions)
+    check_each_once(table.name, state_of, action_of)
+    known = tuple(sorted(set(state_of))), tuple(sorted(set(action_of)))
+    vocabulary = Vocabulary(states, actions, *known, bins)
+    state = places_or_none(vocabulary.state_places, state_of)
+    action = places_or_none(vocabulary.action_places, action_of)
+    pairs = vocabulary.pairs_of(np.stack([state, action], axis=1))
+    probability = np.zeros(pairs.num_pairs)
+    probability[pairs.find(state, action)] = read_probabilities(table)
+    try:
+        return BehaviorTable(table.name, vocabulary, Policy(pairs, probability))
+    except InvalidPolicy as problem:
+        raise InvalidPolicy(f"{table.name}: {problem}") from None
+
+
+def probability_column(columns: Sequence[str]) -> str:
+    """The column of probabilities, by its name or one of its aliases, in any case of letters."""
+    if PROBABILITY[0] in columns:
+        return PROBABILITY[0]
+    found = [name for name in columns if name.lower() in PROBABILITY]
+    if len(found) > 1:
+        raise InvalidLog(
+            f"the probability may be column {' or '.join(map(repr, found))}; call the right one "
+            f"{PROBABILITY[0]!r}"
+        )
+    if not found:
+        raise InvalidLog(
+            f"no column says what the probability is; {closest(PROBABILITY[0], columns)}; call it "
+            f"{PROBABILITY[0]!r}"
+        )
+    return found[0]
+
+
+def read_probabilities(table: LabelTable) -> FloatArray:
+    """The last column as numbers from 0 to 1."""
+    cells = [row[-1] for row in table.rows]
+    known = dict[str | None, float]()
+    for text in dict.fromkeys(cells):
+        known[text] = float(text) if text is not None and re.fullmatch(DECIMAL, text) else np.nan
+        if not 0 <= known[text] <= 1:
+            raise InvalidPolicy(
+                f"{table.name}, row {cells.index(text) + 1:,}, column {table.columns[-1]!r}: found "
+                f"{'nothing' if text is None else repr(text)}, expected a number from 0 to 1"
+            )
+    return np.array([known[text] for text in cells])
+
+
+def check_each_once(name: str, states: Sequence[Label], actions: Sequence[Label]) -> None:
+    """Refuses a state and action that are there twice."""
+    first = dict[tuple[Label, Label], int]()
+    for row, pair in enumerate(zip(states, actions, strict=True), start=1):
+        if first.setdefault(pair, row) != row:
+            raise InvalidPolicy(
+                f"{name}, row {row:,}: state {joined(pair[0])!r}, action {joined(pair[1])!r} is "
+                f"there again, after row {first[pair]:,}; expected each state and action once"
+            )
+
+
+def check_log_fits(table: BehaviorTable, counts: LabelledCounts, locate: Locate = nowhere) -> None:
+    """Refuses a log that this policy cannot have made.
+
+    Every state in which the log decides must be in the table, and every action that it takes there
+    must have a probability above 0. `locate` finds the row that is at fault.
+    """
+    words, rows = table.vocabulary, counts.transitions
+    for role in ("state", "action"):
+        ours, theirs = getattr(words, f"{role}_columns"), getattr(counts, f"{role}_columns")
+        if ours != theirs:
+            raise ShapeMismatch(
+                f"the {role} is {', '.join(ours)} in {table.name} and {', '.join(theirs)} in the "
+                "log; expected the same columns"
+            )
+    state = places_or_none(words.state_places, counts.states)
+    action = places_or_none(words.action_places, counts.actions)
+    missing = np.flatnonzero(counts.decided & (state < 0))
+    if missing.size:
+        label = counts.states[missing[0]]
+        hint = unknown_label("state", words.state_columns, label, words.state_places)
+        raise ShapeMismatch(
+            f"{found_at(locate({'state': label}))}the log decides in the unknown state "
+            f"{joined(label)!r}: in {table.name}, {hint}; expected rows that say what the policy "
+            f"does there{others(missing.size, 'states')}"
+        )
+    check_possible(table, counts, state[rows.state], action[rows.action], locate)
+
+
+def check_possible(
+    table: BehaviorTable,
+    counts: LabelledCounts,
+    state: IntArray,
+    action: IntArray,
+    locate: Locate,
+) -> None:
+    """Refuses a log that takes an action which the policy never takes."""
+    rows = counts.transitions
+    pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
+    listed = pair >= 0
+    impossible = ~listed | (table.policy.probability[pair] == 0)
+    if not impossible.any():
+        return
+    first = int(np.argmax(impossible))
+    same = (rows.state == rows.state[first]) & (rows.action == rows.action[first])
+    times = int(rows.times[same].sum())
+    taken = np.stack([rows.state[impossible], rows.action[impossible]])
+    there, what = counts.states[rows.state[first]], counts.actions[rows.action[first]]
+    raise ShapeMismatch(
+        f"{found_at(locate({'state': there, 'action': what}))}the log takes action "
+        f"{joined(what)!r} in state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
+        f"but {table.name} {'gives it probability 0' if listed[first] else 'does not list it'} "
+        f"there; expected a probability above 0{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
+    )
+
+
+def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
+    """Where each label stands, −1 for one that is unknown."""
+    return np.array([known.get(label, -1) for label in labels], np.int64)
+
+
+SAME = 1e-9  # relative: two probabilities so close are one, written with different rounding
+
+
+class LoggedPolicy(NamedTuple):
+    """The policy, and in how many states it rests on more than the log."""
+
+    policy: Policy
+    states_completed: int  # what is left of 1 was spread evenly over the actions never seen there
+    states_unseen: int  # nobody decided there, so every action is equally likely
+
+
+def policy_from_propensities(pairs: Pairs, seen: object, low: object, high: object) -> LoggedPolicy:
+    """π_b from the lowest and the highest probability that the log gives each pair it shows.
+
+    `seen` [n] numbers the pairs that the log shows, `low` and `high` [n] are in (0, 1]. What the
+    actions seen in a state leave of 1 is shared evenly by the actions never seen there.
+    """
+    pair = indices("pairs seen", seen, pairs.num_pairs, InvalidLog).astype(np.int64)
+
+    def name(i: int) -> str:
+        return pairs.pair_name(int(pair[i]))
+
+    least = floats("lowest probability", low, pair.shape, InvalidLog, name)
+    most = floats("highest probability", high, pair.shape, InvalidLog, name)
+    check_propensities(pairs, pair, least, most)
+    logged = np.zeros(pairs.num_pairs)
+    logged[pair] = most
+    known = np.zeros(pairs.num_pairs, np.bool_)
+    known[pair] = True
+    return completed(pairs, logged, known)
+
+
+def check_propensities(pairs: Pairs, pair: IntArray, least: FloatArray, most: FloatArray) -> None:
+    """One probability above 0 for each pair, and each pair once."""
+    state = pairs.state
+
+    def where(i: int) -> str:
+        action = pairs.action_name(int(pairs.action[pair[i]]))
+        return f"{action} in {pairs.state_name(int(state[pair[i]]))}"
+
+    twice = np.bincount(pair, minlength=pairs.num_pairs)[pair] > 1
+    refuse_where(twice, lambda i: f"{where(i)} is there twice, expected once", "pair", InvalidLog)
+    refuse_where(
+        ~((least > 0) & (least <= most) & (most <= 1)),
+        lambda i: (
+            f"the logged probability of {where(i)} is {spoken(least[i], most[i])}, expected above "
+            "0 and at most 1: it is that of an action that was taken"
+        ),
+        "pair",
+        InvalidLog,
+    )
+    refuse_where(
+        most - least > SAME * most,
+        lambda i: (
+            f"the logged probability of {where(i)} is {spoken(least[i], most[i])}: the policy that "
+            "made the log looks at more than the state columns, or changed on the way; add the "
+            "columns that it looks at to the state, or have the policy estimated from the log"
+        ),
+        "pair",
+        InvalidLog,
+    )
+
+
+def spoken(least: float, most: float) -> str:
+    """'0.3', or 'between 0.3 and 0.4'."""
+    return f"{least!s}" if least == most else f"between {least!s} and {most!s}"
+
+
+def completed(pairs: Pairs, logged: FloatArray, known: BoolArray) -> LoggedPolicy:
+    """The policy of the logged probabilities [K], with the rest of each state where it belongs."""
+    lengths = run_lengths(pairs.offsets)
+    total = run_sums(logged, pairs.offsets)
+    decided = run_sums(known.astype(np.int64), pairs.offsets)
+    unseen = lengths - decided
+    refuse_where(
+        total > 1 + SUM_TOLERANCE,
+        lambda s: (
+            f"the logged probabilities of the actions seen in {pairs.state_name(s)} sum to "
+            f"{total[s]:.10g}, expected at most 1; check the column of probabilities"
+        ),
+        "state",
+        InvalidLog,
+    )
+    short = (decided > 0) & (total < 1 - SUM_TOLERANCE)
+    refuse_where(
+        short & (unseen == 0),
+        lambda s: (
+            f"the logged probabilities of all actions of {pairs.state_name(s)} sum to "
+            f"{total[s]:.10g}, expected 1; if there are more actions, list them"
+        ),
+        "state",
+        InvalidLog,
+    )
+    nobody = decided == 0
+    left = np.where(short | nobody, 1 - total, 0.0)
+    share = np.repeat(left / np.maximum(unseen, 1), lengths)
+    policy = Policy(pairs, np.where(known, logged, share))
+    return LoggedPolicy(policy, int(np.count_nonzero(short)), int(np.count_nonzero(nobody)))

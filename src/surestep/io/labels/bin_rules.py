@@ -1,0 +1,191 @@
+"""How a column of numbers is to be binned, as users say it, and the bins that this means in a log.
+
+Edges and widths are bins at once. Quantiles need the column: its distinct values with how often
+they occur, all of them, so that the same log has the same bins however it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import AnyArray, floats, whole_numbers
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.labels.binning import Binning, written
+from surestep.io.logs.columns import closest
+from surestep.io.sql import sql_name
+
+MOST_QUANTILES = 1000
+FORMS = "'COLUMN:quantiles=10', 'COLUMN:width=5' or 'COLUMN:edges=40,50,60'"
+DECIMAL = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """About equally many rows in each of `number` bins."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        """2 to 1,000 bins."""
+        whole = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
+        if not whole or not 2 <= self.number <= MOST_QUANTILES:
+            raise InvalidParameter(
+                f"the number of quantiles is {self.number!r}, expected 2 to {MOST_QUANTILES}"
+            )
+
+
+BinRule = Quantiles | Binning
+
+
+def read_bin_option(option: str) -> tuple[str, BinRule]:
+    """The column and the rule of an option such as 'age:quantiles=10'.
+
+    >>> read_bin_option("age:edges=40,60")
+    ('age', Binning(edges=(40.0, 60.0), width=None))
+    """
+    column, _, rule = option.rpartition(":")
+    kind, equals, given = rule.partition("=")
+    if not column or not equals or kind not in ("quantiles", "width", "edges"):
+        raise InvalidParameter(f"--bin is {option!r}, expected {FORMS}")
+    try:
+        if kind == "quantiles":
+            number = read_number(given)
+            if not number.is_integer():
+                raise InvalidParameter(f"{given!r} is no whole number")
+            return column, Quantiles(int(number))
+        if kind == "width":
+            return column, Binning(width=read_number(given))
+        return column, Binning(edges=tuple(read_number(text) for text in given.split(",")))
+    except InvalidParameter as problem:
+        raise InvalidParameter(f"--bin is {option!r}: {problem}") from None
+
+
+def read_number(text: str) -> float:
+    """A number as users write it."""
+    try:
+        return float("" if "_" in text else text)
+    except ValueError:
+        raise InvalidParameter(f"{text!r} is no number") from None
+
+
+def quantile_edges(values: object, times: object, number: int) -> tuple[float, ...]:
+    """Edges of about `number` bins with equally many rows, for distinct values that occur `times`.
+
+    Edge j is the value below which there are as close to j / number of the rows as below any other;
+    the lower one of two that are equally close. Equal edges are one edge, so there are fewer
+    than `number` − 1 where the column has few values. No bin is empty.
+    """
+    Quantiles(number)
+    found = floats("values", values, None, InvalidParameter)
+    counted = whole_numbers("times", times, found.shape, InvalidParameter)
+    order = np.argsort(found)
+    found, counted = found[order], counted[order]
+    if found.size == 0 or (found[1:] == found[:-1]).any() or (counted < 1).any():
+        raise InvalidParameter("values are not distinct, or some occur less than once")
+    if found.size == 1:
+        raise InvalidParameter(
+            f"the only value is {written(found[0])}, and bins need at least two different ones"
+        )
+    below: AnyArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
+    # Shares are compared as whole numbers: below / rows with j / number, both times rows · number.
+    wanted = np.arange(1, number) * int(counted.sum())
+    reached = np.searchsorted(below * number, wanted)
+    left, right = np.maximum(reached - 1, 0), np.minimum(reached, below.size - 1)
+    lower_is_closer = np.abs(below[left] * number - wanted) <= np.abs(
+        below[right] * number - wanted
+    )
+    chosen = np.unique(np.where(lower_is_closer, left, right))
+    return tuple((found[chosen + 1] + 0.0).tolist())
+
+
+FirstWhere = Callable[[str, str], str]  # (condition, column) → 'log.csv, row 3, column …: found …'
+
+
+def resolve_binnings(
+    database: Any,
+    rules: Mapping[str, BinRule],
+    following: Mapping[str, str],
+    first_where: FirstWhere,
+    times: str = "count(*)",
+) -> dict[str, Binning]:
+    """The bins of each column that has a rule, over the view `log`; `times` counts its rows.
+
+    `following` names the column of the next state for a column of the state: it has the same bins,
+    and is checked too, but quantiles are those of the state alone. A value that is no finite
+    number is refused where `first_where` says.
+    """
+    described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
+    types = {str(row[0]): str(row[1]) for row in described}
+    for column in rules:
+        if column not in types:
+            raise InvalidLog(
+                f"there is no column {column!r} to bin; {closest(column, list(types))}"
+            )
+    check_numbers(database, rules, following, types, first_where)
+    return {
+        column: rule
+        if isinstance(rule, Binning)
+        else Binning(edges=column_quantiles(database, column, types[column], rule, times))
+        for column, rule in rules.items()
+    }
+
+
+def number_sql(column: str, kind: str) -> str:
+    """The column, of a type as DuckDB calls it, as a DOUBLE; NULL where it is none."""
+    number = f"TRY_CAST({sql_name(column)} AS DOUBLE)"
+    if kind != "VARCHAR":
+        return number
+    # DuckDB would also take 1_000, and words.
+    return f"CASE WHEN regexp_full_match({sql_name(column)}, '{DECIMAL}') THEN {number} END"
+
+
+def check_numbers(
+    database: Any,
+    rules: Mapping[str, BinRule],
+    following: Mapping[str, str],
+    types: Mapping[str, str],
+    first_where: FirstWhere,
+) -> None:
+    """Refuses the first value that is no finite number; a next state may be missing."""
+    wrong = dict[str, str]()
+    for column in rules:
+        number = number_sql(column, types[column])
+        wrong[column] = f"NOT coalesce(isfinite({number}), false)"
+        then = following.get(column)
+        if then is not None:
+            number = number_sql(then, types[then])
+            unusable = f"NOT coalesce(isfinite({number}), false)"
+            wrong[then] = f"{sql_name(then)} IS NOT NULL AND {unusable}"
+    if not wrong:
+        return
+    counts = ", ".join(f"count_if({condition})" for condition in wrong.values())
+    found = database.execute(f"SELECT {counts} FROM log").fetchone()
+    for (column, condition), times in zip(wrong.items(), found, strict=True):
+        if times:
+            others = "" if times == 1 else f"; {times:,} rows are affected"
+            raise InvalidLog(
+                f"{first_where(condition, column)}, expected a finite number, since the column is "
+                f"binned{others}"
+            )
+
+
+def column_quantiles(
+    database: Any, column: str, kind: str, rule: Quantiles, times: str
+) -> tuple[float, ...]:
+    """The edges of a column, from its distinct values."""
+    found = database.execute(
+        f"SELECT {number_sql(column, kind)} + 0.0 AS value, {times} AS times FROM log GROUP BY ALL"
+    ).fetchnumpy()
+    if found["value"].size == 0:
+        raise InvalidLog(f"the log has no row, so column {column!r} has no quantiles")
+    try:
+        return quantile_edges(np.asarray(found["value"]), np.asarray(found["times"]), rule.number)
+    except InvalidParameter as problem:
+        raise InvalidParameter(
+            f"column {column!r} cannot be cut into {rule.number} quantiles: {problem}; leave out "
+            f"the rule for {column!r}"
+        ) from None

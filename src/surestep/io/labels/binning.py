@@ -1,0 +1,219 @@
+"""Binning: which bin of a column of numbers a value falls into, in Python and in SQL alike.
+
+A bin reaches from its lower edge, which belongs to it, to its upper edge, which does not. Edges are
+given one by one, or as multiples of a width. A width is meant as the decimal it is written as: with
+a width of 0.1, edge 3 is the double 0.3, and not 3 · 0.1 = 0.30000000000000004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import AnyArray, FloatArray, IntArray, floats, is_number
+from surestep.errors import InvalidParameter
+from surestep.io.sql import sql_text
+
+LARGEST_POWER = 22  # 10²² is the last power of ten that is a double
+LARGEST_DIGITS = 10**9
+# Up to here v / width is less than half a bin off, so that the bin or a neighbour of it is right.
+LARGEST_MULTIPLE = 2**50
+
+
+@dataclass(frozen=True, slots=True)
+class Binning:
+    """The bins of one column, between rising `edges` or between all multiples of a `width`."""
+
+    edges: tuple[float, ...] | None = None
+    width: float | None = None
+
+    def __post_init__(self) -> None:
+        """Either edges or a width, as doubles."""
+        if (self.edges is None) == (self.width is None):
+            raise InvalidParameter("a binning has either edges or a width, expected one of them")
+        if self.width is not None:
+            object.__setattr__(self, "width", read_width(self.width))
+        else:
+            object.__setattr__(self, "edges", read_edges(self.edges))
+
+    @property
+    def num_bins(self) -> int | None:
+        """How many bins there are; None for a width, which has them everywhere."""
+        return None if self.edges is None else len(self.edges) + 1
+
+    def open_labels(self) -> set[str]:
+        """Returns the labels of the bins that have no end on one side."""
+        return set() if self.edges is None else {self.label(0), self.label(len(self.edges))}
+
+    def indices(self, values: object) -> IntArray:
+        """The bin [N] of each finite value [N]: how many edges are at most the value.
+
+        With a width, bin i is [i·width, (i+1)·width), but for the first and the last one, which are
+        open: so far out (2⁵⁰ units of the last digit of the width) doubles cannot tell bins apart.
+        """
+        numbers = floats("values", values, None, InvalidParameter)
+        if self.edges is not None:
+            return np.searchsorted(np.array(self.edges), numbers, side="right")
+        steps = Steps.of(self.width)
+        inside = np.clip(numbers, steps.edge(-steps.last - 1), steps.edge(steps.last))
+        near: IntArray = np.floor(inside / steps.width).astype(np.int64)
+        reached = (steps.edges(near) <= inside).astype(np.int64) + (steps.edges(near + 1) <= inside)
+        return near - 1 + reached
+
+    def index(self, value: float) -> int:
+        """The bin of one finite value."""
+        if not is_number(value):
+            raise InvalidParameter(f"value is {value!r}, expected a finite number")
+        return int(self.indices([float(value)])[0])
+
+    def label(self, index: int) -> str:
+        """The bin in words: '< 40', '40 to < 50' or '>= 90', each as the shortest text of a double.
+
+        >>> Binning(width=0.1).label(3)
+        '0.3 to < 0.4'
+        """
+        first, last = self.outermost()
+        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not whole or not first <= index <= last:
+            raise InvalidParameter(f"bin is {index!r}, expected {first} to {last}")
+        place = int(index)
+        if place == first:
+            return f"< {written(self.edge(place + 1))}"
+        if place == last:
+            return f">= {written(self.edge(place))}"
+        return f"{written(self.edge(place))} to < {written(self.edge(place + 1))}"
+
+    def outermost(self) -> tuple[int, int]:
+        """The first and the last bin, which are open to one side."""
+        if self.edges is not None:
+            return 0, len(self.edges)
+        last = Steps.of(self.width).last
+        return -last - 1, last
+
+    def edge(self, index: int) -> float:
+        """The lower edge of a bin that has one."""
+        return self.edges[index - 1] if self.edges is not None else Steps.of(self.width).edge(index)
+
+    def sql(self, expression: str) -> str:
+        """SQL for the BIGINT bin of a DOUBLE expression, NULL where that is no finite number."""
+        value = f"({expression})"
+        found = (
+            searched(value, self.edges, 0)
+            if self.edges is not None
+            else Steps.of(self.width).sql(value)
+        )
+        return f"CASE WHEN isfinite({value}) THEN {found} END"
+
+    def to_json(self) -> dict[str, Any]:
+        """The binning as an object of JSON."""
+        return {"edges": list(self.edges)} if self.edges is not None else {"width": self.width}
+
+    @classmethod
+    def from_json(cls, content: object) -> Binning:
+        """The binning that `to_json` wrote; anything else is refused."""
+        if not isinstance(content, Mapping) or list(content) not in (["edges"], ["width"]):
+            raise InvalidParameter(
+                f"a binning is {content!r}, expected an object with either 'edges' or 'width'"
+            )
+        return cls(**content)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The multiples of a width of `digits` · 10^`power`, each the double nearest to it."""
+
+    width: float
+    digits: int
+    power: int
+
+    @classmethod
+    def of(cls, width: float | None) -> Steps:
+        """The steps of a width, by the shortest decimal that means it."""
+        shortest = Decimal(repr(width)).normalize().as_tuple()
+        digits = int("".join(map(str, shortest.digits)))
+        return cls(float(width or 0), digits, int(shortest.exponent))
+
+    @property
+    def last(self) -> int:
+        """The last bin."""
+        return LARGEST_MULTIPLE // self.digits
+
+    def edges(self, index: IntArray) -> FloatArray:
+        """i · digits · 10^power, with one rounding: all factors and their quotient are exact."""
+        units: FloatArray = (index * self.digits).astype(np.float64)
+        shift = 10.0 ** abs(self.power)
+        return units * shift if self.power >= 0 else units / shift
+
+    def edge(self, index: int) -> float:
+        """One of the edges."""
+        return float(self.edges(np.array([index]))[0])
+
+    def sql(self, value: str) -> str:
+        """What `Binning.indices` computes, operation by operation."""
+        low, high = literal(self.edge(-self.last - 1)), literal(self.edge(self.last))
+        inside = f"least(greatest({value}, {low}), {high})"
+        near = f"CAST(floor({inside} / {literal(self.width)}) AS BIGINT)"
+        operation = f"{'*' if self.power >= 0 else '/'} {literal(10.0 ** abs(self.power))}"
+
+        def reached(index: str) -> str:
+            edge = f"CAST({index} * {self.digits} AS DOUBLE) {operation}"
+            return f"CAST({edge} <= {inside} AS BIGINT)"
+
+        return f"{near} - 1 + {reached(near)} + {reached(f'({near} + 1)')}"
+
+
+def searched(value: str, edges: Sequence[float], before: int) -> str:
+    """SQL that halves the edges until one bin is left; `before` counts those already passed."""
+    if not edges:
+        return f"CAST({before} AS BIGINT)"
+    middle = len(edges) // 2
+    return (
+        f"CASE WHEN {value} < {literal(edges[middle])} "
+        f"THEN {searched(value, edges[:middle], before)} "
+        f"ELSE {searched(value, edges[middle + 1 :], before + middle + 1)} END"
+    )
+
+
+def literal(number: float) -> str:
+    """A double as SQL, bit for bit."""
+    return f"CAST({sql_text(repr(float(number)))} AS DOUBLE)"
+
+
+def written(number: float) -> str:
+    """The shortest text that means the number, without a point for whole ones.
+
+    >>> written(40.0), written(0.25)
+    ('40', '0.25')
+    """
+    return repr(float(number)).removesuffix(".0")
+
+
+def read_width(width: object) -> float:
+    """A width as a double of few digits."""
+    if not (is_number(width) and 0 < width < np.inf):
+        raise InvalidParameter(f"width is {width!r}, expected a finite number above 0")
+    steps = Steps.of(float(width))
+    if steps.digits >= LARGEST_DIGITS or abs(steps.power) > LARGEST_POWER:
+        raise InvalidParameter(
+            f"width is {width!r}, expected at most 9 digits, and at most {LARGEST_POWER} of them "
+            "after the point (round it, or give the edges one by one)"
+        )
+    return float(width)
+
+
+def read_edges(edges: object) -> tuple[float, ...]:
+    """Edges as rising doubles, at least one."""
+    found: AnyArray = floats("edges", edges, None, InvalidParameter)
+    if found.ndim != 1 or found.size == 0:
+        raise InvalidParameter(f"edges are {edges!r}, expected at least one number, in a row")
+    falling = np.flatnonzero(found[1:] <= found[:-1])
+    if falling.size:
+        i = int(falling[0])
+        raise InvalidParameter(
+            f"edges are not rising: {written(found[i])} is followed by {written(found[i + 1])}"
+        )
+    return tuple((found + 0.0).tolist())  # a negative zero becomes 0

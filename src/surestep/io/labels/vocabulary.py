@@ -1,0 +1,217 @@
+"""Vocabulary: the users' own words for the states and actions of a model, and the way to them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import expect, is_number, offsets_of, whole_numbers
+from surestep.errors import InvalidParameter
+from surestep.io.labels.bin_rules import DECIMAL
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.label import Label, joined
+from surestep.model import Pairs
+
+Given = object  # a text, a number, a sequence of them, or a mapping column → text or number
+MOST_COMPARED = 10_000  # labels that are looked through for one that was meant
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The labels of states and actions, in the order of the model, one text a column.
+
+    Columns with a binning hold numbers in the users' tables; their texts are the labels of bins.
+    """
+
+    state_columns: tuple[str, ...]
+    action_columns: tuple[str, ...]
+    states: tuple[Label, ...]
+    actions: tuple[Label, ...]
+    binnings: Mapping[str, Binning] = field(default_factory=dict, hash=False)  # by column
+    state_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
+    action_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Checks columns, labels and binnings once, and remembers where each label stands."""
+        set_field = object.__setattr__
+        for role in ("state", "action"):
+            columns = read_columns(role, getattr(self, f"{role}_columns"))
+            labels = read_labels(role, columns, getattr(self, f"{role}s"))
+            set_field(self, f"{role}_columns", columns)
+            set_field(self, f"{role}s", labels)
+            places = {label: index for index, label in enumerate(labels)}
+            set_field(self, f"{role}_places", MappingProxyType(places))
+        known = (*self.state_columns, *self.action_columns)
+        set_field(self, "binnings", read_binnings(self.binnings, known))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled and copied by its settings: read-only mappings are neither."""
+        labels = self.state_columns, self.action_columns, self.states, self.actions
+        return Vocabulary, (*labels, dict(self.binnings))
+
+    def state_index(self, given: Given) -> int:
+        """The number of a state: a text, several, or a row that has the columns of the state.
+
+        A number stands for its text, and in a binned column for its bin.
+        """
+        return self.index("state", given)
+
+    def action_index(self, given: Given) -> int:
+        """The number of an action, given like a state."""
+        return self.index("action", given)
+
+    def index(self, role: str, given: Given) -> int:
+        """Where the label stands among those of the role."""
+        columns = self.state_columns if role == "state" else self.action_columns
+        places = self.state_places if role == "state" else self.action_places
+        values = given_values(role, columns, given)
+        label = tuple(
+            label_text(column, value, self.binnings.get(column))
+            for column, value in zip(columns, values, strict=True)
+        )
+        if label not in places:
+            raise InvalidParameter(unknown_label(role, columns, label, places))
+        return places[label]
+
+    def pairs_of(self, enabled: object) -> Pairs:
+        """The pairs (state, action) that are listed, in any order.
+
+        Every state needs an action; one that ends episodes has an action that leads nowhere.
+        """
+        listed = whole_numbers("enabled pairs", enabled, None, InvalidParameter)
+        if listed.ndim != 2 or listed.shape[1] != 2:
+            raise InvalidParameter(
+                f"enabled pairs have shape {listed.shape}, expected one (state, action) each"
+            )
+        texts = tuple(map(joined, self.states)), tuple(map(joined, self.actions))
+        for role, column, labels in zip(("state", "action"), listed.T, texts, strict=True):
+            outside = (column < 0) | (column >= len(labels))
+            if outside.any():
+                raise InvalidParameter(
+                    f"{role} {column[np.argmax(outside)]} is enabled, expected 0 to "
+                    f"{len(labels) - 1}"
+                )
+        state, action = listed[np.lexsort((listed[:, 1], listed[:, 0]))].T
+        twice = np.flatnonzero((state[1:] == state[:-1]) & (action[1:] == action[:-1]))
+        if twice.size:
+            where = f"state {texts[0][state[twice[0]]]!r}, action {texts[1][action[twice[0]]]!r}"
+            raise InvalidParameter(f"{where} is enabled twice, expected once")
+        offsets = offsets_of(np.bincount(state, minlength=len(texts[0])))
+        return Pairs(offsets, action, len(self.actions), *texts)
+
+
+def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:
+    """One value a column, of whatever form."""
+    if isinstance(given, Mapping):
+        missing = [column for column in columns if column not in given]
+        if missing:
+            near = difflib.get_close_matches(missing[0], [str(name) for name in given], n=3)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise InvalidParameter(
+                f"column {missing[0]!r} is missing, expected {', '.join(columns)}{hint}"
+            )
+        return [given[column] for column in columns]
+    values = list(given) if isinstance(given, tuple | list) else [given]
+    if len(values) != len(columns):
+        raise InvalidParameter(
+            f"{role} {given!r} has {len(values)} values, expected {len(columns)}: "
+            f"{', '.join(columns)}"
+        )
+    return values
+
+
+def label_text(column: str, value: object, binning: Binning | None) -> str:
+    """The text of a value in a column; a number in a binned column is binned.
+
+    A text that says a number is binned too: no label of a bin is a number.
+    """
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if not isinstance(value, str) and not is_number(value):
+        raise InvalidParameter(
+            f"column {column!r} is {value!r}, expected a text, a number, true or false"
+        )
+    if not isinstance(value, str) and np.isnan(value):
+        raise InvalidParameter(f"column {column!r} is NaN, expected a label or a number")
+    if binning is None:
+        return str(value)
+    if isinstance(value, str) and not re.fullmatch(DECIMAL, value, re.ASCII):
+        return value
+    number = float(value)
+    if not np.isfinite(number):
+        raise InvalidParameter(f"column {column!r} is {value!r}, expected a finite number to bin")
+    return binning.label(binning.index(number))
+
+
+def unknown_label(
+    role: str, columns: Sequence[str], label: Label, known: Mapping[Label, int]
+) -> str:
+    """What is unknown about a label: the text of one column, or only the texts together."""
+    for i, (column, text) in enumerate(zip(columns, label, strict=True)):
+        texts = {other[i]: None for other in islice(known, MOST_COMPARED)}
+        if text not in texts and not any(text == other[i] for other in known):
+            return f"no {role} has {text!r} in column {column!r}{nearest(text, list(texts))}"
+    texts = {joined(other): None for other in islice(known, MOST_COMPARED)}
+    return f"there is no {role} {joined(label)!r}{nearest(joined(label), list(texts))}"
+
+
+def nearest(text: str, known: Sequence[str]) -> str:
+    """The known texts that come closest, or the first few of them."""
+    near = difflib.get_close_matches(text, known, n=3)
+    if near:
+        return f"; did you mean {' or '.join(map(repr, near))}?"
+    return f"; known are {', '.join(map(repr, known[:3]))}{', …' if len(known) > 3 else ''}"
+
+
+def read_columns(role: str, columns: object) -> tuple[str, ...]:
+    """Names of columns, at least one, each once."""
+    found = listed(f"{role} columns", columns)
+    if not found or not all(isinstance(name, str) for name in found):
+        raise InvalidParameter(f"{role} columns are {columns!r}, expected at least one name")
+    if len(set(found)) < len(found):
+        raise InvalidParameter(f"{role} columns are {columns!r}, expected each once")
+    return found
+
+
+def read_labels(role: str, columns: Sequence[str], labels: object) -> tuple[Label, ...]:
+    """Labels of one text a column, at least one, each once."""
+    seen = dict[Label, None]()
+    for i, label in enumerate(listed(f"{role} labels", labels)):
+        texts = tuple(label) if isinstance(label, tuple | list) else ()
+        if len(texts) != len(columns) or not all(isinstance(text, str) for text in texts):
+            raise InvalidParameter(
+                f"label of {role} {i} is {label!r}, expected {len(columns)} "
+                f"text{'s' if len(columns) > 1 else ''}, one a column ({', '.join(columns)})"
+            )
+        if texts in seen:
+            raise InvalidParameter(f"{role} label {joined(texts)!r} is given twice, again at {i}")
+        seen[texts] = None
+    if not seen:
+        raise InvalidParameter(f"there is no {role}, expected at least one label")
+    return tuple(seen)
+
+
+def listed(name: str, items: Any) -> tuple[Any, ...]:
+    """The items of a tuple or a list."""
+    expect(name, items, (tuple, list))
+    return tuple(items)
+
+
+def read_binnings(binnings: Any, columns: Sequence[str]) -> Mapping[str, Binning]:
+    """Binnings of known columns, read-only."""
+    expect("binnings", binnings, Mapping)
+    found: dict[str, Binning] = dict(binnings)
+    for column, binning in found.items():
+        if column not in columns:
+            raise InvalidParameter(
+                f"column {column!r} is binned, but is neither of the state nor of the action"
+            )
+        expect(f"the binning of column {column!r}", binning, Binning)
+    return MappingProxyType(found)

@@ -1,0 +1,1 @@
+"""Logs: from users' tables to counts, steps and facts."""

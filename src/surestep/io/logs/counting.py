@@ -1,0 +1,248 @@
+"""The one query that counts a log: every row checked, chained to the next one, and grouped.
+
+Rows are hoped to be right and to lie in order: each continues its episode with the next step, or
+begins an episode with a larger name. Then one pass is enough, and nothing of it is held in memory
+but the groups. The first row that is otherwise stops the pass, and another one is made: over rows
+put in order, which may spill to disk, or one that finds out what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from surestep.io.logs.lanes import Lane
+from surestep.io.logs.rewards import Units
+from surestep.io.logs.roles import RoleSql
+
+REFUTED = "surestep: a row is not as hoped"
+TERMINATED, TRUNCATED, BEGINS, OBSERVATION = 1, 2, 4, 8  # bits of the `kind` of a group
+IN_ORDER = "PARTITION BY episode ORDER BY step"
+
+
+@dataclass(frozen=True, slots=True)
+class CountQuery:
+    """The SQL that counts a log, its rewards in these units."""
+
+    roles: RoleSql
+    units: Units
+
+    # ---- rows ---------------------------------------------------------------------------------
+
+    @property
+    def usable(self) -> str:
+        """Whether a row can be used by itself; missing labels and flags show up as groups."""
+        mapping, roles = self.roles.mapping, self.roles
+        decision = [self.units.exact]
+        if mapping.behavior_prob is not None:
+            decision.append(f"{roles.behavior_prob} > 0 AND {roles.behavior_prob} <= 1")
+        fine = " AND ".join(decision)
+        if mapping.is_last is not None:
+            over = roles.flag(mapping.terminated)
+            fine = f"CASE WHEN {roles.decides} THEN {fine} AND NOT {over} ELSE true END"
+        conditions = [fine]
+        if roles.codes.episode is not None:
+            conditions += [f"{roles.codes.episode.sql} IS NOT NULL"]
+            conditions += [f"{roles.whole(str(mapping.step))} >= 0"]
+        if mapping.weight is not None:
+            conditions.append(f"{roles.whole(mapping.weight)} >= 1")
+        codes = (*roles.codes.state, *roles.codes.action, *roles.codes.next_state)
+        conditions += [
+            f"NOT coalesce({check.condition}, false)" for code in codes for check in code.checks
+        ]
+        return " AND ".join(conditions)
+
+    def steps(self, scan: str) -> str:
+        """The rows of a scan under names of our own: codes, flags, units."""
+        roles, mapping, codes = self.roles, self.roles.mapping, self.roles.codes
+        columns = {f"state_{i}": code.sql for i, code in enumerate(codes.state)}
+        columns |= {f"action_{i}": code.sql for i, code in enumerate(codes.action)}
+        columns |= {f"next_{i}": code.sql for i, code in enumerate(codes.next_state)}
+        columns |= {"usable": self.usable, "units": self.units.number}
+        columns |= {"terminated": roles.flag(mapping.terminated)}
+        columns |= {"truncated": roles.flag(mapping.truncated)}
+        if codes.episode is not None:
+            columns |= {"episode": codes.episode.sql, "step": roles.whole(str(mapping.step))}
+        if mapping.weight is not None:
+            columns["weight"] = roles.whole(mapping.weight)
+        if mapping.behavior_prob is not None:
+            columns["behavior_prob"] = roles.behavior_prob
+        if mapping.is_last is not None:
+            columns["last"] = roles.flag(mapping.is_last)
+        return (
+            f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in columns.items())} FROM {scan}"
+        )
+
+    # ---- chains -------------------------------------------------------------------------------
+
+    @property
+    def looks_ahead(self) -> list[str]:
+        """The columns of the next row that matter to a row."""
+        ahead = ["episode", "step", *(f"state_{i}" for i in range(len(self.roles.codes.state)))]
+        if self.roles.mapping.is_last is not None:
+            ahead += ["last", "terminated"]
+        return [*ahead, "weight"] if self.roles.mapping.weight is not None else ahead
+
+    def chained(self, scan: str, order: str, before: str = "", after: str = "") -> str:
+        """The steps, each with what it needs to know of the row before and of the next one.
+
+        `before` and `after` name variables that hold those rows at the ends of a lane.
+        """
+        ahead = [
+            f"lead({name}, 1, {f'getvariable({after!r}).{name}' if after else 'NULL'}) OVER near "
+            f"AS following_{name}"
+            for name in self.looks_ahead
+        ]
+        edge = f"getvariable({before!r}).episode" if before else "NULL"
+        behind = f"lag(episode, 1, {edge}) OVER near AS previous_episode"
+        steps = self.steps(scan)
+        return f"SELECT *, {', '.join(ahead)}, {behind} FROM ({steps}) WINDOW near AS ({order})"
+
+    def in_lanes(self, database: Any, lanes: Sequence[Lane]) -> str:
+        """The chained steps of all lanes, the rows at their seams put into variables."""
+        for number, lane in enumerate(lanes):
+            for side, scan in (("first", lane.first_row), ("last", lane.last_row)):
+                row = f"SELECT row FROM ({self.steps(f'({scan})')}) AS row"
+                database.execute(f"SET VARIABLE {side}_{number} = ({row})")
+        return " UNION ALL ".join(
+            self.chained(
+                f"({lane.scan})",
+                "",
+                before=f"last_{number - 1}" if number else "",
+                after=f"first_{number + 1}" if number + 1 < len(lanes) else "",
+            )
+            for number, lane in enumerate(lanes)
+        )
+
+    # ---- what a row is to the next one --------------------------------------------------------
+
+    @property
+    def ended(self) -> str:
+        """Whether a step ends its episode."""
+        return "last" if self.roles.mapping.is_last is not None else "(terminated OR truncated)"
+
+    @property
+    def same_next(self) -> str:
+        """Whether the next state of a step that goes on is the state of the next step."""
+        pairs = range(len(self.roles.codes.next_state))
+        same = " AND ".join(f"next_{i} = following_state_{i}" for i in pairs)
+        return f"(next_0 IS NULL OR ({same}))" if same else "true"
+
+    @property
+    def same_weight(self) -> str:
+        """Whether the next step of the episode has the same weight."""
+        return "following_weight = weight" if self.roles.mapping.weight is not None else "true"
+
+    @property
+    def whole(self) -> str:
+        """Whether a step goes on with the next one of its episode, or another episode begins."""
+        if self.roles.codes.episode is None:
+            return "true"
+        later = "following_episode > episode"
+        if self.roles.codes.episode.type == "VARCHAR":  # e9 before e10
+            longer = "length(following_episode) - length(episode)"
+            later = f"({longer} > 0 OR ({longer} = 0 AND {later}))"
+        return (
+            f"CASE WHEN {CONTINUES} THEN following_step = step + 1 AND NOT {self.ended} "
+            f"AND {self.same_next} AND {self.same_weight} "
+            f"ELSE following_episode IS NULL OR {later} END"
+        )
+
+    # ---- groups -------------------------------------------------------------------------------
+
+    @property
+    def marks(self) -> dict[int, str]:
+        """How a step ended, whether its episode begins with it, and whether it is none: by bit."""
+        mapping, found = self.roles.mapping, dict[int, str]()
+        if mapping.is_last is not None:
+            at_last = f"({CONTINUES} AND following_last"
+            found[TERMINATED] = f"{at_last} AND following_terminated)"
+            found[TRUNCATED] = f"{at_last} AND NOT following_terminated)"
+            found[OBSERVATION] = "last"
+        else:
+            flags = {TERMINATED: "terminated", TRUNCATED: "truncated"}
+            found |= {bit: name for bit, name in flags.items() if getattr(mapping, name)}
+        if self.roles.codes.episode is not None:
+            found[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
+        return found
+
+    @property
+    def keys(self) -> list[str]:
+        """What rows are grouped by, besides their marks: labels."""
+        codes = self.roles.codes
+        width, found = len(codes.state), [f"state_{i}" for i in range(len(codes.state))]
+        for i in range(len(codes.action)):
+            told = f"CASE WHEN NOT last THEN action_{i} END AS action_{i}"
+            found.append(f"action_{i}" if self.roles.mapping.is_last is None else told)
+        if codes.next_state:
+            return [*found, *(f"next_{i}" for i in range(width))]
+        ahead = "CASE WHEN {} THEN following_state_{} END AS next_{}"
+        return [*found, *(ahead.format(CONTINUES, i, i) for i in range(width))]
+
+    @property
+    def aggregates(self) -> list[str]:
+        """Rows, times, the sum and the range of units, and the range of propensities."""
+        mapping = self.roles.mapping
+        units, times, single = "units", "count(*)", "units"
+        if mapping.is_last is not None:
+            units, single = (
+                "CASE WHEN last THEN 0 ELSE units END",
+                "CASE WHEN NOT last THEN units END",
+            )
+        if mapping.weight is not None:
+            units = f"CAST({self.units.whole(f'({units})')} AS HUGEINT) * weight"
+            times = "sum(weight)::BIGINT"
+        sums = f"sum(CASE WHEN usable AND {self.whole} THEN {units} ELSE error('{REFUTED}') END)"
+        if mapping.weight is None:
+            sums = self.units.whole(sums)
+        found = ["count(*) AS rows", f"{times} AS times", f"{sums} AS reward_sum"]
+        found += [
+            f"{self.units.whole(f'{end}({single})')} AS {name}_reward"
+            for end, name in (("min", "least"), ("max", "greatest"))
+        ]
+        if mapping.behavior_prob is not None:
+            seen = "behavior_prob"
+            if mapping.is_last is not None:
+                seen = "CASE WHEN NOT last THEN behavior_prob END"
+            found += [f"min({seen}) AS lowest", f"max({seen}) AS highest"]
+        return found
+
+    def grouped(self, rows: str) -> str:
+        """The groups of (state, action, next state, kind), with times and exact sums."""
+        marks = [f"{sql} AS mark_{bit}" for bit, sql in self.marks.items()]
+        columns = ", ".join([*self.keys, *marks, *self.aggregates])
+        kind = " + ".join(["0", *(f"{bit} * CAST(mark_{bit} AS INTEGER)" for bit in self.marks)])
+        return f"SELECT *, {kind} AS kind FROM (SELECT {columns} FROM ({rows}) GROUP BY ALL)"
+
+    @property
+    def nameless(self) -> str:
+        """Whether a group lacks a label or a flag that it must have."""
+        codes = self.roles.codes
+        here = [f"state_{i} IS NULL" for i in range(len(codes.state))]
+        act = " OR ".join(f"action_{i} IS NULL" for i in range(len(codes.action)))
+        there = [f"next_{i} IS NULL" for i in range(len(codes.next_state))]
+        found = [*here, "kind IS NULL", f"(({act}) AND kind & {OBSERVATION} = 0)"]
+        if there:
+            partly, wholly = f"({' OR '.join(there)})", f"({' AND '.join(there)})"
+            excused = TERMINATED | TRUNCATED if self.roles.mapping.is_last is None else 0
+            found.append(f"{partly} AND NOT {wholly}")
+            found.append(f"{wholly} AND kind & {excused | OBSERVATION} = 0")
+        return " OR ".join(f"({condition})" for condition in found)
+
+
+CONTINUES = "coalesce(following_episode = episode, false)"
+
+
+def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
+    """Makes the table `counted` of these rows; False if one of them is not as hoped."""
+    import duckdb
+
+    try:
+        database.execute(f"CREATE OR REPLACE TEMP TABLE counted AS {query.grouped(rows)}")
+    except duckdb.InvalidInputException as problem:
+        if REFUTED not in str(problem):
+            raise
+        return False
+    found = database.execute(f"SELECT count(*) FROM counted WHERE {query.nameless}").fetchone()
+    return bool(found[0] == 0)

@@ -1,0 +1,49 @@
+"""The SHA-256 of every file of a log, so that none is counted twice."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from surestep.errors import FileFailure, InvalidLog
+from surestep.io.logs.lanes import rows_of
+from surestep.io.logs.tables import Table
+
+LOOKED_AT = 1 << 16  # bytes in which a file of text shows whether it has a row
+
+
+def file_sources(table: Table, database: Any) -> tuple[str, ...]:
+    """The digests of the files that have a row, rising; two files of one content are refused.
+
+    Files without rows are often alike, and count nothing.
+    """
+    files = table.files
+    if table.kind == "parquet":
+        files = tuple(
+            file for file, rows in zip(files, rows_of(files, database), strict=True) if rows
+        )
+    found = dict[str, Path]()
+    for file in files:
+        digest = digest_of(file, header=table.kind == "csv")
+        if digest in found:
+            raise InvalidLog(
+                f"{file} has the same content as {found[digest]}, and its rows would count twice; "
+                "expected every log once"
+            )
+        if digest is not None:
+            found[digest] = file
+    return tuple(sorted(found))
+
+
+def digest_of(path: Path, *, header: bool) -> str | None:
+    """The SHA-256 of a file; None where nothing but a header is in it."""
+    try:
+        with path.open("rb") as file:
+            if header:
+                file.readline()
+            empty = not file.read(LOOKED_AT).strip()
+            file.seek(0)
+            return None if empty else hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as problem:
+        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None

@@ -1,0 +1,206 @@
+"""From the groups of a count to LabelledCounts: codes become text, and groups become arrays.
+
+The database puts the groups into their normal form, where it may spill to disk; what is held in
+memory besides are the arrays themselves, once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import freeze, own
+from surestep.errors import InvalidParameter
+from surestep.io.counts.labelled import Episodes, LabelledCounts, positions, smallest_scale
+from surestep.io.counts.transitions import END, REWARDS, SAFE, Transitions, limbs, whole_numbers
+from surestep.io.labels.label import Label
+from surestep.io.logs.counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
+from surestep.io.logs.lanes import rows_of
+from surestep.io.logs.roles import LabelCode, RoleSql
+from surestep.io.logs.tables import Table
+from surestep.io.sql import limit_memory
+
+UNFINISHED = "the recording stopped, and no next state is known"
+OBSERVED = "the last observation of an episode, where nothing was decided"
+DECISION = f"kind & {OBSERVATION} = 0"
+UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
+TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
+PIECE = 100_000  # groups fetched at a time
+GROUP_BYTES = 120  # what a group takes as arrays, and while they are made
+
+
+def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
+    """The table `counted` as counts in their normal form."""
+    codes = roles.codes
+    here, act, there = (
+        listed(role, len(found))
+        for role, found in (("state", codes.state), ("action", codes.action), ("next", codes.state))
+    )
+    known = f"SELECT {there} FROM counted WHERE next_0 IS NOT NULL"
+    number_codes(database, "state", f"SELECT {here} FROM counted UNION {known}")
+    number_codes(database, "action", f"SELECT DISTINCT {act} FROM counted WHERE {DECISION}")
+    states = number_labels(database, "state", codes.state)
+    actions = number_labels(database, "action", codes.action)
+    number_groups(database, roles)
+    scale, transitions = smallest_scale(scale, ordered_transitions(database, roles))
+    # Loose transitions do not say where episodes begin: every row stands for a start.
+    begins = "true" if codes.episode is None else f"kind & {BEGINS} > 0"
+    starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
+    for state, times in database.execute(
+        f"SELECT state, coalesce(sum(times) FILTER ({begins}), 0)::BIGINT FROM numbered GROUP BY 1"
+    ).fetchall():
+        starts[state], decided[state] = times, True
+    rows_read, dropped = dropped_rows(database)
+    return LabelledCounts(
+        roles.mapping.state,
+        roles.mapping.action,
+        states,
+        actions,
+        transitions.each(freeze),
+        scale,
+        own(starts),
+        rows_read,
+        dropped,
+        own(decided),
+        Episodes(0, 0, 0) if codes.episode is None else episodes_of(database),
+        roles.binnings,
+    )
+
+
+def refuse_too_many(database: Any, memory_limit: str) -> None:
+    """Refuses a table `counted` whose groups take more than half of the limit as arrays.
+
+    The other half is what the database keeps for itself from here on.
+    """
+    (groups,) = database.execute("SELECT count(*) FROM counted").fetchone()
+    if groups * GROUP_BYTES > limit_memory(database, memory_limit, share=0.5):
+        raise too_many(memory_limit, groups, "the log has")
+
+
+def refuse_early(table: Table, database: Any, roles: RoleSql, memory_limit: str) -> None:
+    """Refuses a long log of which a first part has too many groups already.
+
+    Twice as many rows as groups are allowed show it, at a price that such a log hardly notices.
+    """
+    allowed = limit_memory(database, memory_limit) // 2 // GROUP_BYTES
+    rows = 2 * allowed
+    if table.kind != "parquet" or sum(rows_of(table.files, database)) < 4 * rows:
+        return
+    codes = (*roles.codes.state, *roles.codes.action, *roles.codes.next_state)
+    keys = ", ".join(code.sql for code in codes)
+    (groups,) = database.execute(
+        f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM (FROM log LIMIT {rows}) "
+        f"WHERE {roles.decides})"
+    ).fetchone()
+    if groups > allowed:
+        raise too_many(memory_limit, groups, f"the first {rows:,} rows of the log have")
+
+
+def too_many(memory_limit: str, groups: int, where: str) -> InvalidParameter:
+    """The error that more groups are than the limit allows."""
+    needed = groups * GROUP_BYTES
+    return InvalidParameter(
+        f"memory_limit is {memory_limit!r}, but {where} {groups:,} groups (of state, action, next "
+        f"state and end), which take {needed / 1e6:,.0f} MB; expected a limit of at least "
+        f"{math.ceil(2 * needed / 1e6)}MB, or fewer states (coarser bins)"
+    )
+
+
+def number_codes(database: Any, role: str, codes: str) -> None:
+    """The table `{role}_codes`: distinct codes, each with a number."""
+    database.execute(
+        f"CREATE OR REPLACE TEMP TABLE {role}_codes AS "
+        f"SELECT row_number() OVER () - 1 AS number, * FROM ({codes})"
+    )
+
+
+def number_labels(database: Any, role: str, codes: Sequence[LabelCode]) -> tuple[Label, ...]:
+    """The labels in rising order, whose places become the numbers of their codes."""
+    texts = ", ".join(f"CAST({role}_{i} AS VARCHAR)" for i in range(len(codes)))
+    rows = database.execute(f"SELECT {texts} FROM {role}_codes ORDER BY number").fetchall()
+    found = [tuple(code.label(text) for code, text in zip(codes, row, strict=True)) for row in rows]
+    labels = tuple(sorted(set(found)))
+    database.register("places", {"code": np.arange(len(found)), "place": positions(found, labels)})
+    database.execute(
+        f"CREATE OR REPLACE TEMP TABLE {role}_codes AS SELECT known.* REPLACE (place AS number) "
+        f"FROM {role}_codes AS known JOIN places ON places.code = known.number"
+    )
+    database.unregister("places")
+    return labels
+
+
+def number_groups(database: Any, roles: RoleSql) -> None:
+    """The table `numbered`: the groups of decisions, every code replaced by its number."""
+    width, acting = len(roles.codes.state), len(roles.codes.action)
+    here = " AND ".join(f"here.state_{i} = counted.state_{i}" for i in range(width))
+    there = " AND ".join(f"there.state_{i} = counted.next_{i}" for i in range(width))
+    act = " AND ".join(f"act.action_{i} = counted.action_{i}" for i in range(acting))
+    seen = ", lowest, highest" if roles.mapping.behavior_prob is not None else ""
+    database.execute(
+        "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
+        f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
+        f"kind, rows, times, {', '.join(REWARDS)}{seen} "
+        f"FROM counted JOIN state_codes here ON {here} JOIN action_codes act ON {act} "
+        f"LEFT JOIN state_codes there ON {there} WHERE {DECISION}"
+    )
+
+
+def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
+    """The groups that led somewhere, those of one transition put together, in rising order."""
+    known = roles.mapping.behavior_prob is not None
+    seen = ", min(lowest) AS lowest, max(highest) AS highest" if known else ""
+    database.execute("SET preserve_insertion_order = true")
+    database.execute(
+        "CREATE OR REPLACE TEMP TABLE ordered AS SELECT state, action, next_state, "
+        f"kind & {TERMINATED} > 0 AS terminated, sum(times)::BIGINT AS times, "
+        "sum(reward_sum)::HUGEINT AS reward_sum, min(least_reward)::HUGEINT AS least_reward, "
+        f"max(greatest_reward)::HUGEINT AS greatest_reward{seen} FROM numbered "
+        f"WHERE NOT ({UNKNOWN}) GROUP BY ALL ORDER BY ALL"
+    )
+    size, *largest = database.execute(
+        f"SELECT count(*), {', '.join(f'max(abs({name}))' for name in REWARDS)} FROM ordered"
+    ).fetchone()
+    fits = all(number is None or number < SAFE for number in largest)
+    columns = ["state", "action", "next_state", "terminated", "times"]
+    columns += ["lowest", "highest"] if known else []
+    sql = [f"{name}::BIGINT AS {name}" if fits else limbs(name, name) for name in REWARDS]
+    found = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
+    found |= {name: np.empty(size, np.int64 if fits else object) for name in REWARDS}
+    for begin in range(0, size, PIECE):  # all at once would be held twice
+        piece = database.execute(
+            f"SELECT {', '.join([*columns, *sql])} FROM ordered "
+            f"WHERE rowid >= {begin} AND rowid < {begin + PIECE} ORDER BY rowid"
+        ).fetchnumpy()
+        for name, values in found.items():
+            wide = name in REWARDS and not fits
+            values[begin : begin + PIECE] = whole_numbers(piece, name) if wide else piece[name]
+    return Transitions(**found)
+
+
+def dropped_rows(database: Any) -> tuple[int, dict[str, int]]:
+    """How many rows there are, and how many of them are left out for which reason."""
+    rows, unfinished = database.execute(
+        "SELECT coalesce(sum(rows), 0)::BIGINT, "
+        f"coalesce(sum(rows) FILTER ({UNKNOWN}), 0)::BIGINT FROM numbered"
+    ).fetchone()
+    (observed,) = database.execute(
+        f"SELECT coalesce(sum(rows), 0)::BIGINT FROM counted WHERE NOT ({DECISION})"
+    ).fetchone()
+    dropped = {UNFINISHED: unfinished, OBSERVED: observed}
+    return rows + observed, {why: number for why, number in dropped.items() if number}
+
+
+def episodes_of(database: Any) -> Episodes:
+    """How many episodes there are, and how they ended."""
+    over, stopped = f"kind & {TERMINATED} > 0", f"kind & {TRUNCATED} > 0"
+    conditions = (f"kind & {BEGINS} > 0", over, f"{stopped} AND NOT {over}")
+    sums = [f"coalesce(sum(times) FILTER ({each}), 0)::BIGINT" for each in conditions]
+    return Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
+
+
+def listed(role: str, width: int) -> str:
+    """'state_0, state_1'."""
+    return ", ".join(f"{role}_{i}" for i in range(width))

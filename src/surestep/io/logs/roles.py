@@ -1,0 +1,252 @@
+"""Label codes: what a column of labels is grouped by, and what its groups are called.
+
+Rows are grouped by *codes*, values that DuckDB compares fast, such as the numbers of a column of
+numbers. Only the distinct codes become text. This is the one place that says what the code of a
+column is, which text a code stands for, and which of its values cannot be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from surestep.io.labels.bin_rules import number_sql
+from surestep.io.labels.binning import Binning
+from surestep.io.logs.columns import ColumnMapping
+from surestep.io.sql import sql_name
+
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+FLOATING = ("FLOAT", "DOUBLE")
+# Of these types, equal values have equal texts; all others are grouped by their text.
+PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
+
+
+class Check(NamedTuple):
+    """A row that cannot be used: what is wrong there."""
+
+    condition: str  # SQL over the user's columns
+    column: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCode:
+    """The code of one column of labels: NULL where the column is.
+
+    Two codes may have one label: their groups are put together.
+    """
+
+    column: str
+    sql: str  # the code, over the user's columns
+    type: str  # of the code, as DuckDB calls it
+    label: Callable[[str], str] = str  # from the text of a code
+    checks: tuple[Check, ...] = ()  # of what is there: values without a code
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCodes:
+    """The codes of all columns of labels; those of next states compare with those of states."""
+
+    state: tuple[LabelCode, ...]
+    action: tuple[LabelCode, ...]
+    next_state: tuple[LabelCode, ...]
+    episode: LabelCode | None
+
+
+def label_codes(
+    mapping: ColumnMapping, types: Mapping[str, str], binnings: Mapping[str, Binning]
+) -> LabelCodes:
+    """The codes of a log with these columns of these types, some of them binned.
+
+    The column of a next state has the bins of its column of the state.
+    """
+
+    def code(name: str, binned_as: str) -> LabelCode:
+        if binned_as in binnings:
+            return bin_code(name, types[name], binnings[binned_as])
+        return code_of(name, types[name])
+
+    state = [code(name, name) for name in mapping.state]
+    following = [
+        code(name, like) for name, like in zip(mapping.next_state, mapping.state, strict=False)
+    ]
+    for i, (here, there) in enumerate(zip(state, following, strict=False)):
+        kinds = {here.type, there.type}
+        if len(kinds) > 1 and not kinds <= {*WHOLE}:
+            # Whole numbers become doubles where one of them is missing: 2 and 2.0 are one state.
+            as_text = number_text_code if kinds <= {*WHOLE, *FLOATING} else text_code
+            state[i], following[i] = (
+                as_text(each.column, types[each.column]) for each in (here, there)
+            )
+    return LabelCodes(
+        tuple(state),
+        tuple(code(name, name) for name in mapping.action),
+        tuple(following),
+        None if mapping.episode is None else code_of(mapping.episode, types[mapping.episode]),
+    )
+
+
+def code_of(column: str, kind: str) -> LabelCode:
+    """The code of a column of this type: the value itself, where equal values have equal texts."""
+    if kind in FLOATING:
+        # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
+        return LabelCode(
+            column, f"({sql_name(column)} + 0::{kind})", kind, checks=(no_nan(column),)
+        )
+    if kind in PLAIN or kind.startswith("DECIMAL"):
+        return LabelCode(column, sql_name(column), kind)
+    return text_code(column, kind)
+
+
+def no_nan(column: str) -> Check:
+    """NaN is how some tables say that there is nothing."""
+    return Check(f"isnan({sql_name(column)})", column, "a label")
+
+
+def number_text_code(column: str, kind: str) -> LabelCode:
+    """The code of a column of numbers that is its text, without a point where it is whole."""
+    text = as_varchar(column, kind)
+    if kind in WHOLE:
+        return LabelCode(column, text, "VARCHAR")
+    return LabelCode(
+        column, f"regexp_replace({text}, '\\.0$', '')", "VARCHAR", checks=(no_nan(column),)
+    )
+
+
+def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
+    """The code of a column of numbers that is binned: the number of the bin."""
+    number = number_sql(column, kind)
+    unusable = f"{sql_name(column)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
+    return LabelCode(
+        column,
+        binning.sql(number),
+        "BIGINT",
+        lambda text: binning.label(int(text)),
+        (Check(unusable, column, "a finite number, since the column is binned"),),
+    )
+
+
+def text_code(column: str, kind: str) -> LabelCode:
+    """The code of a column that is its text."""
+    return LabelCode(column, as_varchar(column, kind), "VARCHAR")
+
+
+def as_varchar(column: str, kind: str) -> str:
+    """The column as text."""
+    return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
+
+
+YES, NO = "('true', 't', 'yes', '1', '1.0')", "('false', 'f', 'no', '0', '0.0')"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSql:
+    """SQL expressions over the columns of a user's table."""
+
+    mapping: ColumnMapping
+    types: Mapping[str, str]  # column → type, as DuckDB calls it
+    binnings: Mapping[str, Binning]  # by column of state or action
+    codes: LabelCodes
+
+    @classmethod
+    def of(
+        cls, mapping: ColumnMapping, types: Mapping[str, str], binnings: Mapping[str, Binning]
+    ) -> RoleSql:
+        """The roles of these columns, some of them binned."""
+        return cls(mapping, types, binnings, label_codes(mapping, types, binnings))
+
+    def text(self, column: str) -> str:
+        """The column as text."""
+        return as_varchar(column, self.types[column])
+
+    def whole(self, column: str) -> str:
+        """The column as a whole number, NULL where it is none."""
+        if self.types[column] in WHOLE:
+            return f"CAST({sql_name(column)} AS BIGINT)"
+        text = f"trim({self.text(column)})"
+        whole = rf"regexp_full_match({text}, '[0-9]{{1,18}}(\.0*)?')"
+        return f"CASE WHEN {whole} THEN TRY_CAST(split_part({text}, '.', 1) AS BIGINT) END"
+
+    def flag(self, column: str | None) -> str:
+        """True or false, NULL where the column says neither; false without a column."""
+        if column is None:
+            return "false"
+        if self.types[column] == "BOOLEAN":
+            return sql_name(column)
+        text = f"lower(trim({self.text(column)}))"
+        return f"CASE WHEN {text} IN {YES} THEN true WHEN {text} IN {NO} THEN false END"
+
+    @property
+    def behavior_prob(self) -> str:
+        """The logged propensity as a double, NULL where it is none."""
+        return f"TRY_CAST({sql_name(str(self.mapping.behavior_prob))} AS DOUBLE)"
+
+    @property
+    def decides(self) -> str:
+        """Whether the row holds a decision, and not only the last observation of an episode."""
+        return f"NOT coalesce({self.flag(self.mapping.is_last)}, false)"
+
+    @property
+    def no_next(self) -> str:
+        """Whether the row says nothing about where it led."""
+        return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
+
+    def checks(self, reward: str) -> list[Check]:
+        """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
+        mapping, codes = self.mapping, self.codes
+        found = [missing(code) for code in codes.state]
+        found += [missing(code, f" AND {self.decides}") for code in codes.action]
+        if codes.episode is not None:
+            found.append(missing(codes.episode))
+        labels = (*codes.state, *codes.action, *codes.next_state)
+        found += [check for code in labels for check in code.checks]
+        unusable = f"{self.decides} AND NOT ({reward})"
+        found.append(Check(unusable, mapping.reward, "a finite number"))
+        if mapping.episode is not None and mapping.step is not None:
+            step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
+            found.append(Check(step, mapping.step, "a whole number of at least 0"))
+        found += [
+            Check(f"({self.flag(name)}) IS NULL", name, "true or false")
+            for name in (mapping.terminated, mapping.truncated, mapping.is_last)
+            if name is not None
+        ]
+        return [*found, *self.next_checks(), *self.rare_checks()]
+
+    def next_checks(self) -> list[Check]:
+        """What can be wrong with the next state of a row."""
+        mapping = self.mapping
+        if not mapping.next_state:
+            return []
+        over = f"coalesce({self.flag(mapping.terminated)}, true)"
+        stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
+        expected = "a label, or true as terminated or truncated"
+        condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
+        if mapping.is_last is not None:
+            condition, expected = f"{self.no_next} AND {self.decides}", "a label"
+        return [
+            Check(condition, mapping.next_state[0], expected),
+            *(missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state),
+        ]
+
+    def rare_checks(self) -> list[Check]:
+        """What can be wrong with a propensity, a weight, or the mark of a last observation."""
+        mapping, found = self.mapping, list[Check]()
+        if mapping.behavior_prob is not None:
+            usable = f"coalesce({self.behavior_prob} > 0 AND {self.behavior_prob} <= 1, false)"
+            condition = f"{self.decides} AND NOT {usable}"
+            expected = "a probability above 0 and at most 1"
+            found.append(Check(condition, mapping.behavior_prob, expected))
+        if mapping.weight is not None:
+            condition = f"coalesce({self.whole(mapping.weight)}, 0) < 1"
+            found.append(Check(condition, mapping.weight, "a whole number of at least 1"))
+        if mapping.is_last is not None and mapping.terminated is not None:
+            condition = f"{self.decides} AND coalesce({self.flag(mapping.terminated)}, false)"
+            expected = f"false, except where {mapping.is_last!r} is true"
+            found.append(Check(condition, mapping.terminated, expected))
+        return found
+
+
+def missing(code: LabelCode, where: str = "") -> Check:
+    """No label where there must be one."""
+    return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, "a label")

@@ -1,0 +1,255 @@
+"""Logs as users have them, counted by DuckDB: streamed, spilled to disk, checked row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from surestep.errors import InvalidLog, InvalidParameter, SurestepError
+from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
+from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.label import Label
+from surestep.io.logs.checks import check_rows, explain_episodes, first_where, no_row, places_where
+from surestep.io.logs.columns import ROLES, ColumnMapping, closest, resolve
+from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
+from surestep.io.logs.digests import file_sources
+from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
+from surestep.io.logs.lanes import lanes_of
+from surestep.io.logs.loading import load_steps
+from surestep.io.logs.rewards import RewardSql, Units
+from surestep.io.logs.roles import RoleSql
+from surestep.io.logs.tables import Table, check_json_labels, connected, find_table, watched
+from surestep.io.sql import sql_name, sql_text
+from surestep.model import DecisionLog, Pairs
+from surestep.parallel import map_on_ray
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """A log that has been found but not read."""
+
+    table: Table
+    columns: ColumnMapping
+    types: Mapping[str, str]  # column → type, as DuckDB calls it
+    memory_limit: str | None = None
+    bins: tuple[str, ...] = ()  # such as 'age:quantiles=10'
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read; none for a table in memory."""
+        return self.table.files
+
+    def counts(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
+        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory.
+
+        `progress` is told what share of the pass under way is done, as (done, total).
+        """
+        with connected(self.table, self.memory_limit) as database, watched(database, progress):
+            sources = file_sources(self.table, database)
+            check_json_labels(self.table, database, self.unbinned_labels())
+            roles = self.roles(database)
+            if self.memory_limit is not None:
+                refuse_early(self.table, database, roles, self.memory_limit)
+            scale = count_rows(self.table, database, roles)
+            if self.memory_limit is not None:
+                refuse_too_many(database, self.memory_limit)
+            counts = labelled(database, roles, scale)
+        return replace(counts, sources=sources or (counts_digest(counts),))
+
+    def load(self, pairs: Pairs | None = None) -> DecisionLog:
+        """Every step, in memory, for methods that look at whole episodes.
+
+        `pairs` has labels, among which those of the log are found; by default those of `counts`.
+        """
+        with connected(self.table, self.memory_limit) as database:
+            check_json_labels(self.table, database, self.unbinned_labels())
+            roles = self.roles(database)
+            counted = labelled(database, roles, count_rows(self.table, database, roles))
+            units = check_rows(self.table, database, roles, RewardSql.of(roles))
+            return load_steps(database, CountQuery(roles, units), counted, pairs)
+
+    def place_of(self, labels: Mapping[str, Label]) -> str:
+        """Where the log first decides with these labels, by role: file, row and column.
+
+        Empty where it does not. The log is read again for it.
+        """
+        with connected(self.table, self.memory_limit) as database:
+            roles = self.roles(database)
+            conditions = [roles.decides]
+            for role, label in labels.items():
+                for code, text in zip(getattr(roles.codes, role), label, strict=True):
+                    value = f"CAST({code.sql} AS VARCHAR)"
+                    found = database.execute(f"SELECT DISTINCT {value} FROM log").fetchall()
+                    same = [each for (each,) in found if each is not None]
+                    same = [sql_text(each) for each in same if code.label(each) == text]
+                    conditions.append(f"{value} IN ({', '.join(same) or 'NULL'})")
+            column = getattr(self.columns, list(labels)[-1])[0]
+            places = places_where(self.table, database, " AND ".join(conditions), column)
+            return next((place.where for place in places), "")
+
+    def paid_on_the_way(self) -> str:
+        """Where a row first earns something that does not end its episode: file, row and column.
+
+        Empty where the row of the decision does not say by itself whether the episode ended.
+        """
+        if self.columns.is_last is not None:
+            return ""
+        with connected(self.table, self.memory_limit) as database:
+            roles = self.roles(database)
+            over = f"coalesce({roles.flag(self.columns.terminated)}, false)"
+            paid = f"TRY_CAST({sql_name(self.columns.reward)} AS DOUBLE) <> 0"
+            condition = f"{paid} AND NOT {over}"
+            places = places_where(self.table, database, condition, self.columns.reward)
+            return next((f"{place.where}: {place.value}" for place in places), "")
+
+    def unbinned_labels(self) -> list[str]:
+        """The columns of labels that are the text that is written there."""
+        binned = {read_bin_option(rule)[0] for rule in self.bins}
+        following = dict(zip(self.columns.next_state, self.columns.state, strict=False))
+        labels = (*self.columns.state, *self.columns.action, *self.columns.next_state)
+        return [name for name in labels if following.get(name, name) not in binned]
+
+    def roles(self, database: Any) -> RoleSql:
+        """What the columns mean; the bins of quantiles are found in the log itself."""
+        rules = dict(map(read_bin_option, self.bins))
+        following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
+
+        def refused_at(condition: str, column: str) -> str:
+            place = first_where(self.table, database, condition, column)
+            return f"{place.where}: found {place.value}"
+
+        quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
+        times = "count(*)"
+        if self.columns.weight is not None:
+            plain = RoleSql.of(self.columns, self.types, {})
+            times = f"sum(greatest(coalesce({plain.whole(self.columns.weight)}, 1), 1))::BIGINT"
+        found = resolve_binnings(database, quantiles, following, refused_at, times)
+        edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
+        binnings = {name: (found | edges)[name] for name in rules}
+        return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
+
+
+def read_log(
+    source: object,
+    *,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    bins: Sequence[str] = (),
+    memory_limit: str | None = None,
+) -> LogSource:
+    """Finds a log and the meaning of its columns, without reading it.
+
+    `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
+    memory (pandas, polars, Arrow, a dictionary of arrays); `columns` names the columns of a role
+    where they have other names than usual, `bins` are rules such as 'age:quantiles=10' for columns
+    of numbers, and `memory_limit`, such as '2GB', bounds the memory.
+    """
+    table = find_table(source)
+    with connected(table, memory_limit) as database:
+        described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
+    types = {str(row[0]): str(row[1]) for row in described}
+    try:
+        mapping = resolve(tuple(types), columns)
+        check_bins(bins, mapping, tuple(types))
+    except InvalidLog as problem:
+        raise InvalidLog(f"{table.name}: {problem}") from None
+    return LogSource(table, mapping, MappingProxyType(types), memory_limit, tuple(bins))
+
+
+def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
+    """Refuses rules for columns that are not there, are no labels, or have a rule already."""
+    binned = [read_bin_option(rule)[0] for rule in bins]
+    for i, column in enumerate(binned):
+        if column not in columns:
+            raise InvalidLog(f"there is no column {column!r} to bin; {closest(column, columns)}")
+        if column not in (*mapping.state, *mapping.action):
+            raise InvalidParameter(
+                f"column {column!r} is binned, but is neither of the state nor of the action"
+            )
+        if column in binned[:i]:
+            raise InvalidParameter(f"column {column!r} is binned twice, expected one rule")
+
+
+def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
+    """Makes the table `counted`, or says what is wrong; returns the scale of its sums.
+
+    One pass if the first guess of the rewards' digits is right and rows are right and in order.
+    """
+    reward = RewardSql.of(roles)
+    guess = reward.guess(database)
+    if guess is not None and count_in_one_pass(table, database, CountQuery(roles, guess)):
+        if database.execute("SELECT count(*) FROM counted").fetchone()[0] == 0:
+            raise no_row(table)
+        return guess.scale
+    units: Units = check_rows(table, database, roles, reward)
+    query = CountQuery(roles, units)
+    if units != guess and count_in_one_pass(table, database, query):
+        return units.scale
+    database.execute("SET preserve_insertion_order = false")
+    if roles.codes.episode is not None:
+        if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
+            return units.scale
+        raise explain_episodes(table, database, query)
+    raise InvalidLog(
+        f"{table.name} gave other rows when it was read again; expected a log that does not change"
+    )
+
+
+def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
+    """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
+    if query.roles.codes.episode is None:
+        database.execute("SET preserve_insertion_order = false")
+        return count_as_hoped(database, query, query.steps("log"))
+    database.execute("SET preserve_insertion_order = true")
+    lanes = lanes_of(table, database)
+    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
+    return count_as_hoped(database, query, rows)
+
+
+class Shard(NamedTuple):
+    """A file that a task counts."""
+
+    file: str
+    columns: dict[str, str | tuple[str, ...]]
+    bins: tuple[str, ...]
+    memory_limit: str | None
+
+
+def count_on_ray(
+    source: LogSource,
+    *,
+    address: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LabelledCounts:
+    """The counts of a log of files, each counted by a task; every file holds whole episodes.
+
+    Workers must see the files under the same names. `address` is an existing cluster.
+    """
+    if not source.table.files:
+        raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
+    chosen = {role: getattr(source.columns, role) for role in ROLES}
+    columns = {role: names for role, names in chosen.items() if names}
+    shards = [
+        Shard(str(file), columns, source.bins, source.memory_limit) for file in source.table.files
+    ]
+    parts = list[LabelledCounts]()
+    try:
+        for part in map_on_ray(count_shard, shards, address=address):
+            parts.append(part)
+            if progress is not None:
+                progress(len(parts), len(shards))
+    except SurestepError as problem:
+        cause = getattr(problem, "cause", problem)  # without the worker's traceback
+        raise cause from None
+    return merge_counts(parts)
+
+
+def count_shard(shard: Shard) -> LabelledCounts:
+    """The counts of one file."""
+    source = read_log(
+        shard.file, columns=shard.columns, bins=shard.bins, memory_limit=shard.memory_limit
+    )
+    return source.counts()

@@ -1,0 +1,216 @@
+"""Counts as files: a log cut into pieces, counted in any order and merged, gives the same bytes."""
+
+import dataclasses
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import COLUMNS, frame_of, rows_of, write_table
+from strategies import decision_logs
+from surestep.errors import FileFailure, InvalidCounts, InvalidLog, ShapeMismatch, SurestepError
+from surestep.io import merge_counts, read_counts, read_log, write_counts
+from surestep.io.counts import file
+from surestep.io.counts.labelled import counts_digest
+from surestep.pipeline.certifying import RewardFacts
+
+REWARDS = st.one_of(
+    st.integers(-500, 500).map(lambda cents: cents / 100), st.sampled_from([1e-5, 0.1 + 0.2, 1 / 3])
+)
+DERIVED = tuple(name for name in COLUMNS if name != "next_state")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("shards")
+
+
+def bytes_of(counts, path):
+    write_counts(counts, path)
+    return path.read_bytes()
+
+
+@settings(max_examples=3)
+@given(
+    log=decision_logs(rewards=REWARDS),
+    columns=st.sampled_from([COLUMNS, DERIVED]),
+    rng=st.randoms(use_true_random=False),
+)
+def test_shards_in_any_order_give_the_bytes_of_one_pass(log, columns, rng, folder):
+    rows = rows_of(log)
+    in_memory = read_log(frame_of(rows, columns)).counts()
+    shard = {row["episode"]: rng.randrange(3) for row in rows}
+    parts, paths = [], []
+    for number in sorted(set(shard.values()), key=lambda _: rng.random()):
+        chosen = [row for row in rows if shard[row["episode"]] == number]
+        rng.shuffle(chosen)
+        path = write_table(folder / f"shard{number}.csv", chosen, columns)
+        write_counts(read_log(path).counts(), folder / f"{number}.parquet")
+        parts.append(read_counts(folder / f"{number}.parquet"))
+        paths.append(path)
+    whole = bytes_of(read_log(paths).counts(), folder / "whole.parquet")
+    together = merge_counts(parts)
+    assert counts_digest(together) == counts_digest(in_memory)
+    assert bytes_of(together, folder / "merged.parquet") == whole
+    pairwise = parts[0]
+    for part in parts[1:]:
+        pairwise = merge_counts([part, pairwise])
+    assert bytes_of(pairwise, folder / "pairwise.parquet") == whole
+
+
+def counts_of(*rewards, columns=("state", "action")):
+    state, action = columns
+    rows = [
+        {state: "a", action: "x", "reward": reward, "next_state": "b", "terminated": False}
+        for reward in rewards
+    ]
+    names = {"state": state, "action": action}
+    return read_log(frame_of(rows, tuple(rows[0])), columns=names).counts()
+
+
+def nameless(counts):
+    """The counts without what they were made of: small tables may well be equal."""
+    return dataclasses.replace(counts, sources=())
+
+
+def test_the_scale_is_the_smallest_that_the_rewards_need():
+    halves = counts_of("0.50", "0.5")
+    assert (halves.scale, list(halves.transitions.reward_sum)) == (1, [10])
+    inner = counts_of("0", "0.5", "0.5", "1")  # neither the sum nor the extremes need a digit
+    assert (inner.scale, list(inner.transitions.reward_sum)) == (0, [2])
+    assert (counts_of("0.5").scale, counts_of("1e-3").scale, counts_of("5e2").scale) == (1, 3, 0)
+    together = merge_counts([counts_of("0.5"), counts_of("0.001")])
+    assert (together.scale, list(together.transitions.reward_sum)) == (3, [501])
+
+
+def test_sums_beyond_38_digits_are_refused():
+    huge, tiny = counts_of("9e30"), counts_of("1e-9")
+    with pytest.raises(InvalidCounts, match="more than 38 digits"):
+        merge_counts([huge, tiny])
+
+
+def test_other_columns_are_other_counts():
+    with pytest.raises(ShapeMismatch, match="state is state in some counts and ward in others"):
+        merge_counts([counts_of(1), counts_of(1, columns=("ward", "action"))])
+    with pytest.raises(InvalidCounts, match="no counts to merge"):
+        merge_counts([])
+
+
+def test_what_is_no_file_of_counts_is_refused(tmp_path):
+    path = tmp_path / "counts.parquet"
+    with pytest.raises(FileFailure, match="is no file"):
+        read_counts(path)
+    with duckdb.connect() as database:
+        database.execute(f"COPY (SELECT 1 AS kind) TO '{path}' (FORMAT parquet)")
+    with pytest.raises(InvalidCounts, match="no manifest"):
+        read_counts(path)
+    whole = bytes_of(counts_of("0.5", 1), path)
+    for size in range(0, len(whole), 97):
+        path.write_bytes(whole[:size])
+        with pytest.raises(SurestepError, match=r"counts\.parquet"):
+            read_counts(path)
+
+
+@settings(max_examples=6)
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_read(data, folder):
+    path = folder / "damaged.parquet"
+    content = bytearray(bytes_of(counts_of("0.5", 1), path))
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        read_counts(path)
+    except SurestepError as refusal:
+        assert "damaged.parquet" in str(refusal)  # noqa: PT017
+
+
+def test_forged_rows_are_refused(tmp_path):
+    good = counts_of("0.5")
+    rows = good.transitions
+    for change, message in (
+        ({"times": rows.times * 0}, "a count is negative, or 0"),
+        ({"next_state": rows.next_state * 0 - 1}, "did not terminate led nowhere"),
+        ({"reward_sum": rows.reward_sum + 1}, "not between the least and the greatest"),
+        ({"least_reward": rows.least_reward + 1}, "not between the least and the greatest"),
+    ):
+        forged = dataclasses.replace(good, transitions=rows._replace(**change))
+        write_counts(forged, tmp_path / "forged.parquet")
+        with pytest.raises(InvalidCounts, match=message):
+            read_counts(tmp_path / "forged.parquet")
+
+
+def test_no_log_is_merged_twice_by_whatever_way(tmp_path):
+    """A file by its bytes, also in the counts of others; a table in memory by its counts."""
+    files = {}
+    for name, reward in (("a", 1), ("b", 2), ("c", 3)):
+        row = {"state": "s", "action": "x", "reward": reward, "next_state": "t", "terminated": True}
+        files[name] = write_table(tmp_path / f"{name}.csv", [row], tuple(row))
+    a, b, c = (read_log(path).counts() for path in files.values())
+    write_counts(merge_counts([a, b]), tmp_path / "ab.parquet")
+    ab, bc = read_counts(tmp_path / "ab.parquet"), read_log([files["b"], files["c"]]).counts()
+    assert ab.sources == tuple(sorted(a.sources + b.sources))
+    assert merge_counts([ab, c]).rows_read == 3
+    for parts, words in (((a, a), "1 and 2"), ((c, ab, bc), "1 and 3"), ((ab, bc), "1 and 2")):
+        with pytest.raises(InvalidCounts, match=rf"counts {words} are of the same log \(SHA-256 "):
+            merge_counts(parts)
+    in_memory = counts_of("0.5")
+    with pytest.raises(InvalidCounts, match="of the same log"):
+        merge_counts([in_memory, counts_of("0.5")])
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(files["a"].read_bytes())
+    with pytest.raises(InvalidLog, match=r"copy\.csv has the same content as .*a\.csv"):
+        read_log([files["a"], copy]).counts()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet"])
+def test_shards_without_rows_are_no_logs(kind, tmp_path):
+    """They are often alike, as those that other programs leave behind."""
+    names = ("state", "action", "reward", "next_state", "terminated")
+    row = dict(zip(names, ("s", "x", 1.0, "t", True), strict=True))
+    paths = [tmp_path / f"{name}{kind}" for name in ("full", "empty", "empty too")]
+    write_table(paths[0], [row], names)
+    for path in paths[1:]:
+        if kind == ".parquet":
+            with duckdb.connect() as database:
+                source = f"SELECT * FROM '{paths[0]}' WHERE false"
+                database.execute(f"COPY ({source}) TO '{path}' (FORMAT parquet)")
+        else:
+            path.write_text(",".join(names) + "\n" if kind == ".csv" else "")
+    assert len(read_log(paths).counts().sources) == 1
+
+
+def test_a_file_of_an_older_version_says_what_to_do(tmp_path, monkeypatch):
+    path = tmp_path / "counts.parquet"
+    monkeypatch.setattr(file, "VERSION", 2)
+    write_counts(counts_of("0.5"), path)
+    monkeypatch.undo()
+    with pytest.raises(InvalidCounts, match="of version 2, expected 3; count the log again"):
+        read_counts(path)
+
+
+@settings(max_examples=4)
+@given(
+    rewards=st.lists(st.sampled_from(["0", "4", "0.5", "2", "-1e-3"]), min_size=1, max_size=6),
+    cut=st.integers(0, 6),
+    rng=st.randoms(use_true_random=False),
+)
+def test_rewards_vary_just_where_one_transition_earned_two(rewards, cut, rng):
+    """In any order, in one piece or in two: not what they add up to, but each of them counts."""
+    vary = len(set(map(float, rewards))) > 1
+    rng.shuffle(rewards)
+    parts = [nameless(counts_of(*part)) for part in (rewards[:cut], rewards[cut:]) if part]
+    for counts in (counts_of(*rewards), merge_counts(parts)):
+        facts = RewardFacts.of(counts)
+        assert facts.vary == vary
+        low, high = min(map(float, rewards)), max(map(float, rewards))
+        assert facts.bounds == (min(0.0, low), max(0.0, high))
+        logged = counts.to_counts().rewards
+        assert (logged.least.tolist(), logged.greatest.tolist()) == ([low], [high])
+
+
+def test_nothing_is_written_where_nothing_can_be(tmp_path):
+    with pytest.raises(FileFailure, match="cannot be written"):
+        write_counts(counts_of(1), tmp_path / "nowhere" / "counts.parquet")
+    assert not list(tmp_path.iterdir())

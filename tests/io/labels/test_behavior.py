@@ -1,0 +1,273 @@
+"""Policies as tables: read from every kind of table, and fitted to logs that they made or not."""
+
+from collections import Counter
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import frame_of, write_table
+from strategies import all_pairs, policies
+from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, SurestepError
+from surestep.io import read_log
+from surestep.io.labels.behavior import check_log_fits, read_behavior_table
+from surestep.io.labels.binning import Binning
+from surestep.pipeline.assembly import assemble
+
+COLUMNS = ("state", "action", "probability")
+KINDS = (".csv", ".jsonl", ".parquet")
+MEMORY = {
+    "dict": lambda frame: frame,
+    "pandas": pandas.DataFrame,
+    "polars": lambda frame: polars.DataFrame({k: v.tolist() for k, v in frame.items()}),
+    "arrow": lambda frame: pyarrow.table({k: v.tolist() for k, v in frame.items()}),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("behavior")
+
+
+@st.composite
+def behaviors(draw):
+    return draw(policies(draw(all_pairs())))
+
+
+def policy_rows(policy):
+    pairs = policy.pairs
+    cells = zip(pairs.state, pairs.action, policy.probability, strict=True)
+    return [{"state": f"s{s}", "action": f"a{a}", "probability": float(p)} for s, a, p in cells]
+
+
+def reading(rows, columns=COLUMNS):
+    return read_behavior_table(frame_of(rows, columns), ("state",), ("action",))
+
+
+def table_of(*cells):
+    return reading([dict(zip(COLUMNS, row, strict=True)) for row in cells])
+
+
+def by_label(policy):
+    """(state, action) → probability."""
+    pairs = policy.pairs
+    return {
+        (pairs.state_labels[s], pairs.action_labels[a]): p
+        for s, a, p in zip(pairs.state, pairs.action, policy.probability, strict=True)
+    }
+
+
+@settings(max_examples=10)
+@given(
+    policy=behaviors(),
+    kind=st.sampled_from([*KINDS, *MEMORY]),
+    rng=st.randoms(),
+    probability=st.sampled_from(["probability", "prob", "p", "behavior_prob", "PScore"]),
+    state=st.sampled_from(["ward", "state", "Observation"]),
+)
+def test_a_policy_comes_back_from_every_kind_of_table(
+    policy, kind, rng, probability, state, folder
+):
+    rows = policy_rows(policy)
+    expected = {(row["state"], row["action"]): row["probability"] for row in rows}
+    rng.shuffle(rows)
+    columns = (probability, state, "action", "note")
+    rows = [
+        {state: r["state"], "action": r["action"], probability: r["probability"], "note": "x"}
+        for r in rows
+    ]
+    if kind in KINDS:
+        source = write_table(folder / f"policy{kind}", rows, columns)
+    else:
+        source = MEMORY[kind](frame_of(rows, columns))
+    found = read_behavior_table(source, ("ward",), ("action",))
+    assert by_label(found.policy) == pytest.approx(expected, rel=1e-12)
+    assert not found.policy.estimated
+    assert found.pairs is found.policy.pairs
+    assert found.vocabulary.state_columns == ("ward",)
+    assert list(found.vocabulary.states) == sorted(found.vocabulary.states)
+
+
+def test_states_of_several_columns_and_bins(tmp_path):
+    path = tmp_path / "policy.csv"
+    path.write_text(
+        "ward,p,age,drug\na,0.25,10,wait\na,0.75,39.5,treat\nb,1,>= 40,wait\nb,1,-3,treat\n"
+    )
+    bins = {"age": Binning(edges=[40])}
+    found = read_behavior_table(path, ("ward", "age"), ("drug",), bins)
+    assert by_label(found.policy) == {
+        ("a, < 40", "wait"): 0.25,
+        ("a, < 40", "treat"): 0.75,
+        ("b, >= 40", "wait"): 1,
+        ("b, < 40", "treat"): 1,
+    }
+    assert found.vocabulary.state_index({"ward": "b", "age": 17}) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "error", "message"),
+    [
+        (["a,x,0.5", "a,y,zero"], InvalidPolicy, "row 2, column 'p': found 'zero', expected a num"),
+        (["a,x,1.5"], InvalidPolicy, r"t\.csv, row 1, column 'p': found '1\.5', expected a number"),
+        (["a,x,-0.1"], InvalidPolicy, r"found '-0\.1', expected a number from 0 to 1"),
+        (["a,x,nan"], InvalidPolicy, "found 'nan'"),
+        (["a,x,0_1"], InvalidPolicy, "found '0_1'"),
+        (["a,x,"], InvalidPolicy, "found nothing, expected a number from 0 to 1"),
+        (
+            ["a,x,0.5", "b,x,1", "a,x,0.5"],
+            InvalidPolicy,
+            "row 3: state 'a', action 'x' is there ag",
+        ),
+        (
+            ["a,x,0.5", "a,y,0.4"],
+            InvalidPolicy,
+            r"t\.csv: action probabilities of state 'a' sum to 0\.9, expected 1",
+        ),
+        (["a,x,0.5", "a,y,0.500002"], InvalidPolicy, "sum to 1.000002, expected 1"),
+        ([",x,1"], InvalidLog, "row 1, column 'state': found nothing, expected a label"),
+        (["a,,1"], InvalidLog, "row 1, column 'action': found nothing, expected a label"),
+        ([], InvalidLog, "has no row"),
+    ],
+)
+def test_a_bad_row_is_named(lines, error, message, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["state,action,p", *lines, ""]))
+    with pytest.raises(error, match=message):
+        read_behavior_table(path, ("state",), ("action",))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("stat,action,p", "no column 'state', which the state has in the log; did you mean 'stat'"),
+        ("state,drug,p", "no column 'action', which the action has in the log; the columns are"),
+        ("state,action,probabilty", "no column says what the probability is; did you mean 'probab"),
+        ("state,action,prob,p", "the probability may be column 'prob' or 'p'"),
+        ("obs,context,action,p", "the state may be column 'obs' or 'context'"),
+        ("", "is empty"),
+    ],
+)
+def test_a_bad_header_is_explained(header, message, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{header}\n" if header else "")
+    with pytest.raises(InvalidLog, match=message) as refusal:
+        read_behavior_table(path, ("state",), ("action",))
+    assert "t.csv" in str(refusal.value)
+
+
+def test_a_state_of_several_columns_needs_all_of_them():
+    frame = {"state": np.array([1]), "action": np.array([1]), "p": np.array([1.0])}
+    with pytest.raises(InvalidLog, match="no column 'ward'"):
+        read_behavior_table(frame, ("ward", "age"), ("action",))
+
+
+def test_sums_within_single_precision_are_rescaled():
+    found = table_of(("a", "x", 1 / 3 + 3e-7), ("a", "y", 2 / 3))
+    assert found.policy.probability.sum() == pytest.approx(1, abs=1e-12)
+
+
+@settings(max_examples=15)
+@given(content=st.binary(max_size=100), kind=st.sampled_from([".csv", ".jsonl", ".parquet"]))
+def test_any_bytes_are_read_or_refused(content, kind, folder):
+    path = folder / f"fuzz{kind}"
+    path.write_bytes(content if kind != ".csv" else b"state,action,p\n" + content)
+    with pytest.raises(SurestepError, match="fuzz"):
+        read_behavior_table(path, ("state",), ("action",))
+
+
+# ---- logs -------------------------------------------------------------------------------------
+
+STEPS = st.lists(st.tuples(*[st.integers(0, 2)] * 3, st.booleans()), min_size=1, max_size=12)
+
+
+def log_of(steps):
+    rows = [
+        {"state": f"s{s}", "action": f"a{a}", "reward": 1.0, "next_state": f"s{n}", "done": over}
+        for s, a, n, over in steps
+    ]
+    return read_log(frame_of(rows, tuple(rows[0]))).counts()
+
+
+@settings(max_examples=6)
+@given(policy=behaviors(), steps=STEPS)
+def test_a_log_fits_exactly_if_every_step_is_possible(policy, steps):
+    table = reading(policy_rows(policy))
+    possible = {
+        (int(s), int(a))
+        for s, a, p in zip(policy.pairs.state, policy.pairs.action, policy.probability, strict=True)
+        if p > 0
+    }
+    taken = Counter((s, a) for s, a, *_ in steps)
+    unknown = sorted(s for s, _ in taken if s >= policy.pairs.num_states)
+    wrong = sorted(pair for pair in taken if pair not in possible)
+    counts = log_of(steps)
+    if unknown:
+        with pytest.raises(ShapeMismatch, match=f"decides in the unknown state 's{unknown[0]}'"):
+            check_log_fits(table, counts)
+    elif wrong:
+        s, a = wrong[0]
+        words = f"takes action 'a{a}' in state 's{s}' {taken[wrong[0]]} time"
+        with pytest.raises(ShapeMismatch, match=words):
+            check_log_fits(table, counts)
+    else:
+        check_log_fits(table, counts)
+
+
+@settings(max_examples=6)
+@given(policy=behaviors(), steps=STEPS)
+def test_the_model_of_a_log_has_the_table_and_the_states_without_decisions(policy, steps):
+    table = reading(policy_rows(policy))
+    listed = zip(policy.pairs.state, policy.pairs.action, policy.probability, strict=True)
+    possible = {(int(s), int(a)) for s, a, p in listed if p > 0}
+    counts = log_of([step for step in steps if step[:2] in possible] or [(*min(possible), 9, True)])
+    model = assemble(counts, table)
+    quiet = sorted({label[0] for label in counts.states} - set(policy_states(policy)))
+    if "(end)" in counts.to_counts().pairs.state_labels:
+        quiet.append("(end)")
+    expected = by_label(table.policy) | {(label, "a" + first(table)): 1 for label in quiet}
+    assert by_label(model.behavior) == expected
+    known = [label for (label,) in model.vocabulary.states]
+    assert known == [*policy_states(policy), *quiet]
+    assert [known[s] for s in np.flatnonzero(model.quiet)] == quiet
+    assert model.counts.times.sum() == counts.rows_read
+
+
+def policy_states(policy):
+    return [f"s{s}" for s in range(policy.pairs.num_states)]
+
+
+def first(table):
+    """The number of the first action that the table has."""
+    return table.vocabulary.actions[0][0].removeprefix("a")
+
+
+def test_refusals_say_what_the_log_does():
+    table = table_of(("s0", "a0", 1.0), ("s0", "a1", 0.0))
+    with pytest.raises(ShapeMismatch) as refusal:
+        check_log_fits(table, log_of([(0, 1, 0, False), (0, 1, 5, False), (0, 2, 0, False)]))
+    assert str(refusal.value) == (
+        "the log takes action 'a1' in state 's0' 2 times, but the dict gives it probability 0 "
+        "there; expected a probability above 0; 2 pairs are affected"
+    )
+    with pytest.raises(ShapeMismatch, match="'a2' in state 's0' 1 time, but the dict does not lis"):
+        check_log_fits(table, log_of([(0, 2, 0, False)]))
+    with pytest.raises(ShapeMismatch) as refusal:
+        check_log_fits(table, log_of([(7, 0, 0, False)]))
+    assert str(refusal.value) == (
+        "the log decides in the unknown state 's7': in the dict, no state has 's7' in column "
+        "'state'; known are 's0'; expected rows that say what the policy does there"
+    )
+
+
+def test_the_columns_of_log_and_table_are_compared():
+    table = read_behavior_table(
+        {"ward": np.array(["a"], object), "action": np.array(["x"], object), "p": np.array([1])},
+        ("ward",),
+        ("action",),
+    )
+    with pytest.raises(ShapeMismatch, match="the state is ward in the dict and state in the log"):
+        check_log_fits(table, log_of([(0, 0, 0, False)]))

@@ -1,0 +1,178 @@
+"""Rules of binning: as users write them, and the quantiles of a column, counted by hand."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surestep.errors import InvalidLog, InvalidParameter, SurestepError
+from surestep.io.labels.bin_rules import (
+    Quantiles,
+    quantile_edges,
+    read_bin_option,
+    resolve_binnings,
+)
+from surestep.io.labels.binning import Binning
+from surestep.io.logs.checks import first_where
+from surestep.io.logs.tables import connected, find_table
+
+COLUMNS = st.lists(
+    st.integers(-20, 20).map(lambda tenths: tenths / 10), min_size=2, max_size=60
+).filter(lambda column: len(set(column)) > 1)
+
+
+def resolved(source, rules, following=None):
+    table = find_table(source)
+    with connected(table) as database:
+
+        def found(condition, column):
+            place = first_where(table, database, condition, column)
+            return f"{place.where}: found {place.value}"
+
+        return resolve_binnings(database, rules, following or {}, found)
+
+
+def edges_of(column, number):
+    values, times = np.unique(column, return_counts=True)
+    return quantile_edges(values, times, number)
+
+
+@pytest.mark.parametrize(
+    ("option", "column", "rule"),
+    [
+        ("age:quantiles=10", "age", Quantiles(10)),
+        ("age:width=0.5", "age", Binning(width=0.5)),
+        ("blood: pressure:edges=-1,0, 2.5", "blood: pressure", Binning(edges=(-1, 0, 2.5))),
+        ("a=b:width=1e3", "a=b", Binning(width=1000)),
+    ],
+)
+def test_options_are_read(option, column, rule):
+    assert read_bin_option(option) == (column, rule)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("", "--bin is '', expected 'COLUMN:quantiles=10'"),
+        ("age", "expected 'COLUMN:quantiles=10'"),
+        (":width=3", "expected 'COLUMN:quantiles=10'"),
+        ("age:width", "expected 'COLUMN:quantiles=10'"),
+        ("age:bins=3", "expected 'COLUMN:quantiles=10'"),
+        ("age:quantiles=1", "number of quantiles is 1, expected 2 to 1000"),
+        ("age:quantiles=1001", "expected 2 to 1000"),
+        ("age:quantiles=2.5", "'2.5' is no whole number"),
+        ("age:quantiles=nan", "'nan' is no whole number"),
+        ("age:quantiles=", "'' is no number"),
+        ("age:width=wide", "'wide' is no number"),
+        ("age:width=1_0", "'1_0' is no number"),
+        ("age:width=0", "width is 0.0, expected a finite number above 0"),
+        ("age:edges=", "'' is no number"),
+        ("age:edges=1,,2", "'' is no number"),
+        ("age:edges=2,1", "--bin is 'age:edges=2,1': edges are not rising: 2 is followed by 1"),
+        ("age:edges=1,inf", "expected a finite number"),
+    ],
+)
+def test_bad_options_are_explained(option, message):
+    with pytest.raises(InvalidParameter) as refusal:
+        read_bin_option(option)
+    assert message in str(refusal.value)
+
+
+@given(text=st.text())
+def test_any_option_is_read_or_refused(text):
+    for option in (text, f"age:quantiles={text}", f"age:width={text}", f"age:edges={text}"):
+        try:
+            read_bin_option(option)
+        except SurestepError as refusal:
+            assert "--bin is" in str(refusal)  # noqa: PT017
+
+
+@given(column=COLUMNS, number=st.integers(2, 12))
+def test_quantiles_cut_where_the_share_below_is_closest(column, number):
+    found = edges_of(column, number)
+    candidates = sorted(set(column))[1:]
+    share = {edge: Fraction(sum(x < edge for x in column), len(column)) for edge in candidates}
+    best = [
+        min(candidates, key=lambda edge: (abs(share[edge] - Fraction(j, number)), edge))
+        for j in range(1, number)
+    ]
+    assert list(found) == sorted(set(best))
+    bins = Binning(edges=found).indices(column)
+    assert set(bins.tolist()) == set(range(len(found) + 1))  # none is empty
+
+
+def test_quantiles_of_different_values_are_equally_full():
+    assert edges_of(np.arange(1, 101), 10) == tuple(range(11, 101, 10))
+
+
+def test_few_values_have_few_edges():
+    assert edges_of([0] * 99 + [1], 10) == (1.0,)
+    assert edges_of([1, 2, 3], 1000) == (2.0, 3.0)
+
+
+def test_many_rows_are_counted_exactly():
+    times = [2**52, 1, 2**52]
+    assert quantile_edges([0, 1, 2], times, 2) == (1.0,)
+
+
+@pytest.mark.parametrize(
+    ("values", "times", "number", "message"),
+    [
+        ([3.0], [9], 4, "the only value is 3, and bins need at least two"),
+        ([], [], 4, "not distinct"),
+        ([1, 1], [1, 1], 4, "not distinct"),
+        ([1, 2], [1, 0], 4, "less than once"),
+        ([1, 2], [1], 4, "times has shape"),
+        ([1, np.nan], [1, 1], 4, "finite"),
+        ([1, 2], [1, 1], 1, "expected 2 to 1000"),
+        ([1, 2], [1, 1], True, "expected 2 to 1000"),
+    ],
+)
+def test_what_has_no_quantiles_is_refused(values, times, number, message):
+    with pytest.raises(InvalidParameter, match=message):
+        quantile_edges(values, times, number)
+
+
+@settings(max_examples=20)
+@given(column=COLUMNS, number=st.integers(2, 12), as_text=st.booleans())
+def test_the_quantiles_of_a_column_are_those_of_its_rows(column, number, as_text):
+    given_column = np.array(list(map(str, column)) if as_text else column, object)
+    frame = {
+        "age": given_column if as_text else np.array(column),
+        "next_age": np.arange(len(column)),
+    }
+    found = resolved(frame, {"age": Quantiles(number)}, {"age": "next_age"})
+    assert found == {"age": Binning(edges=edges_of(column, number))}
+
+
+def test_edges_and_widths_are_taken_as_they_are():
+    rules = {"age": Binning(width=5), "ward": Binning(edges=[1, 2])}
+    frame = {"age": np.array([1, 2]), "ward": np.array([0.5, 1.5])}
+    assert resolved(frame, rules) == rules
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1,1", "x,1"], r"log\.csv, row 2, column 'age': found 'x', expected a finite number"),
+        (["nan,1"], "row 1, column 'age': found 'nan'"),
+        (["1e999,1"], "found '1e999'"),
+        (["1_000,1", ",1"], "found '1_000', .*; 2 rows are affected"),
+        ([",1"], "found nothing, expected a finite number, since the column is binned"),
+        (["1,", "1,far"], "row 2, column 'next_age': found 'far'"),
+    ],
+)
+def test_a_value_that_is_no_number_is_named(lines, message, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["age,next_age", *lines, ""]))
+    with pytest.raises(InvalidLog, match=message):
+        resolved(path, {"age": Binning(width=1)}, {"age": "next_age"})
+
+
+def test_a_column_that_cannot_be_cut_is_named():
+    with pytest.raises(InvalidParameter, match="column 'age' cannot be cut into 3 quantiles: the"):
+        resolved({"age": np.array([7, 7])}, {"age": Quantiles(3)})
+    with pytest.raises(InvalidLog, match="no column 'agee' to bin; did you mean 'age'"):
+        resolved({"age": np.array([7, 7])}, {"agee": Quantiles(3)})

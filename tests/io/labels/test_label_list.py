@@ -1,0 +1,105 @@
+"""Lists of states and actions: in order, from tables and plain text, and checked against a log."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import write_table
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, ShapeMismatch, SurestepError
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.tables import check_listed, read_label_list
+
+WORDS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\u2028\u2029\x85"),
+    min_size=1,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("lists")
+
+
+@settings(max_examples=15)
+@given(
+    labels=st.lists(WORDS, min_size=1, max_size=6, unique=True),
+    kind=st.sampled_from([".csv", ".jsonl", ".parquet", ".txt"]),
+)
+def test_labels_keep_the_order_they_are_written_in(labels, kind, folder):
+    path = folder / f"list{kind}"
+    if kind == ".txt":
+        path.write_bytes("\r\n".join(labels).encode())
+    else:
+        write_table(path, [{"ward": label, "beds": 3} for label in labels], ("beds", "ward"))
+    assert read_label_list(path, "state", ("ward",)) == tuple((label,) for label in labels)
+
+
+def test_tables_in_memory_several_columns_and_bins():
+    frame = {"age": np.array([12, 55]), "ward": np.array(["b", "a"], object)}
+    bins = {"age": Binning(width=10)}
+    found = read_label_list(frame, "state", ("ward", "age"), bins)
+    assert found == (("b", "10 to < 20"), ("a", "50 to < 60"))
+    frame = {"Actions": np.array([2, 1])}
+    assert read_label_list(frame, "action", ("drug",)) == (("2",), ("1",))
+
+
+def test_a_last_line_may_end_or_not(tmp_path):
+    for text in ("a\nb", "a\nb\n", "\ufeffa\r\nb\r\n"):
+        (tmp_path / "list.txt").write_text(text, newline="")
+        assert read_label_list(str(tmp_path / "list.txt"), "state", ("x",)) == (("a",), ("b",))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"),
+    [
+        (
+            "s.txt",
+            b"a\nb\na\n",
+            InvalidLog,
+            r"s\.txt, row 3: the state 'a' is there again, after r",
+        ),
+        ("s.txt", b"", InvalidLog, "is empty, expected one label a line"),
+        ("s.txt", b"\n", InvalidLog, "is empty, expected one label a line"),
+        ("s.txt", b"a\n\nb", InvalidLog, "row 2, column 'x': found nothing, expected a label"),
+        ("s.txt", b"\xff\xfe", InvalidLog, "not UTF-8"),
+        ("s.csv", b"x\n1\n01\n1\n", InvalidLog, r"s\.csv, row 3: the state '1' is there again"),
+        ("s.csv", b"y\n1\n", InvalidLog, "no column 'x', which the state has in the log"),
+        ("s.csv", b"x\n", InvalidLog, "has no row"),
+        ("s.csv", b"x,y\n,1\n", InvalidLog, "row 1, column 'x': found nothing"),
+        ("s.xls", b"x", InvalidParameter, "no known ending"),
+    ],
+)
+def test_bad_lists_are_explained(name, content, error, message, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(error, match=message):
+        read_label_list(path, "state", ("x",))
+
+
+def test_a_number_that_cannot_be_binned_is_named(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("x\n3\n1e999\n")
+    with pytest.raises(InvalidLog, match=r"s\.csv, row 2, column 'x' is '1e999', expected a fin"):
+        read_label_list(path, "state", ("x",), {"x": Binning(width=1)})
+
+
+def test_plain_text_has_one_column(tmp_path):
+    with pytest.raises(InvalidParameter, match=r"the state has 2 columns \(a, b\); expected a tab"):
+        read_label_list(tmp_path / "s.txt", "state", ("a", "b"))
+    with pytest.raises(FileFailure, match="cannot be read"):
+        read_label_list(tmp_path / "s.txt", "state", ("a",))
+    with pytest.raises(SurestepError):
+        read_label_list(None, "state", ("a",))
+
+
+def test_a_log_shows_only_what_is_listed():
+    listed = (("ward", "1"), ("ward", "2"))
+    check_listed("state", ("place", "floor"), listed, listed[:1])
+    check_listed("state", ("place", "floor"), listed, ())
+    with pytest.raises(ShapeMismatch) as refusal:
+        check_listed("state", ("place", "floor"), listed, (("word", "1"), ("ward", "3")))
+    assert str(refusal.value) == (
+        "the log has the state 'word, 1', which the list of states does not have: no state has "
+        "'word' in column 'place'; did you mean 'ward'?; 2 states are affected"
+    )

@@ -1,0 +1,180 @@
+"""The users' own words for states and actions: found again from any form of them, or refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep.errors import InvalidModel, InvalidParameter
+from surestep.io.labels.binning import Binning
+from surestep.io.labels.label import joined
+from surestep.io.labels.vocabulary import Vocabulary
+from surestep.model import Pairs
+
+LABELS = st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=6, unique=True)
+AGES = Binning(edges=(40, 50))
+PATIENTS = Vocabulary(
+    ("age", "ward"),
+    ("drug",),
+    (("< 40", "3"), ("40 to < 50", "3"), (">= 50", "true"), ("< 40", "true")),
+    (("wait",), ("treat",)),
+    {"age": AGES},
+)
+
+
+@given(states=LABELS, actions=LABELS)
+def test_a_label_is_found_in_every_form(states, actions):
+    words = Vocabulary(("a", "b"), ("c", "d"), tuple(states), tuple(actions))
+    for i, (a, b) in enumerate(states):
+        assert words.state_index((a, b)) == words.state_index([a, b]) == i
+        assert words.state_index({"b": b, "a": a, "more": None}) == i
+    assert [words.action_index(label) for label in actions] == list(range(len(actions)))
+
+
+@given(age=st.floats(-1000, 1000), as_text=st.booleans())
+def test_a_number_is_binned_before_it_is_looked_up(age, as_text):
+    expected = 1 if 40 <= age < 50 else 0 if age < 40 else None
+    row = {"age": str(age) if as_text else age, "ward": 3}
+    if expected is None:
+        with pytest.raises(InvalidParameter, match="there is no state '>= 50, 3'; did you mean"):
+            PATIENTS.state_index(row)
+    else:
+        assert PATIENTS.state_index(row) == PATIENTS.state_index((row["age"], 3)) == expected
+
+
+def test_raw_values_are_turned_into_the_text_of_a_table():
+    for raw, text in (
+        (3, "3"),
+        (np.int64(3), "3"),
+        (2.5, "2.5"),
+        (np.float32(0.1), "0.1"),
+        (True, "true"),
+        (np.False_, "false"),
+    ):
+        words = Vocabulary(("x",), ("y",), ((text,),), ((text,),))
+        assert words.state_index(raw) == words.state_index({"x": raw}) == 0
+        assert words.action_index(raw) == words.action_index(text) == 0
+    assert PATIENTS.state_index({"age": np.int8(60), "ward": True}) == 2
+    assert PATIENTS.state_index((">= 50", "true")) == 2
+
+
+@pytest.mark.parametrize(
+    ("given_state", "message"),
+    [
+        ({"ward": "3"}, "column 'age' is missing, expected age, ward"),
+        ({"Age": 3, "ward": 3}, "column 'age' is missing, expected age, ward; did you mean 'Age'"),
+        ({"age": 3, "ward": "4"}, "no state has '4' in column 'ward'; known are '3', 'true'"),
+        ({"age": 3, "ward": "tru"}, "no state has 'tru' in column 'ward'; did you mean 'true'"),
+        ({"age": 3, "ward": float("nan")}, "column 'ward' is NaN"),
+        ({"age": float("nan"), "ward": 3}, "column 'age' is NaN"),
+        ({"age": float("inf"), "ward": 3}, "column 'age' is inf, expected a finite number to bin"),
+        ({"age": "1e999", "ward": 3}, "column 'age' is '1e999', expected a finite number"),
+        ({"age": 10**400, "ward": 3}, "column 'age' is 1000.*, expected a text, a number"),
+        ({"age": "old", "ward": 3}, "no state has 'old' in column 'age'"),
+        ({"age": None, "ward": 3}, "column 'age' is None, expected a text"),
+        ({"age": 3, "ward": [3]}, r"column 'ward' is \[3\], expected a text"),
+        ("3", "state '3' has 1 values, expected 2: age, ward"),
+        (("3",), "has 1 values, expected 2"),
+        (None, "has 1 values, expected 2"),
+    ],
+)
+def test_an_unknown_state_is_explained(given_state, message):
+    with pytest.raises(InvalidParameter, match=message):
+        PATIENTS.state_index(given_state)
+
+
+def test_an_unknown_action_is_explained():
+    with pytest.raises(InvalidParameter, match="'treet' in column 'drug'; did you mean 'treat'"):
+        PATIENTS.action_index("treet")
+
+
+def test_suggestions_do_not_slow_down_with_the_number_of_states():
+    words = Vocabulary(("x",), ("y",), tuple((str(i),) for i in range(300_000)), (("a",),))
+    assert words.state_index(299_999) == 299_999
+    with pytest.raises(InvalidParameter, match="no state has '-1' in column 'x'"):
+        words.state_index(-1)
+
+
+@given(states=LABELS, actions=LABELS)
+def test_pairs_carry_the_joined_labels(states, actions):
+    words = Vocabulary(("a", "b"), ("c", "d"), tuple(states), tuple(actions))
+    texts = {
+        "state_labels": tuple(map(joined, states)),
+        "action_labels": tuple(map(joined, actions)),
+    }
+    enabled = [(s, a) for s in range(len(states)) for a in range(len(actions))]
+    assert words.pairs_of(enabled) == Pairs.full(len(states), len(actions), **texts)
+
+
+def test_listed_pairs_in_any_order():
+    enabled = [(3, 0), (1, 1), (0, 0), (1, 0), (2, 1)]
+    pairs = PATIENTS.pairs_of(enabled)
+    listed = list(zip(pairs.state.tolist(), pairs.action.tolist(), strict=True))
+    assert listed == sorted(enabled)
+    assert pairs.action_labels == ("wait", "treat")
+
+
+@pytest.mark.parametrize(
+    ("enabled", "error", "message"),
+    [
+        ([(0, 0), (0, 0)], InvalidParameter, "state '< 40, 3', action 'wait' is enabled twice"),
+        ([(4, 0)], InvalidParameter, "state 4 is enabled, expected 0 to 3"),
+        ([(0, -1)], InvalidParameter, "action -1 is enabled, expected 0 to 1"),
+        ([(0, 0)], InvalidModel, "state '40 to < 50, 3' has no action"),
+        ([], InvalidParameter, "expected one"),
+        ([0, 1], InvalidParameter, "expected one"),
+        (None, InvalidParameter, "expected numbers"),
+    ],
+)
+def test_bad_lists_of_pairs_are_refused(enabled, error, message):
+    with pytest.raises(error, match=message):
+        PATIENTS.pairs_of(enabled)
+
+
+def test_a_vocabulary_is_a_value():
+    same = Vocabulary(
+        list(PATIENTS.state_columns),
+        list(PATIENTS.action_columns),
+        [list(label) for label in PATIENTS.states],
+        list(PATIENTS.actions),
+        {"age": Binning(edges=[40.0, 50.0])},
+    )
+    assert same == PATIENTS
+    assert hash(same) == hash(PATIENTS)
+    assert pickle.loads(pickle.dumps(same)) == copy.deepcopy(same) == same  # noqa: S301
+    assert Vocabulary(("x",), ("y",), (("1",),), (("2",),)) != PATIENTS
+    with pytest.raises(TypeError):
+        PATIENTS.binnings["ward"] = AGES
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"state_columns": ()}, "at least one name"),
+        ({"state_columns": "x"}, "state columns is of type str"),
+        ({"state_columns": (1,)}, "at least one name"),
+        ({"state_columns": ("x", "x")}, "expected each once"),
+        ({"states": (("a", "b"),)}, "label of state 0 is .*, expected 1 text, one a column"),
+        ({"states": (("a",), "b")}, "label of state 1 is 'b', expected 1 text"),
+        ({"states": ((1,),)}, "label of state 0 is"),
+        ({"states": (("a",), ("a",))}, "state label 'a' is given twice, again at 1"),
+        ({"states": ()}, "there is no state"),
+        ({"actions": None}, "action labels is of type NoneType"),
+        ({"binnings": {"z": AGES}}, "column 'z' is binned, but is neither"),
+        ({"binnings": {"x": 3}}, "binning of column 'x' is of type int"),
+        ({"binnings": 3}, "binnings is of type int"),
+    ],
+)
+def test_bad_vocabularies_are_refused(change, message):
+    good = {
+        "state_columns": ("x",),
+        "action_columns": ("y",),
+        "states": (("a",),),
+        "actions": (("b",),),
+    }
+    Vocabulary(**good)
+    with pytest.raises(InvalidParameter, match=message):
+        Vocabulary(**{**good, **change})

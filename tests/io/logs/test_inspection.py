@@ -1,0 +1,347 @@
+"""Inspecting tables: every number against plain Python, on logs that make sense and on others."""
+
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import COLUMNS, frame_of, rows_of, write_table
+from strategies import decision_logs
+from surestep.errors import InvalidLog
+from surestep.io import read_log
+from surestep.io.logs.inspection import REWARD_BINS, inspect_log
+from surestep.io.logs.look import Example
+
+CENTS = st.integers(-500, 500).map(lambda cents: cents / 100)
+DERIVED = tuple(name for name in COLUMNS if name != "next_state")
+NUMBERS = ("0", "1", "2.5", "-3", "1e3")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("logs")
+
+
+def pairs_of(facts, numbers):
+    """The pairs of all rows with one of their numbers."""
+    return {
+        (facts.states[s], facts.actions[a]): n
+        for s, a, n in zip(facts.state, facts.action, numbers, strict=True)
+    }
+
+
+def found_in(facts):
+    """How often each kind was found."""
+    times = Counter()
+    for suspicion in facts.suspicions:
+        times[suspicion.kind] += suspicion.times
+    return +times
+
+
+@settings(max_examples=3)
+@given(
+    log=decision_logs(rewards=CENTS),
+    kind=st.sampled_from((".csv", ".jsonl", ".parquet")),
+    columns=st.sampled_from((COLUMNS, DERIVED)),
+    rng=st.randoms(),
+)
+def test_a_sound_log_is_counted_as_counting_counts_it(log, kind, columns, rng, folder):
+    rows = rows_of(log)
+    rng.shuffle(rows)
+    source = read_log(write_table(folder / f"log{kind}", rows, columns))
+    facts = inspect_log(source)
+    counts = source.counts()
+    visits = Counter()
+    transitions = counts.transitions
+    for s, a, times in zip(transitions.state, transitions.action, transitions.times, strict=True):
+        visits[counts.states[s], counts.actions[a]] += times
+    assert +Counter(pairs_of(facts, facts.visits)) == visits
+    taken = Counter(((row["state"],), (row["action"],)) for row in rows)
+    assert pairs_of(facts, facts.taken) == taken
+    assert facts.rows == len(rows)
+    assert facts.unfinished == sum(counts.dropped.values())
+    lengths = Counter(Counter(row["episode"] for row in rows).values())
+    episodes = facts.episodes
+    assert dict(zip(episodes.lengths, episodes.times, strict=True)) == lengths
+    terminated = sum(row["terminated"] for row in rows)
+    ends = (terminated, log.num_episodes - terminated, 0)
+    assert (episodes.terminated, episodes.truncated, episodes.without_end) == ends
+    decided = {row["state"] for row in rows}
+    reached = {row["next_state"] for row in rows} - decided if "next_state" in columns else ()
+    assert facts.only_reached == len(reached)
+    assert set(found_in(facts)) <= {"state seen once", "outlier"}
+
+
+@settings(max_examples=4)
+@given(rewards=st.lists(st.one_of(CENTS, st.just(1e6)), min_size=1, max_size=40))
+def test_rewards_have_the_quartiles_bins_and_outliers_of_plain_python(rewards):
+    frame = {
+        "state": np.zeros(len(rewards), np.int64),
+        "action": np.zeros(len(rewards), np.int64),
+        "next_state": np.zeros(len(rewards), np.int64),
+        "reward": np.array(rewards),
+    }
+    facts = inspect_log(read_log(frame), (-1.0, 2.0))
+    found = facts.rewards
+    quartiles = np.quantile(rewards, (0.25, 0.5, 0.75), method="inverted_cdf")
+    np.testing.assert_array_equal(found.quartiles, quartiles)
+    assert (found.number, found.lowest) == (len(rewards), min(rewards))
+    assert found.highest == max(rewards)
+    reach = 10 * (quartiles[2] - quartiles[0])
+    near = [x for x in rewards if quartiles[0] - reach <= x <= quartiles[2] + reach]
+    few = 0 < len(rewards) - len(near) <= 1
+    shown = near if few else rewards
+    assert (found.low, found.high) == (min(shown), max(shown))
+    assert found_in(facts)["outlier"] == (len(rewards) - len(near) if few else 0)
+    assert found_in(facts)["reward outside bounds"] == sum(not -1 <= x <= 2 for x in rewards)
+    width = found.high - found.low
+    bins = Counter(
+        min(int((x - found.low) / width * REWARD_BINS), REWARD_BINS - 1) if width else 0
+        for x in shown
+    )
+    assert dict(bins) == {i: times for i, times in enumerate(found.bins) if times}
+
+
+MESSY = st.fixed_dictionaries(
+    {
+        "episode": st.sampled_from(("a", "b", None)),
+        "step": st.one_of(st.sampled_from("0123"), st.sampled_from(("x", "-1", None, "70"))),
+        "state": st.sampled_from(("s", "t", "u", None)),
+        "action": st.sampled_from(("x", "y", None)),
+        "reward": st.sampled_from((*NUMBERS, "many", None, "nan")),
+        "next_state": st.sampled_from(("s", "t", None)),
+        "terminated": st.sampled_from(("0", "0", "true", "maybe")),
+        "truncated": st.sampled_from(("0", "0", "1", None)),
+    }
+)
+
+
+def expected_of_episodes(rows, chained):
+    """What is wrong with the steps of episodes, by plain Python."""
+    found, steps = Counter(), defaultdict(list)
+    for row in rows:
+        if row["episode"] is not None:
+            steps[row["episode"]].append(row)
+    for own in steps.values():
+        over = [row for row in own if row["terminated"] == "true" or row["truncated"] == "1"]
+        found["episode without end"] += not over
+        usable = [row for row in own if (row["step"] or "x").isdigit()]
+        numbers = [int(row["step"]) for row in usable]
+        found["repeated step"] += len(numbers) - len(set(numbers))
+        if numbers:
+            found["missing step"] += max(numbers) - min(numbers) + 1 - len(set(numbers))
+        ends = [int(row["step"]) for row in over if (row["step"] or "x").isdigit()]
+        found["step after end"] += sum(number > min(ends, default=99) for number in numbers)
+        if chained:
+            found["broken chain"] += broken_links(usable)
+    return found
+
+
+def broken_links(usable):
+    """How many rows lead to another state than the next step is in; equal steps in fixed order."""
+    ordered = sorted(
+        usable,
+        key=lambda row: (
+            [int(row["step"])]
+            + [(row[name] is None, row[name] or "") for name in ("state", "next_state")]
+        ),
+    )
+    return sum(
+        int(after["step"]) == int(row["step"]) + 1
+        and None not in (row["next_state"], after["state"])
+        and row["next_state"] != after["state"]
+        for row, after in pairwise(ordered)
+    )
+
+
+def expected_of_rows(rows, chained):
+    """How many values cannot be used, by plain Python."""
+    number = sum(row[name] is None for row in rows for name in ("episode", "state", "action"))
+    number += sum(row["reward"] not in NUMBERS for row in rows)
+    number += sum(not (row["step"] or "x").isdigit() for row in rows)
+    number += sum(row["terminated"] == "maybe" for row in rows)
+    number += sum(row["truncated"] is None for row in rows)
+    if chained:
+        number += sum(
+            (row["next_state"], row["terminated"], row["truncated"]) == (None, "0", "0")
+            for row in rows
+        )
+    return number
+
+
+@settings(max_examples=6)
+@given(rows=st.lists(MESSY, min_size=1, max_size=12), columns=st.sampled_from((COLUMNS, DERIVED)))
+def test_a_log_that_makes_no_sense_is_shown_as_it_is(rows, columns, folder):
+    chained = "next_state" in columns
+    source = read_log(write_table(folder / "messy.csv", rows, columns))
+    facts = inspect_log(source)
+    states = Counter(row["state"] for row in rows if None not in (row["state"], row["action"]))
+    expected = expected_of_episodes(rows, chained)
+    expected["unusable value"] = expected_of_rows(rows, chained)
+    expected["state seen once"] = sum(times == 1 for times in states.values())
+    found = found_in(facts)
+    del found["outlier"]
+    assert found == +expected
+    taken = Counter(((row["state"],), (row["action"],)) for row in rows)
+    known = {pair: n for pair, n in taken.items() if (None,) not in pair}
+    assert pairs_of(facts, facts.taken) == known
+    refused = any(suspicion.refused for suspicion in facts.suspicions)
+    try:
+        source.counts()
+    except InvalidLog:
+        assert refused
+    else:
+        assert not refused
+
+
+def write_parts(tmp_path):
+    """One log in two files, with something wrong in each."""
+    header = "episode,step,state,action,reward,terminated\n"
+    first = tmp_path / "1.csv"
+    second = tmp_path / "2.csv"
+    first.write_text(header + "a,0,s,x,1,0\na,1,s,x,oops,0\na,1,s,y,1,1\n")
+    second.write_text(header + "b,0,s,x,1,0\nb,2,rare,x,1,1\nb,3,s,x,1,0\nc,0,,x,1,0\n")
+    return first, second
+
+
+def test_every_kind_is_shown_with_its_file_row_episode_step_and_value(tmp_path):
+    first, second = map(str, write_parts(tmp_path))
+    facts = inspect_log(read_log([first, second]), (0.0, 0.5))
+    places = {suspicion.kind: suspicion.examples for suspicion in facts.suspicions}
+    assert places["repeated step"] == (
+        Example(first, 2, "a", "1", "step 1 is there 2 times"),
+        Example(first, 3, "a", "1", "step 1 is there 2 times"),
+    )
+    assert places["missing step"] == (Example(second, 1, "b", "0", "step 0 is followed by step 2"),)
+    assert places["step after end"] == (
+        Example(second, 3, "b", "3", "the episode ended at step 2"),
+    )
+    assert places["episode without end"] == (Example(second, 4, "c", "0", "last step"),)
+    assert places["state seen once"] == (Example(second, 2, "b", "2", "rare"),)
+    assert places["reward outside bounds"][0] == Example(first, 1, "a", "0", "1")
+    assert places["reward outside bounds"][2] == Example(second, 1, "b", "0", "1")
+    unusable = [s for s in facts.suspicions if s.kind == "unusable value"]
+    assert [(s.says, s.examples) for s in unusable] == [
+        ("without a label in column 'state'", (Example(second, 4, "c", "0", None),)),
+        ("without a finite number in column 'reward'", (Example(first, 2, "a", "1", "oops"),)),
+    ]
+
+
+def test_a_next_state_that_is_not_the_next_steps_state_is_shown():
+    rows = [
+        {"episode": "e", "step": 0, "state": "s", "action": "x", "reward": 0, "next_state": "t"},
+        {"episode": "e", "step": 1, "state": "u", "action": "x", "reward": 0, "next_state": "t"},
+    ]
+    facts = inspect_log(read_log(frame_of(rows, tuple(rows[0]))))
+    broken = next(s for s in facts.suspicions if s.kind == "broken chain")
+    says = "next state t, but the next step is in u"
+    assert broken.examples == (Example(None, 1, "e", "0", says),)
+
+
+def test_labels_with_quotes_and_steps_beyond_all_bounds_are_only_text(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "episode,step,state,action,reward\n"
+        'it\'s,0,"o\'clock",x,1\n"it\'s",999999999999999999,"o\'clock",x,1e999\n'
+        '"""; DROP TABLE log",0,once,x,1e308\n"""; DROP TABLE log",0,s,x,-1e308\n'
+    )
+    facts = inspect_log(read_log(path))
+    found = found_in(facts)
+    assert found["missing step"] == 999999999999999998
+    assert (found["repeated step"], found["episode without end"]) == (1, 2)
+    assert facts.rewards.number == 3
+    assert len(facts.rewards.bins) == 1  # the width of others would be infinite
+
+
+def visits_by_counting(source):
+    """The visits of every pair, as counting finds them."""
+    counts, visits = source.counts(), Counter()
+    rows = counts.transitions
+    for s, a, times in zip(rows.state, rows.action, rows.times, strict=True):
+        visits[counts.states[s], counts.actions[a]] += times
+    return visits
+
+
+@pytest.mark.parametrize("rule", ["state:width=2", "state:quantiles=3", "action:edges=0.5"])
+def test_binned_labels_are_counted_by_their_bins(tmp_path, rule):
+    path = tmp_path / "log.csv"
+    lines = [f"{i % 3},{i // 3},{i % 7},{i % 2},{i},0" for i in range(30)]
+    path.write_text("episode,step,state,action,reward,done\n" + "\n".join(lines) + "\n")
+    source = read_log(path, bins=[rule])
+    facts = inspect_log(source)
+    assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
+    assert len(facts.states) < 7 or len(facts.actions) < 3
+    path.write_text(path.read_text() + "9,0,nan,nan,0,0\n")
+    facts = inspect_log(read_log(path, bins=[rule.replace("quantiles=3", "width=1")]))
+    refused = [s.says for s in facts.suspicions if s.kind == "unusable value"]
+    column = rule.partition(":")[0]
+    assert refused == [f"without a finite number, since the column is binned in column {column!r}"]
+
+
+def test_a_row_counts_as_often_as_its_weight_says(tmp_path):
+    path = tmp_path / "log.csv"
+    header = "episode,step,state,action,reward,terminated,weight\n"
+    path.write_text(header + "e,0,s,x,1,0,5\ne,1,t,x,1,1,5\nf,0,s,y,1,1,2\n")
+    source = read_log(path, columns={"weight": "weight"})
+    facts = inspect_log(source)
+    assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
+    assert not facts.suspicions
+    path.write_text(header + "e,0,s,x,1,0,5\ne,1,s,x,1,1,4\n")
+    source = read_log(path, columns={"weight": "weight"})
+    found = next(s for s in inspect_log(source).suspicions if s.kind == "changing weight")
+    says = "weight 5, but the next step has 4"
+    assert (found.times, found.examples) == (1, (Example(str(path), 1, "e", "0", says),))
+    with pytest.raises(InvalidLog):
+        source.counts()
+
+
+def test_a_last_observation_is_no_decision(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "episode,step,state,action,reward,is_last,is_terminal\n"
+        "e,0,s,x,1,0,0\ne,1,s,x,1,0,0\ne,2,over,,,1,1\nf,0,s,y,1,0,0\nf,1,s,,,1,0\n"
+    )
+    source = read_log(path)
+    facts = inspect_log(source)
+    assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
+    assert (facts.rewards.number, facts.unfinished) == (3, 0)
+    assert (facts.episodes.terminated, facts.episodes.truncated) == (1, 1)
+    assert not facts.suspicions
+
+
+def test_loose_transitions_have_no_episodes():
+    rows = [{"state": "a", "action": "x", "reward": 1, "next_state": "b"}]
+    facts = inspect_log(read_log(frame_of(rows, tuple(rows[0]))))
+    assert (facts.episodes, facts.only_reached) == (None, 1)
+    assert [s.kind for s in facts.suspicions] == ["state seen once"]
+
+
+def test_a_log_without_any_usable_row_is_still_shown(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,step,state,action,reward\n,,,,\n,,,,\n")
+    facts = inspect_log(read_log(path))
+    assert (facts.rows, facts.states, facts.rewards) == (2, (), None)
+    assert facts.episodes.number == 0
+    assert found_in(facts) == {"unusable value": 10}
+
+
+def test_what_cannot_be_read_at_all_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,step,state,action,reward\n")
+    with pytest.raises(InvalidLog, match="no row"):
+        inspect_log(read_log(path))
+    path.write_text('episode,step,state,action,reward\na,0,s,x\na,1,"s\n')
+    with pytest.raises(InvalidLog, match="cannot be read"):
+        inspect_log(read_log(path))
+
+
+@settings(max_examples=2)
+@given(log=decision_logs(rewards=CENTS))
+def test_a_memory_limit_changes_nothing(log):
+    frame = frame_of(rows_of(log), DERIVED)
+    limited, free = (inspect_log(read_log(frame, memory_limit=x)) for x in ("100MB", None))
+    assert limited.suspicions == free.suspicions
+    np.testing.assert_array_equal(limited.visits, free.visits)

@@ -1,0 +1,314 @@
+"""Episodes of environments as logs: what the environment did, from Minari's files and by hand."""
+
+import builtins
+import types
+import warnings
+from collections import Counter
+
+import gymnasium
+import minari
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from minari.data_collector import EpisodeBuffer
+
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, SurestepError
+from surestep.io import read_log
+from surestep.io.labels.label import joined
+from surestep.io.logs.minari import from_minari, from_rollouts, role_columns
+
+STEPS = 4  # after as many, an episode is truncated
+
+
+class Corridor(gymnasium.Env):
+    """Three rooms in a row, and the way out on the right."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, observation_space, observe):
+        self.observation_space, self.observe = observation_space, observe
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.room, self.steps = 0, 0
+        return self.observe(self.room), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.room = max(self.room + (1 if action == 1 else -1), 0)
+        over = self.room == 3
+        return self.observe(self.room), -0.1, over, self.steps == STEPS and not over, {}
+
+
+VIEWS = {
+    "discrete": (spaces.Discrete(4), lambda room: room, lambda room: f"{room}"),
+    "multi-discrete": (
+        spaces.MultiDiscrete([4, 2]),
+        lambda room: np.array([room, room % 2]),
+        lambda room: f"{room}, {room % 2}",
+    ),
+    "binary": (
+        spaces.MultiBinary(2),
+        lambda room: np.array([room >= 2, room % 2], np.int8),
+        lambda room: f"{int(room >= 2)}, {room % 2}",
+    ),
+    "box of one": (
+        spaces.Box(0, 1, (1,), np.float32),
+        lambda room: np.array([room / 10], np.float32),
+        lambda room: f"{room / 10}",
+    ),
+    "box": (
+        spaces.Box(0, 9, (2, 2), np.float64),
+        lambda room: np.array([[room / 10, 0.0], [1.0, 2.5]]),
+        lambda room: f"{room / 10}, 0.0, 1.0, 2.5",
+    ),
+    "text": (spaces.Text(9), lambda room: f"room{room}", lambda room: f"room{room}"),
+    "tuple": (
+        spaces.Tuple((spaces.Discrete(4), spaces.Text(3))),
+        lambda room: (room, "abcd"[room]),
+        lambda room: f"{room}, {'abcd'[room]}",
+    ),
+    "dict": (
+        spaces.Dict({"at": spaces.Discrete(4), "more": spaces.Tuple((spaces.Discrete(2),))}),
+        lambda room: {"at": room, "more": (room % 2,)},
+        lambda room: f"{room}, {room % 2}",
+    ),
+}
+
+
+def play(env, policy):
+    """One episode as lists, one entry a step, and what happened, room by room."""
+    observation, _ = env.reset(seed=0)
+    episode = {"observations": [observation], "actions": [], "rewards": []}
+    episode |= {"terminations": [], "truncations": []}
+    happened, done = [], False
+    while not done:
+        before, action = env.room, policy[len(happened) % len(policy)]
+        observation, reward, over, cut, _ = env.step(action)
+        for name, value in zip(episode, (observation, action, reward, over, cut), strict=True):
+            episode[name].append(value)
+        happened.append((before, action, env.room, over))
+        done = over or cut
+    return episode, happened
+
+
+def counted(columns):
+    """(state, action, next state, over) → times, as the log counts them."""
+    found = read_log(columns, columns=role_columns(columns)).counts()
+    rows = found.transitions
+    label = [joined(state) for state in found.states]
+    times = Counter()
+    for s, a, n, over, many, total in zip(*rows[:6], strict=True):
+        times[label[s], joined(found.actions[a]), label[n], bool(over)] = int(many)
+        assert total / 10**found.scale == pytest.approx(-0.1 * many)
+    return times
+
+
+def expected(histories, name):
+    return Counter(
+        (name(before), f"{action}", name(after), over)
+        for happened in histories
+        for before, action, after, over in happened
+    )
+
+
+POLICIES = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=STEPS), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@settings(max_examples=3)
+@given(plans=POLICIES)
+def test_rollouts_count_as_what_happened(view, plans):
+    space, observe, name = VIEWS[view]
+    env = Corridor(space, observe)
+    played = [play(env, plan) for plan in plans]
+    assert all(obs in space for obs in played[0][0]["observations"])
+    episodes = [episode for episode, _ in played]
+    columns = from_rollouts(episodes)
+    assert counted(columns) == expected([happened for _, happened in played], name)
+    as_attributes = from_rollouts(types.SimpleNamespace(**episode) for episode in episodes)
+    np.testing.assert_equal(as_attributes, columns)
+
+
+def buffer_of(number, episode):
+    """The episode as Minari wants it: parts of observations apart, each a list."""
+    return EpisodeBuffer(id=number, **{**episode, "observations": apart(episode["observations"])})
+
+
+def apart(observations):
+    first = observations[0]
+    if isinstance(first, dict):
+        return {key: apart([entry[key] for entry in observations]) for key in first}
+    if isinstance(first, tuple):
+        return tuple(apart(list(part)) for part in zip(*observations, strict=True))
+    return observations
+
+
+def dataset_of(name, env, episodes):
+    with warnings.catch_warnings():  # about authors and environments that nobody needs here
+        warnings.simplefilter("ignore")
+        return minari.create_dataset_from_buffers(
+            name,
+            [buffer_of(i, episode) for i, episode in enumerate(episodes)],
+            observation_space=env.observation_space,
+            action_space=env.action_space,
+            data_format="hdf5",
+        )
+
+
+@pytest.fixture
+def local_minari(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_minari_counts_as_what_happened(view, local_minari):
+    space, observe, name = VIEWS[view]
+    env = Corridor(space, observe)
+    played = [play(env, plan) for plan in ([1], [0], [1, 0, 1, 1], [1, 1, 0], [1])]
+    dataset = dataset_of("corridor/test-v0", env, [episode for episode, _ in played])
+    columns = from_minari("corridor/test-v0")
+    assert counted(columns) == expected([happened for _, happened in played], name)
+    np.testing.assert_equal(from_minari(dataset), columns)
+    some = dataset.filter_episodes(lambda episode: bool(episode.terminations[-1]))
+    kept = [happened for _, happened in played if happened[-1][-1]]
+    assert counted(from_minari(some)) == expected(kept, name)
+
+
+def test_the_columns_are_those_of_a_log():
+    env = Corridor(*VIEWS["dict"][:2])
+    columns = from_rollouts([play(env, [1])[0], play(env, [0])[0]])
+    assert list(columns) == [
+        *("episode", "step", "state_at", "state_more_0", "action", "reward"),
+        *("next_state_at", "next_state_more_0", "terminated", "truncated"),
+    ]
+    assert role_columns(columns) == {"state": ("state_at", "state_more_0"), "action": ("action",)}
+    assert columns["episode"].tolist() == [0, 0, 0, 1, 1, 1, 1]
+    assert columns["step"].tolist() == [0, 1, 2, 0, 1, 2, 3]
+    assert columns["terminated"].tolist() == [False, False, True] + [False] * 4
+    assert columns["truncated"].tolist() == [False] * 6 + [True]
+    starts = read_log(columns, columns=role_columns(columns)).counts().starts
+    assert starts.sum() == 2
+
+
+GOOD = {
+    "observations": [0, 1, 2],
+    "actions": [0, 1],
+    "rewards": [1.0, 2.0],
+    "terminations": [False, True],
+    "truncations": [False, False],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"observations": [0, 1]}, "state has 2 rows, expected 3 .one more than there are rewards"),
+        ({"actions": [0]}, "action has 1 rows, expected 2 .as many as rewards"),
+        ({"actions": 3}, "action has no rows"),
+        ({"terminations": [False]}, "terminations are 1 values, expected true or false 2 times"),
+        ({"truncations": [0, 2]}, "truncations are 2 values, expected true or false"),
+        ({"rewards": ["a", "b"]}, "rewards are values of type object"),
+        ({"rewards": [[1.0], [2.0]]}, r"rewards are values of type float64 and shape \(2, 1\)"),
+        ({"observations": np.zeros((3, 8, 8, 3))}, "the state has more than 64 parts"),
+        ({"observations": ()}, "the state has no part"),
+        ({"observations": [None, None, None]}, "state holds values of type object"),
+        ({"observations": [1j, 1j, 1j]}, "state holds values of type complex128"),
+        ({"observations": [[1], [1, 2], [1]]}, "state is no row of numbers or texts"),
+        ({"observations": ["a", 1, 2]}, "texts and other values stand in one column"),
+        ({"observations": [{"a": 1}, {"b": 1}, {"a": 1}]}, "dictionaries of different keys"),
+        ({"observations": [(1,), (1, 2), (1,)]}, "tuples of different lengths"),
+        ({"observations": {"a": [1, 2, 3], "A": [1, 2, 3]}}, "are both called 'state_A'"),
+        ({"observations": {"a": [[1, 2]] * 3, "a_1": [1, 2, 3]}}, "are both called 'state_a_1'"),
+    ],
+)
+def test_bad_episodes_are_explained(change, message):
+    with pytest.raises(InvalidLog, match=f"episode 1: .*{message}"):
+        from_rollouts([GOOD, {**GOOD, **change}])
+
+
+def test_episodes_of_different_kinds_are_refused():
+    for change in (
+        {"observations": ["a", "b", "c"]},
+        {"observations": [True, False, True]},
+        {"actions": [(0, 1), (1, 0)]},
+    ):
+        with pytest.raises(InvalidLog, match=r"episode 1 has state.*expected the same of all"):
+            from_rollouts([GOOD, {**GOOD, **change}])
+
+
+def test_what_is_no_episode_is_refused():
+    for junk in (3, None, "episodes", GOOD, b""):
+        with pytest.raises(InvalidParameter, match="expected an iterable of episodes"):
+            from_rollouts(junk)
+    for junk in ([3], [None], [{}], [{**GOOD, "rewards": None}]):
+        with pytest.raises(InvalidLog, match="episode 0: "):
+            from_rollouts(junk)
+    for nothing in ([], [{**GOOD, "rewards": []}]):
+        with pytest.raises(InvalidLog, match="no episode with a step"):
+            from_rollouts(nothing)
+
+
+@settings(max_examples=20)
+@given(
+    parts=st.fixed_dictionaries(
+        dict.fromkeys(
+            GOOD,
+            st.recursive(
+                st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()),
+                lambda inner: st.one_of(
+                    st.lists(inner, max_size=3),
+                    st.tuples(inner),
+                    st.dictionaries(st.text(max_size=2), inner, max_size=2),
+                ),
+                max_leaves=6,
+            ),
+        )
+    )
+)
+def test_any_episode_is_read_or_refused(parts):
+    try:
+        from_rollouts([parts])
+    except SurestepError as refusal:
+        assert "episode" in str(refusal)  # noqa: PT017
+
+
+def test_data_sets_that_cannot_be_read_are_named(local_minari):
+    with pytest.raises(FileFailure, match="no Minari data set 'nowhere/at-all-v0' on this machine"):
+        from_minari("nowhere/at-all-v0")
+    with pytest.raises(InvalidParameter, match="expected a Minari data set or the name of one"):
+        from_minari(3)
+    env = Corridor(*VIEWS["discrete"][:2])
+    dataset_of("corridor/broken-v0", env, [play(env, [1])[0]])
+    folder = local_minari / "corridor" / "broken-v0" / "data"
+    (folder / "main_data.hdf5").write_bytes(b"no HDF5 at all")
+    with pytest.raises(InvalidLog, match="data set corridor/broken-v0 cannot be read"):
+        from_minari("corridor/broken-v0")
+    (folder / "metadata.json").write_text("{")
+    with pytest.raises(InvalidLog, match="data set corridor/broken-v0 cannot be read"):
+        from_minari("corridor/broken-v0")
+
+
+def test_images_are_refused_with_the_name_of_the_data_set(local_minari):
+    env = Corridor(spaces.Box(0, 1, (9, 9)), lambda room: np.full((9, 9), room / 10, np.float32))
+    dataset = dataset_of("corridor/images-v0", env, [play(env, [1])[0]])
+    with pytest.raises(
+        InvalidLog, match="data set corridor/images-v0: episode 0: the state has more than 64 parts"
+    ):
+        from_minari(dataset)
+
+
+def test_without_minari_the_command_that_installs_it_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name.partition(".")[0] == "minari":
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtra, match=r"pip install 'surestep\[rl\]'$"):
+        from_minari("corridor/test-v0")

@@ -1,0 +1,350 @@
+"""Counting by one pass, in lanes, and by putting rows in order: all against plain Python."""
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import frame_of, write_table
+from surestep.errors import InvalidLog
+from surestep.io import merge_counts, read_counts, read_log, write_counts
+from surestep.io.counts.labelled import counts_digest
+from surestep.io.labels.label import joined
+from surestep.io.logs import lanes as log_lanes
+from surestep.io.logs import rewards as log_rewards
+from surestep.io.logs import source as log_source
+from surestep.io.logs.tables import connected
+
+KINDS = (".csv", ".jsonl", ".parquet")
+DERIVED = ("episode", "step", "state", "action", "reward", "terminated", "truncated")
+GIVEN = (*DERIVED, "next_state")
+RARE = ("weight", "behavior_prob")
+
+
+def reading(source):
+    """The log, whose column of weights is one where it is there."""
+    plain = read_log(source)
+    return read_log(source, columns={"weight": "weight"}) if "weight" in plain.types else plain
+
+
+NAMES = {
+    "numbers": str,
+    "texts": lambda i: f"s{i}",
+    "odd": lambda i: ["a,b", "é", " x", '"', "10", "9"][i],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("orders")
+
+
+@st.composite
+def tables(draw):
+    """Rows of whole episodes, in order; labels are numbers or texts, and episodes of any name."""
+    kind = draw(st.sampled_from(sorted(NAMES)))
+    name = int if kind == "numbers" else NAMES[kind]
+    episodes = draw(st.lists(st.integers(0, 2000), min_size=1, max_size=5, unique=True))
+    numbered = draw(st.booleans())
+    rows = []
+    for episode in episodes:
+        length, first = draw(st.integers(1, 4)), draw(st.integers(0, 2))
+        states = draw(st.lists(st.integers(0, 5), min_size=length + 1, max_size=length + 1))
+        flag = draw(st.sampled_from(["terminated", "truncated", "neither"]))
+        weight = draw(st.integers(1, 5))
+        rows += [
+            {
+                "episode": episode if numbered else f"e{episode}",
+                "step": first + t,
+                "state": name(states[t]),
+                "action": draw(st.integers(0, 1)),
+                "reward": draw(st.integers(-300, 300)) / 100,
+                "next_state": name(states[t + 1]),
+                "terminated": t == length - 1 and flag == "terminated",
+                "truncated": t == length - 1 and flag == "truncated",
+                "weight": weight,
+                "behavior_prob": draw(st.sampled_from([0.125, 0.25, 0.5, 1.0])),
+            }
+            for t in range(length)
+        ]
+    return rows
+
+
+def expected(rows, columns):
+    """What the rows, in order, count up to; by hand."""
+    times, earned, starts, seen = Counter(), defaultdict(list), Counter(), defaultdict(list)
+    dropped, decided, ended = 0, set(), Counter()
+    for i, row in enumerate(rows):
+        weight = row["weight"] if "weight" in columns else 1
+        fresh = i == 0 or rows[i - 1]["episode"] != row["episode"]
+        last = i + 1 == len(rows) or rows[i + 1]["episode"] != row["episode"]
+        decided.add(str(row["state"]))
+        starts[str(row["state"])] += weight * fresh
+        ended["recorded"] += weight * fresh
+        ended["terminated"] += weight * row["terminated"]
+        ended["truncated"] += weight * row["truncated"]
+        target = None if last else str(rows[i + 1]["state"])
+        if "next_state" in columns:
+            target = str(row["next_state"])
+        if target is None and not row["terminated"]:
+            dropped += 1
+            continue
+        key = str(row["state"]), str(row["action"]), target, row["terminated"]
+        times[key] += weight
+        earned[key] += [Fraction(repr(row["reward"]))] * weight
+        seen[key].append(row["behavior_prob"])
+    ranges = {key: (min(found), max(found)) for key, found in seen.items()}
+    rewards = {key: (sum(each), min(each), max(each)) for key, each in earned.items()}
+    return times, rewards, +starts, ranges, dropped, decided, ended
+
+
+def found_in(counts):
+    """Counts as plain dictionaries of labels, in the same form."""
+    rows, state = counts.transitions, [*map(joined, counts.states), None]
+    keys = [
+        (state[s], joined(counts.actions[a]), state[n], bool(over))
+        for s, a, n, over in zip(*rows[:4], strict=True)
+    ]
+    times = dict(zip(keys, rows.times.tolist(), strict=True))
+    columns = zip(rows.reward_sum, rows.least_reward, rows.greatest_reward, strict=True)
+    rewards = {
+        key: tuple(Fraction(int(units), 10**counts.scale) for units in each)
+        for key, each in zip(keys, columns, strict=True)
+    }
+    starts = {x: n for x, n in zip(state, counts.starts.tolist(), strict=False) if n}
+    ranges = None
+    if rows.lowest is not None:
+        pairs = zip(rows.lowest.tolist(), rows.highest.tolist(), strict=True)
+        ranges = dict(zip(keys, pairs, strict=True))
+    decided = {x for x, there in zip(state, counts.decided.tolist(), strict=False) if there}
+    dropped = sum(counts.dropped.values())
+    return times, rewards, starts, ranges, dropped, decided, counts.episodes._asdict()
+
+
+@settings(max_examples=5)
+@given(
+    rows=tables(),
+    kind=st.sampled_from(KINDS),
+    columns=st.sampled_from([DERIVED, GIVEN, (*DERIVED, *RARE), (*GIVEN, *RARE)]),
+    rng=st.randoms(use_true_random=False),
+)
+def test_rows_in_any_order_count_as_by_hand(rows, kind, columns, rng, folder):
+    by_hand = list(expected(rows, columns))
+    if "behavior_prob" not in columns:
+        by_hand[3] = None
+    for shuffled in (False, True):
+        if shuffled:
+            rng.shuffle(rows)
+        counts = reading(write_table(folder / f"log{kind}", rows, columns)).counts()
+        assert found_in(counts) == tuple(by_hand)
+        assert counts.rows_read == len(rows)
+        assert counts.episodes.unflagged == by_hand[6]["recorded"] - sum(
+            by_hand[6][how] for how in ("terminated", "truncated")
+        )
+
+
+@settings(max_examples=3)
+@given(rows=tables(), cuts=st.lists(st.integers(0, 20), max_size=4), target=st.integers(1, 4))
+def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lanes")
+    rows.sort(key=lambda row: (len(str(row["episode"])), str(row["episode"]), row["step"]))
+    ends = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        write_table(folder / f"{number}.parquet", rows[begin:end], DERIVED)
+    by_hand = list(expected(rows, DERIVED))
+    by_hand[3] = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_lanes, "SHORTEST", target)
+        source = reading(folder)
+        with connected(source.table) as database:
+            lanes = log_lanes.lanes_of(source.table, database)
+        assert len(lanes) > 1 or len(rows) <= max(target, -(-len(rows) // 2))
+        patch.setattr(log_source, "check_rows", None)  # one pass must be enough
+        assert found_in(source.counts()) == tuple(by_hand)
+
+
+@settings(max_examples=4)
+@given(rows=tables(), rng=st.randoms(use_true_random=False))
+def test_an_rlds_table_counts_as_the_log_it_stands_for(rows, rng, folder):
+    table = []
+    for i, row in enumerate(rows):
+        table.append({**row, "is_last": False, "terminated": False})
+        last = i + 1 == len(rows) or rows[i + 1]["episode"] != row["episode"]
+        if last and (row["terminated"] or row["truncated"]):
+            end = {"is_last": True, "step": row["step"] + 1, "state": row["next_state"]}
+            garbage = {"action": None, "reward": float("nan"), "behavior_prob": -1.0}
+            table.append({**row, **garbage, **end, "terminated": row["terminated"]})
+    columns = [name for name in DERIVED if name != "truncated"]
+    plain = [dict(row) for row in rows]
+    for row in plain:
+        if not (row["terminated"] or row["truncated"]):
+            continue
+        row["known"] = True
+    by_hand = expected_with_ends(plain)
+    for shuffled in (False, True):
+        if shuffled:
+            rng.shuffle(table)
+        path = write_table(folder / "rlds.csv", table, (*columns, "is_last", *RARE))
+        counts = reading(path).counts()
+        assert found_in(counts)[:4] == by_hand[:4]
+        assert counts.dropped.get(LAST_OBSERVATION, 0) == sum(row["is_last"] for row in table)
+        assert counts.episodes._asdict() == by_hand[6]
+
+
+LAST_OBSERVATION = "the last observation of an episode, where nothing was decided"
+
+
+def expected_with_ends(rows):
+    """By hand, where the next state of the last row is known if a flag says how it ended."""
+    told = []
+    for i, row in enumerate(rows):
+        last = i + 1 == len(rows) or rows[i + 1]["episode"] != row["episode"]
+        nothing = last and not row.get("known")
+        told.append({**row, "next_state": None if nothing else row["next_state"]})
+    kept = [row for row in told if row["next_state"] is not None]
+    times, sums, _, ranges, *_ = expected(kept, (*GIVEN, *RARE))
+    _, _, starts, _, _, _, ended = expected(rows, (*GIVEN, *RARE))
+    return times, sums, starts, ranges, 0, None, ended
+
+
+@settings(max_examples=3)
+@given(rows=tables(), rng=st.randoms(use_true_random=False))
+def test_shards_with_propensities_and_weights_merge_to_the_counts_of_one_pass(rows, rng, folder):
+    columns = (*DERIVED, *RARE)
+    merged, part = (folder / f"{name}.parquet" for name in ("merged", "part"))
+    whole = reading(write_table(folder / "all.parquet", rows, columns)).counts()
+    shard = {row["episode"]: rng.randrange(3) for row in rows}
+    parts = []
+    for number in sorted(set(shard.values()), key=lambda _: rng.random()):
+        chosen = [row for row in rows if shard[row["episode"]] == number]
+        rng.shuffle(chosen)
+        path = write_table(folder / f"shard{rng.choice(KINDS)}", chosen, columns)
+        write_counts(reading(path).counts(), part)
+        parts.append(read_counts(part))
+    write_counts(merge_counts(parts), merged)
+    assert counts_digest(read_counts(merged)) == counts_digest(whole)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step": 1}, r"row {row}, column 'step': episode '7' has step 1 2 times"),
+        ({"step": 9}, r"row {row}, column 'step': step 1 of episode '7' is followed by step 9"),
+        ({"state": "q"}, r"column 'next_state': found 'c', but step 2 of episode '7' is in 'q'"),
+        (
+            {"weight": 3},
+            r"row {row}, column 'weight': found '3', but step 1 of episode '7' has '2'",
+        ),
+        ({"reward": float("inf")}, r"row {row}, column 'reward': found '[iI]nf"),
+        (
+            {"behavior_prob": 0.0},
+            r"row {row}, column 'behavior_prob': found '0.0', expected a prob",
+        ),
+        ({"weight": 0}, r"row {row}, column 'weight': found '0', expected a whole number of at le"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place_in_any_order(change, message, shuffled, tmp_path):
+    rows = [
+        {
+            "episode": str(episode),
+            "step": step,
+            "state": "abc"[step],
+            "action": "x",
+            "reward": 0.5,
+            "next_state": "abcd"[step + 1],
+            "terminated": step == 2,
+            "truncated": False,
+            "weight": 2,
+            "behavior_prob": 0.5,
+        }
+        for episode in (5, 7, 9)
+        for step in range(3)
+    ]
+    rows[5] |= change
+    wrong = rows[5]
+    if shuffled:
+        random.Random(3).shuffle(rows)
+    for kind in KINDS:
+        path = write_table(tmp_path / f"log{kind}", rows, (*GIVEN, *RARE))
+        row = rows.index(wrong) + 1
+        if "2 times" in message:  # the second one is told
+            row = max(i + 1 for i, r in enumerate(rows) if (r["episode"], r["step"]) == ("7", 1))
+        with pytest.raises(InvalidLog, match=message.format(row=row)) as refusal:
+            reading(path).counts()
+        assert f"{path}, row " in str(refusal.value)
+
+
+def test_a_scale_guessed_wrong_is_found_in_a_second_pass(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_rewards, "SAMPLE", 1)
+    for rewards in ([1.0, 0.25], [1.0, 1 / 3], [1e12, 0.001], [0.1, -(2.0**60)], [5.0, 1e-9]):
+        rows = [{"state": 1, "action": 1, "reward": r, "next_state": 1} for r in rewards]
+        for kind in KINDS:
+            path = write_table(tmp_path / f"log{kind}", rows, tuple(rows[0]))
+            counts = reading(path).counts()
+            total = Fraction(int(counts.transitions.reward_sum[0]), 10**counts.scale)
+            assert total == sum(Fraction(repr(r)) for r in rewards)
+
+
+def test_a_state_where_a_dropped_row_decides_is_no_end():
+    rows = [
+        {"episode": 1, "step": 0, "state": "a", "action": "x", "reward": 1, "next_state": "b"},
+        {"episode": 2, "step": 0, "state": "b", "action": "x", "reward": 1, "next_state": None},
+    ]
+    flags = ({"terminated": True, "truncated": False}, {"terminated": False, "truncated": True})
+    rows = [{**row, **flag} for row, flag in zip(rows, flags, strict=True)]
+    counts = reading(frame_of(rows, GIVEN)).counts()
+    assert counts.decided.tolist() == [True, True]
+    final = counts.to_counts()
+    assert final.pairs.state_labels == ("a", "b", "(end)")
+    assert final.terminal.tolist() == [False, False, True]
+
+
+def test_numbers_that_are_equal_but_written_differently_are_one_label():
+    rows = [{"state": x, "action": 1, "reward": 0, "next_state": -x} for x in (0.0, -0.0, 1.5)]
+    counts = reading(frame_of(rows, tuple(rows[0]))).counts()
+    assert counts.states == (("-1.5",), ("0.0",), ("1.5",))
+    assert counts.transitions.times.tolist() == [2, 1]
+
+
+def test_the_types_of_a_source_cannot_be_changed():
+    source = read_log(
+        frame_of([{"state": 1, "action": 1, "reward": 0, "next_state": 1}], GIVEN_ONE)
+    )
+    with pytest.raises(TypeError):
+        source.types["state"] = "VARCHAR"
+
+
+GIVEN_ONE = ("state", "action", "reward", "next_state")
+
+
+INTERRUPTED = """
+import os, signal, threading
+import numpy as np
+from surestep.io.logs import tables
+
+log = tables.find_table({"state": np.array([1])})
+with tables.connected(log) as database:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    database.execute("SELECT sum(hash(range)) FROM range(1000000000000)")
+"""
+
+
+def test_an_interrupt_stops_a_scan_and_leaves_nothing(tmp_path):
+    child = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert child.stderr.rstrip().endswith("KeyboardInterrupt")
+    assert not list(tmp_path.iterdir())

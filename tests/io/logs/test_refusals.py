@@ -1,0 +1,269 @@
+"""Tables that cannot be counted: each refused in one sentence that says where and what to do."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import write_table
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, SurestepError
+from surestep.io import read_log
+from surestep.io.logs.columns import ALIASES, resolve
+
+HEADER = "episode,step,state,action,reward,terminated,truncated"
+ROW = {"episode": "1", "step": 0, "state": "a", "action": "x", "reward": 1.0}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("refused")
+
+
+def counting(folder, *lines, header=HEADER):
+    path = folder / "log.csv"
+    path.write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+    return read_log(path).counts()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1,0,,x,1,0,0"], r"log\.csv, row 1, column 'state': found nothing, expected a label"),
+        (["1,0,a,,1,0,0"], "row 1, column 'action': found nothing"),
+        ([",0,a,x,1,0,0"], "row 1, column 'episode': found nothing"),
+        (["1,0,a,x,1,0,0", "1,1,a,x,nan,0,0"], "row 2, column 'reward': found 'nan', expected a f"),
+        (["1,0,a,x,-inf,0,0"], "column 'reward': found '-inf'"),
+        (["1,0,a,x,,0,0"], "column 'reward': found nothing"),
+        (["1,0,a,x,1_000,0,0"], "column 'reward': found '1_000'"),
+        (["1,0,a,x,ten,0,0", "1,1,a,x,ten,0,0"], "found 'ten', .*; 2 rows are affected"),
+        (["1,0.5,a,x,1,0,0"], "column 'step': found '0.5', expected a whole number"),
+        (["1,-1,a,x,1,0,0"], "column 'step': found '-1', expected a whole number"),
+        (["1,0,a,x,1,maybe,0"], "column 'terminated': found 'maybe', expected true or false"),
+        (["1,0,a,x,1,0,"], "column 'truncated': found nothing, expected true or false"),
+        (["1,0,a,x,1,0,0", "1,0,a,x,1,0,0"], "episode '1' has step 0 2 times, expected once"),
+        (["1,0,a,x,1,0,0", "1,2,a,x,1,0,0"], "step 0 of episode '1' is followed by step 2"),
+        (["1,0,a,x,1,1,0", "1,1,a,x,1,0,0"], "step 0 of episode '1' is terminated, but step 1 f"),
+        (["1,0,a,x,1,0,1", "1,1,a,x,1,0,1"], "step 0 of episode '1' is truncated, but step 1 fol"),
+        (["1,0,a,x,1e-400,0,0"], "found '1e-400', which needs 400 digits after the point"),
+        (["1,0,a,x,1e-30,0,0", "1,1,a,x,1e9,0,0"], "cannot be added up exactly in 38 digits"),
+        (["1,0,a,x,1e39,0,0"], "cannot be added up exactly in 38 digits"),
+        (["1,0,a,x,1,0"], r"log\.csv cannot be read: .*Line: 2.*Columns: 7 Found: 6"),
+        ([], r"log\.csv has no row"),
+    ],
+)
+def test_a_bad_row_is_named(lines, message, folder):
+    with pytest.raises(InvalidLog, match=message):
+        counting(folder, *lines)
+
+
+@settings(max_examples=7)
+@given(steps=st.lists(st.integers(0, 130), min_size=1, max_size=140), first=st.integers(0, 70))
+def test_steps_are_accepted_exactly_when_each_is_there_once(steps, first):
+    for tried in (steps, [first + s for s in range(len(steps))]):
+        frame = {
+            name: np.full(len(tried), value, None if name == "reward" else object)
+            for name, value in ROW.items()
+        } | {"step": np.array(tried)}
+        whole = sorted(tried) == list(range(min(tried), max(tried) + 1))
+        if whole:
+            read_log(frame).counts()
+        else:
+            with pytest.raises(InvalidLog, match=r"times, expected once|is followed by step"):
+                read_log(frame).counts()
+
+
+def test_a_step_without_next_state_says_why(folder):
+    header = "state,action,reward,next_state,terminated,truncated"
+    kept = counting(folder, "a,x,1,,1,0", "a,x,1,,0,1", "a,x,1,b,0,0", header=header)
+    assert sum(kept.dropped.values()) == 1
+    with pytest.raises(
+        InvalidLog, match="column 'next_state': found nothing, expected a label, or"
+    ):
+        counting(folder, "a,x,1,,0,0", header=header)
+    pair = "s,t,action,reward,next_s,next_t"
+    path = folder / "pair.csv"
+    path.write_text(f"{pair}\na,b,x,1,a,\n")
+    with pytest.raises(InvalidLog, match="column 'next_t': found nothing, expected a label"):
+        read_log(path, columns={"state": ["s", "t"]}).counts()
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "episode,step,stat,action,reward",
+            "no column says what the state is; did you mean 'stat'",
+        ),
+        ("episode,step,obs,observation,action,reward", "may be column 'obs' or 'observation'"),
+        ("state,action,reward", "neither a column of episodes nor one of next states"),
+        ("episode,state,action,reward", "no column says which step"),
+        ("state,state,action", "column 'state' is given twice"),
+        ("state,,action", "column '' is no name"),
+    ],
+)
+def test_a_bad_header_is_explained(header, message, folder):
+    with pytest.raises(InvalidLog, match=message):
+        counting(folder, header=header)
+
+
+def test_files_that_are_no_tables(folder, tmp_path):
+    for name, content, error, message in (
+        ("empty.csv", b"", InvalidLog, "is empty, expected a first line"),
+        ("latin.csv", HEADER.encode() + b"\n1,0,\xe9\xff,x,1,0,0\n", InvalidLog, "not utf-8"),
+        ("latin1.csv", b"\xff\xfe", InvalidLog, "not UTF-8 in its first line"),
+        ("broken.parquet", b"PAR1 and nothing else", InvalidLog, "cannot be read"),
+        ("empty.parquet", b"", InvalidLog, "cannot be read"),
+        ("broken.jsonl", b'{"state": ', InvalidLog, "cannot be read|no column"),
+        ("log.xlsx", b"", InvalidParameter, "no known ending, expected .csv"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(error, match=message) as refusal:
+            read_log(tmp_path / name).counts()
+        assert name in str(refusal.value)
+    with pytest.raises(FileFailure, match="is no file"):
+        read_log(tmp_path / "missing.csv")
+    with pytest.raises(InvalidParameter, match="of different kinds"):
+        read_log([tmp_path / "empty.csv", tmp_path / "broken.parquet"])
+    with pytest.raises(InvalidParameter, match="no file was given"):
+        read_log([])
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "one.csv").write_text(HEADER)
+    with pytest.raises(InvalidLog, match="expected the same, in the same order"):
+        read_log([tmp_path / "one.csv", tmp_path / "other.csv"])
+    for junk in (None, 3, object(), {"state": 3}, {1: 2}, {}, {"a": []}, b"log.csv", "a\0b"):
+        with pytest.raises(SurestepError):
+            read_log(junk)
+
+
+def test_rewards_of_another_type_are_refused(tmp_path):
+    rows = [{**ROW, "reward": True}]
+    path = write_table(tmp_path / "log.parquet", rows, tuple(ROW))
+    with pytest.raises(InvalidLog, match="reward, is of type BOOLEAN, expected numbers"):
+        read_log(path).counts()
+
+
+@settings(max_examples=20)
+@given(
+    content=st.one_of(
+        st.binary(max_size=200),
+        st.text(st.sampled_from('01,"\n\r;ab\t .{}:[]'), max_size=80).map(
+            lambda text: f"state,action,reward,next_state\n{text}".encode()
+        ),
+    ),
+    kind=st.sampled_from([".csv", ".tsv", ".parquet", ".jsonl"]),
+)
+def test_any_bytes_are_counted_or_refused(content, kind, folder):
+    path = folder / f"fuzz{kind}"
+    path.write_bytes(content)
+    try:
+        read_log(path).counts().to_counts()
+    except SurestepError as refusal:
+        assert "fuzz" in str(refusal)  # noqa: PT017
+
+
+@pytest.mark.parametrize("role", [role for role in ALIASES if role != "weight"])
+def test_every_alias_is_found_and_the_canonical_name_goes_first(role):
+    base = [name for name in ("episode", "step", "state", "action", "reward") if name != role]
+    for alias in ALIASES[role]:
+        for written in (alias, alias.upper()):
+            found = getattr(resolve([*base, written]), role)
+            assert found in (written, (written,))
+    both = getattr(resolve([*base, ALIASES[role][-1], role]), role)
+    assert both in (role, (role,))
+
+
+def test_bad_choices_of_columns_are_refused():
+    columns = ["state", "action", "reward", "next_state"]
+    for chosen, message in (
+        ({"stat": "state"}, "role is 'stat'"),
+        ({"state": 3}, "expected names"),
+        ({"reward": ["reward", "action"]}, "reward has 2 columns, expected one"),
+        ({"state": ["action", "action"]}, "chosen twice"),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            resolve(columns, chosen)
+    with pytest.raises(InvalidLog, match="the next state has 1 columns"):
+        resolve(columns, {"state": ["state", "action"]})
+
+
+RLDS = ["episode_id", "step", "observation", "action", "reward", "is_last", "is_terminal"]
+
+
+def test_an_rlds_table_needs_steps_and_no_second_flag():
+    found = resolve([*RLDS, "is_first", "truncated"])
+    assert (found.is_last, found.terminated, found.truncated) == ("is_last", "is_terminal", None)
+    for missing in ("episode_id", "step"):
+        with pytest.raises(InvalidLog, match="marks last observations, as RLDS does, but"):
+            resolve([name for name in RLDS if name != missing])
+    with pytest.raises(InvalidLog, match="choose only one of the two"):
+        resolve([*RLDS, "timeout"], {"truncated": "timeout"})
+
+
+def test_an_rlds_episode_ends_with_its_last_observation(folder):
+    header = "episode,step,state,action,reward,is_last,is_terminal"
+    with pytest.raises(InvalidLog, match=r"row 1, .*step 0 of episode '1' is the last observation"):
+        counting(folder, "1,0,a,x,1,1,0", "1,1,a,x,1,0,0", header=header)
+    with pytest.raises(InvalidLog, match="expected false, except where 'is_last' is true"):
+        counting(folder, "1,0,a,x,1,0,1", "1,1,a,,,1,0", header=header)
+
+
+def test_a_column_is_a_weight_only_if_someone_says_so():
+    columns = ["weight", "action", "reward", "next_weight"]
+    assert resolve(columns, {"state": "weight"}).weight is None
+    assert resolve([*columns, "state", "next_state"]).weight is None
+    assert resolve([*columns, "state", "next_state"], {"weight": "weight"}).weight == "weight"
+
+
+def good_file(kind):
+    """The bytes of a log that can be read."""
+    rows = [
+        {**ROW, "episode": e, "step": t, "terminated": t == 1} for e in range(3) for t in range(2)
+    ]
+    with tempfile.TemporaryDirectory() as place:
+        columns = (*ROW, "terminated")
+        return write_table(Path(place) / f"log{kind}", rows, columns).read_bytes()
+
+
+GOOD = {kind: good_file(kind) for kind in (".csv", ".parquet", ".jsonl")}
+
+
+@settings(max_examples=30)
+@given(data=st.data(), kind=st.sampled_from(sorted(GOOD)))
+def test_a_damaged_log_is_counted_or_refused(data, kind, folder):
+    content = bytearray(GOOD[kind])
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        what = data.draw(st.sampled_from(["change", "cut", "insert", "repeat"]))
+        if what == "change":
+            content[place] = data.draw(st.integers(0, 255))
+        elif what == "cut":
+            del content[place : place + data.draw(st.integers(1, 20))]
+        elif what == "insert":
+            content[place:place] = data.draw(st.binary(max_size=4))
+        else:
+            content[place:place] = content[place : place + 30]
+        content = content or bytearray(b"x")
+    path = folder / f"damaged{kind}"
+    path.write_bytes(content)
+    try:
+        read_log(path).counts().to_counts()
+    except SurestepError as refusal:
+        assert "damaged" in str(refusal)  # noqa: PT017
+
+
+def test_labels_that_json_cannot_tell_apart_are_refused(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rows = ['{"state": "1.10", "action": 1, "reward": 0.5, "next_state": "1.1"}'] * 2
+    path.write_text("\n".join(rows))
+    assert read_log(path).counts().states == (("1.1",), ("1.10",))
+    path.write_text("\n".join([*rows, rows[0].replace('"1.1"}', "1.10}")]))
+    with pytest.raises(InvalidLog, match=r"row 3, column 'next_state': found a number with a poi"):
+        read_log(path).counts()
+    path.write_text(
+        "\n".join(row.replace('"1.10"', "1.10").replace('"1.1"', "1.1") for row in rows)
+    )
+    binned = read_log(path, bins=["state:edges=1.105"]).counts()
+    assert binned.states == (("< 1.105",),)
