@@ -14,6 +14,7 @@ from storm_oracle import storm_total_optimum, storm_total_value
 from surestep import (
     FiniteMDP,
     MDPBatch,
+    Plan,
     Policy,
     evaluate,
     evaluate_batch,
@@ -27,6 +28,7 @@ from surestep import (
 from surestep.errors import NeverEnds, NotConverged, SurestepError
 from surestep.planning import evaluate_with_bound, modified_policy_iteration
 from surestep.planning.ends import end_components, lasting
+from surestep.planning.total import longest, most_left
 
 COSTS = (0.0, 0.0, 1.0, 3.0)
 NAMES = ("ward", "home", "icu", "lab")
@@ -261,6 +263,32 @@ def test_best_values_are_those_of_the_best_policy_that_ends(data):
     assert plan.error_bound < 1e-6 * (3 + np.abs(best).max())
     assert ends_from(mdp, plan.policy.probability).all()
     assert evaluate(mdp, plan.policy) == pytest.approx(best, abs=1e-9)
+
+
+def test_what_is_left_to_gain_is_the_gain_of_a_step_in_all_steps():
+    # The second way out of state 0 earns 1e-7 more and goes on with a chance of 5 %, so that it
+    # takes 0.05 of a step more than the plan's way: that is left in the inequality of w.
+    discount = np.array([[1.0, 0.05], [1.0, 1.0]])
+    mdp = model([[[0, 0], [0, 1]], [[0, 0], [0, 0]]], [[0.05, 1e-7], [1.0, 1.0 - 1e-6]], discount)
+    first = Policy.deterministic(mdp.pairs, [0, 0])
+    left = most_left(mdp, Plan(first, np.array([0.05, 1.0]), 1, 0.0, 0.0), 10)
+    assert left == pytest.approx(np.full(2, 1e-7 / 0.95), rel=1e-6, abs=0)
+
+
+def test_a_loss_of_a_step_is_taken_off_what_is_left_to_gain():
+    # The scale is 1 + 1, so that a loss of 2e-6 outweighs a step, and one of 1e-6 half of it.
+    mdp = model(np.zeros((2, 1, 2)), [[0.5], [1.0]])
+    plan = Plan(Policy.uniform(mdp), np.array([0.5 + 1e-6, 1.0]), 1, 0.0, 0.0)
+    rounding = 10 * 2.0**-52 * 2
+    assert most_left(mdp, plan, 10) == pytest.approx([rounding / 2, rounding], rel=1e-6, abs=0)
+
+
+def test_the_longest_way_takes_what_is_longer_by_half_of_the_excess():
+    clock = np.array([[1.0, 1.2], [1.0, 1.06], [1.0, 1.04]])
+    mdp = model(np.zeros((3, 2, 3)), clock)
+    start = np.array([1.0, 0.0] * 3)
+    assert longest(mdp, clock.ravel(), start).tolist() == [1.2, 1.06, 1.0]
+    assert longest(mdp, np.minimum(clock.ravel(), 1.08), start).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_component_without_rewards_is_left_where_that_is_best():

@@ -147,7 +147,7 @@ def test_rounding_makes_the_number_of_steps_a_little_larger():
     assert certified_steps(mdp) == pytest.approx(2 / (1 - 2 * slack), rel=1e-13, abs=0)
 
 
-@pytest.mark.parametrize(("share", "sweeps"), [(0.998, 50), (0.9995, 1)])
+@pytest.mark.parametrize(("share", "sweeps"), [(0.998, 50), (0.999, 1), (0.9995, 1)])
 def test_a_smaller_number_of_steps_is_sought_for_a_while(share, sweeps, monkeypatch):
     calls = []
 
