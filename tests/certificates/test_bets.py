@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from surestep.certificates import bets
 from surestep.certificates.bets import log_goal, lower_limit, usual_stake
 
 DELTA, LEAST = 0.2, -1.0
@@ -38,6 +39,21 @@ def test_nothing_is_shown_by_nothing():
     series = np.full((3, 5), 7.0)
     assert lower_limit(series, np.zeros(3, int), 0.5, LEAST, DELTA) == LEAST
     assert lower_limit(series, np.array([5, 0, 0]), 0.5, LEAST, DELTA) > LEAST
+
+
+def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is(monkeypatch):
+    asked = []
+
+    def never(series, complete, stake, mean, goal, one_of):
+        asked.append(mean)
+        return 0
+
+    monkeypatch.setattr(bets, "enough_series_reach", never)
+    series = np.array([[1.0, 64.0], [0.5, 0.5]])
+    assert lower_limit(series, np.array([0, 0]), 0.5, 0.0, DELTA) == 0.0
+    assert not asked
+    assert lower_limit(series, np.array([1, 2]), 0.5, 0.0, DELTA) == 0.0
+    assert asked == (0.5 ** np.arange(1, 61)).tolist()
 
 
 def test_a_goal_is_for_a_third_and_a_stake_for_a_length_and_a_variance():

@@ -1,10 +1,14 @@
 """Stacks and courses by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from surestep import Counts, FiniteMDP, Policy, Problem, sample_log
-from surestep.certificates.stacks import Rounds, course_of, horizons, stacks_of
+from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, sample_log
+from surestep.certificates import stacks as module
+from surestep.certificates.stacks import Rounds, Tails, course_of, horizons, stacks_of
+from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
 
 
 def test_stacks_hold_the_visits_of_each_pair_in_their_order():
@@ -37,10 +41,51 @@ def test_a_course_has_the_starts_the_ends_and_what_cuts_count_for():
     policy = Policy.from_dense(counts, [[0.5, 0.5], [0.25, 0.75]])
     course = course_of(problem, policy, (-2.0, 6.0), np.array([1.0, 3.0]))
     assert course.start_chances.tolist() == [0.25, 1.0]
+    # In either state first what both have in common, then what each has of its own.
+    assert course.chances.tolist() == [
+        [0.5, 1.0, 1.0, 1.0, 0.25, 0.75, 0.75, 1.0],
+        [0.5, 1.0, 1.0, 1.0, 0.25, 0.75, 1.0, 1.0],
+    ]
     assert course_of(problem, policy, (-2.0, 6.0), None).start_chances.size == 0
     assert course.at_end.tolist() == [[0.0, 4.5], [0.0, 4.0]]
     assert course.tails.at_pair.tolist() == [[-2.0] * 4, [6.0] * 4]
     assert course.tails.at_state.tolist() == [[-2.0] * 2, [6.0] * 2]
+
+
+def test_robust_tails_are_what_a_set_proves_within_the_bounds_of_values(monkeypatch):
+    # State 0 earns 1 to 2 and goes to state 1; there, one way goes on and one is over.
+    pairs, zeros = Pairs(np.array([0, 1, 3]), np.array([0, 0, 1]), 2), np.zeros(3)
+    rows = L1Rows(
+        np.array([0, 1, 2, 2]),
+        np.array([1, 0], np.int32),
+        np.ones(2),
+        zeros,
+        np.array([False, False, True]),
+        closed=True,
+    )
+    low, high = (Earnings(np.full(2, r), np.full(3, r), np.full(3, r)) for r in (1.0, 2.0))
+    models = RectangularSet(pairs, np.full(3, 0.5), rows, low, high)
+    problem = SimpleNamespace(
+        value_bounds=(-3.0, 4.0), num_states=2, behavior=Policy.uniform(pairs)
+    )
+    floors = []
+
+    def valued(state_values):
+        def answer(models, policy, floor):
+            floors.append(floor.tolist())
+            return SimpleNamespace(value=np.array(state_values), error_bound=0.25)
+
+        return answer
+
+    monkeypatch.setattr(module, "worst_value", valued([1.0, -3.0]))
+    monkeypatch.setattr(module, "best_value", valued([2.5, 4.0]))
+    tails = Tails.of_set(problem, Policy.uniform(pairs), models)
+    assert floors == [[-3.0] * 2, [4.0] * 2]
+    assert tails.at_state.tolist() == [[0.75, -3.0], [2.75, 4.0]]
+    slack = 4e-9
+    expected = [[1 - 1.5, 1 + 0.375, 1.0], [2 + 2.0, 2 + 1.375, 2.0]]
+    expected = np.array(expected) + slack * np.array([[-1.0] * 3, [0.0, 1.0, 1.0]])
+    np.testing.assert_allclose(tails.at_pair, expected, rtol=0, atol=1e-12)
 
 
 def test_values_are_those_of_complete_rounds():

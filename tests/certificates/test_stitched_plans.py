@@ -1,4 +1,4 @@
-"""What a plan expects of a bet, by hand."""
+"""What a plan expects of a bet, which plan is taken, and what a claim tells of it, by hand."""
 
 import math
 from types import SimpleNamespace
@@ -6,13 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from surestep.certificates import Stitched
-from surestep.certificates.stacks import Rounds
-from surestep.certificates.stitched import Bet, least_of, span_of
+from surestep import Counts, Policy, Problem
+from surestep.certificates import Stitched, stitched
+from surestep.certificates.stacks import Draw, Rounds
+from surestep.certificates.stitched import Bet, Folds, Plan, least_of, most_rounds, span_of
+from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 
 COURSE = SimpleNamespace(limits=(0.0, 2.0), discount=0.5, start_chances=np.empty(0))
-STACKS = SimpleNamespace(sizes=np.array([3, 0]), starts=np.zeros(7, int))
+STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
 UNPLANNED = Bet(BOTH, 0.1, None, 0.0, 0.0)
 
 
@@ -23,12 +25,12 @@ def planned(monkeypatch, values, ratio):
     asked = []
 
     def roll_out(stacks, course, readable, horizon, draw):
-        asked.append((readable.tolist(), horizon, draw.who, draw.runs, draw.seed))
+        asked.append((readable.tolist(), horizon, draw))
         return Rounds(values, complete, np.zeros_like(complete))
 
     monkeypatch.setattr("surestep.certificates.stitched.roll_out", roll_out)
     bet = Stitched(seed=5).bet_with(STACKS, COURSE, ratio, UNPLANNED)
-    assert asked == [([True, False], None, BOTH, 4, 5)]
+    assert asked == [([True, False, True], None, Draw(5, 1, BOTH, 4, 7))]
     return bet
 
 
@@ -44,8 +46,8 @@ def test_a_stake_is_no_larger_than_what_may_be_lost_and_a_spread_no_smaller(monk
     # Equal values count as spread by 1e-3 of the range.
     bet = planned(monkeypatch, [[1.0] * 20], 1.0)
     goal, capped = math.log(30.0), 0.99 / 3.0
-    assert bet.stake > 1.0
-    assert bet.score == pytest.approx(1.0 - goal / (capped * 20), abs=1e-4)
+    assert bet.stake == pytest.approx(math.sqrt(2 * goal / (20 * 2e-3**2)))
+    assert bet.score == pytest.approx(1.0 - goal / (capped * 20) - capped * 2e-3**2 / 2, rel=1e-8)
 
 
 def test_without_rounds_the_least_is_expected(monkeypatch):
@@ -58,3 +60,154 @@ def test_the_least_of_a_round_is_a_little_less_for_rounding(who, least):
     course = SimpleNamespace(limits=(-3.0, 2.0))
     assert least_of(who, course) == pytest.approx(least - 3e-9, abs=1e-12)
     assert span_of(course) == pytest.approx(5.0 + 3e-9, abs=1e-12)
+
+
+def scored(monkeypatch, scores):
+    """The bets of a plan where fold 1 expects so much of BOTH, OURS and THEIRS."""
+
+    def bet(self, stacks, course, ratio, who, delta):
+        return Bet(who, delta, None, 0.0, scores[who])
+
+    monkeypatch.setattr(Stitched, "bet", bet)
+    return Stitched().plan_at(STACKS, COURSE, 1.0, 0.1).bets
+
+
+def test_policies_are_rolled_out_apart_where_that_promises_clearly_more(monkeypatch):
+    # 3 % of a range of 2, and a little.
+    (both,) = scored(monkeypatch, [1.0, 0.53, 0.53])
+    assert (both.who, both.delta) == (BOTH, 0.1)
+    apart = scored(monkeypatch, [1.0, 0.53, 0.531])
+    assert [bet.who for bet in apart] == [OURS, THEIRS]
+    assert [bet.delta for bet in apart] == pytest.approx([0.075, 0.025])
+    equal = 0.03 * span_of(COURSE)
+    assert len(scored(monkeypatch, [0.0, equal, 0.0])) == 1
+
+
+def test_the_best_horizon_is_taken(monkeypatch):
+    asked = []
+
+    def bet_with(self, stacks, course, ratio, bet):
+        asked.append(bet)
+        return bet._replace(score=-abs((bet.horizon or 99) - 6.0))
+
+    monkeypatch.setattr(Stitched, "bet_with", bet_with)
+    assert Stitched().bet(STACKS, COURSE, 1.0, OURS, 0.1).horizon == 6
+    assert asked == [Bet(OURS, 0.1, horizon, 0.0, 0.0) for horizon in (2, 4, 6, 7, 10, None)]
+
+
+@pytest.mark.parametrize(("gain", "robust"), [(-0.1, False), (0.0, False), (0.1, True)])
+def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
+    gain, robust, monkeypatch
+):
+    asked = []
+
+    def plan_at(self, stacks, course, ratio, delta):
+        asked.append((course.tails, delta))
+        return Plan((UNPLANNED._replace(score=1.0 + gain * (course.tails == "robust")),))
+
+    class Tailed(SimpleNamespace):
+        def _replace(self, tails):
+            return Tailed(tails=tails)
+
+    monkeypatch.setattr(Stitched, "plan_at", plan_at)
+    certifier, course = Stitched(delta=0.1, tails=0.2), Tailed(tails="plain")
+    assert not certifier.plan(STACKS, course, 1.0, None).robust
+    assert certifier.plan(STACKS, course, 1.0, "robust").robust is robust
+    assert asked == [("plain", 0.1), ("plain", 0.1), ("robust", pytest.approx(0.08))]
+
+
+def test_robust_sets_are_for_small_models_with_a_discount():
+    def may(num_pairs=5_000, discount=0.5, tails=0.2):
+        pairs = SimpleNamespace(num_pairs=num_pairs)
+        problem = SimpleNamespace(counts=SimpleNamespace(pairs=pairs), single_discount=discount)
+        return Stitched(tails=tails).may_have_tails(problem)
+
+    assert may()
+    assert not any([may(num_pairs=5_001), may(discount=1.0), may(tails=0.0)])
+
+
+def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(monkeypatch):
+    terms = []
+    monkeypatch.setattr(stitched, "uncertainty_of", lambda _, given: terms.append(given))
+    monkeypatch.setattr(Stitched, "may_have_tails", lambda *_: True)
+    for ends in ((0.0, 0.0), (-2.0, 3.0), (None, None)):
+        certifier = Stitched(delta=0.1, tails=0.25, reward_low=ends[0], reward_high=ends[1])
+        with pytest.raises(AttributeError):
+            certifier.robust_tails(None, None)
+    assert [given.reward_range for given in terms] == [(0.0, 0.0), (-2.0, 3.0), None]
+    assert {given.delta for given in terms} == {0.025}
+
+
+@pytest.mark.parametrize(("steps", "starts", "most"), [(9, 5, 5), (200_000, 150_000, 100_000)])
+def test_a_run_has_as_many_rounds_as_starts_or_as_steps(steps, starts, most):
+    stacks = SimpleNamespace(sizes=np.array([steps - 1, 1]), starts=np.zeros(starts, int))
+    assert most_rounds(stacks, COURSE) == most
+    known = SimpleNamespace(start_chances=np.ones(1))
+    assert most_rounds(stacks, known) == min(steps, 100_000)
+
+
+def test_24_runs_certify_with_numbers_of_their_own(monkeypatch):
+    draws, given = [], [np.array([[-2.0]])]
+
+    def roll_out(stacks, course, readable, horizon, draw):
+        draws.append(draw)
+        return Rounds(given[-1], np.ones(1, int), np.zeros(1, int))
+
+    monkeypatch.setattr(stitched, "roll_out", roll_out)
+    Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), UNPLANNED)
+    assert draws == [Draw(5, 2, BOTH, 24, 7)]
+    given.append(np.array([[-2.1]]))
+    with pytest.raises(RefutedBounds, match=r"come to -2.1, but returns between 0.0 and 2.0 allow"):
+        Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), UNPLANNED)
+
+
+def small_problem():
+    """Two states and actions; three of four episodes start in state 0."""
+    counts = Counts.from_dense(
+        np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=np.array([3, 1])
+    )
+    return Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-1.0, 3.0)
+    )
+
+
+def test_a_known_start_is_that_of_the_counts():
+    assert Stitched(known_start=True).initial(small_problem()).tolist() == [0.75, 0.25]
+    assert Stitched().initial(small_problem()) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "complete", "cuts", "figures"),
+    [
+        # 2 rollouts in each of 4 rounds of the two runs, of which 3 were cut.
+        (1, [3, 1], [2, 1], {"paired": True, "cut_share": 3 / 8, "estimate": 0.25}),
+        # One rollout in each of 4 rounds of either policy.
+        (2, [3, 1], [2, 1], {"paired": False, "cut_share": 6 / 8, "estimate": 0.5}),
+        (1, [0, 0], [0, 0], {"paired": True, "cut_share": 0.0, "estimate": None}),
+    ],
+)
+def test_a_claim_tells_how_its_rounds_went(number, complete, cuts, figures, monkeypatch):
+    bets = (Bet(BOTH, 0.1, 4, 0.5, 0.0), Bet(THEIRS, 0.1, None, 0.5, 0.5))[:number]
+    rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
+    seen = []
+
+    def judged(self, stacks, course, readable, bet):
+        seen.append(readable.tolist())
+        return rounds
+
+    monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
+    monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))
+    monkeypatch.setattr(Stitched, "plan", lambda *_: Plan(bets))
+    monkeypatch.setattr(Stitched, "rounds", judged)
+    problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])
+    lower, found = Stitched(tails=0.0).claim(problem, first, Folds(None, None, 1.0))
+    assert seen == [[True, False, True]] * number
+    assert -4.0 <= lower < 0.25 * number
+    assert found == figures | {
+        "robust_tails": False,
+        "rounds": np.mean(complete),
+        "behavior_rounds": np.mean(complete),
+        "horizon": 4,
+        "behavior_horizon": 4 if number == 1 else None,
+        "expected": 0.0 if number == 1 else 0.5,
+    }

@@ -63,6 +63,19 @@ def test_work_and_states_have_a_limit(monkeypatch):
     assert plan_of(alone) is None
 
 
+@pytest.mark.parametrize(("more", "planned"), [((), True), ((1,), False)])
+def test_up_to_two_million_multiplications_are_planned(more, planned):
+    # What leads to r states of a clique and back is eliminated first: r rows take r entries each.
+    # The clique itself takes 181² + … + 1² of them.
+    clique, links = 182, (83, 10, 4, 2, *more)
+    table = np.zeros((clique + len(links),) * 2, bool)
+    table[:clique, :clique] = True
+    for state, number in enumerate(links, clique):
+        table[state, :number] = table[:number, state] = True
+    assert sum(r**2 for r in (*range(clique), *links)) == 2_000_000 + len(more)
+    assert (plan_of(table) is not None) is planned
+
+
 def test_up_to_2000_states_are_planned():
     nothing = np.zeros(0, np.int32)
     for size, planned in ((2000, True), (2001, False)):
