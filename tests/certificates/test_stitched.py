@@ -21,6 +21,7 @@ from strategies import logged_problems, random_policy
 from surestep import Certificate, FiniteMDP, Policy, Problem, certify, estimate_behavior, sample_log
 from surestep.certificates import Stitched, verify
 from surestep.certificates.stacks import Course, Draw, Stacks, Tails, course_of, roll_out, stacks_of
+from surestep.certificates.stitched import Bet, Plan
 from surestep.choosing import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
@@ -311,6 +312,77 @@ def test_a_claim_is_the_same_every_time_and_survives_being_saved(problem, seed, 
     assert verify(saved, problem, policy) == claim
 
 
+def test_a_claim_tells_its_settings_its_bounds_and_what_must_hold():
+    problem, better = arms(3)
+    claim = certify(problem, better, Stitched(return_low=-0.25, return_high=0.5))
+    assert claim.parameters == {
+        "delta": 0.1,
+        "train_share": 0.3,
+        "logger": "adaptive",
+        "seed": 0,
+        "known_start": False,
+        "return_low": -0.25,
+        "return_high": 0.5,
+        "tails": 0.2,
+        "reward_low": None,
+        "reward_high": None,
+    }
+    bounds = {"value_low": 0.0, "value_high": 1.0, "return_low": -0.25, "return_high": 0.5}
+    sizes = {"episodes": 280, "training_episodes": 120, "changed_pairs": 4}
+    assert claim.figures.items() >= (bounds | sizes).items()
+    assert claim.span == 0.75
+    said = " ".join(claim.assumptions)
+    for words in (
+        "from the training part only, the first 0.3 of the log;",
+        "The steps of the log stand in the order of the decisions",
+        "The return of every episode lies between -0.25 and 0.5.",
+        "Every value lies between 0.0 and 1.0.",
+    ):
+        assert words in said
+
+
+def test_what_must_hold_depends_on_the_settings():
+    problem, _ = arms(3)
+    fixed = Stitched(logger="fixed", seed=7, train_share=0.0, reward_low=-1.0, reward_high=2.0)
+    said = " ".join(fixed.assumptions(problem, robust=True))
+    for words in (
+        "0.2 of the episodes as shuffled with seed 7 only planned",
+        "Whoever acted did so in all episodes alike",
+        "Every reward lies between -1.0 and 2.0, as given.",
+    ):
+        assert words in said
+    assert "Every value" not in said  # it is a return, and has its bounds
+    assert "reward" not in " ".join(fixed.assumptions(problem, robust=False))
+    assert "The rewards are known." in Stitched().assumptions(problem, robust=True)
+
+
+@pytest.mark.parametrize(("share", "ratio"), [(0.25, 3.0), (0.0, 4.0)])
+def test_the_training_part_expects_as_much_more_as_the_rest_is_larger(share, ratio, monkeypatch):
+    asked = []
+
+    def plan(self, stacks, course, ratio, tails):
+        asked.append(ratio)
+        return Plan((Bet(BOTH, 0.1, None, 1.0, 0.5),))
+
+    monkeypatch.setattr(Stitched, "plan", plan)
+    problem, better = arms(3)
+    certifier = Stitched(train_share=share)
+    assert certifier.expected_lower(problem, [better, problem.behavior]) == [0.5, 0.0]
+    assert asked == [pytest.approx(ratio)]
+
+
+@pytest.mark.parametrize(("share", "steps"), [(0.3, 120), (0.0, 80)])
+def test_tails_to_plan_with_come_from_the_first_part_alone(share, steps, monkeypatch):
+    sizes = []
+
+    def robust_tails(self, problem, policy):
+        sizes.append(problem.log.num_steps)
+
+    monkeypatch.setattr(Stitched, "robust_tails", robust_tails)
+    certify(*arms(3), Stitched(train_share=share))
+    assert sizes == [steps]
+
+
 def test_nothing_that_certifies_had_a_part_in_the_plan():
     # Other outcomes in the second part: the same plan, another claim.
     problem, better = arms(3)
@@ -347,13 +419,15 @@ def test_a_level_that_no_double_reaches_is_refused():
     problem, better = arms(0)
     with pytest.raises(CertificateRefused, match="delta is 1e-300, expected at least 1e-100"):
         certify(problem, better, Stitched(delta=1e-300))
-    assert certify(problem, better, Stitched(delta=1e-90)).lower < 0
+    assert certify(problem, better, Stitched(delta=1e-100)).lower < 0
 
 
 def test_too_few_episodes_are_refused():
     problem, better = arms(0, episodes=3)
     with pytest.raises(CertificateRefused, match="3 episodes, 1 to choose and plan and 2 to"):
         certify(problem, better, Stitched())
+    with pytest.raises(CertificateRefused, match="3 episodes, 0 to choose and plan and 3 to"):
+        certify(problem, better, Stitched(train_share=0.1))
 
 
 def test_of_a_log_that_did_not_choose_the_first_fifth_only_plans():
@@ -376,12 +450,30 @@ def stream(steps):
     return problem, Policy.deterministic(mdp.pairs, [0])
 
 
+def test_two_episodes_or_twenty_steps_in_either_part_are_enough():
+    episodes, steps = arms(0, episodes=6)[0].log, stream(60)[0].log
+    certifier = Stitched(train_share=1 / 3, known_start=True)
+    assert certifier.folds(episodes).ratio == 2.0
+    assert certifier.folds(steps).ratio == 2.0
+    assert replace(certifier, train_share=2 / 3).folds(steps).ratio == 0.5
+
+
 @pytest.mark.parametrize(
     ("steps", "given", "words"),
     [
         (200, {}, "one episode, which shows one start; expected more episodes, or known_start"),
         (200, {"known_start": True, "logger": "fixed"}, "can only be split in time"),
         (40, {"known_start": True}, "one episode of 40 steps, 12 to choose and plan and 28 to"),
+        (
+            39,
+            {"known_start": True, "train_share": 0.5},
+            "39 steps, 20 to choose and plan and 19 to",
+        ),
+        (
+            40,
+            {"known_start": True, "train_share": 0.01},
+            "40 steps, 0 to choose and plan and 40 to",
+        ),
     ],
 )
 def test_a_stream_that_cannot_be_split_is_refused(steps, given, words):
@@ -422,6 +514,7 @@ def test_bounds_of_returns_that_an_episode_exceeds_are_refused():
         ({"train_share": "half"}, "train_share is 'half'"),
         ({"logger": "lazy"}, "logger is 'lazy', expected one of fixed, adaptive"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**63}, "seed is 9223372036854775808, expected .* below 2"),
         ({"seed": True}, "seed is True"),
         ({"known_start": 1}, "known_start is 1"),
         ({"return_low": 0.0}, "return_low is 0.0 and return_high None"),
@@ -434,3 +527,7 @@ def test_bounds_of_returns_that_an_episode_exceeds_are_refused():
 def test_settings_that_mean_nothing_are_refused(given, words):
     with pytest.raises(InvalidParameter, match=words):
         Stitched(**given)
+
+
+def test_the_largest_seed_is_allowed():
+    assert Stitched(seed=2**63 - 1).seed == 2**63 - 1

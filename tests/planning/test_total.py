@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,10 @@ from surestep import (
     value_iteration,
 )
 from surestep.errors import NeverEnds, NotConverged, SurestepError
+from surestep.planning import batch as batch_module
 from surestep.planning import evaluate_with_bound, modified_policy_iteration
+from surestep.planning.batch import steps_under
+from surestep.planning.elimination import plan_elimination
 from surestep.planning.ends import end_components, lasting
 from surestep.planning.total import longest, most_left
 
@@ -433,6 +437,31 @@ def test_one_bad_model_of_a_batch_is_named():
     assert optimal_batch(MDPBatch.from_models([good, good])).value.tolist() == [[2, 0], [2, 0]]
     with pytest.raises(NeverEnds):
         optimal_batch(batch)
+
+
+@pytest.mark.parametrize(
+    ("steps", "residual", "bound"),
+    [
+        ([4.0, 2.0], 0.2, 4 / 0.8),
+        ([2.0**40, 1.0], 0.0, 2.0**40 / (1 - 11 * 2.0**-12)),  # 2 successors, 1 pair, 8 to spare
+        ([4.0, 2.0], 1.0, None),
+        ([4.0, 0.0], 0.2, None),
+    ],
+)
+def test_a_residual_makes_the_steps_of_a_batch_more(steps, residual, bound, monkeypatch):
+    def evaluate_each(size, *given):
+        given[-2][:], given[-1][:] = steps, residual
+
+    monkeypatch.setattr(batch_module, "evaluate_each", SimpleNamespace(all=evaluate_each))
+    mdp = model([[[0.5, 0.5]], [[0, 0]]], [[1.0], [0.0]])
+    batch, policy = MDPBatch.from_models([mdp]), Policy.uniform(mdp)
+    plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
+    given = (batch, policy.probability[np.newaxis], plan, 1)
+    if bound is None:
+        with pytest.raises(NotConverged, match=r"^model 0: without discounting"):
+            steps_under(*given)
+    else:
+        assert steps_under(*given) == pytest.approx([bound], rel=1e-12)
 
 
 def test_one_bad_policy_of_a_batch_is_named():
