@@ -43,10 +43,22 @@ def counting(folder, *lines, header=HEADER):
         (["1,-1,a,x,1,0,0"], "column 'step': found '-1', expected a whole number"),
         (["1,0,a,x,1,maybe,0"], "column 'terminated': found 'maybe', expected true or false"),
         (["1,0,a,x,1,0,"], "column 'truncated': found nothing, expected true or false"),
-        (["1,0,a,x,1,0,0", "1,0,a,x,1,0,0"], "episode '1' has step 0 2 times, expected once"),
-        (["1,0,a,x,1,0,0", "1,2,a,x,1,0,0"], "step 0 of episode '1' is followed by step 2"),
-        (["1,0,a,x,1,1,0", "1,1,a,x,1,0,0"], "step 0 of episode '1' is terminated, but step 1 f"),
-        (["1,0,a,x,1,0,1", "1,1,a,x,1,0,1"], "step 0 of episode '1' is truncated, but step 1 fol"),
+        (
+            ["1,0,a,x,1,0,0", "1,0,a,x,1,0,0"],
+            "in episode '1', step 0 is there 2 times; expected once",
+        ),
+        (
+            ["1,0,a,x,1,0,0", "1,2,a,x,1,0,0"],
+            "row 1, .* in episode '1', step 0 is followed by step 2",
+        ),
+        (
+            ["1,0,a,x,1,1,0", "1,1,a,x,1,0,0"],
+            "row 2, .* in episode '1', the episode ended at step 0; exp",
+        ),
+        (
+            ["1,0,a,x,1,0,1", "1,1,a,x,1,0,1"],
+            "in episode '1', the episode ended at step 0; expected the",
+        ),
         (["1,0,a,x,1e-400,0,0"], "found '1e-400', which needs 400 digits after the point"),
         (["1,0,a,x,1e-30,0,0", "1,1,a,x,1e9,0,0"], "cannot be added up exactly in 38 digits"),
         (["1,0,a,x,1e39,0,0"], "cannot be added up exactly in 38 digits"),
@@ -71,7 +83,7 @@ def test_steps_are_accepted_exactly_when_each_is_there_once(steps, first):
         if whole:
             read_log(frame).counts()
         else:
-            with pytest.raises(InvalidLog, match=r"times, expected once|is followed by step"):
+            with pytest.raises(InvalidLog, match=r"times; expected once|is followed by step"):
                 read_log(frame).counts()
 
 
@@ -204,7 +216,7 @@ def test_an_rlds_table_needs_steps_and_no_second_flag():
 
 def test_an_rlds_episode_ends_with_its_last_observation(folder):
     header = "episode,step,state,action,reward,is_last,is_terminal"
-    with pytest.raises(InvalidLog, match=r"row 1, .*step 0 of episode '1' is the last observation"):
+    with pytest.raises(InvalidLog, match=r"row 2, .*in episode '1', the episode ended at step 0"):
         counting(folder, "1,0,a,x,1,1,0", "1,1,a,x,1,0,0", header=header)
     with pytest.raises(InvalidLog, match="expected false, except where 'is_last' is true"):
         counting(folder, "1,0,a,x,1,0,1", "1,1,a,,,1,0", header=header)

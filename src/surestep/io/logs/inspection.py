@@ -17,7 +17,7 @@ from surestep._arrays import IntArray, freeze
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import no_row
-from surestep.io.logs.inspected_episodes import (
+from surestep.io.logs.episodes import (
     Episodes,
     episode_facts,
     episode_suspicions,
@@ -107,7 +107,7 @@ def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
             number,
             "row",
             f"without {check.expected} in column {check.column!r}",
-            True,
+            check.expected,
             look.examples(check.condition, look.roles.text(check.column)),
         )
         for check, number in zip(checks, times, strict=True)
@@ -190,7 +190,7 @@ def states_seen_once(look: Look) -> Suspicion | None:
         times,
         "state",
         "seen in a single row (a typing error, or a state too fine to learn from)",
-        False,
+        None,
         look.examples(f"({here}) AND {look.roles.decides} AND {decided}", label),
     )
 
@@ -214,7 +214,7 @@ def suspicious_rewards(
     times = look.one(f"SELECT count(*) FILTER ({condition}) FROM log")[0]
     value = look.roles.text(look.roles.mapping.reward)
     examples = look.examples(condition, value) if times else ()
-    return Suspicion(kind, times, "row", says, False, examples) if times else None
+    return Suspicion(kind, times, "row", says, None, examples) if times else None
 
 
 def between(low: float, high: float, value: str = "reward") -> str:

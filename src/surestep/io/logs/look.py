@@ -34,8 +34,13 @@ class Suspicion(NamedTuple):
     times: int
     of: str  # what is counted: "row", "step", "episode" or "state"
     says: str  # the rest of the sentence: '3 rows have …'
-    refused: bool  # whether counting refuses such a log
+    expected: str | None  # what counting refuses such a log for; None where it does not
     examples: tuple[Example, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Tells whether counting refuses such a log."""
+        return self.expected is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,15 @@ from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_cou
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
-from surestep.io.logs.checks import check_rows, explain_episodes, first_where, no_row, places_where
+from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
 from surestep.io.logs.columns import ROLES, ColumnMapping, closest, resolve
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
+from surestep.io.logs.episodes import explain_episodes
 from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import load_steps
+from surestep.io.logs.look import Look
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.tables import Table, check_json_labels, connected, find_table, watched
@@ -189,11 +191,12 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
     if units != guess and count_in_one_pass(table, database, query):
         return units.scale
     database.execute("SET preserve_insertion_order = false")
+    trouble = None
     if roles.codes.episode is not None:
         if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
             return units.scale
-        raise explain_episodes(table, database, query)
-    raise InvalidLog(
+        trouble = explain_episodes(Look(table, roles, database))
+    raise trouble or InvalidLog(
         f"{table.name} gave other rows when it was read again; expected a log that does not change"
     )
 

@@ -1,5 +1,7 @@
 """Episodes as they are logged: how long, how they end, and which of their steps look wrong.
 
+An inspection shows what looks wrong; counting refuses the log for it.
+
 A block of 60 steps is summed up in one row, its steps as the bits of one number, as in counting.
 """
 
@@ -10,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import IntArray
-from surestep.io.logs.look import EXAMPLES, Look, Suspicion
+from surestep.errors import InvalidLog
+from surestep.io.logs.look import EXAMPLES, Look, Suspicion, create_view
 
+CHAIN, WEIGHT = "broken chain", "changing weight"
 BLOCK = 60  # bits of a number that DuckDB shifts without overflow
 
 
@@ -66,6 +70,37 @@ def episode_suspicions(look: Look) -> list[Suspicion | None]:
     ]
 
 
+def explain_episodes(look: Look) -> InvalidLog | None:
+    """Returns the first trouble with the steps of an episode as an error; None where none is."""
+    create_view(look)
+    sum_up_episodes(look)
+    for suspicion in filter(None, episode_suspicions(look)):
+        if suspicion.refused and suspicion.examples:
+            return InvalidLog(refusal(look, suspicion))
+    return None
+
+
+def refusal(look: Look, suspicion: Suspicion) -> str:
+    """Returns the sentence of a refusal: where, what was found, and what was expected.
+
+    Of several rows of one step, the last one that is known is at fault.
+    """
+    first, mapping = suspicion.examples[0], look.roles.mapping
+    column = mapping.step
+    if suspicion.kind == CHAIN:
+        column = mapping.next_state[0]
+    elif suspicion.kind == WEIGHT:
+        column = mapping.weight
+    row = [e.row for e in suspicion.examples if (e.file, *e[2:]) == (first.file, *first[2:])][-1]
+    others = ""
+    if suspicion.times > 1:
+        others = f"; {suspicion.times:,} {suspicion.of}s are affected"
+    return (
+        f"{first.file or look.table.name}, row {row:,}, column {column!r}: in episode "
+        f"{first.episode!r}, {first.value}; expected {suspicion.expected}{others}"
+    )
+
+
 def affected(condition: str) -> str:
     """The first episodes of which the condition holds; '9' comes before '10'."""
     return (
@@ -89,7 +124,11 @@ def repeated_steps(look: Look) -> Suspicion | None:
         f"HAVING count(*) > 1 ORDER BY length(episode), episode, step LIMIT {EXAMPLES}"
     )
     says = f"too many: another row has the same episode and step ({in_episodes(episodes)})"
-    return Suspicion("repeated step", times, "row", says, True, look.at(places))
+    expected = (
+        "once (if rows are copies of each other, keep one; if they are different episodes, number "
+        "them differently)"
+    )
+    return Suspicion("repeated step", times, "row", says, expected, look.at(places))
 
 
 def missing_steps(look: Look) -> Suspicion | None:
@@ -109,7 +148,8 @@ def missing_steps(look: Look) -> Suspicion | None:
         f"ORDER BY length(episode), episode, step LIMIT {EXAMPLES}"
     )
     says = f"missing between others of their episode ({in_episodes(episodes)})"
-    return Suspicion("missing step", int(times), "step", says, True, look.at(places))
+    expected = "steps numbered without gaps (begin a new episode where some are missing)"
+    return Suspicion("missing step", int(times), "step", says, expected, look.at(places))
 
 
 def steps_after_end(look: Look) -> Suspicion | None:
@@ -126,7 +166,8 @@ def steps_after_end(look: Look) -> Suspicion | None:
         "ORDER BY length(episode), episode"
     )
     says = f"after the end of their episode ({in_episodes(episodes)})"
-    return Suspicion("step after end", times, "row", says, True, look.at(places))
+    expected = "the flag at the last step (begin a new episode after it)"
+    return Suspicion("step after end", times, "row", says, expected, look.at(places))
 
 
 def broken_chain(look: Look) -> Suspicion | None:
@@ -154,7 +195,8 @@ def broken_chain(look: Look) -> Suspicion | None:
         f"FROM broken ORDER BY length(episode), episode, step, said, was LIMIT {EXAMPLES}"
     )
     says = "with a next state that is not the state of the next step"
-    return Suspicion("broken chain", times, "row", says, True, look.at(places))
+    expected = "the same (leave the column out to have it derived from the next step)"
+    return Suspicion(CHAIN, times, "row", says, expected, look.at(places))
 
 
 def changing_weights(look: Look) -> Suspicion | None:
@@ -175,7 +217,8 @@ def changing_weights(look: Look) -> Suspicion | None:
         f"FROM changing ORDER BY length(episode), episode, step, weight, after LIMIT {EXAMPLES}"
     )
     says = "with another weight than the next step of their episode"
-    return Suspicion("changing weight", times, "row", says, True, look.at(places))
+    expected = "one weight for all rows of an episode"
+    return Suspicion(WEIGHT, times, "row", says, expected, look.at(places))
 
 
 def episodes_without_end(look: Look) -> Suspicion | None:
@@ -192,7 +235,7 @@ def episodes_without_end(look: Look) -> Suspicion | None:
     says = "without an end: their last step is neither terminated nor truncated"
     if mapping.terminated is None and mapping.truncated is None:
         says = "without an end: no column says whether an episode is over"
-    return Suspicion("episode without end", times, "episode", says, False, look.at(places))
+    return Suspicion("episode without end", times, "episode", says, None, look.at(places))
 
 
 def in_episodes(number: int) -> str:
