@@ -29,9 +29,8 @@ AWKWARD = [
     "0",
     "🙂",
 ]
-MARKS = st.sampled_from(["goal", "unsafe", "x_1", "_"])  # labels that every format holds
+MARKS = st.sampled_from(["goal", "unsafe", "x_1", "_"])  # labels that every checker takes
 NAMES = st.one_of(st.sampled_from(AWKWARD), st.text(max_size=4))
-SUFFIXES = (".tra", ".umb")
 
 
 @st.composite
@@ -71,37 +70,6 @@ def names(count):
     return st.one_of(
         st.none(), st.lists(NAMES, min_size=count, max_size=count, unique=True).map(tuple)
     )
-
-
-def write_files(folder, **contents):
-    """Writes m.tra, m.lab and so on; returns the path of m.tra."""
-    for suffix, content in contents.items():
-        data = content if isinstance(content, bytes) else content.encode("utf-8")
-        (folder / f"m.{suffix}").write_bytes(data)
-    return folder / "m.tra"
-
-
-def storms_dialect(path):
-    """Rewrites PRISM's files in the words of Storm, which reads nothing else.
-
-    Storm wants no counts, labels by name, and rewards up to the last choice, even if they are 0.
-    """
-    transitions = path.read_text().splitlines()[1:]
-    path.write_text("\n".join(["mdp", *transitions]))
-    declared, *lines = path.with_suffix(".lab").read_text().splitlines()
-    names = [word.split('"')[1] for word in declared.split()]
-    marks = []
-    for line in lines:
-        state, numbers = line.split(":")
-        marks.append(f"{state} {' '.join(names[int(n)] for n in numbers.split())}")
-    path.with_suffix(".lab").write_text(
-        "\n".join(["#DECLARATION", " ".join(names), "#END", *marks])
-    )
-    last = " ".join(transitions[-1].split()[:3])
-    rewards = path.with_suffix(".trew").read_text().splitlines()[1:]
-    if not rewards[-1].startswith(f"{last} "):
-        rewards.append(f"{last} 0")
-    path.with_suffix(".trew").write_text("\n".join(rewards))
 
 
 DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}

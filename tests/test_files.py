@@ -1,5 +1,6 @@
 """Files are written whole or not at all."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -29,10 +30,7 @@ with temporary_folder() as folder:
 
 def test_all_files_are_written_with_ordinary_permissions(tmp_path):
     write_together({tmp_path / "a": [b"one"], tmp_path / "b": [b"two"]})
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
-        "a": b"one",
-        "b": b"two",
-    }
+    assert contents_of(tmp_path) == {"a": b"one", "b": b"two"}
     (tmp_path / "plain").touch()
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == stat.S_IMODE(
         (tmp_path / "plain").stat().st_mode
@@ -54,6 +52,34 @@ def test_what_cannot_be_written_leaves_everything_as_it_was(tmp_path):
         write_together({tmp_path / "a": full()})
     assert (tmp_path / "a").read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_files_that_are_moved_in_vain_are_moved_back(tmp_path, monkeypatch, error):
+    (tmp_path / "a").write_bytes(b"old a")
+    (tmp_path / "b").write_bytes(b"old b")
+    before = contents_of(tmp_path)
+    move = os.replace
+    for step in range(100):
+        taken = iter(range(100))
+
+        def replacing(source, target, taken=taken, step=step):
+            if next(taken) == step:
+                raise error
+            move(source, target)
+
+        monkeypatch.setattr(os, "replace", replacing)
+        try:
+            write_together({tmp_path / name: [f"new {name}".encode()] for name in "abc"})
+            break
+        except (SurestepError, KeyboardInterrupt):
+            assert contents_of(tmp_path) == before
+    assert step == 5  # two old files go aside, three new ones come
+    assert contents_of(tmp_path) == {"a": b"new a", "b": b"new b", "c": b"new c"}
+
+
+def contents_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_a_folder_is_written_whole_or_not_at_all(tmp_path):

@@ -54,19 +54,18 @@ def read_whole(path: Path) -> bytes:
         raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
 
 
-def write_together(files: Mapping[Path, Chunks | None]) -> None:
-    """Writes all of the files or none; None stands for a file that is not there afterwards."""
+def write_together(files: Mapping[Path, Chunks]) -> None:
+    """Writes all of the files, or none of them."""
     path, fresh, outdated = Path(), dict[Path, Path](), list[Path]()
     try:
         with ExitStack() as undo:
             for path, chunks in files.items():
                 if path.is_dir():
                     raise IsADirectoryError(None, "it is a folder")
-                if chunks is not None:
-                    fresh[path] = beside(path)
-                    undo.callback(fresh[path].unlink, missing_ok=True)
-                    with fresh[path].open("xb") as file:
-                        file.writelines(chunks)
+                fresh[path] = beside(path)
+                undo.callback(fresh[path].unlink, missing_ok=True)
+                with fresh[path].open("xb") as file:
+                    file.writelines(chunks)
             for path in files:
                 if not path.exists():
                     undo.callback(path.unlink, missing_ok=True)
@@ -74,8 +73,7 @@ def write_together(files: Mapping[Path, Chunks | None]) -> None:
                     outdated.append(beside(path))
                     os.replace(path, outdated[-1])
                     undo.callback(os.replace, outdated[-1], path)
-                if path in fresh:
-                    os.replace(fresh[path], path)
+                os.replace(fresh[path], path)
             undo.pop_all()
     except OSError as problem:
         raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None

@@ -2,11 +2,11 @@
 
 from surestep.io.counts.file import is_counts_file, read_counts, write_counts
 from surestep.io.counts.labelled import merge_counts
-from surestep.io.gymnasium import from_gymnasium
 from surestep.io.logs.minari import from_minari, from_rollouts
 from surestep.io.logs.source import LogSource, read_log
-from surestep.io.model_files import read_mdp, write_mdp
-from surestep.io.prism_language import from_prism
+from surestep.io.models.files import read_mdp, write_mdp
+from surestep.io.models.gymnasium import from_gymnasium
+from surestep.io.models.prism import from_prism
 
 __all__ = [
     "LogSource",

@@ -6,9 +6,9 @@ import stormpy
 from hypothesis import given
 from numpy.testing import assert_allclose
 
-from model_files import SUFFIXES, storable_mdps, storm_values, storms_dialect
+from model_files import storable_mdps, storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
-from surestep.io import read_mdp, write_mdp
+from surestep.io import write_mdp
 
 DISCOUNTS = (0.3, 0.9)
 
@@ -21,19 +21,15 @@ def folder(tmp_path_factory):
 def build(mdp, path):
     """Writes a model, and lets Storm read it."""
     write_mdp(mdp, path)
-    if path.suffix == ".umb":
-        options = stormpy.io.UmbImportOptions()
-        options.build_state_valuations = False  # there are none, and Storm would print a warning
-        return stormpy.build_model_from_umb(path, options=options)
-    storms_dialect(path)
-    siblings = path.with_suffix(".lab"), path.with_suffix(".trew")
-    return stormpy.build_model_from_explicit(path, siblings[0], transition_rewards=siblings[1])
+    options = stormpy.io.UmbImportOptions()
+    options.build_state_valuations = False  # there are none, and Storm would print a warning
+    return stormpy.build_model_from_umb(path, options=options)
 
 
-def check(mdp, storm, reward):
+def check(mdp, storm):
     """Values of all states are ours, and at a start in several states Storm sees one step more."""
     discount = float(mdp.discount[0])
-    found, value = storm_values(storm, discount, reward), optimal(mdp).value
+    found, value = storm_values(storm, discount, "reward"), optimal(mdp).value
     assert_allclose(found[: mdp.num_states], value, atol=1e-7)
     (start,) = storm.initial_states
     certain = mdp.initial.max() == 1.0
@@ -49,18 +45,7 @@ def check(mdp, storm, reward):
 
 @given(mdp=storable_mdps(discounts=DISCOUNTS))
 def test_storm_finds_the_same_values_in_our_archives(folder, mdp):
-    check(mdp, build(mdp, folder / "m.umb"), "reward")
-
-
-@given(mdp=storable_mdps(labels=False, discounts=DISCOUNTS))
-def test_storm_finds_the_same_values_in_our_explicit_files(folder, mdp):
-    # Storm refuses negative rewards in these files, and a model without any has no reward file.
-    reward = np.abs(mdp.reward) + 1
-    ending = np.where(np.diff(mdp.offsets) == 0, np.abs(mdp.ending_reward) + 1, 0.0)
-    arrays = (mdp.offsets, mdp.successor, mdp.probability, reward, mdp.discount, mdp.initial)
-    mdp = FiniteMDP(mdp.pairs, *arrays, ending)
-    check(mdp, build(mdp, folder / "m.tra"), "")
-    assert read_mdp(folder / "m.tra", mdp.discount[0]).num_states == mdp.num_states
+    check(mdp, build(mdp, folder / "m.umb"))
 
 
 @given(mdp=storable_mdps(labels=False, discounts=DISCOUNTS, max_actions=1))
@@ -107,8 +92,7 @@ def test_storm_sees_the_names_of_our_actions(tmp_path):
     assert [choices.get_labels_of_choice(c) for c in range(2)] == [{"a0"}, {"a1"}]
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_larger_model_is_storms_to_the_last_transition(tmp_path, suffix):
+def test_a_larger_model_is_storms_to_the_last_transition(tmp_path):
     rng = np.random.default_rng(3)
     states, width = 2000, 3
     successor = np.sort(rng.integers(0, states - width, (states * 2, width))) + np.arange(width)
@@ -118,7 +102,6 @@ def test_a_larger_model_is_storms_to_the_last_transition(tmp_path, suffix):
         weight
     )
     mdp = FiniteMDP.from_dense(P, rng.random((states, 2)), 0.95)
-    storm = build(mdp, tmp_path / f"m{suffix}")
+    storm = build(mdp, tmp_path / "m.umb")
     assert storm.nr_transitions == mdp.num_transitions
-    reward = "reward" if suffix == ".umb" else ""
-    assert_allclose(storm_values(storm, 0.95, reward), optimal(mdp).value, atol=1e-7)
+    assert_allclose(storm_values(storm, 0.95, "reward"), optimal(mdp).value, atol=1e-7)

@@ -15,12 +15,10 @@ import numpy as np
 
 from surestep._files import read_path, read_whole, temporary_folder
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra
-from surestep.io import storm_process
-from surestep.io.checker_model import DEADLOCK, END
-from surestep.io.folding import opened
-from surestep.io.model_files import read_choice, read_discount
-from surestep.io.naming import naming
-from surestep.io.storm_process import (
+from surestep.io.models import storm_process
+from surestep.io.models.checker import DEADLOCK, END, from_checker
+from surestep.io.models.files import check_name, naming_file, read_discount
+from surestep.io.models.storm_process import (
     ANSWER,
     KINDS,
     MODEL,
@@ -28,7 +26,7 @@ from surestep.io.storm_process import (
     REQUEST,
     STATE_REWARDS,
 )
-from surestep.io.umb_reader import read_contents
+from surestep.io.models.umb_reader import read_umb
 from surestep.model.mdp import FiniteMDP
 
 Constants = Mapping[str, bool | int | float] | str
@@ -43,7 +41,7 @@ def from_prism(
     reward: str | None = None,
     initial: str | None = None,
 ) -> FiniteMDP:
-    """The model of a program in the PRISM language, an `mdp` or a `dtmc`; needs stormpy.
+    """Builds the model of a program in the PRISM language, an `mdp` or a `dtmc`; needs stormpy.
 
     `constants` are those that the program leaves open, as a dict or as text ("N=3,p=0.1").
     `reward` names the reward structure that counts ('' one without a name); it may be left out if
@@ -53,22 +51,22 @@ def from_prism(
     that carry the label `end` end the episode. A deadlock earns its state rewards for ever, as in
     PRISM, which gives it a loop, and ends the episode where there are none.
     """
-    place, number = read_path(path), read_discount(discount)
-    read_choice("reward", reward)
-    read_choice("initial", initial)
-    text = read_whole(place)  # what cannot be read is refused in our own words
+    file, number = read_path(path), read_discount(discount)
+    check_name("reward", reward)
+    check_name("initial", initial)
+    text = read_whole(file)  # what cannot be read is refused in our own words
     given = read_constants(constants)
     expect_storm()
-    with naming(place), temporary_folder() as folder:
+    with naming_file(file), temporary_folder() as folder:
         structure = ask_storm(folder, text, given, reward)
-        model = read_contents(folder / MODEL, UNNAMED if structure == "" else structure)
+        model = read_umb(folder / MODEL, UNNAMED if structure == "" else structure)
         if (folder / STATE_REWARDS).exists():
             earned = np.fromfile(folder / STATE_REWARDS, np.float64)
             model = replace(model, state_reward=earned)
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
         over = model.marked(DEADLOCK) | model.marked(END)
         labels = {**model.marks(), DEADLOCK: over}
-        return opened(replace(model, labels=labels), number, initial)
+        return from_checker(replace(model, labels=labels), number, initial)
 
 
 def expect_storm() -> None:
@@ -81,7 +79,7 @@ def expect_storm() -> None:
 
 
 def read_constants(constants: object) -> dict[str, bool | int | float] | str:
-    """The constants as Storm takes them."""
+    """Returns the constants as Storm takes them."""
     if isinstance(constants, str):
         return constants
     if not isinstance(constants, Mapping | None):

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, offsets_of, run_lengths
 from surestep._files import Chunks
-from surestep.io.checker_model import RESERVED, REWARD, CheckerModel, closed
-from surestep.io.tar import tar_chunks
-from surestep.io.umb_index import INDEX, STATE_LABELS, TOOL, VERSION
+from surestep.io.models.checker import RESERVED, CheckerModel, to_checker
+from surestep.io.models.umb_archive import tar_chunks
+from surestep.io.models.umb_index import INDEX, REWARD, STATE_LABELS, TOOL, VERSION
 from surestep.model.mdp import FiniteMDP
 
 DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
 
 
-def umb_files(mdp: FiniteMDP, path: Path) -> Mapping[Path, Chunks | None]:
-    """The one file of a model. The same model always makes the same bytes."""
-    model = closed(mdp)
+def umb_chunks(mdp: FiniteMDP) -> Chunks:
+    """Returns the bytes of a model's archive. The same model always makes the same bytes."""
+    model = to_checker(mdp)
     level, reward = choice_or_branch_rewards(model)
     arrays: dict[str, AnyArray] = {
         "state-to-choices.bin": model.choice_offsets.astype("<u8"),
@@ -40,13 +38,13 @@ def umb_files(mdp: FiniteMDP, path: Path) -> Mapping[Path, Chunks | None]:
         mapping = offsets_of(np.array([len(text) for text in texts]))
         arrays["actions/choices/string-mapping.bin"] = mapping.astype("<u8")
         arrays["actions/choices/strings.bin"] = np.frombuffer(b"".join(texts), np.uint8)
-    index = json.dumps(described(mdp, model, level)).encode("ascii")
+    index = json.dumps(describe(mdp, model, level)).encode("ascii")
     members = {n: array.data.cast("B") if array.size else b"" for n, array in arrays.items()}
-    return {path: tar_chunks({INDEX: index, **members})}
+    return tar_chunks({INDEX: index, **members})
 
 
-def described(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
-    """The index."""
+def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
+    """Returns the index, with rewards on the given level."""
     system = {
         "time": "discrete",
         "#players": 1,
@@ -78,7 +76,7 @@ def described(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]
 
 
 def identifiers(model: CheckerModel) -> dict[str, str]:
-    """What the labels go by in names of files: ours by their names, others by numbers."""
+    """Returns what labels go by in names of files: ours by their names, others by numbers."""
     return {
         label if label in RESERVED else f"label-{number}": label
         for number, label in enumerate(model.labels)
@@ -86,7 +84,7 @@ def identifiers(model: CheckerModel) -> dict[str, str]:
 
 
 def choice_or_branch_rewards(model: CheckerModel) -> tuple[str, AnyArray]:
-    """Rewards per choice, if no choice has two different ones, and else per branch."""
+    """Returns rewards per choice, if no choice has two different ones, and else per branch."""
     first = model.reward[model.offsets[:-1]]
     if np.array_equal(np.repeat(first, run_lengths(model.offsets)), model.reward):
         return "choices", first
@@ -94,7 +92,7 @@ def choice_or_branch_rewards(model: CheckerModel) -> tuple[str, AnyArray]:
 
 
 def packed(mask: BoolArray) -> AnyArray:
-    """Bits in whole words of 64, the lowest first."""
+    """Returns bits in whole words of 64, the lowest first."""
     padded = np.zeros(-(-mask.size // 64) * 64, np.bool_)
     padded[: mask.size] = mask
     return np.packbits(padded, bitorder="little")

@@ -30,7 +30,7 @@ from surestep.model.pairs import Pairs
 
 
 def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> FiniteMDP:
-    """The MDP of a tabular Gymnasium environment (FrozenLake, CliffWalking, Taxi, …).
+    """Returns the MDP of a tabular Gymnasium environment (FrozenLake, CliffWalking, Taxi, …).
 
     States keep their numbers and their values. A terminating transition into a state where nothing
     happens any more (FrozenLake's goal) ends the episode there; all others (CliffWalking, Taxi) go
@@ -75,7 +75,7 @@ ROW = np.dtype(
 
 
 def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """(pair offsets [S+1], action [K], rows) of the environment's table."""
+    """Reads the environment's table: (pair offsets [S+1], action [K], rows)."""
     if not isinstance(table, Mapping | Sequence) or len(table) == 0:
         raise InvalidModel(
             f"{name_of(env)} has no table P of transitions, expected a tabular environment such as "
@@ -107,10 +107,10 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
                 "P[state][action] = [(probability, next state, reward, terminated), …]"
             ) from None
         lengths.append(len(choices))
-    found = np.array(rows, ROW)
+    table_rows = np.array(rows, ROW)
     offsets, action_of = offsets_of(np.array(lengths)), np.array(actions, np.int64)
-    check_rows(found, run_owners(offsets), action_of, name_of(env))
-    return offsets, action_of, found
+    check_rows(table_rows, run_owners(offsets), action_of, name_of(env))
+    return offsets, action_of, table_rows
 
 
 def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
@@ -146,7 +146,7 @@ def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name:
 
 
 def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:
-    """States [S] from which every action leads back with reward 0: nothing happens there."""
+    """Returns the states [S] from which every action leads back with reward 0: ends."""
     leaves = (rows["successor"] != pair_state[rows["pair"]]) | (rows["reward"] != 0)
     leaving = pair_state[rows["pair"][leaves & (rows["probability"] > 0)]]
     closed: BoolArray = np.bincount(leaving, minlength=num_states) == 0
@@ -154,7 +154,7 @@ def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> Bool
 
 
 def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
-    """The MDP of the rows, with repeated successors added up and their rewards averaged."""
+    """Returns the MDP of the rows, repeated successors added up and their rewards averaged."""
     key = rows["pair"] * pairs.num_states + rows["successor"]
     keys, group = np.unique(key, return_inverse=True)
     probability: FloatArray = np.zeros(keys.size)
@@ -176,6 +176,6 @@ def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray)
 
 
 def name_of(env: Any) -> str:
-    """How messages call the environment."""
+    """Returns how messages call the environment."""
     spec = getattr(env, "spec", None)
     return str(getattr(spec, "id", None) or type(env).__name__)

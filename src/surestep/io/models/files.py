@@ -1,27 +1,21 @@
-"""Model files: PRISM's explicit files and UMB archives, chosen by their suffix."""
+"""Model files: UMB archives, read and written."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from surestep._arrays import expect, is_number
 from surestep._files import read_path, write_together
 from surestep.errors import InvalidModel, InvalidParameter
-from surestep.io.checker_model import RESERVED
-from surestep.io.folding import opened
-from surestep.io.naming import naming
-from surestep.io.prism_reader import read_explicit
-from surestep.io.prism_writer import explicit_files
-from surestep.io.umb_reader import read_umb
-from surestep.io.umb_writer import umb_files
+from surestep.io.models.checker import RESERVED, from_checker
+from surestep.io.models.umb_reader import read_umb
+from surestep.io.models.umb_writer import umb_chunks
 from surestep.model.mdp import FiniteMDP
 
-READERS = {".tra": read_explicit, ".umb": read_umb}
-WRITERS = {".tra": explicit_files, ".umb": umb_files}
-Handler = TypeVar("Handler")
+UMB, EXPLICIT = ".umb", ".tra"
 
 
 def read_mdp(
@@ -31,7 +25,7 @@ def read_mdp(
     reward: str | None = None,
     initial: str | None = None,
 ) -> FiniteMDP:
-    """The model in a file: `.tra` (PRISM explicit files, siblings included) or `.umb`.
+    """Reads the model in a UMB archive (`.umb`), plain or compressed with gzip or xz.
 
     Files hold no discount, so it is given here. An absorbing state without rewards that carries
     the label `end` is the end of episodes: pairs that lead to it get no successors. A start in
@@ -40,26 +34,23 @@ def read_mdp(
     left out, it is the only one, or the one called 'reward'. `initial` is needed where several
     states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
     """
-    place, number = read_path(path), read_discount(discount)
-    read_choice("reward", reward)
-    read_choice("initial", initial)
-    model = handler(READERS, place)(place, reward)
-    with naming(place):
-        return opened(model, number, initial)
+    file, number = umb_path(path), read_discount(discount)
+    check_name("reward", reward)
+    check_name("initial", initial)
+    with naming_file(file):
+        return from_checker(read_umb(file, reward), number, initial)
 
 
 def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
-    """Writes a model to `.tra` (and its siblings) or `.umb`, whole or not at all.
+    """Writes a model to a UMB archive (`.umb`), whole or not at all.
 
     The model must have a single discount, which is not stored. Ends of episodes become one more
     state, which is absorbing and carries the label `end`. A start in several states becomes one
     more state `start`, whose only action leads to them; that is a step, so checkers find γ·ρ
-    there. Labels of states are written too. Siblings that an earlier model left behind are replaced
-    or removed.
+    there. Labels of states are written too.
     """
     expect("mdp", mdp, FiniteMDP)
-    place = read_path(path)
-    files = handler(WRITERS, place)
+    file = umb_path(path)
     for kind, labels in (
         ("label of state", mdp.pairs.state_labels),
         ("label of action", mdp.pairs.action_labels),
@@ -72,34 +63,51 @@ def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
                 f"states are marked as {label!r}, which says in model files where episodes start "
                 "or end; expected another label"
             )
-    write_together(files(mdp, place))
+    write_together({file: umb_chunks(mdp)})
 
 
-def read_choice(name: str, value: object) -> None:
+def umb_path(path: object) -> Path:
+    """Returns the path of a UMB archive; any other suffix is refused."""
+    file = read_path(path)
+    if file.suffix == EXPLICIT:
+        model = file.with_suffix("")
+        raise InvalidParameter(
+            f"{file} has the suffix {EXPLICIT!r} of PRISM's explicit files, expected {UMB}; PRISM "
+            f"from 4.10 on converts them: prism -importmodel {model}.all -exportmodel {model}{UMB} "
+            "(for those in Storm's dialect see docs/model.md)"
+        )
+    if file.suffix != UMB:
+        raise InvalidParameter(
+            f"{file} has the suffix {file.suffix!r}, expected {UMB} (the PRISM language is read by "
+            "from_prism)"
+        )
+    return file
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Puts the name of the file before whatever is refused inside."""
+    try:
+        yield
+    except InvalidModel as refusal:
+        raise InvalidModel(f"{path}: {refusal}") from None
+
+
+def check_name(name: str, value: object) -> None:
     """Refuses a name that is none."""
     if not isinstance(value, str | None):
         raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
 
 
 def read_discount(discount: object) -> float:
-    """One discount for all pairs."""
+    """Returns one discount for all pairs."""
     if not (is_number(discount) and 0 <= discount <= 1):
         raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
     return float(discount)
 
 
-def handler(handlers: Mapping[str, Handler], path: Path) -> Handler:
-    """What reads or writes files with this suffix."""
-    if path.suffix not in handlers:
-        raise InvalidParameter(
-            f"{path} has the suffix {path.suffix!r}, expected one of {', '.join(handlers)} (the "
-            "PRISM language is read by from_prism)"
-        )
-    return handlers[path.suffix]
-
-
 def refuse_half_characters(kind: str, labels: tuple[str, ...]) -> None:
-    """No file in UTF-8 can hold one half of a surrogate pair."""
+    """Refuses one half of a surrogate pair, which no file in UTF-8 can hold."""
     for index, label in enumerate(labels):
         try:
             label.encode("utf-8")

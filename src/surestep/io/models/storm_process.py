@@ -1,4 +1,4 @@
-"""What Storm does for us, in a process of its own: a program becomes a UMB archive.
+"""Lets Storm make a UMB archive of a program, in a process of its own.
 
 Storm is a library of C++ that ends the process at some mistakes, such as a constant divided by
 zero. This file is run as a script and imports nothing of ours, so that it starts quickly. It reads
@@ -23,7 +23,7 @@ COMMENT_OR_END = re.compile(r"//[^\n]*|\b(?P<end>endmodule)\b")
 
 
 def answer_to(folder: Path) -> dict[str, Any]:
-    """What is known of the program; its model is written down if nothing stands against it."""
+    """Returns what is known of the program; its model is written if nothing stands against it."""
     import stormpy
     import stormpy.developer
 
@@ -58,13 +58,13 @@ def answer_to(folder: Path) -> dict[str, Any]:
 
 
 def read_program(storm: Any, path: Path, constants: Any) -> Any:
-    """The program in a file, with the constants that are given."""
+    """Reads the program in a file, with the constants that are given."""
     program = storm.parse_prism_program(path)
     return storm.io.instantiate_constants(program, constants)[0] if constants else program
 
 
 def build(storm: Any, program: Any) -> Any:
-    """Storm's model of a program, with all that its values, labels and rewards say.
+    """Builds Storm's model of a program, with all that its values, labels and rewards say.
 
     Storm can check what it builds, but allows sums of probabilities no rounding: 0.8 + 0.1 + 0.1
     is not 1 then. We check sums ourselves, so what is left to ask is whether a variable leaves its
@@ -83,7 +83,7 @@ def build(storm: Any, program: Any) -> Any:
 
 
 def build_options(storm: Any) -> Any:
-    """What Storm is to build besides transitions."""
+    """Returns what Storm is to build besides transitions."""
     options = storm.BuilderOptions()
     options.set_build_state_valuations()
     options.set_build_choice_labels()
@@ -93,7 +93,7 @@ def build_options(storm: Any) -> Any:
 
 
 def lively(text: str) -> str:
-    """The program with one more command, which loops in every state, so that none is a deadlock.
+    """Returns the program with one more command, a loop in every state: none is a deadlock.
 
     Storm forgets the state rewards of deadlocks. With a loop it keeps them, and since a loop leads
     to no new state, it numbers the states as before.

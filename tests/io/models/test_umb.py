@@ -6,10 +6,12 @@ import lzma
 import os
 import tarfile
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 import stormpy
+import stormpy.examples
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -27,7 +29,7 @@ from model_files import (
 from surestep import optimal
 from surestep.errors import InvalidModel, SurestepError
 from surestep.io import from_prism, read_mdp
-from surestep.io.unpacking import Unpacked
+from surestep.io.models.umb_archive import Unpacked
 
 PROGRAM = """\
 mdp
@@ -93,6 +95,44 @@ def test_a_chain_of_storms_has_a_single_action(tmp_path):
     assert mdp.pairs.num_actions == 1
     assert np.diff(mdp.offsets).tolist() == [2, 0]  # Storm calls the last state a deadlock
     assert not mdp.reward.any()
+
+
+SHIPPED = Path(stormpy.examples.__file__).parent / "files"
+EXPLICIT = {  # .tra, .lab and the rewards that Storm ships as examples of its dialect
+    "a chain": ("die", "die", {"transition_rewards": "die.coin_flips.trans.rew"}),
+    "two dice": ("two_dice", "two_dice", {"transition_rewards": "two_dice.flip.trans.rew"}),
+    "both rewards": (
+        "mdp_general",
+        "mdp_general",
+        {
+            "state_rewards": "mdp_general.state.rew",
+            "transition_rewards": "mdp_general.trans.rew",
+        },
+    ),
+    "no rewards": ("mdp_whitespaces", "mdp_general", {}),
+}
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_explicit_files_in_storms_dialect_are_converted_by_stormpy(tmp_path, name):
+    tra, lab, rewards = EXPLICIT[name]
+    labels = (SHIPPED / f"lab/{lab}.lab").read_text().replace("\n4 init", "\n4")  # one start
+    (tmp_path / "m.lab").write_text(labels)
+    storm = stormpy.build_model_from_explicit(
+        SHIPPED / f"tra/{tra}.tra",
+        tmp_path / "m.lab",
+        **{kind: SHIPPED / "rew" / file for kind, file in rewards.items()},
+    )
+    stormpy.io.export_to_umb(storm, tmp_path / "m.umb")
+    mdp = read_mdp(tmp_path / "m.umb", 0.9)
+    assert (mdp.num_states, mdp.num_pairs) == (storm.nr_states, storm.nr_choices)
+    assert mdp.num_transitions == storm.nr_transitions
+    assert np.flatnonzero(mdp.initial).tolist() == list(storm.initial_states)
+    assert mdp.pairs.action_labels is None
+    if rewards:
+        assert_allclose(optimal(mdp).value, storm_values(storm, 0.9), atol=1e-6)
+    else:
+        assert not mdp.reward.any()
 
 
 KINDS_OF_MODELS = {
@@ -657,6 +697,10 @@ REFUSED = {
         entry({"tool": "surestep", "parameters": {"state-labels": ["a", "b", "c"]}}, "file-data"),
         "state-labels has 3 entries for 2 states",
     ),
+    "two states with one label": (
+        entry({"tool": "surestep", "parameters": {"state-labels": ["a", "a"]}}, "file-data"),
+        "state label 'a' is given twice, the second time at 1",
+    ),
     "labels that are numbers": (
         entry({"tool": "surestep", "parameters": {"state-labels": [1, 2]}}, "file-data"),
         "state-labels has 2 entries for 2 states, expected a string each",
@@ -699,7 +743,8 @@ def test_an_index_that_is_none_is_refused(tmp_path, name):
 ARCHIVES = {
     "an empty file": (b"", "the file is no archive, expected tar, or tar within gzip or xz"),
     "text": (b"2 3 4\n" * 200, "the file is no archive"),
-    "gzip of nothing": (COMPRESSIONS["gzip"](b""), "the archive is cut off at byte 0"),
+    "gzip of nothing": (COMPRESSIONS["gzip"](b""), "the file is no archive, expected tar, or tar"),
+    "gzip of text": (COMPRESSIONS["gzip"](b"2 3 4\n" * 200), "the file is no archive"),
     "gzip that breaks off": (
         COMPRESSIONS["gzip"](b"x" * 99)[:-1],
         "the compressed data is cut off",
@@ -792,6 +837,20 @@ def test_what_is_unpacked_is_limited_by_what_is_declared(tmp_path, name):
     assert held < HELD
 
 
+def test_an_extended_header_is_not_unpacked_into_memory(tmp_path):
+    path = write_umb(tmp_path / "m.umb", *good())
+    much = extended(b"comment=" + bytes(LARGE))
+    path.write_bytes(COMPRESSIONS["gzip"](much + path.read_bytes()))
+    del much
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidModel, match="extended header with more than 65536 bytes"):
+            read_mdp(path, 0.9)
+        assert tracemalloc.get_traced_memory()[1] < HELD
+    finally:
+        tracemalloc.stop()
+
+
 def test_zeros_behind_an_archive_are_not_kept(tmp_path):
     path = write_umb(tmp_path / "m.umb", *good())
     whole = read_mdp(path, 0.9)
@@ -818,6 +877,82 @@ def test_what_is_unpacked_in_pieces_is_what_was_packed(tmp_path_factory, form, d
             assert unpacked.seek(at) == min(at, len(plain))
             assert unpacked.read(size) == plain[at : at + size]
         unpacked.check_rest()
+
+
+def header_of(name, *, kind=tarfile.REGTYPE, size=0):
+    """A header as somebody might write it, with the checksum that belongs to it."""
+    header = tarfile.TarInfo(name)
+    header.type, header.linkname = kind, "/etc/passwd"
+    block = bytearray(header.tobuf(tarfile.USTAR_FORMAT))
+    block[124:136] = size.to_bytes(12, "big", signed=True) if size < 0 else b"%011o\0" % size
+    block[148:156] = b"%06o\0 " % (sum(block[:148]) + 256 + sum(block[156:]))
+    return bytes(block)
+
+
+def extended(*records):
+    """An extended header with records, and the data that follow it."""
+    data = b"".join(b"%d %s\n" % (len(record) + 4, record) for record in records)
+    return header_of("x", kind=tarfile.XHDTYPE, size=len(data)) + data + bytes(-len(data) % 512)
+
+
+REWARDS = "annotations/rewards/r/choices/values.bin"
+OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
+    "a link": (
+        header_of(REWARDS, kind=tarfile.SYMTYPE),
+        "values.bin is of type b'2' in the archive, expected files and folders",
+    ),
+    "a hard link": (header_of("x", kind=tarfile.LNKTYPE), "x is of type b'1' in the archive"),
+    "a device": (header_of("x", kind=tarfile.CHRTYPE), "x is of type b'3' in the archive"),
+    "a file with holes": (
+        header_of(REWARDS, kind=tarfile.GNUTYPE_SPARSE),
+        "values.bin is of type b'S' in the archive",
+    ),
+    "a long name": (header_of("x", kind=tarfile.GNUTYPE_LONGNAME), "x is of type b'L' in the"),
+    "another name": (
+        extended(b"mtime=1.5", b"path=" + REWARDS.encode()),
+        "the archive has an extended header with path, expected names and sizes as ustar has them",
+    ),
+    "another size": (extended(b"size=7"), "extended header with size, expected"),
+    "holes": (extended(b"GNU.sparse.realsize=9"), "extended header with GNU.sparse.realsize"),
+    "an endless extended header": (
+        extended(b"comment=" + b"x" * (1 << 17)),
+        "extended header with more than 65536 bytes",
+    ),
+    "a size below nothing": (header_of("x", size=-512), "the file is no archive"),
+    "a size below nothing, later": (
+        header_of("x") + header_of("y", size=-512),
+        "the archive is damaged at byte 512",
+    ),
+    "a checksum that is wrong": (
+        header_of("x") + header_of("y").replace(b"y", b"z", 1),
+        "the archive is damaged at byte 512",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip"])
+@pytest.mark.parametrize("name", OTHER_HEADERS)
+def test_a_header_that_is_not_understood_is_refused(tmp_path, name, form):
+    first, words = OTHER_HEADERS[name]
+    path = write_umb(tmp_path / "m.umb", *good())
+    path.write_bytes(COMPRESSIONS[form](first + path.read_bytes()))
+    with pytest.raises(InvalidModel) as refusal:
+        read_mdp(path, 0.9)
+    assert words in str(refusal.value)
+
+
+def test_a_name_that_only_an_extended_header_could_hold_is_not_taken_for_a_file_that_is_missing(
+    tmp_path,
+):
+    name = "r" * 90
+    more = {
+        "index": annotation("rewards", name, ["states"]),
+        "files": values("rewards", name, states=doubles(1, 2)),
+    }
+    for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+        path = write_umb(tmp_path / "m.umb", *umb(CHOICES, BRANCHES, more=more), form=form)
+        with pytest.raises(InvalidModel, match=r"extended header with path|of type b'L'"):
+            read_mdp(path, 0.5)
 
 
 def test_a_file_that_stands_twice_in_the_archive_is_refused(tmp_path):

@@ -8,6 +8,7 @@ is missing means 0. The format is described at https://github.com/pmc-tools/umb.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,13 +25,10 @@ from surestep._arrays import (
     run_owners,
 )
 from surestep.errors import InvalidModel
-from surestep.io.actions import Actions
-from surestep.io.checker_model import CheckerModel, chosen_reward
-from surestep.io.naming import naming
-from surestep.io.tar import Archive, open_archive
-from surestep.io.umb_index import STATE_LABELS, TOOL, Record, read_index
-from surestep.io.umb_valuations import valuation_labels
-from surestep.io.umb_values import (
+from surestep.io.models.actions import Actions
+from surestep.io.models.checker import CheckerModel
+from surestep.io.models.umb_archive import Archive, open_archive
+from surestep.io.models.umb_arrays import (
     bits,
     column,
     expect_runs,
@@ -39,7 +37,9 @@ from surestep.io.umb_values import (
     numbers,
     runs,
     strings,
+    valuation_labels,
 )
+from surestep.io.models.umb_index import REWARD, STATE_LABELS, TOOL, Record, read_index
 from surestep.model.pairs import Labels
 
 CHOICES, BRANCHES = "state-to-choices.bin", "choice-to-branches.bin"
@@ -55,13 +55,7 @@ class Sizes(NamedTuple):
 
 
 def read_umb(path: Path, reward: str | None) -> CheckerModel:
-    """The model in a UMB archive; `reward` names the reward structure that counts."""
-    with naming(path):
-        return read_contents(path, reward)
-
-
-def read_contents(path: Path, reward: str | None) -> CheckerModel:
-    """The model in a UMB archive, which goes by a name of its own in messages."""
+    """Reads the model in a UMB archive; `reward` names the reward structure that counts."""
     with open_archive(path) as archive:
         index = read_index(archive)
         system = index.record("transition-system")
@@ -80,7 +74,7 @@ def read_contents(path: Path, reward: str | None) -> CheckerModel:
         branches = Branches(offsets, successor, probability, rewards["branches"])
         return CheckerModel(
             choice_offsets=choice_offsets,
-            **merged(branches)._asdict(),
+            **merge_branches(branches)._asdict(),
             choice_reward=rewards["choices"],
             state_reward=rewards["states"],
             initial=initial,
@@ -91,7 +85,7 @@ def read_contents(path: Path, reward: str | None) -> CheckerModel:
 
 
 def read_sizes(system: Record) -> Sizes:
-    """The counts of a model that is an MDP, or a Markov chain: an MDP without a choice."""
+    """Returns the counts of a model that is an MDP, or a Markov chain: an MDP without a choice."""
     time = system.get("time", str)
     players, observations = system.count("#players"), system.count("#observations", 0)
     if time != "discrete" or players > 1 or observations:
@@ -129,7 +123,7 @@ class Branches(NamedTuple):
 
 
 def read_probabilities(archive: Archive, sizes: Sizes, kind: Record) -> FloatArray:
-    """The probabilities of the branches [T]."""
+    """Reads the probabilities of the branches [T]."""
     probability = numbers(archive, PROBABILITIES, sizes.branches, kind)
     refuse_where(
         ~(probability >= 0),
@@ -140,8 +134,8 @@ def read_probabilities(archive: Archive, sizes: Sizes, kind: Record) -> FloatArr
     return probability
 
 
-def merged(branches: Branches) -> Branches:
-    """Branches of a choice that lead to the same state, put together: the format allows several.
+def merge_branches(branches: Branches) -> Branches:
+    """Puts the branches of a choice together that lead to the same state: there may be several.
 
     Their probabilities add up, and their rewards average.
     """
@@ -169,41 +163,55 @@ def merged(branches: Branches) -> Branches:
 def read_rewards(
     archive: Archive, index: Record, sizes: Sizes, wanted: str | None
 ) -> dict[str, FloatArray]:
-    """What states, choices and branches earn: all 0 in a model without rewards."""
-    found: dict[str, FloatArray] = {
+    """Reads what states, choices and branches earn: all 0 in a model without rewards."""
+    rewards: dict[str, FloatArray] = {
         level: np.zeros(count) for level, count in sizes._asdict().items()
     }
     structures = dict(index.record("annotations", {}).record("rewards", {}).records())
     if not structures and wanted is None:
-        return found
-    identifier = chosen_reward({name: named(name, r) for name, r in structures.items()}, wanted)
+        return rewards
+    identifier = choose_reward({name: called(name, r) for name, r in structures.items()}, wanted)
     structure = structures[identifier]
     levels = structure.get("applies-to", list)
-    if "probability-type" in structure.values or not set(map(str, levels)) <= set(found):
+    if "probability-type" in structure.values or not set(map(str, levels)) <= set(rewards):
         raise InvalidModel(
             f"{structure.place} applies to {levels} and may be random, expected fixed rewards of "
-            f"{', '.join(found)}"
+            f"{', '.join(rewards)}"
         )
     for level in levels:
         name = f"annotations/rewards/{identifier}/{level}/values.bin"
-        found[level] = numbers(archive, name, found[level].size, structure.record("type"))
-    return found
+        rewards[level] = numbers(archive, name, rewards[level].size, structure.record("type"))
+    return rewards
+
+
+def choose_reward(names: Mapping[str, str], wanted: str | None) -> str:
+    """Returns the identifier of the reward structure that is meant, of identifiers and names."""
+    if wanted is None and len(names) == 1:
+        return next(iter(names))
+    name = REWARD if wanted is None else wanted
+    matches = [identifier for identifier in names if names[identifier] == name]
+    if not matches:
+        raise InvalidModel(
+            f"reward is {wanted!r}, expected one of the reward structures: "
+            f"{', '.join(map(repr, names.values())) or 'there are none'}"
+        )
+    return matches[0]
 
 
 # ---- names ------------------------------------------------------------------------------------
 
 
-def named(identifier: str, annotation: Record) -> str:
-    """What an annotation is called."""
+def called(identifier: str, annotation: Record) -> str:
+    """Returns what an annotation is called."""
     name: str = annotation.get("alias", str, identifier)
     return name
 
 
 def read_labels(archive: Archive, index: Record, states: int) -> dict[str, BoolArray]:
-    """Which states the labels mark; labels of choices, of branches and of nothing are left out."""
+    """Reads which states the labels mark; labels of choices, branches and nothing are left out."""
     annotations = index.record("annotations", {}).record("aps", {}).records()
     return {
-        named(identifier, label): bits(
+        called(identifier, label): bits(
             archive, f"annotations/aps/{identifier}/states/values.bin", states
         )
         for identifier, label in annotations
@@ -213,7 +221,7 @@ def read_labels(archive: Archive, index: Record, states: int) -> dict[str, BoolA
 
 
 def read_actions(archive: Archive, index: Record, choices: int) -> Actions:
-    """The actions of the choices; a Markov chain has only one."""
+    """Reads the actions of the choices; a Markov chain has only one."""
     system = index.record("transition-system")
     count = system.count("#choice-actions", 0)
     if system.count("#players") == 0:
@@ -234,7 +242,7 @@ def read_actions(archive: Archive, index: Record, choices: int) -> Actions:
 
 
 def read_state_labels(archive: Archive, index: Record, states: int) -> Labels:
-    """What the states are called: their labels in our own files, their values in others."""
+    """Reads what the states are called: labels in our own files, values of variables in others."""
     if not is_ours(index):
         return valuation_labels(archive, index.record("valuations", {}), states)
     labels = index.record("file-data").record("parameters", {}).get(STATE_LABELS, list, None)
@@ -249,5 +257,5 @@ def read_state_labels(archive: Archive, index: Record, states: int) -> Labels:
 
 
 def is_ours(index: Record) -> bool:
-    """Whether we have written the file."""
+    """Returns whether we have written the file."""
     return bool(index.record("file-data", {}).values.get("tool") == TOOL)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from surestep.errors import InvalidModel
-from surestep.io.tar import Archive
+from surestep.io.models.umb_archive import Archive
 
 INDEX = "index.json"
 VERSION = 1
+REWARD = "reward"  # the reward structure that counts among several, where nobody chooses
 TOOL = "surestep"  # whose files may hold what follows
 STATE_LABELS = "state-labels"  # in file-data, parameters: Storm refuses files that declare strings
 KINDS = {int: "a whole number", dict: "an object", str: "a string", list: "a list"}
@@ -29,7 +30,7 @@ class Record:
     place: str
 
     def get(self, key: str, kind: type, default: object = REQUIRED) -> Any:
-        """An entry of the given type; one without a default must be there."""
+        """Returns an entry of the given type; one without a default must be there."""
         value = self.values.get(key, default)
         if value is REQUIRED:
             raise InvalidModel(f"{self.place} has no entry {key!r}")
@@ -40,25 +41,25 @@ class Record:
         return value
 
     def count(self, key: str, default: object = REQUIRED) -> int:
-        """A whole number of 64 bits, 0 or more."""
+        """Returns a whole number of 64 bits, 0 or more."""
         value: int = self.get(key, int, default)
         if not 0 <= value < 1 << 64:
-            found = str(value)[:40]
-            raise InvalidModel(f"{self.place}: {key!r} is {found}, expected 0 to 2**64 - 1")
+            shown = str(value)[:40]
+            raise InvalidModel(f"{self.place}: {key!r} is {shown}, expected 0 to 2**64 - 1")
         return value
 
     def record(self, key: str, default: object = REQUIRED) -> Record:
-        """An object within the object."""
+        """Returns an object within the object."""
         return Record(self.get(key, dict, default), f"{self.place}, {key}")
 
     def records(self) -> Iterator[tuple[str, Record]]:
-        """All objects within the object, by their names."""
+        """Returns all objects within the object, by their names."""
         for key in self.values:
             yield key, self.record(key)
 
 
 def read_index(archive: Archive) -> Record:
-    """The index of an archive of a version that is known here."""
+    """Returns the index of an archive of a version that is known here."""
     most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
     if archive.size(INDEX) > most:
         raise InvalidModel(

@@ -6,7 +6,6 @@ choices state by state and may name them: in any order, only some of them, or se
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -16,17 +15,6 @@ import numpy as np
 from surestep._arrays import IntArray, repeated_in_run, run_lengths, run_owners
 from surestep.model.pairs import Labels
 
-NUMERAL = re.compile("a(0|[1-9][0-9]{0,8})")  # what an action without a label is called
-WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-KEYWORD = re.compile(  # of the PRISM language, as its grammar lists them
-    "A|bool|clock|const|ctmc|C|double|dtmc|E|endinit|endinvariant|endmodule|endobservables|"
-    "endrewards|endsystem|false|formula|filter|func|F|global|G|init|invariant|I|int|label|max|mdp|"
-    "min|module|X|nondeterministic|observable|observables|Pmax|Pmin|P|pomdp|popta|probabilistic|"
-    "prob|pta|rate|rewards|Rmax|Rmin|R|S|stochastic|system|true|U|W"
-)
-ESCAPED = "__"  # begins the word for a label that is no word itself
-ESCAPE = re.compile("_([0-9a-f]{1,6})_")
-
 
 class Actions(NamedTuple):
     """The actions of a file's choices."""
@@ -34,7 +22,6 @@ class Actions(NamedTuple):
     number: IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
     num_actions: int
     names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
-    words: bool = False  # whether a name is one word: a0, a1, … are numbers, labels are escaped
 
 
 class Numbering(NamedTuple):
@@ -46,26 +33,16 @@ class Numbering(NamedTuple):
 
 
 def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
-    """The numbers and labels of the actions of states' choices, which `offsets` [S+1] delimit.
+    """Numbers the actions of states' choices, whose runs `offsets` [S+1] delimit, and labels them.
 
     Numbers are kept where each stands for one action of a state, and names keep their numbers
     where these rise within states. Other names are numbered such that they do, if that can be, and
-    else in the order in which they appear. Choices without a name are known by their place.
+    else in the order in which they appear. Choices without a name are known by their position.
     """
-    code, count, names, words = actions
-    if names is not None:
-        used = np.flatnonzero(np.bincount(code, minlength=count)).tolist()
-        found = [names[number] for number in used]
-        if all(name is None for name in found):
-            place = places(offsets)
-            return Numbering(place, int(place.max(initial=0)) + 1, None)
-        matches = [NUMERAL.fullmatch(name or "") for name in found]
-        if words and all(matches):
-            value = np.zeros(count, np.int64)
-            value[used] = [int(match[1]) for match in matches if match]
-            code, count, names = value[code], int(value.max()) + 1, None
-        elif words:
-            names = [name and label_of_word(name) for name in names]
+    code, count, names = actions
+    if names is not None and all(names[number] is None for number in np.unique(code).tolist()):
+        position = positions_in_runs(offsets)
+        return Numbering(position, int(position.max(initial=0)) + 1, None)
     repeated = bool(repeated_in_run(code, offsets).any())
     if names is None and not repeated:
         return Numbering(code, count, None)
@@ -76,34 +53,34 @@ def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
     plain = len(set(labels)) == len(names) and not repeated
     if plain and rises(code, offsets):
         return Numbering(code, count, labels)
-    return in_order(*distinct_names(code, names, offsets), offsets)
+    return number_in_order(*distinct_names(code, names, offsets), offsets)
 
 
 def rises(code: IntArray, offsets: IntArray) -> bool:
-    """Whether each number is larger than the one before it in its run."""
+    """Returns whether each number is larger than the one before it in its run."""
     owner = run_owners(offsets)
     return bool(np.all((code[1:] > code[:-1]) | (owner[1:] != owner[:-1])))
 
 
-def places(offsets: IntArray) -> IntArray:
-    """The place of each choice in its state, from 0 [K]."""
+def positions_in_runs(offsets: IntArray) -> IntArray:
+    """Returns the position of each element in its run, from 0 [K]."""
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], run_lengths(offsets))
 
 
 def distinct_names(
     code: IntArray, names: Sequence[str | None], offsets: IntArray
 ) -> tuple[IntArray, list[str]]:
-    """Names that differ within each state: (name of each choice [K], all names).
+    """Returns names that differ within each state: (name of each choice [K], all names).
 
-    A choice without a name is called after its place, and the second choice of a name ‘go’ in a
+    A choice without a name is called after its position, and the second choice of a name ‘go’ in a
     state is called ‘go (2)’.
     """
     table: dict[str, int] = {}
     known = [-1 if name is None else table.setdefault(name, len(table)) for name in names]
     code = np.array(known, np.int64)[code]
-    place = places(offsets)
+    position = positions_in_runs(offsets)
     for choice in np.flatnonzero(code < 0).tolist():
-        code[choice] = table.setdefault(str(place[choice]), len(table))
+        code[choice] = table.setdefault(str(position[choice]), len(table))
     while repeated_in_run(code, offsets).any():
         before, texts = earlier_in_run(code, offsets), list(table)
         for choice in np.flatnonzero(before).tolist():
@@ -113,7 +90,7 @@ def distinct_names(
 
 
 def earlier_in_run(code: IntArray, offsets: IntArray) -> IntArray:
-    """How often the same number stands earlier in the run [K]."""
+    """Counts how often the same number stands earlier in the run [K]."""
     owner = run_owners(offsets)
     order = np.lexsort((code, owner))  # stable: what is equal stays in its order
     fresh = np.ones(code.size, np.bool_)
@@ -124,22 +101,22 @@ def earlier_in_run(code: IntArray, offsets: IntArray) -> IntArray:
     return before
 
 
-def in_order(code: IntArray, names: Sequence[str], offsets: IntArray) -> Numbering:
-    """Names that are used, numbered so that they rise within states if they can."""
+def number_in_order(code: IntArray, names: Sequence[str], offsets: IntArray) -> Numbering:
+    """Numbers the names that are used so that they rise within states, if they can."""
     first = np.full(len(names), code.size)
     first[code[::-1]] = np.arange(code.size)[::-1]  # of equal indices the last one counts
     appearing = np.argsort(first, kind="stable")[: np.count_nonzero(first < code.size)]
     rank = np.empty(len(names), np.int64)
     rank[appearing] = np.arange(appearing.size)
-    order = sequence(rank[code], appearing.size, offsets)
+    order = common_order(rank[code], appearing.size, offsets)
     number = np.empty(len(names), np.int64)
     number[appearing[order]] = np.arange(appearing.size)
     labels = tuple(names[name] for name in appearing[order].tolist())
     return Numbering(number[code], appearing.size, labels)
 
 
-def sequence(code: IntArray, count: int, offsets: IntArray) -> IntArray:
-    """All numbers in an order that every run follows, small ones first; else 0, 1, 2, …
+def common_order(code: IntArray, count: int, offsets: IntArray) -> IntArray:
+    """Returns all numbers in an order that every run follows, small ones first; else 0, 1, 2, …
 
     This is Kahn's topological sort with a heap.
     """
@@ -159,28 +136,3 @@ def sequence(code: IntArray, count: int, offsets: IntArray) -> IntArray:
             if waiting[follower] == 0:
                 heappush(ready, follower)
     return np.array(order) if len(order) == count else np.arange(count)
-
-
-# ---- labels as single words -------------------------------------------------------------------
-
-
-def word_of_label(label: str) -> str:
-    """A word that stands for the label in a text file: the label itself, if it is a plain word.
-
-    Anything else is escaped, ‘go left’ as `__go_20_left`, and so is what would be taken for a mere
-    number (`a0`), for escaped already, or for a keyword of PRISM.
-    """
-    taken = label.startswith(ESCAPED) or NUMERAL.fullmatch(label) or KEYWORD.fullmatch(label)
-    if WORD.fullmatch(label) and not taken:
-        return label
-    letters = (c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in label)
-    return ESCAPED + "".join(letters)
-
-
-def label_of_word(word: str) -> str:
-    """The label that a word stands for; a word that is not of our making is a label as it is."""
-    try:
-        label = ESCAPE.sub(lambda match: chr(int(match[1], 16)), word.removeprefix(ESCAPED))
-    except ValueError:  # no such character
-        return word
-    return label if word_of_label(label) == word else word

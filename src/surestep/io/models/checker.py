@@ -1,0 +1,345 @@
+"""A model as model checkers store it, and the way there and back.
+
+Checkers know neither the end of an episode nor a start distribution: every choice of theirs leads
+somewhere, and there is one initial state. So ends become one absorbing state that carries the
+label `end`, and a start in several states becomes one more state with the label `start`, whose
+single action leads to them. All other labels are the model's own and stay as they are. On the way
+back these states are found again, in files of others too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    RunWords,
+    floats,
+    indices,
+    normalised_runs,
+    offsets_of,
+    refuse_where,
+    run_lengths,
+    run_owners,
+)
+from surestep.errors import InvalidModel
+from surestep.io.models.actions import Actions, number_actions, rises
+from surestep.model.mdp import FiniteMDP, spread_discount
+from surestep.model.pairs import Labels, Pairs
+from surestep.model.transitions import owner
+
+RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
+UNIFORM = "uniform"  # a start equally often in all initial states
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CheckerModel:
+    """States with choices, choices with transitions, rewards on each; S, K, T are the file's.
+
+    A transition earns its own reward, that of its choice and that of the state it leaves. A state
+    without choices stays where it is, and a choice without transitions ends the episode.
+    """
+
+    choice_offsets: IntArray  # [S+1]
+    offsets: IntArray  # [K+1]
+    successor: IntArray  # [T]
+    probability: FloatArray  # [T]
+    reward: FloatArray  # [T]
+    choice_reward: FloatArray  # [K]
+    state_reward: FloatArray  # [S]
+    initial: BoolArray  # [S]
+    actions: Actions
+    labels: Mapping[str, BoolArray] = field(default_factory=dict)  # label → the states it marks [S]
+    state_labels: Labels = None  # [S] what the states are called
+
+    def __post_init__(self) -> None:
+        """Checks the numbers while states and choices go by the names of the file."""
+        states, transitions = self.num_states, self.successor.shape
+        successor = indices("successor", self.successor, states, InvalidModel, self.name)
+        probability = floats("probability", self.probability, transitions, InvalidModel, self.name)
+        words = RunWords("probabilities", "choice", self.choice_name, self.name)
+        floats("reward", self.reward, transitions, InvalidModel, self.name)
+        choices = self.choice_reward.shape
+        floats("reward", self.choice_reward, choices, InvalidModel, self.choice_name)
+        floats("reward", self.state_reward, (states,), InvalidModel, lambda s: f"state {s}")
+        object.__setattr__(self, "successor", successor)
+        object.__setattr__(
+            self, "probability", normalised_runs(probability, self.offsets, words, InvalidModel)
+        )
+
+    @property
+    def num_states(self) -> int:
+        """Returns S."""
+        return self.choice_offsets.size - 1
+
+    @property
+    def num_choices(self) -> int:
+        """Returns K."""
+        return self.offsets.size - 1
+
+    def choice_name(self, choice: int) -> str:
+        """Returns 'state 3, choice 1', as the file numbers them."""
+        state = owner(self.choice_offsets, choice)
+        return f"state {state}, choice {choice - self.choice_offsets[state]}"
+
+    def name(self, transition: int) -> str:
+        """Returns the name of the choice to which a transition belongs."""
+        return self.choice_name(owner(self.offsets, transition))
+
+    def marked(self, label: str) -> BoolArray:
+        """Returns the states that a label marks [S]."""
+        return self.labels.get(label, np.zeros(self.num_states, np.bool_))
+
+    def marks(self) -> dict[str, BoolArray]:
+        """Returns the labels but those that say where episodes start and end."""
+        return {label: states for label, states in self.labels.items() if label not in RESERVED}
+
+
+# ---- from our model to a checker's -----------------------------------------------------------
+
+
+def to_checker(mdp: FiniteMDP) -> CheckerModel:
+    """Returns the model with its ends and its start as states: ours first, then `end`, `start`."""
+    refuse_several_discounts(mdp)
+    pairs, states, lengths = mdp.pairs, mdp.num_states, run_lengths(mdp.offsets)
+    ends = lengths == 0
+    # The states to be added, by their labels: where their one choice leads, and how likely.
+    added: dict[str, tuple[IntArray, FloatArray]] = {}
+    if ends.any():
+        added[END] = np.array([states]), np.ones(1)
+    first = np.flatnonzero(mdp.initial)
+    if mdp.initial[first].tolist() != [1.0]:
+        added[START] = first, mdp.initial[first]
+    extra, total = len(added), states + len(added)
+    rows, chances = [row for row, _ in added.values()], [chance for _, chance in added.values()]
+    at = mdp.offsets[:-1][ends]  # where the transitions to the end go
+    reward = np.insert(mdp.reward, at, mdp.ending_reward[ends]) + 0.0  # −0 is written as 0
+    return CheckerModel(
+        choice_offsets=np.append(pairs.offsets, pairs.num_pairs + 1 + np.arange(extra)),
+        offsets=offsets_of(np.append(np.maximum(lengths, 1), [row.size for row in rows])),
+        successor=np.concatenate([np.insert(mdp.successor, at, states), *rows]),
+        probability=np.concatenate([np.insert(mdp.probability, at, 1.0), *chances]),
+        reward=np.append(reward, np.zeros(sum(row.size for row in rows))),
+        choice_reward=np.zeros(pairs.num_pairs + extra),
+        state_reward=np.zeros(total),
+        initial=np.arange(total) == (total - 1 if START in added else first[0]),
+        actions=Actions(
+            np.append(pairs.action, np.zeros(extra, np.int64)),
+            pairs.num_actions,
+            pairs.action_labels,
+        ),
+        labels={
+            **{label: np.append(marked, [False] * extra) for label, marked in mdp.marks.items()},
+            **{label: np.arange(total) == states + i for i, label in enumerate(added)},
+        },
+    )
+
+
+def refuse_several_discounts(mdp: FiniteMDP) -> None:
+    """Refuses discounts that differ: no file holds any, so the reader gives one for all pairs."""
+    refuse_where(
+        mdp.discount != mdp.discount[0],
+        lambda k: (
+            f"the discount of {mdp.pairs.pair_name(k)} is {mdp.discount[k]}, that of "
+            f"{mdp.pairs.pair_name(0)} is {mdp.discount[0]}; model files hold no discounts, so "
+            "only a model with a single one can be written"
+        ),
+        "pair",
+        InvalidModel,
+    )
+
+
+# ---- from a checker's model to ours -----------------------------------------------------------
+
+
+class Graph(NamedTuple):
+    """The states and choices of a file while they become ours: S, K, T change on the way."""
+
+    choice_offsets: IntArray  # [S+1]
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    probability: FloatArray  # [T]
+    reward: FloatArray  # [T]
+    ending_reward: FloatArray  # [K]
+    action: IntArray  # [K]
+
+    @property
+    def choice(self) -> IntArray:
+        """Returns the choice of each transition [T]."""
+        return run_owners(self.offsets)
+
+    @property
+    def state(self) -> IntArray:
+        """Returns the state that each transition leaves [T]."""
+        return run_owners(self.choice_offsets)[self.choice]
+
+
+def from_checker(model: CheckerModel, discount: float, initial: str | None) -> FiniteMDP:
+    """Returns the model without the states that only say where episodes start and end.
+
+    A state `end` in which nothing happens goes, if every choice that enters it does so surely:
+    these become pairs without successors. Otherwise it stays, with pairs without successors of its
+    own, as do deadlocks. A last state `start` goes, if it is the initial one, never entered again,
+    and has a single choice that earns nothing. `initial` says where episodes start if the file
+    marks several states as initial, see `start_distribution`.
+    """
+    graph = with_loops(model)
+    source = graph.state
+    chance = start_distribution(model, initial)
+    start = start_state(model, graph, source)
+    if start is not None:
+        row = source == start
+        chance[graph.successor[row]] += chance[start] * graph.probability[row]
+        chance[start] = 0.0
+    idle = idle_states(graph, source)
+    end = end_state(graph, source, idle & model.marked(END) & (chance == 0))
+    deadlock = model.marked(DEADLOCK) | (run_lengths(model.choice_offsets) == 0)
+    over = idle & (model.marked(END) | deadlock)
+    gone = np.isin(np.arange(model.num_states), [s for s in (start, end) if s is not None])
+    graph = drop_states(graph, over, gone, end)
+    numbering = number_actions(model.actions._replace(number=graph.action), graph.choice_offsets)
+    graph = sort_actions(graph._replace(action=numbering.action))
+    names = model.state_labels
+    pairs = Pairs(
+        graph.choice_offsets,
+        graph.action,
+        numbering.num_actions,
+        names and tuple(names[state] for state in np.flatnonzero(~gone).tolist()),
+        numbering.labels,
+    )
+    return FiniteMDP(
+        pairs,
+        graph.offsets,
+        graph.successor,
+        graph.probability,
+        graph.reward,
+        spread_discount(pairs, discount),
+        chance[~gone],
+        graph.ending_reward,
+        {label: states[~gone] for label, states in model.marks().items()},
+    )
+
+
+def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
+    """Returns where episodes start [S]: in the one initial state, if `initial` is None.
+
+    'uniform' starts equally often in all states that the file marks as initial, and a label in all
+    states that carry it.
+    """
+    if initial is None or initial == UNIFORM:
+        marked = model.initial
+    elif initial in model.labels:
+        marked = model.labels[initial]
+    else:
+        known = ", ".join(map(repr, [UNIFORM, *model.labels]))
+        raise InvalidModel(f"initial is {initial!r}, expected one of {known}")
+    states = np.flatnonzero(marked)
+    if states.size == 0:
+        label = INITIAL if initial in (None, UNIFORM) else initial
+        raise InvalidModel(f"no state is marked as {label!r}, expected one to start in")
+    if initial is None and states.size > 1:
+        raise InvalidModel(
+            f"{states.size} states ({states[0]}, {states[1]}, …) are marked as '{INITIAL}', "
+            f"expected one initial state; initial='{UNIFORM}' starts equally often in each of "
+            "them, and initial='a label' in the states with that label"
+        )
+    return marked / states.size
+
+
+def with_loops(model: CheckerModel) -> Graph:
+    """Returns the choices, each with all that it earns; a state without choices gets a loop."""
+    lengths, sizes = run_lengths(model.choice_offsets), run_lengths(model.offsets)
+    with np.errstate(over="ignore"):  # what is too large is refused by name later
+        earned = model.choice_reward + np.repeat(model.state_reward, lengths)
+        reward = model.reward + np.repeat(earned, sizes)
+    ending = np.where(sizes == 0, earned, 0.0)
+    dead = np.flatnonzero(lengths == 0)
+    at_choice = model.choice_offsets[dead]
+    at = model.offsets[at_choice]
+    return Graph(
+        offsets_of(np.maximum(lengths, 1)),
+        offsets_of(np.insert(sizes, at_choice, 1)),
+        np.insert(model.successor, at, dead),
+        np.insert(model.probability, at, 1.0),
+        np.insert(reward, at, model.state_reward[dead]),
+        np.insert(ending, at_choice, 0.0),
+        np.insert(model.actions.number, at_choice, 0),
+    )
+
+
+def start_state(model: CheckerModel, graph: Graph, source: IntArray) -> int | None:
+    """Returns the last state, where it is one that `to_checker` added for the start."""
+    start = model.num_states - 1
+    if not (model.initial[start] and model.marked(START)[start]):
+        return None
+    row = source == start
+    single = run_lengths(graph.choice_offsets)[start] == 1 and row.any()
+    again = np.any(graph.successor == start)
+    return start if single and not again and not graph.reward[row].any() else None
+
+
+def idle_states(graph: Graph, source: IntArray) -> BoolArray:
+    """Returns the states [S] that are never left and earn nothing."""
+    size = graph.choice_offsets.size - 1
+    busy = (graph.successor != source) | (graph.reward != 0)
+    earning = run_owners(graph.choice_offsets)[graph.ending_reward != 0]
+    active = np.bincount(source[busy], minlength=size) + np.bincount(earning, minlength=size)
+    idle: BoolArray = active == 0
+    return idle
+
+
+def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | None:
+    """Returns the one state that is the end of episodes and nothing else."""
+    if np.count_nonzero(candidate) != 1:
+        return None
+    end = int(np.argmax(candidate))
+    entering = (graph.successor == end) & (source != end)
+    surely = run_lengths(graph.offsets)[graph.choice[entering]] == 1
+    return end if entering.any() and surely.all() else None
+
+
+def drop_states(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None) -> Graph:
+    """Returns the graph without states that go, and transitions into or after the end."""
+    if not (over.any() or gone.any()):
+        return graph
+    choice, source = graph.choice, graph.state
+    ending = graph.successor == (-1 if end is None else end)
+    ending_reward = graph.ending_reward.copy()
+    ending_reward[choice[ending]] = graph.reward[ending]
+    kept = ~(ending | over[source] | gone[source])
+    kept_choice = ~gone[run_owners(graph.choice_offsets)]
+    sizes = np.bincount(choice[kept], minlength=kept_choice.size)
+    return Graph(
+        offsets_of(run_lengths(graph.choice_offsets)[~gone]),
+        offsets_of(sizes[kept_choice]),
+        (np.cumsum(~gone) - 1)[graph.successor[kept]],
+        graph.probability[kept],
+        graph.reward[kept],
+        ending_reward[kept_choice],
+        graph.action[kept_choice],
+    )
+
+
+def sort_actions(graph: Graph) -> Graph:
+    """Returns the graph with rising actions within each state."""
+    if rises(graph.action, graph.choice_offsets):
+        return graph
+    order = np.lexsort((graph.action, run_owners(graph.choice_offsets)))
+    sizes = run_lengths(graph.offsets)[order]
+    offsets = offsets_of(sizes)
+    moved = np.arange(offsets[-1]) + np.repeat(graph.offsets[order] - offsets[:-1], sizes)
+    return graph._replace(
+        offsets=offsets,
+        successor=graph.successor[moved],
+        probability=graph.probability[moved],
+        reward=graph.reward[moved],
+        ending_reward=graph.ending_reward[order],
+        action=graph.action[order],
+    )
