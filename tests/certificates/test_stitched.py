@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 
 from oracles import exact_value
 from strategies import logged_problems, random_policy
-from surestep import Certificate, FiniteMDP, Policy, Problem, certify, estimate_behavior, sample_log
+from surestep import (
+    Certificate,
+    DecisionLog,
+    FiniteMDP,
+    Pairs,
+    Policy,
+    Problem,
+    certify,
+    estimate_behavior,
+    sample_log,
+)
 from surestep.certificates import Stitched, verify
 from surestep.certificates.stacks import Course, Draw, Stacks, Tails, course_of, roll_out, stacks_of
 from surestep.certificates.stitched import Bet, Plan
@@ -504,6 +514,29 @@ def test_bounds_of_returns_that_an_episode_exceeds_are_refused():
         certify(problem, better, Stitched(return_low=0.0, return_high=0.4))
     claim = certify(problem, better, Stitched(return_low=0.0, return_high=0.5))
     assert claim.lower > certify(problem, better, Stitched()).lower
+
+
+def test_bounds_of_returns_that_only_rollouts_exceed_are_refused():
+    # Every episode that goes on loses 1, at its first step (1) or at its second one (2); the first
+    # second step that a rollout reads is one that lost.
+    pairs = Pairs.full(3, 3)
+    state = np.tile([0, 0, 1, 0, 1], 40)
+    action = np.tile([0, 2, 0, 1, 0], 40)
+    reward = np.tile([0.0, 0.0, -1.0, -1.0, 0.0], 40)
+    following = np.tile([2, 1, 2, 1, 2], 40)
+    over = following == 2
+    offsets = np.append(0, np.flatnonzero(over) + 1)
+    log = DecisionLog(pairs, state, action, reward, following, over, ~over & False, offsets)
+    problem = Problem(
+        counts=log.counts(),
+        behavior=Policy.deterministic(pairs, [0, 0, 0]),
+        discount=1.0,
+        value_bounds=(-1.0, 0.0),
+        log=log,
+    )
+    risky = Policy.deterministic(pairs, [1, 0, 0])
+    with pytest.raises(RefutedBounds, match=r"rollouts come to -2, but returns between -1.0 and"):
+        certify(problem, risky, Stitched())
 
 
 @pytest.mark.parametrize(

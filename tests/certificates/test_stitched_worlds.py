@@ -17,13 +17,15 @@ from surestep import (
     Policy,
     Problem,
     certify,
+    estimate_behavior,
     performance,
     sample_log,
 )
 from surestep.certificates import Stitched
 from surestep.certificates.bets import lower_limit
+from surestep.certificates.episodes import held_out_part
 from surestep.certificates.stacks import Draw, Stacks, course_of, roll_out, stacks_of
-from surestep.errors import RefutedBounds
+from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS
 
 ADAPTIVE, FIXED = Stitched(), Stitched(logger="fixed")
@@ -262,6 +264,26 @@ def test_a_log_sorted_by_outcome_is_no_log_in_the_order_of_decisions():
     assert failures(60, world, FIXED) <= allowed_failures(60)
 
 
+def left_out(rng):
+    """Equal actions; of episodes in which the new one failed, one in five was recorded."""
+    action, paid = rng.integers(2, size=400), rng.random(400) < 0.5
+    kept = (action == 0) | paid | (rng.random(400) < 0.2)
+    return bandit(one_step_log(TWO, action[kept], paid[kept]), BOTH_ARMS), arm(TWO, 1), 0.0
+
+
+def hidden(rng):
+    """Actions do nothing, but whoever acted saw who would do well, and took action 1 for these."""
+    well = rng.random(400) < 0.5
+    action = np.where(rng.random(400) < 0.8, well, ~well).astype(int)
+    paid = rng.random(400) < np.where(well, 0.9, 0.1)
+    return bandit(one_step_log(TWO, action, paid), BOTH_ARMS), arm(TWO, 1), 0.0
+
+
+@pytest.mark.parametrize("world", [left_out, hidden])
+def test_a_log_without_what_went_badly_or_with_a_hidden_cause_is_wrong(world):
+    assert failures(12, world, ADAPTIVE) >= 10
+
+
 TRIED = 3000
 
 
@@ -356,6 +378,131 @@ def test_stacks_in_another_order_than_that_of_the_log_are_wrong():
             wrong[name] += lower > truth
     assert wrong["in order"] <= allowed_failures(number)
     assert wrong["shuffled"] >= 15
+
+
+# ---- a rollout that the log cannot go on with ---------------------------------------------------
+
+DOORS, KNOCKS = 60, 20
+TRIED_FIRST, OURS_THERE, STAYS = range(3)  # two ways through a door; and not to go
+
+
+def through_doors(rng):
+    """A logger who looks behind each door, and then goes there as often as it began well.
+
+    Behind a door a fair coin pays 1 or takes 1. The logger tries every door 20 times in one way;
+    then he takes the other way as many times as coins came up well before the first that did not.
+    """
+    door = rng.integers(DOORS, size=100 * DOORS)
+    coins = np.where(rng.random((DOORS, 200)) < 0.5, 1.0, -1.0)
+    well = np.argmin(coins[:, :KNOCKS], axis=1)  # 0, too, where all of them did
+    turn, steps, lengths = np.zeros((DOORS, 2), int), [], []
+    for d in door:
+        tried, gone = turn[d]
+        way = TRIED_FIRST if tried < KNOCKS else OURS_THERE if gone < well[d] else STAYS
+        end = 2 * DOORS
+        if way == STAYS:
+            steps.append((d, way, 0.0, end))
+        else:
+            steps += [(d, way, 0.0, DOORS + d), (DOORS + d, 0, coins[d, tried + gone], end)]
+            turn[d, way] += 1
+        lengths.append(1 + (way != STAYS))
+    state, action, reward, following = (np.array(each) for each in zip(*steps, strict=True))
+    over = following == 2 * DOORS
+    pairs = Pairs.full(2 * DOORS + 1, 3)
+    offsets = np.append(0, np.cumsum(lengths))
+    log = DecisionLog(pairs, state, action, reward, following, over, ~over & False, offsets)
+    problem = Problem(
+        counts=log.counts(), behavior=everywhere(pairs, STAYS), discount=1.0,
+        value_bounds=(0.0, 1.0), log=log,
+    )  # fmt: skip
+    return problem, everywhere(pairs, OURS_THERE)
+
+
+def everywhere(pairs, way):
+    """The policy that goes one way at every door."""
+    return Policy.deterministic(pairs, [way] * DOORS + [0] * (DOORS + 1))
+
+
+def padded(stacks, number):
+    """The stacks, each with some entries more that end the rollout and pay nothing."""
+    owner = np.repeat(np.arange(stacks.sizes.size), stacks.sizes)
+    more = np.repeat(np.flatnonzero(stacks.sizes), number)
+    order = np.argsort(np.append(owner, more), kind="stable")
+    nothing = np.zeros(more.size)
+    sizes = stacks.sizes + number * (stacks.sizes > 0)
+    return stacks._replace(
+        offsets=np.append(0, np.cumsum(sizes)),
+        reward=np.append(stacks.reward, nothing)[order],
+        successor=np.append(stacks.successor, nothing.astype(int))[order],
+        ended=np.append(stacks.ended, nothing == 0)[order],
+    )
+
+
+def test_to_cut_a_rollout_where_the_log_ends_and_go_on_is_wrong():
+    # Every value is 0, so that a cut pays what is left to come on average; and yet it tells that
+    # the coin to be read next came up badly.
+    wrong, number = {"until one is missing": 0, "cut there": 0}, 12
+    for seed in range(number):
+        problem, policy = through_doors(np.random.default_rng(seed))
+        course = course_of(problem, policy, (-1.0, 1.0), None)
+        stacks = stacks_of(problem.log)
+        forms = {"until one is missing": stacks, "cut there": padded(stacks, 100)}
+        for name, form in forms.items():
+            found = roll_out(form, course, stacks.sizes > 0, None, Draw(seed, 2, BOTH, 24, 300))
+            wrong[name] += lower_limit(found.differences, found.complete, 1.0, -2.0, 0.1) > 0
+    assert wrong["until one is missing"] <= allowed_failures(number)
+    assert wrong["cut there"] >= 10
+
+
+# ---- where the behavior policy comes from -------------------------------------------------------
+
+WARDS, TURNS = 100, 30
+IN_WARDS = Pairs.full(WARDS + 1, 2)
+
+
+def obstinate(rng):
+    """Steps of a logger who tries action 0 once in each ward, and goes on with it where it failed.
+
+    Action 0 pays 0 or 1 alike, action 1 always ½: whatever anybody does is worth ½.
+    """
+    ward = rng.integers(WARDS, size=TURNS * WARDS)
+    paid = rng.random(ward.size) < 0.5
+    order = np.argsort(ward, kind="stable")
+    first = np.searchsorted(ward[order], np.arange(WARDS))
+    turn = np.empty(ward.size, int)
+    turn[order] = np.arange(ward.size) - first[ward[order]]
+    failed = ~paid[order[first]][ward]
+    action = np.where((turn == 0) | (failed & (turn < TURNS / 2)), 0, 1)
+    return ward, action, np.where(action == 0, paid, 0.5)
+
+
+def two_seasons(rng):
+    """The log of two such loggers, one after the other; and the policy that takes action 1."""
+    seasons = (obstinate(rng), obstinate(rng))
+    ward, action, reward = (np.concatenate(each) for each in zip(*seasons, strict=True))
+    over = np.ones(ward.size, bool)
+    ended = np.full(ward.size, WARDS)
+    log = DecisionLog(IN_WARDS, ward, action, reward, ended, over, ~over, np.arange(ward.size + 1))
+    problem = bandit(log, Policy.uniform(IN_WARDS))
+    return problem, Policy.deterministic(IN_WARDS, [1] * (WARDS + 1))
+
+
+def test_a_behavior_policy_estimated_from_the_part_that_judges_is_wrong():
+    # Where action 0 failed first, the later estimate takes it more often, and meets that failure.
+    judge, number = Stitched(train_share=0.5), 12
+    wrong = {"training": 0, "judging": 0}
+    for seed in range(number):
+        problem, sure = two_seasons(np.random.default_rng(seed))
+        parts = {"training": judge.training(problem), "judging": held_out_part(problem, 0.5, None)}
+        for name, part in parts.items():
+            estimate = estimate_behavior(part.counts)
+            told_known = replace(problem, behavior=Policy(IN_WARDS, estimate.probability))
+            claim = certify(told_known, sure, replace(judge, seed=seed))
+            wrong[name] += claim.lower > 1e-12  # nothing is gained by anything
+        with pytest.raises(CertificateRefused, match="estimated from the part that is to certify"):
+            certify(replace(problem, behavior=estimate), sure, judge)
+    assert wrong["judging"] >= 10
+    assert wrong["training"] <= allowed_failures(number)
 
 
 # ---- other kinds of logs --------------------------------------------------------------------

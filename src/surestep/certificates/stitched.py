@@ -501,15 +501,19 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
     behavior = problem.behavior
     if not behavior.estimated:
         return
-    whole, training = (
-        estimate_behavior(each).probability for each in (problem.counts, folds.first.counts())
-    )
-    same = behavior.probability == whole
-    if same.all() and (whole != training).any():
-        raise CertificateRefused(
-            "the behavior policy is estimated from the whole log, also from the part that is to "
-            "certify; expected an estimate from the training part"
-        )
+    training = estimate_behavior(folds.first.counts()).probability
+    if (behavior.probability == training).all():
+        return
+    parts = {
+        "whole log, also from the part": problem.counts,
+        "part": folds.second.counts(),
+    }
+    for part, counts in parts.items():
+        if (behavior.probability == estimate_behavior(counts).probability).all():
+            raise CertificateRefused(
+                f"the behavior policy is estimated from the {part} that is to certify; expected an "
+                "estimate from the training part"
+            )
 
 
 def most_rounds(stacks: Stacks, course: Course) -> int:
