@@ -2,9 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.special import betaln
 
 from surestep import Counts, Pairs, Policy, Problem
-from surestep.certificates.refuting import check_ends, check_observed, check_reward_bounds
+from surestep.certificates.refuting import (
+    check_ends,
+    check_observed,
+    check_reward_bounds,
+    noisy_means,
+)
 from surestep.errors import RefutedBounds
 from surestep.model.counts import LoggedRewards
 
@@ -97,6 +103,57 @@ def test_a_mean_is_that_of_all_visits():
     sums[0][1] = 3.6  # in one visit
     text = refuted(check_observed, problem_of(counts_of({"reward_sums": sums})))
     assert text.startswith("state 0, action 1 earns 3.6 to 3.6, but")
+
+
+def noisy_counts(wins, visits, prize=20.0, per="transition"):
+    """Two actions that earn a prize so often, and nothing otherwise; in one state, then an end."""
+    plain = counts_of({"reward_sums": np.zeros((2, 3))}, (*visits, 0))
+    sums, greatest = np.zeros(plain.times.size), np.zeros(plain.times.size)
+    sums[:2] = prize * np.asarray(wins)
+    greatest[:2] = prize * (np.asarray(wins) > 0)
+    least = np.where(np.append(wins, np.zeros(sums.size - 2)) == np.append(
+        visits, np.zeros(sums.size - 2)), greatest, 0.0)  # fmt: skip
+    if per == "pair":
+        sums, least, greatest = (np.resize(each, 6) * (np.arange(6) < 2) for each in
+                                 (sums, least, greatest))  # fmt: skip
+    rewards = LoggedRewards(sums, per, False, least, greatest)
+    return Counts(plain.pairs, plain.offsets, plain.successor, plain.times, rewards,
+                  plain.starts, plain.terminal)  # fmt: skip
+
+
+@pytest.mark.parametrize("per", ["transition", "pair"])
+def test_a_noisy_reward_beyond_the_bounds_of_means_refutes_nothing(per):
+    # Means may be up to 3.5. A prize of 20 at the only visit says little; in 200 of 400, enough.
+    problem = problem_of(noisy_counts([5, 1], [100, 1], per=per))
+    assert not refuted(check_observed, problem)
+    text = refuted(check_observed, problem_of(noisy_counts([5, 200], [100, 400], per=per)))
+    assert text.startswith("state 0, action 1 earns 7.")
+    assert "on average, but for a chance of 1e-06, but values between" in text
+    # Rewards that never varied are what they are.
+    assert refuted(check_observed, problem_of(noisy_counts([0, 1], [100, 1], per=per)))
+
+
+def test_the_bounds_of_a_noisy_mean_are_those_of_its_own_visits():
+    # ln B(k+½, n−k+½)/(B(½, ½) p^k (1−p)^(n−k)) = ln(6/10⁻⁶) at the lower end.
+    counts = noisy_counts([5, 100], [100, 400])
+    below, above = noisy_means(counts)
+    for pair, wins, visits in ((0, 5, 100), (1, 100, 400)):
+        for p in (below[pair] / 20, above[pair] / 20):
+            mixed = betaln(wins + 0.5, visits - wins + 0.5) - betaln(0.5, 0.5)
+            capital = mixed - wins * np.log(p) - (visits - wins) * np.log1p(-p)
+            assert capital == pytest.approx(np.log(6e6), abs=1e-6)
+    assert (below[2], above[2]) == (0.0, 20.0)
+
+
+def test_bounds_that_are_right_are_refuted_by_chance_only():
+    # The mean is the greatest that the bounds allow, 3.5 of a prize of 20. A logger who stops when
+    # the mean looks largest makes the most of his luck; 10⁻⁶ leaves no log of 300.
+    rng = np.random.default_rng(0)
+    won = np.cumsum(rng.random((300, 200)) < 3.5 / 20, axis=1)
+    tried = np.arange(1, 201)
+    last = (won / tried).argmax(axis=1)
+    for wins, visits in zip(won[np.arange(len(won)), last], tried[last], strict=True):
+        assert not refuted(check_observed, problem_of(noisy_counts([17, wins], [100, visits])))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, refuse_where, run_lengths, run_owners
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    refuse_where,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
+from surestep.certificates.confidence import mean_interval
 from surestep.errors import RefutedBounds
 from surestep.kernels.returns import discounted_returns
 from surestep.model.counts import Counts
@@ -13,6 +21,7 @@ from surestep.model.problem import Problem
 from surestep.model.transitions import transition_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
+BY_CHANCE = 1e-6  # how often noisy rewards may refute bounds of their means that are right
 
 
 def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
@@ -36,31 +45,62 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
 
 
 def check_observed(problem: Problem) -> None:
-    """Refuses value bounds that the mean rewards of a visited pair contradict.
+    """Refuses value bounds that the mean reward of a visited pair contradicts.
 
-    V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min.
+    V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min, where r
+    is a mean: of noisy rewards, a single one may lie anywhere.
     """
     counts, (low, high) = problem.counts, problem.value_bounds
     pairs, discount = counts.pairs, problem.single_discount
     least, most = low - discount * high, high - discount * low
     slack = SAME * max(abs(low), abs(high), SAME)
-    mean, seen = mean_rewards(counts)
-    per_pair = counts.rewards.per == "pair"
-    owner = np.arange(pairs.num_pairs) if per_pair else run_owners(counts.offsets)
-    smallest, largest = np.full(pairs.num_pairs, np.inf), np.full(pairs.num_pairs, -np.inf)
-    np.minimum.at(smallest, owner[seen], mean[seen])
-    np.maximum.at(largest, owner[seen], mean[seen])
-    visited = largest >= smallest
+    noisy = rewards_vary(counts)
+    smallest, largest = noisy_means(counts) if noisy else exact_means(counts)
+    words = f" on average, but for a chance of {BY_CHANCE:g}" if noisy else ""
     refuse_where(
-        visited & ((smallest > most + slack) | (largest < least - slack)),
+        (counts.visits > 0) & ((smallest > most + slack) | (largest < least - slack)),
         lambda k: (
-            f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}, but values "
-            f"between value_bounds = ({low}, {high}) allow only {least:.10g} to {most:.10g}; "
-            "expected wider bounds"
+            f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}{words}, but "
+            f"values between value_bounds = ({low}, {high}) allow only {least:.10g} to "
+            f"{most:.10g}; expected wider bounds"
         ),
         "pair",
         RefutedBounds,
     )
+
+
+def rewards_vary(counts: Counts) -> bool:
+    """Returns whether one pair or transition was seen to earn different rewards."""
+    least, greatest = counts.rewards.least, counts.rewards.greatest
+    return least is not None and greatest is not None and bool((least < greatest).any())
+
+
+def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
+    """Returns the least and the greatest reward of each pair [K], where rewards never vary."""
+    mean, seen = mean_rewards(counts)
+    size = counts.pairs.num_pairs
+    owner = np.arange(size) if counts.rewards.per == "pair" else run_owners(counts.offsets)
+    smallest, largest = np.full(size, np.inf), np.full(size, -np.inf)
+    np.minimum.at(smallest, owner[seen], mean[seen])
+    np.maximum.at(largest, owner[seen], mean[seen])
+    return smallest, largest
+
+
+def noisy_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
+    """Returns bounds on the mean reward of each pair [K], which fail with chance `BY_CHANCE`.
+
+    They hold for all pairs together, and for any number of visits, if there are no rewards beyond
+    those observed.
+    """
+    rewards = counts.rewards
+    least, greatest = counts.observed_rewards()
+    seen = (counts.visits if rewards.per == "pair" else counts.times) > 0
+    low, high = float(least[seen].min()), float(greatest[seen].max())
+    sums = rewards.values if rewards.per == "pair" else run_sums(rewards.values, counts.offsets)
+    scaled = (sums - low * counts.visits) / (high - low)
+    share = BY_CHANCE / counts.pairs.num_pairs
+    below, above = mean_interval(scaled, counts.visits, share, strict=True)
+    return low + (high - low) * below, low + (high - low) * above
 
 
 def check_ends(problem: Problem) -> None:
