@@ -92,7 +92,7 @@ LUCK = [*np.linspace(-1, 0, 17), 0.3, 5.0]
 
 def test_luck_undoes_a_belief_that_is_no_larger():
     lucky = rehearsal_of(LUCK)
-    assert lucky.luck_bound_of_beliefs == 0.3
+    assert lucky.luck_bound_of_beliefs(0.1) == 0.3
     assert undone(HELD_OUT, lucky)
     larger = replace(HELD_OUT, lower=0.3 + 1e-12)
     assert not undone(larger, lucky)
@@ -103,6 +103,13 @@ def test_luck_undoes_a_belief_that_is_no_larger():
     words = " ".join(verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=lucky).sentences)
     assert "luck alone would claim as much" in words
     assert "it did in 2 of 19" in words
+    # It counts how often the belief itself may fail, not how often the proof may.
+    surer = replace(HELD_OUT, delta=0.05, lower=4.0)
+    assert undone(surer, lucky)
+    assert not undone(replace(surer, delta=0.1), lucky)
+    assert "it did in 1 of 19" in " ".join(
+        verdict([NO_PROOF, surer], changed=True, rehearsal=lucky).sentences
+    )
     # A proof stands, and too few worlds show nothing.
     assert rung_of([PROOF, HELD_OUT], changed=True, rehearsal=lucky) == "proved better"
     assert not undone(HELD_OUT, rehearsal_of([1.0] * 8))

@@ -165,10 +165,9 @@ class Rehearsal:
         """
         return luck_limit(self.luck, self.delta)
 
-    @property
-    def luck_bound_of_beliefs(self) -> float | None:
-        """Returns the same for what is only believed."""
-        return luck_limit(self.lucky_belief, self.delta)
+    def luck_bound_of_beliefs(self, delta: float) -> float | None:
+        """Returns the same for what is only believed, at the δ of that belief."""
+        return luck_limit(self.lucky_belief, delta)
 
     @property
     def wrong_beliefs(self) -> Rate | None:

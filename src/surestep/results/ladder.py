@@ -62,7 +62,7 @@ def undone(belief: Certificate, rehearsal: Rehearsal | None) -> bool:
     """Whether luck alone claims as much in the stress test, or calibration leaves nothing."""
     if rehearsal is None or belief.lower is None:
         return False
-    luck = rehearsal.luck_bound_of_beliefs
+    luck = rehearsal.luck_bound_of_beliefs(belief.delta)
     if luck is not None and belief.lower <= luck:
         return True
     return rehearsal.calibration is not None and rehearsal.calibration.rank == 0

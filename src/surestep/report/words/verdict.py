@@ -199,7 +199,7 @@ def undone_words(belief: Certificate, rehearsal: Rehearsal | None) -> str | None
     gain = belief.lower or 0.0
     if gain <= 0 or rehearsal is None or not undone(belief, rehearsal):
         return None
-    luck = rehearsal.luck_bound_of_beliefs
+    luck = rehearsal.luck_bound_of_beliefs(belief.delta)
     if luck is not None and gain <= luck:
         many = int((rehearsal.lucky_belief >= gain).sum())
         return (
