@@ -11,7 +11,7 @@ from surestep.errors import InvalidParameter
 
 
 class BoundAnswer(NamedTuple):
-    """What one bound answers; None where nothing was asked, or where it has no answer."""
+    """The answer of one bound; None where nothing was asked, or where it has no answer."""
 
     method: str
     covers: str  # 'row' or 'split'

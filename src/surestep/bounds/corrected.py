@@ -136,7 +136,7 @@ def larger_side(
 
 
 class RowCounts(NamedTuple):
-    """How often each row went to which of its successors; those never seen may be left out."""
+    """The counts of each row's successors; those never seen may be left out."""
 
     offsets: IntArray  # [K+1]
     place: IntArray  # [T] from 0 to support − 1, rising in each row

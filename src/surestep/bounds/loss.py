@@ -139,7 +139,7 @@ def best_bound(
     Where 2^b < 4|S||A|, standard SPIBB beats 2s; b is |S|, or `branching` where it is known, which
     bounds about splits have no use for.
     """
-    found = [
+    usable = [
         BestBound(
             name,
             n_wedge(
@@ -158,12 +158,12 @@ def best_bound(
         for name, bound in BOUNDS.items()
         if bound.bootstraps and bound.standing in standings
     ]
-    if not found:
+    if not usable:
         known = sorted({bound.standing for bound in BOUNDS.values()})
         raise InvalidParameter(
             f"no bound has the standing {' or '.join(map(repr, standings))}, expected {known}"
         )
-    return min(found, key=lambda best: best.n_wedge)
+    return min(usable, key=lambda best: best.n_wedge)
 
 
 def branching_for(bound: Bound, branching: int | None) -> int | None:

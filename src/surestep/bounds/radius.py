@@ -31,7 +31,7 @@ SMALLEST_LOG = -700.0  # below it, e^x is no normal double
 
 
 class Coverage(Enum):
-    """What a radius is about."""
+    """The error that a radius bounds: of a row, or of one split."""
 
     ROW = "row"  # the L1 error of a row
     SPLIT = "split"  # one split of the two-successor (k-successor) MDP
@@ -315,5 +315,5 @@ def refuse_branching(size: ProblemSize) -> None:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a setting is a whole number."""
+    """Tells whether a setting is a whole number."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

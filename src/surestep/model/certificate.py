@@ -90,7 +90,7 @@ class Certificate:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether nothing is claimed, or a ζ of at least the span of values, true of any policy."""
+        """Tells whether nothing is claimed, or a ζ of at least the span, true of any policy."""
         return self.zeta is None or self.zeta >= self.span
 
     def to_json(self, verdict: str | None = None) -> str:
@@ -234,12 +234,12 @@ def read_verdict(content: dict[str, Any]) -> str | None:
         raise InvalidCertificate(
             f"{VERDICT} is {shown(verdict)}, expected one of {', '.join(VERDICTS)}"
         )
-    found: str | None = verdict
-    return found
+    written: str | None = verdict
+    return written
 
 
 def from_version_1(content: dict[str, Any]) -> dict[str, Any]:
-    """What the file says in version 2, where a certificate without a claim has no L."""
+    """Returns the content of a file of version 1 as of version 2, where no claim means no L."""
     if content["standing"] == "none":
         raise InvalidCertificate("standing is 'none', which version 1 does not have")
     if content["kind"] != NO_CLAIM:
@@ -292,5 +292,5 @@ def read_scalars(path: str, value: object) -> Mapping[str, Scalar]:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a file can hold the text: half of a surrogate pair is no character."""
+    """Tells whether a file can hold the text: half of a surrogate pair is no character."""
     return not any("\ud800" <= character <= "\udfff" for character in text)

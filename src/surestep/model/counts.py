@@ -40,7 +40,7 @@ MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedRewards:
-    """What a log says about rewards: known beforehand, or summed over the visits.
+    """The rewards of a log: known beforehand, or summed over the visits.
 
     Sums do not say whether rewards vary: the least and the greatest that was observed do.
     """
@@ -69,8 +69,8 @@ class LoggedRewards:
             )
 
     def changed(self, change: Callable[[FloatArray], FloatArray]) -> LoggedRewards:
-        """The same change made to all arrays."""
-        ends = (None if each is None else change(each) for each in (self.least, self.greatest))
+        """Returns rewards with the same change made to all arrays."""
+        ends = (None if end is None else change(end) for end in (self.least, self.greatest))
         return LoggedRewards(change(self.values), self.per, self.known, *ends)
 
     def __eq__(self, other: object) -> bool:
@@ -155,8 +155,8 @@ class Counts:
         if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
             raise InvalidCounts(f"C has shape {cube.shape}, expected [states, actions, states]")
         if (rewards is None) == (reward_sums is None):
-            found = "both" if rewards is not None else "neither"
-            raise InvalidCounts(f"{found} of rewards and reward_sums given, expected exactly one")
+            given = "both" if rewards is not None else "neither"
+            raise InvalidCounts(f"{given} of rewards and reward_sums given, expected exactly one")
         if reward_ranges is not None and (rewards is not None or len(reward_ranges) != 2):
             raise InvalidCounts(
                 "reward_ranges expects reward_sums and two tables, the least and the greatest"
@@ -176,11 +176,11 @@ class Counts:
         known = rewards is not None
         what, table = ("rewards", rewards) if known else ("reward_sums", reward_sums)
         values = numbers(what, table, InvalidCounts)
-        ends = [numbers("reward_ranges", each, InvalidCounts) for each in reward_ranges or ()]
-        for each in ends:
-            if each.shape != values.shape:
+        ends = [numbers("reward_ranges", end, InvalidCounts) for end in reward_ranges or ()]
+        for end in ends:
+            if end.shape != values.shape:
                 raise InvalidCounts(
-                    f"reward_ranges has a table of shape {each.shape}, expected {values.shape}"
+                    f"reward_ranges has a table of shape {end.shape}, expected {values.shape}"
                 )
         # Known rewards per transition are kept for transitions never seen, with a count of 0.
         stored = np.full(rows.shape, known and values.shape == cube.shape) | (rows != 0)
@@ -200,10 +200,10 @@ class Counts:
                     "value",
                     InvalidCounts,
                 )
-            ends = [each[pairs.state, pairs.action][pair, successor] for each in ends]
+            ends = [end[pairs.state, pairs.action][pair, successor] for end in ends]
             logged = LoggedRewards(chosen[pair, successor], "transition", known, *ends)
         elif values.shape == cube.shape[:2]:
-            ends = [pairs.flat("reward_ranges", each, InvalidCounts) for each in ends]
+            ends = [pairs.flat("reward_ranges", end, InvalidCounts) for end in ends]
             logged = LoggedRewards(pairs.flat(what, values, InvalidCounts), "pair", known, *ends)
         else:
             raise InvalidCounts(
@@ -330,7 +330,7 @@ def merged_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """The least and the greatest reward of both; `order` and `groups` put transitions together."""
     per_pair = first.rewards.per == "pair"
-    observed = [each.visits if per_pair else each.times for each in (first, second)]
+    observed = [counts.visits if per_pair else counts.times for counts in (first, second)]
     ends = zip(first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True)
     merged = list[FloatArray]()
     for ours, theirs, sign in ends:
@@ -400,8 +400,8 @@ def read_ends(
     if rewards.least is None:
         return ()
     least, greatest = (
-        floats(what, each, observed.shape, InvalidCounts, name)
-        for what, each in (("least reward", rewards.least), ("greatest reward", rewards.greatest))
+        floats(what, end, observed.shape, InvalidCounts, name)
+        for what, end in (("least reward", rewards.least), ("greatest reward", rewards.greatest))
     )
     refuse_where(
         (observed == 0) & ((least != 0) | (greatest != 0)),
@@ -427,7 +427,7 @@ def read_ends(
 
 
 def read_starts(pairs: Pairs, values: object) -> IntArray:
-    """How many episodes started in each state [S]; at least one in all."""
+    """Checks and returns the episodes that started in each state [S], at least one in all."""
     starts = whole_numbers("starts", values, (pairs.num_states,), InvalidCounts, pairs.state_name)
     refuse_where(
         starts < 0,

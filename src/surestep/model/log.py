@@ -109,7 +109,7 @@ class DecisionLog:
 
     @property
     def step(self) -> IntArray:
-        """How many steps of its episode came before each row [N]."""
+        """Counts the steps of its episode that came before each row [N]."""
         starts = np.repeat(self.episode_offsets[:-1], run_lengths(self.episode_offsets))
         return np.arange(self.num_steps) - starts
 

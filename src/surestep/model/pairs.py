@@ -215,11 +215,11 @@ class HasPairs(Protocol):
 
 
 def pairs_of(source: Pairs | HasPairs) -> Pairs:
-    """The pairs themselves, or those of a model, a policy or counts."""
-    found = source if isinstance(source, Pairs) else getattr(source, "pairs", None)
-    if not isinstance(found, Pairs):
+    """Returns the pairs themselves, or those of a model, a policy or counts."""
+    pairs = source if isinstance(source, Pairs) else getattr(source, "pairs", None)
+    if not isinstance(pairs, Pairs):
         raise SurestepError(f"expected a model or its pairs, found {type(source).__name__}")
-    return found
+    return pairs
 
 
 def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pairs) -> None:

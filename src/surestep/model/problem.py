@@ -94,7 +94,9 @@ class Problem:
             expect("support", self.support, Successors)
             check_support(self.counts, self.support)
         given = self.premises
-        if not isinstance(given, tuple | list) or not all(isinstance(each, str) for each in given):
+        if not isinstance(given, tuple | list) or not all(
+            isinstance(premise, str) for premise in given
+        ):
             raise InvalidParameter(f"premises is {given!r}, expected sentences")
         set_field(self, "premises", tuple(given))
         set_field(self, "value_bounds", (low, high))
@@ -116,7 +118,7 @@ class Problem:
 
     @property
     def behavior_is_estimated(self) -> bool:
-        """Whether π_b was estimated from a log: claims then hold relative to the estimate."""
+        """Tells whether π_b was estimated from a log: claims then hold relative to the estimate."""
         return self.behavior.estimated
 
     @property
@@ -125,7 +127,7 @@ class Problem:
         return max(abs(bound) for bound in self.value_bounds)
 
     def support_sizes(self) -> IntArray:
-        """How many states each pair may lead to [K]."""
+        """Counts the states that each pair may lead to [K]."""
         if self.support is not None:
             return self.support.sizes
         return np.full(self.counts.pairs.num_pairs, self.num_states)
@@ -138,7 +140,7 @@ class Problem:
         return inside
 
     def stored_sizes(self) -> IntArray:
-        """How many of the states that each pair may lead to [K] the counts store."""
+        """Counts, of the states that each pair may lead to, those that the counts store [K]."""
         return run_sums(self.possible().astype(np.int64), self.counts.offsets)
 
     def estimate(self) -> FiniteMDP:
@@ -175,7 +177,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement:
-    """What `improve` returns: π_I, and what is known about it in the estimated MDP.
+    """The answer of `improve`: π_I, and what is known about it in the estimated MDP.
 
     The value of `plan` is that of π_I in `problem.estimate()`, whatever model the algorithm itself
     planned in.
@@ -245,7 +247,7 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     check_same_pairs("the counts", pairs, "the log", log.pairs)
     logged = log.counts()
     size = np.int64(pairs.num_states)
-    keys = [run_owners(each.offsets) * size + each.successor for each in (counts, logged)]
+    keys = [run_owners(part.offsets) * size + part.successor for part in (counts, logged)]
     union = np.unique(np.concatenate(keys))
 
     def spread(values: AnyArray, key: IntArray) -> AnyArray:
@@ -274,33 +276,35 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     slack = SUM_SLACK * float(np.abs(log.reward).max())
     name: Callable[[int], str] = pairs.pair_name
     seen = logged.visits
-    found, sums = counts.rewards, run_sums(logged.rewards.values, logged.offsets)
+    rewards, sums = counts.rewards, run_sums(logged.rewards.values, logged.offsets)
     ends = least_and_greatest(log.reward, log.pair, pairs.num_pairs)
-    if found.per == "transition":
+    if rewards.per == "transition":
         name, seen = transition, times
-        found = found.changed(lambda values: spread(values, keys[0]))
+        rewards = rewards.changed(lambda values: spread(values, keys[0]))
         sums = spread(logged.rewards.values, keys[1])
         least, greatest = logged.observed_rewards()
         ends = spread(least, keys[1]), spread(greatest, keys[1])
-    must_agree("reward sum", name, found.values, sums, slack * seen)
-    if found.least is not None and found.greatest is not None:
-        must_agree("least reward", name, found.least, ends[0], slack)
-        must_agree("greatest reward", name, found.greatest, ends[1], slack)
+    must_agree("reward sum", name, rewards.values, sums, slack * seen)
+    if rewards.least is not None and rewards.greatest is not None:
+        must_agree("least reward", name, rewards.least, ends[0], slack)
+        must_agree("greatest reward", name, rewards.greatest, ends[1], slack)
 
 
 def must_agree(
     what: str,
     name: Callable[[int], str],
-    found: AnyArray,
+    counted: AnyArray,
     expected: AnyArray,
     slack: AnyArray | float = 0.0,
 ) -> None:
     """Refuses counts that say something else than the log, naming the first difference."""
     with np.errstate(over="ignore"):  # an infinite difference is one too
-        differs = np.abs(found - expected) > slack
+        differs = np.abs(counted - expected) > slack
     refuse_where(
         differs,
-        lambda i: f"{what} of {name(i)} is {found[i]} in the counts, but {expected[i]} in the log",
+        lambda i: (
+            f"{what} of {name(i)} is {counted[i]} in the counts, but {expected[i]} in the log"
+        ),
         "value",
         ShapeMismatch,
     )

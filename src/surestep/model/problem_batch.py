@@ -128,7 +128,7 @@ class CountsBatch:
         )
 
     def expected_reward(self) -> FloatArray:
-        """What each visited pair earns in the estimate [B, K]: Σ_s' P̂ R̂; 0 where not visited."""
+        """Computes Σ_s' P̂ R̂, the reward of each pair in the estimate [B, K]; 0 if not visited."""
         visits, logged = np.maximum(self.visits, 1), self.rewards
         seen = self.visits > 0
         if logged.per == "pair":
@@ -214,7 +214,7 @@ class ProblemBatch:
         )
 
     def expected_reward(self) -> FloatArray:
-        """What each pair earns in the estimate [B, K], unseen ones as the rule says."""
+        """Computes the reward of each pair in the estimate [B, K], unseen ones as the rule says."""
         counts = self.counts
         if self.unseen == "pessimistic":
             unseen = np.where(counts.terminal[counts.pairs.state], 0.0, self.value_bounds[0])

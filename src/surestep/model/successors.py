@@ -80,11 +80,11 @@ class Successors:
 
     @property
     def sizes(self) -> IntArray:
-        """How many states each pair may lead to [K]."""
+        """Counts the states that each pair may lead to [K]."""
         return run_lengths(self.offsets)
 
     def sentence(self) -> str:
-        """What a certificate assumes that uses them."""
+        """Returns the assumption of a certificate that uses these successors, as a sentence."""
         return (
             "Each pair leads only to the successors that were given: "
             f"{self.successor.size} in all, fixed before the data."
@@ -96,13 +96,13 @@ class Successors:
         return over
 
     def places(self, counts: Counts) -> IntArray:
-        """Where each transition [T] that the counts store stands here [T']; −1 where it does not.
+        """Finds each transition [T] that the counts store among these [T']; −1 if it is missing.
 
         Pairs and successors rise, so that a transition is found by halving.
         """
         size = np.int64(self.pairs.num_states)
         given, stored = (
-            run_owners(each.offsets) * size + each.successor for each in (self, counts)
+            run_owners(part.offsets) * size + part.successor for part in (self, counts)
         )
         if given.size == 0:
             return np.full(stored.size, -1)
@@ -110,7 +110,7 @@ class Successors:
         return np.where(given[place] == stored, place, -1)
 
     def times(self, counts: Counts) -> IntArray:
-        """How often each successor [T'] was observed."""
+        """Counts how often each successor [T'] was observed."""
         place = self.places(counts)
         times = np.zeros(self.successor.size, np.int64)
         times[place[place >= 0]] = counts.times[place >= 0]

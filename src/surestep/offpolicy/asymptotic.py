@@ -51,7 +51,7 @@ def bca_bootstrap(
 
 
 def multiplicities(size: int, resamples: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """How often each of `size` episodes is in each resampled log, some logs [B, size] at a time."""
+    """Draws how often each of `size` episodes is in each resampled log, some [B, size] at once."""
     at_once = max(1, CELLS // size)
     for first in range(0, resamples, at_once):
         rows = min(at_once, resamples - first)

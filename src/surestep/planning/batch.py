@@ -129,7 +129,7 @@ def refuse_endless_members(batch: MDPBatch, probability: FloatArray) -> None:
 
 
 def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
-    """Whether each policy [B, K] may never end in its model [B].
+    """Tells for each policy [B, K] whether it may never end in its model [B].
 
     That depends on which transitions and actions are possible only, so that models with the same
     ones are looked at once.

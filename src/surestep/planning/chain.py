@@ -87,7 +87,7 @@ class Chain:
 
 
 class RowModel(Protocol):
-    """What a chain is made of: a FiniteMDP, or anything else with these arrays."""
+    """A FiniteMDP, or anything else with the arrays of which a chain is made."""
 
     @property
     def pairs(self) -> Pairs:
@@ -101,12 +101,12 @@ class RowModel(Protocol):
 
     @property
     def successor(self) -> IndexArray:
-        """Where a transition leads [T]."""
+        """Returns the state that each transition leads to [T]."""
         ...
 
     @property
     def probability(self) -> FloatArray:
-        """How likely it is [T]."""
+        """Returns the probability of each transition [T]."""
         ...
 
     @property
@@ -267,7 +267,7 @@ def predicted_fill(chain: Chain, limit: int) -> int:
 
 
 def frontier_exceeds(chain: Chain, width: int, levels: int) -> bool:
-    """Whether a breadth-first search from three states meets a level wider than `width`."""
+    """Tells whether a breadth-first search from three states meets a level wider than `width`."""
     size = chain.reward.size
     seen = np.zeros(size, np.bool_)
     frontier = np.unique([0, size // 2, size - 1])

@@ -75,7 +75,7 @@ def lasting(model: RowModel) -> BoolArray:
 
 
 def goes_round(model: RowModel) -> bool:
-    """Whether pairs of discount 1 form a cycle, so that paths have no longest one."""
+    """Tells whether pairs of discount 1 form a cycle, so that paths have no longest one."""
     if model.discount.max() < 1.0:
         return False
     _, source, target = edges = Edges.of(model, model.discount == 1.0)

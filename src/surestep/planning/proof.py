@@ -113,7 +113,7 @@ def certified_steps(mdp: FiniteMDP) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a residual proves: low ≤ V(s) − v(s) ≤ high in every state, and the error to reach."""
+    """The bracket that a residual proves, low ≤ V(s) − v(s) ≤ high, and the error to reach."""
 
     low: float
     high: float
@@ -132,7 +132,7 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """Whether the error is small enough."""
+        """Tells whether the error is small enough."""
         return self.error <= self.goal
 
 

@@ -21,7 +21,7 @@ WORTH_COPYING = 0.9  # the share of pairs that may at most remain for a copy to 
 
 
 class Backup(NamedTuple):
-    """What a Bellman backup reads, in the order in which the kernels take it."""
+    """The arrays that a Bellman backup reads, in the order in which the kernels take them."""
 
     pair_offsets: IntArray  # [S+1]
     offsets: IntArray  # [K+1]

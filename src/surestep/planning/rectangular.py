@@ -38,7 +38,7 @@ from surestep.model.pairs import Pairs
 
 
 class Earnings(NamedTuple):
-    """What a step earns: at stored successors, at other states, and where episodes end."""
+    """The rewards of a step: at stored successors, at other states, and where episodes end."""
 
     stored: FloatArray  # [T]
     outside: FloatArray  # [K]
@@ -74,7 +74,7 @@ class Rows(Protocol):
 
     @property
     def room(self) -> IntArray:
-        """Where the successors of extreme rows go [K+1]; no room where the episode ends."""
+        """Returns where the successors of extreme rows go [K+1]; no room where the episode ends."""
         ...
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
@@ -109,14 +109,14 @@ class L1Rows:
         return offsets_of(np.where(self.ends, 0, run_lengths(self.offsets) + elsewhere))
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """The row of the smallest Σ p (R + γ v) for every pair."""
-        found = empty_rows(self.room)
+        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
+        rows = empty_rows(self.room)
         worst_l1_rows(
-            self.offsets, self.successor, self.center, self.radius, found.offsets, *earnings,
+            self.offsets, self.successor, self.center, self.radius, rows.offsets, *earnings,
             discount, value, np.argsort(value, kind="stable"),
-            found.successor, found.probability, found.expected_reward, found.q,
+            rows.successor, rows.probability, rows.expected_reward, rows.q,
         )  # fmt: skip
-        return found
+        return rows
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -176,14 +176,14 @@ class IntervalRows:
         )
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """The row of the smallest Σ p (R + γ v) for every pair."""
-        found = empty_rows(self.room)
+        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
+        rows = empty_rows(self.room)
         worst_interval_rows(
-            self.offsets, self.successor, self.low, self.high, self.elsewhere, found.offsets,
+            self.offsets, self.successor, self.low, self.high, self.elsewhere, rows.offsets,
             *earnings, discount, value, np.argsort(value, kind="stable"),
-            found.successor, found.probability, found.expected_reward, found.q,
+            rows.successor, rows.probability, rows.expected_reward, rows.q,
         )  # fmt: skip
-        return found
+        return rows
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -251,7 +251,7 @@ class SupportTrees:
         return cls(offsets, successor, room, node_offsets, child, cuts, leaf, first, last)
 
     def counts(self, times: IntArray) -> tuple[IntArray, IntArray]:
-        """How often each inner node was passed, and how often to the left [X]."""
+        """Counts how often each inner node was passed, and how often to the left [X]."""
         total = offsets_of(times)
         start, middle, end = (total[self.cuts[:, i]] for i in range(3))
         return end - start, middle - start
@@ -302,16 +302,16 @@ class TreeRows:
         return self.trees.room
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """The row of the smallest Σ p (R + γ v) for every pair."""
-        trees, found = self.trees, empty_rows(self.room)
+        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
+        trees, rows = self.trees, empty_rows(self.room)
         lowest = np.empty(trees.first.size, np.int64)
         lowest_of_segments(trees.first, trees.last, value, lowest)
         worst_tree_rows(
             trees.successor, trees.node_offsets, trees.child, trees.leaf, self.low, self.high,
-            found.offsets, *earnings, discount, value, lowest,
-            found.successor, found.probability, found.expected_reward, found.q,
+            rows.offsets, *earnings, discount, value, lowest,
+            rows.successor, rows.probability, rows.expected_reward, rows.q,
         )  # fmt: skip
-        return found
+        return rows
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:

@@ -152,26 +152,26 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
         return risen(models, policy, floor)
     judge, states = judge_of(models, policy, floor), models.pairs.num_states
     operator = Operator(models, policy, np.full(states, -np.inf) if floor is None else floor)
-    found = operator.at(np.zeros(states))
-    ours, together, before = found.choice, True, np.inf
+    step = operator.at(np.zeros(states))
+    ours, together, before = step.choice, True, np.inf
     for used in range(1, MOST_ROUNDS + 1):
-        verdict = judge.verdict(found.residuals, float(np.abs(found.value).max()), ties_of(judge))
+        verdict = judge.verdict(step.residuals, float(np.abs(step.value).max()), ties_of(judge))
         if verdict.good:
-            chosen = policy or Policy(models.pairs, found.choice.policy)
-            return Plan(chosen, found.value, used, found.residual, verdict.error)
-        if found.residual <= verdict.floor:
+            chosen = policy or Policy(models.pairs, step.choice.policy)
+            return Plan(chosen, step.value, used, step.residual, verdict.error)
+        if step.residual <= verdict.floor:
             judge.refuse(verdict)
-        together = together and found.residual <= ENOUGH * before
-        before = wanted = found.residual
-        gained = operator.gained(found, ours)  # by nature, against what we chose last
+        together = together and step.residual <= ENOUGH * before
+        before = wanted = step.residual
+        gained = operator.gained(step, ours)  # by nature, against what we chose last
         if together:
-            ours = found.choice
+            ours = step.choice
         elif gained > verdict.floor:
             wanted = gained
         else:
-            ours = operator.improved(ours, found)
-        chain = operator.chain(found.extreme, ours)
-        found = operator.at(solved(chain, found.after, INEXACT * wanted, judge))
+            ours = operator.improved(ours, step)
+        chain = operator.chain(step.extreme, ours)
+        step = operator.at(solved(chain, step.after, INEXACT * wanted, judge))
     raise NotConverged(f"robust evaluation stopped after {MOST_ROUNDS} rounds, the limit")
 
 
@@ -207,7 +207,7 @@ def solved(chain: Chain, start: FloatArray, target: float, judge: Judge) -> Floa
 
 
 class Choice(NamedTuple):
-    """What we choose: a policy, and the states in which the floor takes the place of going on."""
+    """Our side of the game: a policy, and the states in which the floor replaces going on."""
 
     policy: FloatArray  # [K]
     held: BoolArray  # [S]
@@ -258,14 +258,14 @@ class Operator:
         greedy(self.models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
         return policy
 
-    def gained(self, found: Backup, ours: Choice) -> float:
+    def gained(self, step: Backup, ours: Choice) -> float:
         """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
-        lost = found.value - self.worth(found.extreme.q, ours.policy)
+        lost = step.value - self.worth(step.extreme.q, ours.policy)
         return float(lost[~ours.held].max(initial=0.0))
 
-    def improved(self, ours: Choice, found: Backup) -> Choice:
+    def improved(self, ours: Choice, step: Backup) -> Choice:
         """The choice for q, but as before where that is as good, so that ties make no cycle."""
-        q, best = found.extreme.q, found.choice
+        q, best = step.extreme.q, step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         before, after = self.worth(q, ours.policy), self.worth(q, best.policy)
         kept = before >= after - tie
@@ -325,5 +325,5 @@ def judge_of(models: RectangularSet, policy: Policy | None, floor: FloatArray | 
 
 
 def ties_of(judge: Judge) -> float:
-    """What breaking ties may cost, relative to max |q|: nothing under a policy that is given."""
+    """Returns the most that ties may cost, relative to max |q|: nothing under a policy given."""
     return TIE_TOLERANCE - judge.leeway

@@ -34,14 +34,14 @@ SMALL = 128  # states up to which a set is one task, with a dense elimination
 def worst_values(
     sets: Sequence[RectangularSet], policies: Sequence[Policy], floors: Sequence[FloatArray]
 ) -> list[Plan]:
-    """What `worst_value` says of each set, its policy and its floor [S]."""
+    """Returns the `worst_value` of each set, under its policy and its floor [S]."""
     if not joinable(sets):
-        return [worst_value(*each) for each in zip(sets, policies, floors, strict=True)]
+        return [worst_value(*case) for case in zip(sets, policies, floors, strict=True)]
     chances = np.stack([policy.probability for policy in policies])
-    judges = [judge_of(*each) for each in zip(sets, policies, floors, strict=True)]
-    found = settled(sets, judges, chances, np.stack(floors), choosing=False)
+    judges = [judge_of(*case) for case in zip(sets, policies, floors, strict=True)]
+    answer = settled(sets, judges, chances, np.stack(floors), choosing=False)
     return [
-        plan_of(policy, b, judges[b], found) or worst_value(sets[b], policy, floors[b])
+        plan_of(policy, b, judges[b], answer) or worst_value(sets[b], policy, floors[b])
         for b, policy in enumerate(policies)
     ]
 
@@ -49,29 +49,29 @@ def worst_values(
 def best_values(
     sets: Sequence[RectangularSet], policies: Sequence[Policy], ceilings: Sequence[FloatArray]
 ) -> list[Plan]:
-    """What `best_value` says of each set, its policy and its ceiling [S]."""
+    """Returns the `best_value` of each set, under its policy and its ceiling [S]."""
     mirrored = [models.mirrored() for models in sets]
-    found = worst_values(mirrored, policies, [-ceiling for ceiling in ceilings])
-    return [mirrored_plan(plan) for plan in found]
+    plans = worst_values(mirrored, policies, [-ceiling for ceiling in ceilings])
+    return [mirrored_plan(plan) for plan in plans]
 
 
 def robust_optima(sets: Sequence[RectangularSet]) -> list[Plan]:
-    """What `robust_optimal` says of each set."""
+    """Returns the `robust_optimal` plan of each set."""
     if not joinable(sets):
         return [robust_optimal(models) for models in sets]
     pairs = sets[0].pairs
     chances = np.empty((len(sets), pairs.num_pairs))
     judges = [judge_of(models, None, None) for models in sets]
     unbounded = np.full((len(sets), pairs.num_states), -np.inf)
-    found = settled(sets, judges, chances, unbounded, choosing=True)
+    answer = settled(sets, judges, chances, unbounded, choosing=True)
     return [
-        plan_of(Policy(pairs, chances[b]), b, judges[b], found) or robust_optimal(sets[b])
+        plan_of(Policy(pairs, chances[b]), b, judges[b], answer) or robust_optimal(sets[b])
         for b in range(len(sets))
     ]
 
 
 def joinable(sets: Sequence[RectangularSet]) -> bool:
-    """Whether the sets are small, of one kind and over the same pairs."""
+    """Tells whether the sets are small, of one kind and over the same pairs."""
 
     def kind(models: RectangularSet) -> tuple[type, bool]:
         return type(models.rows), getattr(models.rows, "closed", False)
@@ -85,9 +85,9 @@ def joinable(sets: Sequence[RectangularSet]) -> bool:
     )
 
 
-def plan_of(policy: Policy, b: int, judge: Judge, found: Answer) -> Plan | None:
-    """The plan of one set, or None where the values found are not proven to be good."""
-    _, value, residuals, rounds = found
+def plan_of(policy: Policy, b: int, judge: Judge, answer: Answer) -> Plan | None:
+    """Returns the plan of one set, or None where its values are not proven to be good."""
+    _, value, residuals, rounds = answer
     low, high = residuals[b].tolist()
     verdict = judge.verdict((low, high), float(np.abs(value[b]).max()), ties_of(judge))
     if not verdict.good:

@@ -76,7 +76,7 @@ EXACT = 1e-6  # the residual of a policy's w: little beside the excess
 
 
 def may_last(mdp: FiniteMDP) -> bool:
-    """Whether some policy may never end."""
+    """Tells whether some policy may never end."""
     expect("mdp", mdp, FiniteMDP)
     return goes_round(mdp) and bool(end_components(mdp, lasting(mdp)).inner.any())
 
@@ -122,11 +122,11 @@ def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray
 
 
 def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
-    """The best policy of those that end for certain, and its value."""
+    """Returns the best policy of those that end for certain, and its value."""
     ending_policy(mdp)  # refused here, by the names of the states, where there is none
     quotient = Quotient.of(mdp)
     inside = quotient.mdp
-    found = ending_iteration(
+    plan = ending_iteration(
         inside,
         lambda q: best_of(inside.pairs, q),
         ending_policy(inside),
@@ -134,8 +134,8 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
         MOST_ROUNDS,
     )
     terms = most_terms(mdp.offsets, inside.pairs.offsets)
-    upper = found.value + most_left(inside, found, terms)
-    policy = quotient.lifted(mdp, found.policy)
+    upper = plan.value + most_left(inside, plan, terms)
+    policy = quotient.lifted(mdp, plan.policy)
     own_value = evaluate_with_bound(mdp, policy, tolerance=tolerance)
     value = own_value.value
     left = float((upper[quotient.state] - value).max())
@@ -147,7 +147,7 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
             f"the error of the values is proven to be at most {error:.3g}, expected {allowed:.3g}; "
             "give a larger tolerance, or discounts below 1"
         )
-    return Plan(policy, value, found.iterations, found.residual, error)
+    return Plan(policy, value, plan.iterations, plan.residual, error)
 
 
 def ending_iteration(
@@ -163,14 +163,16 @@ def ending_iteration(
     step searches gains more than `residual` and ties by one step.
     """
     pairs, model, policy = mdp.pairs, Backup.of(mdp), start
-    found = evaluated(policy)
+    evaluation = evaluated(policy)
     for iteration in range(1, limit + 1):
-        q = model.q(found.value)
+        q = model.q(evaluation.value)
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         proposed = Policy(pairs, greedy_step(q)).probability
         after, better = changed(pairs, q, policy.probability, proposed, tie)
         if not better:
-            return Plan(policy, found.value, iteration, found.residual, found.error_bound)
+            return Plan(
+                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound
+            )
         circle = endless_circle(mdp, after)
         if circle.size:
             raise NeverEnds(
@@ -178,7 +180,7 @@ def ending_iteration(
                 "more, at discount 1; expected a discount below 1, or other rewards"
             )
         policy = Policy(pairs, after)
-        found = evaluated(policy)
+        evaluation = evaluated(policy)
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
 
 
@@ -205,13 +207,15 @@ def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
 
 
 def scale_of(mdp: FiniteMDP, value: FloatArray) -> float:
-    """max |R| + max |v|: no |q| is larger."""
-    rewards = max(float(np.abs(each).max(initial=0.0)) for each in (mdp.reward, mdp.ending_reward))
+    """Returns max |R| + max |v|: no |q| is larger."""
+    rewards = max(
+        float(np.abs(reward).max(initial=0.0)) for reward in (mdp.reward, mdp.ending_reward)
+    )
     return rewards + float(np.abs(value).max()) + SMALLEST_NORMAL
 
 
 def most_left(mdp: FiniteMDP, plan: Plan, terms: int) -> FloatArray:
-    """How much more than the value of the plan any policy that ends can be worth [S].
+    """Bounds how much more than the value of the plan any policy that ends can be worth [S].
 
     A backup is a sum of at most so many rounded terms.
     """

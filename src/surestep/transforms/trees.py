@@ -114,11 +114,11 @@ class SplitTrees:
         return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
 
     def _tree(self) -> tuple[int, IntArray, IndexArray, IntArray]:
-        """What every kernel needs to walk the trees."""
+        """Returns the arrays that every kernel needs to walk the trees."""
         return self.original.num_states, self.offsets, self.child, self.origin
 
     def _sources(self, num_transitions: int) -> IntArray:
-        """Where the value of each child stands in the values of transitions, then of nodes."""
+        """Returns the place of each child's value in the values of transitions, then of nodes."""
         node = num_transitions + self.child - self.original.num_states
         return np.where(self.origin >= 0, self.origin, node)
 
