@@ -169,7 +169,7 @@ WRONG = [  # field, value, the path that the message begins with
     ("kind", "", "kind"),
     ("standing", "certain", "standing"),
     ("says_nothing", 0, "says_nothing"),
-    ("schema_version", 4, "schema_version"),
+    ("schema_version", 5, "schema_version"),
     ("schema_version", 0, "schema_version"),
     ("standing", "none", "lower"),
     ("schema_version", "1", "schema_version"),

@@ -128,11 +128,9 @@ def test_a_refusal_takes_its_place_and_says_what_was_asked():
     estimated = read_log(rows, columns=COLUMNS)
     result = made(Terms(discount=0.9, certificates=["posterior", "trajectory"]), estimated).result
     assert [each.kind for each in result.certificates] == ["posterior", "no-claim"]
-    assert (
-        result.certificates[1]
-        .parameters["refusal"]
-        .startswith("trajectory: the behavior policy is only estimated")
-    )
+    refused = result.certificates[1].parameters
+    assert refused["asked"] == "trajectory"
+    assert refused["refusal"].startswith("the behavior policy is only estimated")
 
 
 def test_without_a_discount_kinds_that_need_one_are_refused():

@@ -23,8 +23,8 @@ from findings import (
     with_words,
     without_changes,
 )
-from surestep.report.page import result_page
-from surestep.report.pages.data import visit_bars
+from surestep.report.html import element
+from surestep.report.page import SECTIONS, result_page
 from surestep.report.words.verdict import STANDINGS
 from surestep.results.findings import DeltaPoint, NWedgePoint
 
@@ -289,8 +289,32 @@ def test_a_page_of_a_hundred_thousand_pairs_stays_small():
 # ---- words ---------------------------------------------------------------------------------------
 
 
+def section_of(root, identity):
+    return root.find(f".//section[@id='{identity}']")
+
+
 def section(findings, identity):
-    return text_of(read(result_page(findings)).find(f".//section[@id='{identity}']"))
+    return text_of(section_of(read(result_page(findings)), identity))
+
+
+def test_sections_are_called_by_their_ids_and_stand_in_their_order():
+    everything = replace(rehearsed_findings(), zeta_curves=machine().zeta_curves)
+    found = [node.get("id") for node in read(result_page(everything)).iter("section")]
+    assert found == list(SECTIONS)
+
+
+def test_a_section_more_is_a_function_and_a_line(monkeypatch):
+    def weather(findings):
+        words = f"{len(findings.changes)} changes, and rain."
+        return element("section", element("h2", "The weather"), element("p", words), id="weather")
+
+    monkeypatch.setitem(SECTIONS, "weather", weather)
+    root = read(result_page(machine()))
+    assert "5 changes, and rain." in text_of(section_of(root, "weather"))
+    links = [(link.get("href"), text_of(link)) for link in root.find(".//nav").iter("a")]
+    assert links[-1] == ("#weather", "The weather")
+    monkeypatch.setitem(SECTIONS, "weather", lambda findings: None)  # where there is none
+    assert "weather" not in result_page(machine()).lower()
 
 
 def plain(text):
@@ -437,18 +461,19 @@ def test_bars_of_visits_count_every_pair_once():
         assert counts[0] == np.count_nonzero(findings.table.visits == 0)
 
 
-@given(
-    st.lists(st.integers(0, 3000), min_size=16, max_size=16),
-    st.one_of(st.none(), st.integers(0, 5000)),
-)
-def test_blue_bars_hold_what_is_trusted(visits, n_wedge):
-    visits = np.array(visits)
-    table = replace(machine().table, visits=visits)
-    bars = visit_bars(replace(machine(), table=table, n_wedge=n_wedge))
-    assert sum(bar.value for bar in bars) == 16
-    assert bars[0].value == np.count_nonzero(visits == 0)
-    blue = sum(bar.value for bar in bars if bar.tone == "blue")
-    assert blue == np.count_nonzero(visits > (n_wedge or 0))
+@pytest.mark.parametrize("n_wedge", [None, 0, 20, 10**6])
+def test_blue_bars_hold_what_is_trusted(n_wedge):
+    table = machine().table
+    root = read(result_page(replace(machine(), n_wedge=n_wedge)))
+    bars = [bar for bar in section_of(root, "data").iter() if "bar" in bar.get("class", "").split()]
+    names = section_of(root, "data").find(".//table[@id='visits-numbers']/tbody")
+    counts = [int(text_of(row[1]).replace(",", "")) for row in names]
+    blue = sum(
+        many
+        for bar, many in zip(bars, counts, strict=True)
+        if "tone-blue" in bar.get("class").split()
+    )
+    assert blue == np.count_nonzero(table.visits > (n_wedge or 0))
 
 
 def test_settings_that_nobody_gave_are_marked():

@@ -21,6 +21,7 @@ class NoClaim:
     """
 
     refusal: str  # why there is no other
+    asked: str | None = None  # the kind that was asked for; None where it is not known
     delta: float = 0.1
 
     name: ClassVar = NO_CLAIM
@@ -29,12 +30,15 @@ class NoClaim:
     may_choose: ClassVar = False
 
     def __post_init__(self) -> None:
-        """A refusal has a reason."""
+        """Checks that there is a reason, and that the kind asked for is a word."""
         if not isinstance(self.refusal, str) or not self.refusal:
             raise InvalidParameter(f"refusal is {self.refusal!r}, expected a reason in words")
+        if self.asked is not None and not (isinstance(self.asked, str) and self.asked):
+            raise InvalidParameter(f"asked is {self.asked!r}, expected a kind of certificate")
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """The reason why nothing is claimed."""
+        """Returns a certificate without a claim, with the reason why there is none."""
+        said = self.refusal if self.asked is None else f"{self.asked}: {self.refusal}"
         low, high = problem.value_bounds
         return Certificate(
             kind=self.name,
@@ -43,7 +47,7 @@ class NoClaim:
             delta=self.delta,
             span=high - low,
             assumptions=(f"Every value lies between {low!r} and {high!r}.",),
-            notes=(f"Why there is no guarantee: {self.refusal}.",),
-            parameters={"refusal": self.refusal, "delta": self.delta},
+            notes=(f"Why there is no guarantee: {said}.",),
+            parameters={"refusal": self.refusal, "asked": self.asked, "delta": self.delta},
             figures={},
         )

@@ -103,7 +103,7 @@ def command(
         named = certificate == judged.settled_on
         print_claim(console, certificate, fresh=judged.fresh, named=named)
     if len(judged.certificates) > 1:
-        from surestep.report.pages.certificates import together_words
+        from surestep.report.words.certificates import together_words
 
         console.print(
             f"\n{together_words(judged.certificates, settled=False)}", style="dim", markup=False
@@ -118,7 +118,7 @@ def command(
 
 def print_claim(console: Console, certificate: Certificate, *, fresh: bool, named: bool) -> None:
     """The claim, its standing, and all that it assumes."""
-    from surestep.report.pages.certificates import certificate_name
+    from surestep.report.words.certificates import certificate_name
     from surestep.report.words.verdict import standing_words, verdict
 
     changed = certificate.figures.get("changed_pairs") != 0

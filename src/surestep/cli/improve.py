@@ -204,7 +204,7 @@ def print_answer(console: Console, result: Result) -> None:
 
 def print_certificates(console: Console, result: Result) -> None:
     """All certificates, a line each, and what they claim together."""
-    from surestep.report.pages.certificates import claim_words, names_of, together_words
+    from surestep.report.words.certificates import claim_words, names_of, together_words
 
     console.print()
     names = names_of(result.certificates)

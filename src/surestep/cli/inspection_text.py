@@ -20,7 +20,8 @@ from surestep.report.words.inspection import (
     suspicion_words,
     visits_words,
 )
-from surestep.results.inspection import Bin, Inspection, Spread
+from surestep.results.binning import Bin
+from surestep.results.inspection import Inspection, Spread
 
 STATES, ACTIONS = 16, 6  # of the table of visits
 BAR = 32  # characters of the longest bar

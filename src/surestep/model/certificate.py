@@ -19,7 +19,7 @@ from surestep.errors import InvalidCertificate
 Standing = Literal["proved", "asymptotic", "posterior", "as-published", "none"]
 Scalar = None | bool | int | float | str
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # In which ways a result may be spoken of that stands by a certificate: the ladder of words
 Rung = Literal["proved better", "believed better", "not shown to be better", "nothing changed"]
 VERDICTS: tuple[Rung, ...] = get_args(Rung)
@@ -120,7 +120,8 @@ class Certificate:
         """The certificate that `to_json` wrote; anything else is refused with the field named.
 
         Version 1 wrote minus the span as the claim of a `no-claim`: that is read as none. Before
-        version 3 there was no verdict.
+        version 3 there was no verdict, and before version 4 the refusal of a `no-claim` began with
+        the kind that was asked for.
         """
         content = read_object(text)
         read_verdict(content)
@@ -139,6 +140,8 @@ class Certificate:
             )
         if version == 1:
             content = from_version_1(content)
+        if version < 4 and content["kind"] == NO_CLAIM:
+            content = content | {"parameters": with_asked_kind(content["parameters"])}
         certificate = cls(**{name: content[name] for name in names})
         zeta = content["zeta"]
         if (None if zeta is None else read_number("zeta", zeta)) != certificate.zeta:
@@ -252,6 +255,16 @@ def from_version_1(content: dict[str, Any]) -> dict[str, Any]:
                 f"{name} is {shown(content[name])}, expected {value} in a {NO_CLAIM} of version 1"
             )
     return content | {"standing": "none", "lower": None, "zeta": None}
+
+
+def with_asked_kind(parameters: Any) -> Any:
+    """Returns the settings of a no-claim before version 4 with the kind that was asked for."""
+    if not isinstance(parameters, dict) or not isinstance(parameters.get("refusal"), str):
+        return parameters
+    asked, _, reason = parameters["refusal"].partition(": ")
+    if reason and re.fullmatch(KIND, asked):
+        return parameters | {"refusal": reason, "asked": asked}
+    return parameters | {"asked": None}
 
 
 def read_number(path: str, value: object) -> float:

@@ -173,8 +173,8 @@ def suits(certifier: Certifier, delta: float) -> bool:
 def no_claim(
     problem: Problem, policy: Policy, certifier: Certifier, refusal: CertificateRefused
 ) -> Certificate:
-    """A certificate that says what was asked for, and why there is none."""
-    nothing = NoClaim(refusal=f"{certifier.name}: {refusal}", delta=certifier.delta)
+    """Returns a certificate that says what was asked for, and why there is none."""
+    nothing = NoClaim(refusal=str(refusal), asked=certifier.name, delta=certifier.delta)
     return certify(problem, policy, nothing)
 
 

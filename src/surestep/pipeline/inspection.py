@@ -13,9 +13,9 @@ from surestep.io.labels.label import joined
 from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.overlap import compare, rare_pairs, some_of
+from surestep.results.binning import Bin
 from surestep.results.inspection import (
     ActionUse,
-    Bin,
     Caution,
     Coverage,
     EpisodeLengths,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from surestep.report.html import Element, asset, document, element
 from surestep.report.pages.answer import answer_section
-from surestep.report.pages.certificate import certificate_section
-from surestep.report.pages.certificates import certificates_section
+from surestep.report.pages.certificates import certificate_section, certificates_section
 from surestep.report.pages.changes import table_section, top_section
 from surestep.report.pages.curves import bounds_section, choices_section
 from surestep.report.pages.data import data_section, wanted_section
@@ -16,34 +17,38 @@ from surestep.results.findings import Findings
 TITLE = "Policy improvement report"
 REHEARSAL_TITLE = "Rehearsal of a policy improvement"
 
+Section = Callable[[Findings], Element | None]  # None where there is nothing to show
+SECTIONS: dict[str, Section] = {  # by the id of the section, in the order of the page
+    "answer": answer_section,
+    "top": top_section,
+    "changes": table_section,
+    "data": data_section,
+    "certificate": certificate_section,
+    "certificates": certificates_section,
+    "rehearsal": rehearsal_section,
+    "bounds": bounds_section,
+    "choices": choices_section,
+    "wanted": wanted_section,
+    "repeat": record_section,
+    "words": glossary_section,
+}
+OF_A_REHEARSAL = ("rehearsal", "certificates", "words")  # what a page without a result has
+
 
 def result_page(findings: Findings) -> str:
-    """The report on a result as one HTML page that needs nothing else; always the same bytes."""
-    made = (
-        answer_section(findings),
-        top_section(findings),
-        table_section(findings),
-        data_section(findings),
-        certificate_section(findings),
-        certificates_section(findings),
-        rehearsal_section(findings),
-        bounds_section(findings),
-        choices_section(findings),
-        wanted_section(findings),
-        record_section(findings.record),
-        glossary_section(),
-    )
-    return page(TITLE, [section for section in made if section is not None])
+    """Returns the report on a result: one HTML page that needs nothing else, always the same."""
+    return page(TITLE, SECTIONS, findings)
 
 
 def rehearsal_page(findings: Findings) -> str:
-    """The rehearsal of an improvement as a page of its own, with the claims that were rehearsed."""
-    made = (rehearsal_section(findings), certificates_section(findings), glossary_section())
-    return page(REHEARSAL_TITLE, [section for section in made if section is not None])
+    """Returns the rehearsal of an improvement as a page, with the claims that were rehearsed."""
+    return page(REHEARSAL_TITLE, OF_A_REHEARSAL, findings)
 
 
-def page(title: str, sections: list[Element]) -> str:
-    """A page of sections, each of which has an id and begins with a heading."""
+def page(title: str, names: Iterable[str], findings: Findings) -> str:
+    """Returns a page of the sections of these names, with a list of contents."""
+    made = (SECTIONS[name](findings) for name in names)
+    sections = [section for section in made if section is not None]
     header = element("header", element("p", "surestep", class_="eyebrow"), element("h1", title))
     contents = element(
         "nav", element("ol", map(entry, sections)), class_="contents", aria_label="Contents"
@@ -53,7 +58,7 @@ def page(title: str, sections: list[Element]) -> str:
 
 
 def entry(section: Element) -> Element:
-    """A link to a section, named like its heading."""
+    """Returns a link to a section, named like its heading, which is its first element."""
     heading = next(child for child in section.children if isinstance(child, Element))
     words = [child for child in heading.children if isinstance(child, str)]
     return element("li", element("a", words, href=f"#{dict(section.attributes)['id']}"))

@@ -1,4 +1,4 @@
-"""Tables of a page: readable as they stand; with JavaScript, sorted and filtered."""
+"""Tables, figures and key numbers of a page; with JavaScript, tables are sorted and filtered."""
 
 from __future__ import annotations
 
@@ -130,6 +130,22 @@ def figure(
         element("figcaption", caption),
         None if numbers is None else more("The numbers behind this picture", numbers),
     )
+
+
+def key(name: str, value: Node, meaning: Node, *, mood: str = "", words: bool = False) -> Element:
+    """Returns one number to remember, with its name above and its meaning below."""
+    return element(
+        "div",
+        element("p", name, class_="name"),
+        element("p", value, class_="value words" if words else "value"),
+        element("p", meaning, class_="meaning"),
+        class_=f"key {mood}".strip(),
+    )
+
+
+def small(text: str) -> Element:
+    """Returns what belongs to a number, in smaller letters."""
+    return element("small", text)
 
 
 def amount(text: str) -> Element:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -46,6 +47,11 @@ class ZetaCurve(NamedTuple):
     standing: str
     visits: tuple[int, ...]
     zeta: tuple[float, ...]
+
+    def first_visits(self, below: float) -> int | None:
+        """Returns the first number of visits whose ζ is below a value; None where none is."""
+        pairs = zip(self.visits, self.zeta, strict=True)
+        return next((visits for visits, loss in pairs if loss < below), None)
 
 
 class WantedPair(NamedTuple):
@@ -110,3 +116,18 @@ class Findings:
     def gain(self) -> float:
         """ρ(π_I, M̂) − ρ(π_b, M̂): estimated, not guaranteed."""
         return self.performance - self.behavior_performance
+
+    @property
+    def changed_share(self) -> float:
+        """The share of the decisions of π_b that are made in states that change."""
+        return math.fsum(change.occupancy for change in self.changes)
+
+    @property
+    def awaits_stress_test(self) -> bool:
+        """Whether there will be a stress test, but is none yet."""
+        return self.rehearsal is None and self.no_rehearsal.why == "to come"
+
+    @property
+    def behavior_is_estimated(self) -> bool:
+        """Whether π_b was read off the log."""
+        return self.record.parameters.get("behavior") == "estimate"

@@ -10,14 +10,7 @@ from surestep.io.labels.label import Label
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import Rewards
 from surestep.io.logs.look import Suspicion
-
-
-class Bin(NamedTuple):
-    """How many things have a number from `low` to `high`, both included."""
-
-    low: int
-    high: int
-    times: int
+from surestep.results.binning import Bin
 
 
 class Spread(NamedTuple):
@@ -50,6 +43,12 @@ class EpisodeLengths(NamedTuple):
     without_end: int
     rows: Spread | None  # None where no row has an episode
     histogram: tuple[Bin, ...]
+
+    @property
+    def edges(self) -> list[float]:
+        """The edges of the histogram, halfway between numbers of rows; the last bin as wide."""
+        edges = [bin.low - 0.5 for bin in self.histogram]
+        return [*edges, 2 * edges[-1] - edges[-2] if len(edges) > 1 else edges[-1] + 1.0]
 
 
 class ActionUse(NamedTuple):
@@ -114,6 +113,27 @@ class Inspection:
     def refused(self) -> bool:
         """Whether counting refuses the log as it is."""
         return any(suspicion.refused for suspicion in self.suspicions)
+
+    @property
+    def states_with_choice(self) -> int:
+        """How many states have two or more actions with more than N∧ visits."""
+        return sum(self.states_by_trusted[2:])
+
+    @property
+    def visits(self) -> int:
+        """How many visits there are of all pairs."""
+        return sum(use.visits for use in self.actions)
+
+    @property
+    def actions_by_visits(self) -> list[int]:
+        """The places of the actions, the one with most visits first."""
+        return sorted(range(len(self.actions)), key=lambda i: (-self.actions[i].visits, i))
+
+
+def reward_edges(rewards: Rewards) -> list[float]:
+    """Returns the edges of the bins of rewards, from the lowest shown to the highest."""
+    width = (rewards.high - rewards.low) / len(rewards.bins)
+    return [rewards.low + i * width for i in range(len(rewards.bins))] + [rewards.high]
 
 
 def as_json(value: object) -> Any:

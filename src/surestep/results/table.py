@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,14 @@ from surestep.planning import q_values
 from surestep.results.advantage_intervals import advantage_intervals
 
 UNCHANGED = 1e-12  # probabilities this close are the same
+
+
+class PairCoverage(NamedTuple):
+    """How many pairs of states in which something is decided the log shows, and shows often."""
+
+    pairs: int
+    never: int  # without a visit
+    trusted: int | None  # with more than N∧ visits; None where the algorithm has no N∧
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +109,24 @@ class PolicyTable:
     def num_deciding(self) -> int:
         """How many states there are in which something is decided."""
         return int(np.count_nonzero(~self.quiet))
+
+    @property
+    def coverage(self) -> PairCoverage:
+        """How many pairs there are to decide on, how many the log never shows, and often."""
+        visits = self.visits[self.decided]
+        trusted = None if self.trusted is None else int(self.trusted.sum())
+        return PairCoverage(visits.size, int((visits == 0).sum()), trusted)
+
+    @property
+    def decisions(self) -> IntArray:
+        """The visits [S] of every state, whichever action was taken."""
+        decisions: IntArray = run_sums(self.visits, self.pairs.offsets)
+        return decisions
+
+    @property
+    def num_silent(self) -> int:
+        """How many states there are in which something is decided, but never in the log."""
+        return int(np.count_nonzero((self.decisions == 0) & ~self.quiet))
 
     @property
     def changed(self) -> BoolArray:

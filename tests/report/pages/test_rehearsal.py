@@ -16,7 +16,7 @@ from surestep.rehearsal import Calibration
 from surestep.report.html import document
 from surestep.report.numbers import percent, signed
 from surestep.report.pages.answer import answer_section
-from surestep.report.pages.rehearsal import gain_bins, rehearsal_section
+from surestep.report.pages.rehearsal import rehearsal_section
 from surestep.report.words.rehearsal import more_data_words, own_size
 from surestep.results.findings import NoRehearsal
 
@@ -125,22 +125,6 @@ def test_the_power_at_each_size():
         assert row[2:4] == [plain(percent(certified[z])), plain(percent(calibrated[z]))]
         rate = rehearsal.summary(rehearsal.sizes[z]).calibrated_certified
         assert row[4] == plain(f"{percent(rate.low)} to {percent(rate.high)}")
-
-
-@given(arrays(float, st.integers(1, 40), elements=GAINS), st.sampled_from([0.0, 1e-9, 0.5]), GAINS)
-def test_bins_hold_every_gain_on_its_own_side_of_0(gain, tolerance, also):
-    bins = gain_bins(gain, tolerance, also)
-    assert 2 <= len(bins.edges) <= 31
-    assert min(abs(edge) for edge in bins.edges) == 0
-    assert bins.edges == sorted(set(bins.edges))
-    worse, same = gain < -tolerance, np.abs(gain) <= tolerance
-    assert [sum(part) for part in bins[1:]] == [worse.sum(), same.sum(), (~worse & ~same).sum()]
-    slack = 1e-9 * (bins.edges[-1] - bins.edges[0])
-    assert bins.edges[0] - slack <= min(also, gain.min())
-    assert max(also, gain.max()) <= bins.edges[-1] + slack
-    for low, high, *_, many in zip(bins.edges[:-1], bins.edges[1:], *bins[1:], strict=True):
-        inside = (gain > tolerance) & (gain >= low - slack) & (gain <= high + slack)
-        assert many <= inside.sum()
 
 
 @settings(max_examples=25)

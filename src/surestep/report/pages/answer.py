@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-from surestep.report.html import Element, Node, element
-from surestep.report.numbers import counted, duration, listed, number, percent, relative, signed
-from surestep.report.tables import more
+from surestep.report.html import Element, element
+from surestep.report.numbers import counted, listed, number, percent, relative, signed
+from surestep.report.pages.shared_parts import none_made
+from surestep.report.tables import key, more, small
 from surestep.report.words.alarms import alarm_words, baseline_words
 from surestep.report.words.rehearsal import harm_words, more_data_words
 from surestep.report.words.verdict import STANDINGS, Verdict, remedy, standing_words, verdict
@@ -19,7 +18,7 @@ def answer_section(findings: Findings) -> Element:
         (findings.certificate, *findings.others),
         changed=bool(findings.changes),
         rehearsal=findings.rehearsal,
-        awaited=is_to_come(findings),
+        awaited=findings.awaits_stress_test,
     )
     return element(
         "section",
@@ -40,11 +39,11 @@ def headline(findings: Findings) -> str:
     changed, all_states = len(findings.changes), findings.table.num_deciding
     if not changed:
         return f"The new policy does the same as the current one in all {all_states:,} situations."
-    share = math.fsum(change.occupancy for change in findings.changes)
+    share = percent(findings.changed_share)
     return (
         f"In {changed:,} of {counted(all_states, 'situation')} the new policy does something else. "
-        f"{'That is' if changed == 1 else 'Those are'} where {percent(share)} of the decisions of "
-        "the current policy are made."
+        f"{'That is' if changed == 1 else 'Those are'} where {share} of the decisions of the "
+        "current policy are made."
     )
 
 
@@ -95,22 +94,6 @@ def how_sure(findings: Findings, judged: Verdict) -> str:
     return f"The claim is {standing_words(findings.certificate.standing)}."
 
 
-def key(name: str, value: Node, meaning: str, *, mood: str = "", words: bool = False) -> Element:
-    """One number to remember."""
-    return element(
-        "div",
-        element("p", name, class_="name"),
-        element("p", value, class_="value words" if words else "value"),
-        element("p", meaning, class_="meaning"),
-        class_=f"key {mood}".strip(),
-    )
-
-
-def small(text: str) -> Element:
-    """What belongs to a number, in smaller letters."""
-    return element("small", text)
-
-
 def verdict_box(findings: Findings, judged: Verdict) -> Element:
     """How sure, with the standing and the assumptions right there."""
     certificate = findings.certificate
@@ -142,11 +125,6 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
     )
 
 
-def is_to_come(findings: Findings) -> bool:
-    """Whether there will be a stress test, but is none yet."""
-    return findings.rehearsal is None and findings.no_rehearsal.why == "to come"
-
-
 def stress_test_line(findings: Findings) -> Element:
     """How often the policy did harm in the stress test, and how much more data would help."""
     rehearsal = findings.rehearsal
@@ -161,31 +139,6 @@ def stress_test_line(findings: Findings) -> Element:
             element("a", "The rehearsal", href="#rehearsal"),
         ),
         class_="box plain",
-    )
-
-
-def none_made(findings: Findings, *more: Node) -> Element:
-    """That there was no stress test, and why; and more in the same paragraph."""
-    missing = findings.no_rehearsal
-    loud, words = {
-        "declined": ("No stress test was made", "None was asked for. "),
-        "to come": (
-            "Not yet stress tested",
-            "This page was saved before its stress test, which was not finished then. The command "
-            "that made it goes on with it. ",
-        ),
-        "too much work": (
-            "No stress test was made",
-            f"For a problem of this size it takes about {duration(missing.seconds)} of one core: "
-            "it is made only if it is asked for. ",
-        ),
-        "impossible": ("No stress test was made", f"None is possible: {missing.obstacle}. "),
-    }[missing.why]
-    return element(
-        "div",
-        element("p", loud, class_="loud"),
-        element("p", words, *more),
-        class_=f"box {'caution' if is_to_come(findings) else 'plain'}",
     )
 
 
@@ -237,14 +190,9 @@ def boldness_caveat(findings: Findings) -> str | None:
     )
 
 
-def behavior_is_estimated(findings: Findings) -> bool:
-    """Whether what the current policy does was read off the log."""
-    return findings.record.parameters.get("behavior") == "estimate"
-
-
 def behavior_caveat(findings: Findings) -> str | None:
     """That π_b was estimated."""
-    if not behavior_is_estimated(findings):
+    if not findings.behavior_is_estimated:
         return None
     parts = ["what changes", "the gain", "the guarantee"]
     return (

@@ -1,21 +1,27 @@
-"""All guarantees side by side: what each claims, on one axis, and what it rests on."""
+"""Certificates: the one that the result stands by, and all guarantees side by side on one axis."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from surestep.certificates import CERTIFIERS
 from surestep.model import Certificate
 from surestep.report.charts.axes import Axis
+from surestep.report.charts.claim_line import claim_line
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.tables import Cell, Column, Row, data_table, figure, more
-from surestep.report.words.verdict import STANDINGS
+from surestep.report.pages.shared_parts import estimated_tag
+from surestep.report.tables import Cell, Column, Row, data_table, facts, figure, more
+from surestep.report.words.certificates import (
+    asked_kind,
+    claim_words,
+    names_of,
+    refusal_reason,
+    together_words,
+)
+from surestep.report.words.verdict import STANDINGS, standing_words
 from surestep.results.findings import Findings
-from surestep.results.ladder import is_held_out
 
 STANDING_TONES: dict[str, Tone] = {
     "proved": "blue",
@@ -27,6 +33,123 @@ FEW = 3.0  # an L further below 0 than this many times what matters is cut
 ROOM_FOR_CUT = 0.3  # of what matters, below 0: so that one sees where something is cut
 SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longer numbers
 SETTLED = "settled on before the data"
+
+
+# ---- the certificate that the result stands by ---------------------------------------------------
+
+
+def certificate_section(findings: Findings) -> Element:
+    """The claim, what it assumes, and what it was computed from."""
+    certificate = findings.certificate
+    return element(
+        "section",
+        element("h2", "The certificate", estimated_tag(findings)),
+        element("p", lead_words(findings), class_="lead"),
+        None
+        if certificate.lower is None or certificate.span == 0
+        else claim_figure(findings, certificate.lower),
+        facts(
+            [
+                ("Kind", certificate.kind),
+                ("Standing", standing_words(certificate.standing)),
+                ("Guaranteed difference L", or_none(certificate.lower, signed)),
+                ("Possible loss ζ = −L", or_none(certificate.zeta, number)),
+                ("Largest possible difference", number(certificate.span)),
+                ("Chance to be wrong δ", number(certificate.delta)),
+            ]
+        ),
+        element("h3", "It assumes"),
+        element(
+            "ol",
+            [element("li", sentence) for sentence in certificate.assumptions],
+            class_="plain",
+        ),
+        notes(findings),
+        computed_from(findings),
+        id="certificate",
+    )
+
+
+def lead_words(findings: Findings) -> list[Node]:
+    """The claim itself, or that there is none."""
+    certificate = findings.certificate
+    if certificate.lower is None:
+        words = "No guarantee covers this policy: there is no claim."
+        return [element("strong", words, class_="nothing")]
+    sure = f"With confidence {percent(1 - certificate.delta)}, the new policy"
+    claim = (
+        f"gains at least L = {signed(certificate.lower)} over the current one"
+        if certificate.lower > 0
+        else f"loses at most ζ = {number(0.0 - certificate.lower)} against the current one"
+    )
+    text = f"{sure} {claim}, if all that is listed below holds."
+    nothing = element("strong", " This guarantee says nothing.", class_="nothing")
+    return [text, nothing if certificate.says_nothing else None]
+
+
+def or_none(value: float | None, words: Callable[[float], str]) -> str:
+    """A number in words, or that there is none."""
+    return "none" if value is None else words(value)
+
+
+def notes(findings: Findings) -> Node:
+    """Remarks on this very claim."""
+    if not findings.certificate.notes:
+        return None
+    return [
+        element("h3", "Remarks"),
+        element(
+            "ul",
+            [element("li", sentence) for sentence in findings.certificate.notes],
+            class_="plain",
+        ),
+    ]
+
+
+def computed_from(findings: Findings) -> Element | None:
+    """The certifier's settings and figures, for those who check them."""
+    certificate = findings.certificate
+    entries: list[tuple[Node, Node]] = [
+        (name, scalar_words(value))
+        for name, value in (*certificate.parameters.items(), *certificate.figures.items())
+    ]
+    if not entries:
+        return None
+    return more("What it was computed from", facts(entries))
+
+
+def scalar_words(value: object) -> str:
+    """A setting or figure as text, with all its digits."""
+    if value is None:
+        return "not given"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def claim_figure(findings: Findings, lower: float) -> Element:
+    """Returns the picture of what the claim leaves open, and of the estimate."""
+    certificate = findings.certificate
+    span = certificate.span
+    says = (
+        "The claim leaves every possible difference open."
+        if certificate.says_nothing
+        else f"The claim leaves open what lies to the right of L = {signed(lower)}."
+    )
+    caption = Caption(
+        "claim-picture",
+        "What the claim says about the true difference of the two policies",
+        f"A line from {signed(-span)} to {signed(span)}, the largest possible loss and gain. "
+        f"{says} The estimate is {signed(findings.gain)}.",
+    )
+    tone: Tone = "vermilion" if certificate.says_nothing else "green" if lower > 0 else "orange"
+    drawing = claim_line(caption, span, lower=lower, estimate=findings.gain, tone=tone)
+    text = (
+        "All differences that two policies can have here, from the largest loss to the largest "
+        f"gain. {says} The dot is the estimate from the log."
+    )
+    return figure(drawing, text)
+
+
+# ---- all of them side by side --------------------------------------------------------------------
 
 
 def certificates_section(findings: Findings) -> Element | None:
@@ -46,7 +169,11 @@ def certificates_section(findings: Findings) -> Element | None:
             more(
                 f"What “{name}” assumes: {counted(len(claim.assumptions), 'thing')}",
                 element("p", f"Standing: {claim.standing}, that is, {STANDINGS[claim.standing]}."),
-                element("ol", [element("li", each) for each in claim.assumptions], class_="plain"),
+                element(
+                    "ol",
+                    [element("li", sentence) for sentence in claim.assumptions],
+                    class_="plain",
+                ),
             )
             for claim, name in zip(claims, names, strict=True)
             if claim.lower is not None
@@ -55,73 +182,9 @@ def certificates_section(findings: Findings) -> Element | None:
     )
 
 
-def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
-    """What may be claimed of one of them, of all, and of the best.
-
-    `settled` says that the first was settled on before the data.
-    """
-    made = [claim for claim in claims if claim.lower is not None]
-    deltas = [claim.delta for claim in made]
-    if len(made) < 2:
-        return "Other guarantees were asked for as well, about the same policy and the same data."
-    same = len(set(deltas)) == 1
-    left, many = 1 - math.fsum(deltas), len(made)
-    each = f"1 − δ = {percent(1 - deltas[0])}" if same else "its own 1 − δ"
-    joint = f"1 − {many}δ" if same else "1 less the sum of their δ"
-    worth = f" = {percent(left)}" if left > 0 else ", that is, nothing"
-    return (
-        f"Each claim holds on its own with confidence {each}, in the sense of its standing. That "
-        f"all {many} hold at once has only {joint}{worth}. "
-        + ("The one at the top was settled on before the data; choosing" if settled else "Choosing")
-        + f" the best of them afterwards would claim only {joint}."
-    )
-
-
-# ---- names and refusals --------------------------------------------------------------------------
-
-
-def names_of(claims: Sequence[Certificate]) -> list[str]:
-    """What each is called here: kind and main settings, and δ where that tells them apart."""
-    names = [certificate_name(claim) for claim in claims]
-    return [
-        f"{name}, δ = {number(claim.delta)}"
-        if names.count(name) > 1 and claim.lower is not None
-        else name
-        for name, claim in zip(names, claims, strict=True)
-    ]
-
-
-def certificate_name(claim: Certificate) -> str:
-    """The kind with its main settings: 'robust, interval, strict'."""
-    if claim.lower is None:
-        return refusal_of(claim)[0]
-    given = claim.parameters
-    weight = given.get("prior_weight")
-    settings = {
-        "a-priori": [given.get("bound")],
-        "robust": [given.get("set"), "strict" if given.get("strict") else None],
-        "posterior": [
-            f"prior weight {number(weight)}"
-            if given.get("prior") == "weight" and isinstance(weight, int | float)
-            else given.get("prior"),
-            "held-out data" if is_held_out(claim) else None,
-        ],
-        "trajectory": [given.get("interval")],
-    }.get(claim.kind, [])
-    return ", ".join([claim.kind, *(str(each) for each in settings if each is not None)])
-
-
-def refusal_of(claim: Certificate) -> tuple[str, str]:
-    """Which kind was asked for, as far as the refusal says so, and why there is none."""
-    given = claim.parameters.get("refusal")
-    refusal = given if isinstance(given, str) else " ".join(claim.notes) or "no reason was given"
-    asked, _, reason = refusal.partition(": ")
-    return (asked, reason) if asked in CERTIFIERS and reason else (claim.kind, refusal)
-
-
 def refusals(claims: Sequence[Certificate]) -> Element | None:
     """Why there is no claim of some kinds."""
-    refused = [refusal_of(claim) for claim in claims if claim.lower is None]
+    refused = [claim for claim in claims if claim.lower is None]
     if not refused:
         return None
     return element(
@@ -130,8 +193,12 @@ def refusals(claims: Sequence[Certificate]) -> Element | None:
         element(
             "ul",
             [
-                element("li", element("strong", f"{asked}: "), element("bdi", reason))
-                for asked, reason in refused
+                element(
+                    "li",
+                    element("strong", f"{asked_kind(claim)}: "),
+                    element("bdi", refusal_reason(claim)),
+                )
+                for claim in refused
             ],
             class_="plain",
         ),
@@ -152,7 +219,7 @@ def claims_figure(
         "What each guarantee claims at least of the true difference",
         f"The estimate is {signed(findings.gain)}. "
         + "; ".join(
-            f"{name}: {claim_words(each)}" for each, name in zip(claims, names, strict=True)
+            f"{name}: {claim_words(claim)}" for claim, name in zip(claims, names, strict=True)
         )
         + ".",
     )
@@ -171,14 +238,6 @@ def claims_figure(
         "difference” an improvement is certified. An arrow says that L lies beyond the picture."
     )
     return figure(strip_chart(caption, strips, axis, flags), text)
-
-
-def claim_words(claim: Certificate) -> str:
-    """A claim in a few words, for those who do not see the picture."""
-    if claim.lower is None:
-        return "refused"
-    nothing = ", says nothing" if claim.says_nothing else ""
-    return f"{claim.standing}, L = {signed(claim.lower)}{nothing}"
 
 
 def claim_strip(claim: Certificate, name: str, axis: Axis, heading: str) -> Strip:

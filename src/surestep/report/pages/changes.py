@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from surestep.report.charts.small_bars import change_bar, share_bar
-from surestep.report.html import Element, Node, element, label
+from surestep.report.html import Element, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.pages.answer import behavior_is_estimated
+from surestep.report.pages.shared_parts import action_words, estimated_tag
 from surestep.report.tables import Cell, Column, Row, amount, data_table, filter_bar, label_cells
 from surestep.results.findings import Findings, StateChange
-from surestep.results.table import PolicyTable
+from surestep.results.ranking import gaining_action, kept_states, moves_in
+from surestep.results.table import UNCHANGED, PolicyTable
 
-UNCHANGED = 1e-12  # probabilities this close are the same
 MOST_MATTER = 10
 MOST_ROWS, MOST_CELLS = 250, 2500  # of the table, so that the page stays small
 MOST_MOVES = 5  # actions of a situation that are shown
-ESTIMATED = "current policy estimated"
 
 
 # ---- the changes that matter most ----------------------------------------------------------------
@@ -62,19 +59,15 @@ def change_card(findings: Findings, change: StateChange) -> Element:
 
 def evidence_words(findings: Findings, state: int) -> str:
     """Returns what the action rests on that gains the most chance in a situation."""
-    table = findings.table
-    run = slice(table.pairs.offsets[state], table.pairs.offsets[state + 1])
-    pair = run.start + int(np.argmax((table.probability - table.behavior)[run]))
-    tried, decisions = int(table.visits[pair]), int(table.visits[run].sum())
-    held_out = int(table.held_out_visits[run].sum())
-    judged = f", and {int(table.held_out_visits[pair]):,} of {held_out:,} that judge it"
+    table, action = findings.table, gaining_action(findings.table, state)
+    judged = f", and {action.held_out_visits:,} of {action.held_out_decisions:,} that judge it"
     wedge = "" if table.n_wedge is None else f" (N∧ = {table.n_wedge:,})"
     sure = percent(1 - findings.certificate.delta)
     return (
-        f"It rests on {tried:,} of {decisions:,} decisions that chose it{wedge}"
-        f"{judged if held_out else ''}. Its advantage lies between "
-        f"{signed(float(table.advantage_low[pair]), 3)} and "
-        f"{signed(float(table.advantage_high[pair]), 3)} (about {sure})."
+        f"It rests on {action.visits:,} of {action.decisions:,} decisions that chose it{wedge}"
+        f"{judged if action.held_out_decisions else ''}. Its advantage lies between "
+        f"{signed(float(table.advantage_low[action.pair]), 3)} and "
+        f"{signed(float(table.advantage_high[action.pair]), 3)} (about {sure})."
     )
 
 
@@ -89,23 +82,11 @@ def state_words(table: PolicyTable, state: int) -> list[Element]:
     ]
 
 
-def action_words(table: PolicyTable, pair: int) -> Element:
-    """An action in the users' own words."""
-    texts = table.vocabulary.actions[int(table.pairs.action[pair])]
-    parts: list[Node] = []
-    for text in texts:
-        parts += [", " if parts else None, label(text)]
-    return element("span", parts)
-
-
 def moves(table: PolicyTable, state: int) -> Element:
     """How often each action is taken before and after, the largest change first."""
-    run = np.arange(table.pairs.offsets[state], table.pairs.offsets[state + 1])
-    change = np.abs(table.probability[run] - table.behavior[run])
-    order = np.lexsort((-table.probability[run], -change))
-    changed = int((change > UNCHANGED).sum())
-    shown = run[order][: min(max(changed, 1), MOST_MOVES)]
-    left = run.size - shown.size
+    pairs, changed = moves_in(table, state)
+    shown = pairs[: min(max(changed, 1), MOST_MOVES)]
+    left = pairs.size - shown.size
     rest = "the same as before" if changed <= shown.size else "in policy.csv"
     return element(
         "ul",
@@ -130,18 +111,13 @@ def move(table: PolicyTable, pair: int) -> Element:
     )
 
 
-def estimated_tag(findings: Findings) -> Element | None:
-    """The mark of an estimated π_b."""
-    return element("span", ESTIMATED, class_="tag") if behavior_is_estimated(findings) else None
-
-
 # ---- the table -----------------------------------------------------------------------------------
 
 
 def table_section(findings: Findings) -> Element:
     """Situations with what is done there, the changed ones first."""
     rows, table = table_rows(findings), findings.table
-    before = " (before: estimated)" if behavior_is_estimated(findings) else ""
+    before = " (before: estimated)" if findings.behavior_is_estimated else ""
     columns = [
         *(Column(label(name)) for name in table.vocabulary.state_columns),
         Column(f"Decisions, before → after{before}"),
@@ -201,11 +177,7 @@ def table_rows(findings: Findings) -> list[Row]:
     width = len(table.vocabulary.state_columns) + MOST_MOVES
     limit = max(min(MOST_ROWS, MOST_CELLS // width), MOST_MATTER)
     changed = [changed_row(findings, change) for change in findings.changes[:limit]]
-    kept = ~table.quiet
-    kept[[change.state for change in findings.changes]] = False
-    others = np.flatnonzero(kept)
-    order = np.argsort(-findings.behavior_occupancy[others], kind="stable")
-    rest = others[order][: limit - len(changed)]
+    rest = kept_states(findings)[: limit - len(changed)]
     return changed + [kept_row(findings, int(state)) for state in rest]
 
 
@@ -227,8 +199,7 @@ def state_row(findings: Findings, state: int, numbers: Sequence[Cell], group: st
     """A row of the table of situations."""
     table = findings.table
     share = float(findings.behavior_occupancy[state])
-    run = slice(int(table.pairs.offsets[state]), int(table.pairs.offsets[state + 1]))
-    visits = int(table.visits[run].sum())
+    visits = int(table.decisions[state])
     cells = [
         *label_cells(table.vocabulary.states[state]),
         Cell(moves(table, state)),

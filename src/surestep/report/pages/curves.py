@@ -7,7 +7,7 @@ from surestep.report.charts.svg import TONES, Caption, Level, Line, Mark, legend
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import about, number, percent, signed
 from surestep.report.tables import Cell, Column, Row, data_table, figure
-from surestep.report.words.verdict import first_visits, standing_words
+from surestep.report.words.verdict import standing_words
 from surestep.results.findings import DeltaPoint, Findings, NWedgePoint, ZetaCurve
 
 SMALLEST_SHOWN = 1e-3  # of the span: smaller losses need not be told apart in the picture
@@ -81,7 +81,7 @@ def zeta_figure(findings: Findings) -> Element:
 
 def curve_words(curve: ZetaCurve, span: float) -> str:
     """Where a curve begins to say something."""
-    visits = first_visits(curve, span)
+    visits = curve.first_visits(span)
     return f"{curve.bound} says nothing before " + (
         f"{curve.visits[-1]:,} visits" if visits is None else f"{about(visits)} visits"
     )
@@ -109,7 +109,7 @@ def needs_table(findings: Findings) -> Element:
     span = findings.certificate.span
 
     def visits_cell(curve: ZetaCurve, below: float) -> Cell:
-        visits = first_visits(curve, below)
+        visits = curve.first_visits(below)
         if visits is None:
             return Cell(f"more than {curve.visits[-1]:,}", float(curve.visits[-1]) * 2)
         return Cell(about(visits), visits)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from surestep._arrays import run_sums
 from surestep.report.charts.small_bars import share_bar
 from surestep.report.charts.svg import Bar, Caption, bar_chart
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, short
-from surestep.report.pages.changes import action_words
+from surestep.report.pages.shared_parts import action_words
 from surestep.report.tables import (
     Cell,
     Column,
@@ -20,10 +17,11 @@ from surestep.report.tables import (
     figure,
     label_cells,
 )
+from surestep.results.binning import Bin, visit_bins
 from surestep.results.findings import Findings, WantedPair
+from surestep.results.ranking import thinnest_states
 
 THINNEST, MOST_WANTED = 10, 20
-FEWEST_BETWEEN = 2  # a power of ten nearer to N∧ than this factor is no bin's end
 
 
 def data_section(findings: Findings) -> Element:
@@ -42,15 +40,12 @@ def data_section(findings: Findings) -> Element:
 
 def coverage_words(findings: Findings) -> str:
     """How many pairs the log knows well, in one sentence or two."""
-    table = findings.table
-    decided = table.decided
-    pairs, never = int(decided.sum()), int((table.visits[decided] == 0).sum())
+    pairs, never, trusted = findings.table.coverage
     start = (
         f"There are {counted(pairs, 'pair')} of a situation and an action that is possible there. "
     )
-    if table.trusted is None or findings.n_wedge is None:
+    if trusted is None or findings.n_wedge is None:
         return f"{start}The log never shows {never:,} of them."
-    trusted = int(table.trusted.sum())
     if trusted == pairs:
         return f"{start}The log shows every one of them more than N∧ = {findings.n_wedge:,} times."
     return (
@@ -62,7 +57,9 @@ def coverage_words(findings: Findings) -> str:
 
 def visits_figure(findings: Findings) -> Element:
     """How many pairs have how many visits."""
-    bars = visit_bars(findings)
+    table = findings.table
+    bins = visit_bins(table.visits[table.decided], findings.n_wedge)
+    bars = [visit_bar(bin, findings.n_wedge) for bin in bins]
     caption = Caption(
         "visits-picture",
         "How often the log shows each pair of situation and action",
@@ -75,52 +72,36 @@ def visits_figure(findings: Findings) -> Element:
             f" Blue: more than N∧ = {findings.n_wedge:,} times, enough to be changed. Orange: too "
             "rarely for that."
         )
-    table = data_table(
+    numbers = data_table(
         "visits-numbers",
         "Pairs by number of visits",
         [Column("Visits"), Column("Pairs", "number")],
         [Row([Cell(bar.name), Cell(f"{int(bar.value):,}")]) for bar in bars],
     )
-    return figure(bar_chart(caption, bars, "times seen in the log"), text, numbers=table)
+    return figure(bar_chart(caption, bars, "times seen in the log"), text, numbers=numbers)
 
 
-def visit_bars(findings: Findings) -> list[Bar]:
-    """Bins between powers of ten, one of which ends at N∧."""
-    visits, n_wedge = findings.table.visits[findings.table.decided], findings.n_wedge
-    largest = int(visits.max(initial=1))
-    ends = [10**power for power in range(1, len(str(largest)) + 1)]
-    if n_wedge is not None and 0 < n_wedge < ends[-1]:
-        apart = [end for end in ends[:-1] if max(end / n_wedge, n_wedge / end) >= FEWEST_BETWEEN]
-        ends = sorted({*apart, n_wedge, ends[-1]})
-    bars = [Bar("never", int((visits == 0).sum()), "vermilion")]
-    low = 1
-    for high in ends:
-        inside = int(((visits >= low) & (visits <= high)).sum())
-        enough = n_wedge is None or low > n_wedge
-        bars.append(Bar(f"≤ {short(high)}", inside, "blue" if enough else "orange"))
-        low = high + 1
-        if low > largest:
-            break
-    return bars
+def visit_bar(bin: Bin, n_wedge: int | None) -> Bar:
+    """Returns the bar of a bin: blue where its pairs are trusted."""
+    if bin.high == 0:
+        return Bar("never", bin.times, "vermilion")
+    enough = n_wedge is None or bin.low > n_wedge
+    return Bar(f"≤ {short(bin.high)}", bin.times, "blue" if enough else "orange")
 
 
 def thin_table(findings: Findings) -> Node:
     """The situations that the log shows least, for how often the new policy will be there."""
     table = findings.table
-    visits = run_sums(table.visits, table.pairs.offsets)
-    decided = np.flatnonzero(visits > 0)
-    scarcity = findings.occupancy[decided] / visits[decided]
-    thinnest = decided[np.argsort(-scarcity, kind="stable")][:THINNEST]
-    silent = int(((visits == 0) & ~table.quiet).sum())
+    silent, decisions = table.num_silent, table.decisions
     rows = [
         Row(
             [
                 *label_cells(table.vocabulary.states[state]),
                 Cell(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
-                Cell(f"{int(visits[state]):,}", float(visits[state])),
+                Cell(f"{int(decisions[state]):,}", float(decisions[state])),
             ]
         )
-        for state in thinnest
+        for state in thinnest_states(findings)[:THINNEST]
     ]
     columns = [
         *(Column(label(name)) for name in table.vocabulary.state_columns),
@@ -221,7 +202,6 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
     """Pairs worth exploring, the most promising first."""
     table, largest = findings.table, max(entry.promise for entry in wanted)
     words = table.vocabulary
-    states = np.searchsorted(table.pairs.offsets, [entry.pair for entry in wanted], "right") - 1
     columns = [
         *(Column(label(name)) for name in words.state_columns),
         Column("Action"),
@@ -232,7 +212,7 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
     rows = [
         Row(
             [
-                *label_cells(words.states[state]),
+                *label_cells(words.states[table.pairs.state[entry.pair]]),
                 Cell(action_words(table, entry.pair)),
                 Cell(f"{int(table.visits[entry.pair]):,}", float(table.visits[entry.pair])),
                 Cell(f"{entry.more_visits:,}", entry.more_visits),
@@ -245,7 +225,7 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
                 ),
             ]
         )
-        for state, entry in zip(states, wanted, strict=True)
+        for entry in wanted
     ]
     return data_table(
         "wanted-pairs", "Actions worth seeing more often", columns, rows, sortable=True

@@ -8,7 +8,17 @@ from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.html import Element, Node, asset, document, element, label
 from surestep.report.numbers import counted, number, percent, short
-from surestep.report.tables import Cell, Column, Row, data_table, facts, figure, label_cells
+from surestep.report.tables import (
+    Cell,
+    Column,
+    Row,
+    data_table,
+    facts,
+    figure,
+    key,
+    label_cells,
+    small,
+)
 from surestep.report.words.inspection import (
     ends_words,
     fit,
@@ -16,7 +26,8 @@ from surestep.report.words.inspection import (
     suspicion_words,
     visits_words,
 )
-from surestep.results.inspection import Bin, Inspection
+from surestep.results.binning import Bin
+from surestep.results.inspection import Inspection, reward_edges
 
 MOST_ACTIONS = 12  # columns of the table of visits
 SECTIONS = (
@@ -53,24 +64,13 @@ def section(identity: str, *content: Node) -> Element:
     return element("section", element("h2", dict(SECTIONS)[identity]), content, id=identity)
 
 
-def key(name: str, value: Node, meaning: Node, mood: str = "") -> Element:
-    """One number that a reader takes home."""
-    return element(
-        "div",
-        element("p", name, class_="name"),
-        element("p", value, class_="value"),
-        element("p", meaning, class_="meaning"),
-        class_=f"key {mood}".strip(),
-    )
-
-
 # ---- the parts --------------------------------------------------------------------------------
 
 
 def heading(inspection: Inspection) -> Node:
     """What was looked at, and the numbers that matter most."""
     episodes = inspection.episodes
-    free, many = sum(inspection.states_by_trusted[2:]), len(inspection.suspicions)
+    free, many = inspection.states_with_choice, len(inspection.suspicions)
     refused = inspection.refused
     worst = "counting refuses the log as it is" if refused else "counting takes the log as it is"
     contents = [element("li", element("a", text, href=f"#{name}")) for name, text in SECTIONS]
@@ -89,15 +89,15 @@ def heading(inspection: Inspection) -> Node:
             ),
             key(
                 "States with a choice",
-                [f"{free:,}", element("small", f" of {inspection.states:,}")],
+                [f"{free:,}", small(f" of {inspection.states:,}")],
                 f"have two or more actions with more than {inspection.n_wedge:,} visits",
-                "good" if free else "bad",
+                mood="good" if free else "bad",
             ),
             key(
                 "Suspicious rows",
                 counted(many, "kind") if many else "none",
                 worst,
-                "bad" if refused else "" if many else "good",
+                mood="bad" if refused else "" if many else "good",
             ),
             class_="keys",
         ),
@@ -106,10 +106,10 @@ def heading(inspection: Inspection) -> Node:
 
 def coverage_section(inspection: Inspection) -> Element:
     """How often pairs are visited, and how many states that leaves a choice in."""
-    found, n_wedge = inspection.coverage, inspection.n_wedge
-    total = sum(use.visits for use in inspection.actions)
-    share = percent(found.visits_trusted / total) if total else "none"
-    bars = [Bar(bin_name(bin), bin.times, bin_tone(bin, n_wedge)) for bin in found.histogram]
+    coverage, n_wedge, total = inspection.coverage, inspection.n_wedge, inspection.visits
+    share = percent(coverage.visits_trusted / total) if total else "none"
+    pairs, spread = counted(coverage.pairs, "pair"), coverage.visits
+    bars = [Bar(bin_name(bin), bin.times, bin_tone(bin, n_wedge)) for bin in coverage.histogram]
     by_trusted = [
         Bar(str(i), times, "green" if i > 1 else "orange")
         for i, times in enumerate(inspection.states_by_trusted)
@@ -118,8 +118,8 @@ def coverage_section(inspection: Inspection) -> Element:
     pairs_caption = Caption(
         "pairs-by-visits",
         "Pairs by their visits",
-        f"{found.trusted:,} of {counted(found.pairs, 'pair')} have more than {n_wedge:,} visits; "
-        f"{found.never:,} have none.",
+        f"{coverage.trusted:,} of {pairs} have more than {n_wedge:,} visits; "
+        f"{coverage.never:,} have none.",
     )
     states_caption = Caption(
         "states-by-choice",
@@ -131,17 +131,17 @@ def coverage_section(inspection: Inspection) -> Element:
         element(
             "p",
             f"{counted(inspection.states, 'state')} and "
-            f"{counted(len(inspection.actions), 'action')} make {counted(found.pairs, 'pair')}, of "
-            f"which {found.never:,} were never visited. "
+            f"{counted(len(inspection.actions), 'action')} make {pairs}, of which "
+            f"{coverage.never:,} were never visited. "
             "A visit is a row of which one knows where it led",
             f"; at {counted(inspection.unfinished, 'row')} the recording stopped"
             if inspection.unfinished
             else None,
-            f". {counted(found.trusted, 'pair')} with more than N∧ = {n_wedge:,} visits have "
+            f". {counted(coverage.trusted, 'pair')} with more than N∧ = {n_wedge:,} visits have "
             f"{share} of all visits.",
-            f" A visited pair has {found.visits.lowest:,} to {found.visits.highest:,} visits; "
-            f"half of them have at most {found.visits.median:,}."
-            if found.visits
+            f" A visited pair has {spread.lowest:,} to {spread.highest:,} visits; half of them "
+            f"have at most {spread.median:,}."
+            if spread
             else None,
         ),
         figure(
@@ -189,9 +189,7 @@ def tried_table(inspection: Inspection) -> Element:
 
 def visits_section(inspection: Inspection) -> Element:
     """States down, actions across; and every action by itself."""
-    order = sorted(
-        range(len(inspection.actions)), key=lambda i: (-inspection.actions[i].visits, i)
-    )[:MOST_ACTIONS]
+    order = inspection.actions_by_visits[:MOST_ACTIONS]
     columns = [
         *(Column(label(name)) for name in inspection.columns.state),
         *(Column(label(", ".join(inspection.actions[i].action)), "number") for i in order),
@@ -210,7 +208,7 @@ def visits_section(inspection: Inspection) -> Element:
         f"busiest first, and {len(order):,} of {counted(len(inspection.actions), 'action')}. In "
         f"brackets: at most {inspection.n_wedge:,} visits; a dot: none."
     )
-    total = sum(use.visits for use in inspection.actions) or 1
+    total = inspection.visits or 1
     actions = [
         Row(
             [
@@ -296,8 +294,6 @@ def spread_section(inspection: Inspection) -> Element:
     episodes, rewards = inspection.episodes, inspection.rewards
     if episodes is not None and episodes.rows is not None:
         spread = episodes.rows
-        edges = [bin.low - 0.5 for bin in episodes.histogram]
-        edges.append(2 * edges[-1] - edges[-2] if len(edges) > 1 else edges[-1] + 1.0)
         caption = Caption(
             "episode-rows",
             "Episodes by their rows",
@@ -307,13 +303,12 @@ def spread_section(inspection: Inspection) -> Element:
         words = f"{counted(episodes.number, 'episode')}: {ends_words(inspection)}. "
         parts.append(
             figure(
-                histogram(caption, edges, [Layer(times)], "rows", "episode"),
+                histogram(caption, episodes.edges, [Layer(times)], "rows", "episode"),
                 words + caption.description,
             )
         )
     if rewards is not None and len(rewards.bins) > 1:
-        width = (rewards.high - rewards.low) / len(rewards.bins)
-        edges = [rewards.low + i * width for i in range(len(rewards.bins))] + [rewards.high]
+        edges = reward_edges(rewards)
         first, _, third = rewards.quartiles
         caption = Caption(
             "rewards",

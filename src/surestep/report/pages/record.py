@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from surestep.report.html import Element, Node, element, label
 from surestep.report.tables import Cell, Column, Row, data_table, facts, more
+from surestep.results.findings import Findings
 from surestep.results.record import Record
 
 GLOSSARY = (
@@ -33,8 +34,9 @@ GLOSSARY = (
 )  # fmt: skip
 
 
-def record_section(record: Record) -> Element:
-    """All that is needed to make the same result again."""
+def record_section(findings: Findings) -> Element:
+    """Returns all that is needed to make the same result again."""
+    record = findings.record
     return element(
         "section",
         element("h2", "How to repeat this"),
@@ -99,8 +101,8 @@ def inputs_table(record: Record) -> Element:
     return data_table("inputs", "What went into it", columns, [*rows, counts])
 
 
-def glossary_section() -> Element:
-    """The words that not everybody knows."""
+def glossary_section(_: Findings) -> Element:
+    """Returns the words that not everybody knows."""
     return element(
         "section",
         element("h2", "Words used here"),

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
-
-import numpy as np
-
-from surestep._arrays import FloatArray
 from surestep.rehearsal import Rate, Rehearsal, SizeSummary
 from surestep.report.charts.axes import Axis
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
-from surestep.report.charts.svg import Caption, Tone, legend_of_bars
+from surestep.report.charts.svg import (
+    Band,
+    Caption,
+    Level,
+    Line,
+    Mark,
+    Tone,
+    legend,
+    legend_of_bars,
+    line_chart,
+)
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.pages.answer import key, none_made
-from surestep.report.pages.power import power_part
-from surestep.report.tables import Cell, Column, Row, data_table, figure
+from surestep.report.pages.shared_parts import none_made
+from surestep.report.tables import Cell, Column, Row, data_table, figure, key
 from surestep.report.words.rehearsal import (
     calibration_words,
+    certified_rate,
     luck_words,
+    more_data_words,
     own_size,
     rate_words,
+    rehearsed_words,
     times_words,
 )
+from surestep.results.binning import gain_bins, gain_range
 from surestep.results.findings import Findings
 
 HEADING = "Rehearsal: a stress test, not a confidence level"
-MOST_BINS = 30
+ALL = 104.0  # a little more than 100 %, so that a line there can be seen
+MANY_SIZES = 2  # fewer make no curve
 THIN, THICK = 5.0, 16.0  # strips from 5 to 95 %, and from 25 to 75 % of the worlds
 WORSE, SAME, BETTER = "worse than the current policy", "no difference", "better"
 
@@ -44,7 +52,7 @@ def rehearsal_section(findings: Findings) -> Element:
     return element(
         "section",
         element("h2", HEADING),
-        element("p", setting_words(rehearsal, size)),
+        element("p", rehearsed_words(rehearsal, size)),
         rates(rehearsal, found),
         calibration_box(rehearsal),
         element("p", luck_words(rehearsal)) if rehearsal.luck.size else None,
@@ -71,18 +79,6 @@ def how_to_make_one() -> Element:
         " and ",
         element("code", "surestep rehearse"),
         ".",
-    )
-
-
-def setting_words(rehearsal: Rehearsal, size: float) -> str:
-    """What was rehearsed, and where."""
-    worlds = counted(rehearsal.member.size, "world")
-    kinds = counted(len(rehearsal.family), "kind")
-    other_size = "" if size == 1 else f" In each, {times_words(size)} the data was collected."
-    return (
-        f"The whole way from a log to a policy and its guarantee ({rehearsal.kind}, δ = "
-        f"{number(rehearsal.delta)}) was gone again in {worlds} of {kinds}, made from this log, in "
-        f"which the truth is known.{other_size} What follows are shares of these worlds."
     )
 
 
@@ -138,39 +134,6 @@ def calibration_box(rehearsal: Rehearsal) -> Element | None:
 # ---- the true gain -------------------------------------------------------------------------------
 
 
-class Bins(NamedTuple):
-    """Worlds by their true gain: edges of bins, 0 among them, and how many worlds lie between."""
-
-    edges: list[float]
-    worse: list[int]
-    same: list[int]
-    better: list[int]
-
-
-def gain_bins(gain: FloatArray, tolerance: float, also: float) -> Bins:
-    """At most 30 bins of a round width that hold every gain, 0 and another number.
-
-    What is no further from 0 than the tolerance is no difference, and counts from 0 on.
-    """
-    low, high = min(0.0, also, float(gain.min())), max(0.0, also, float(gain.max()))
-    width = round_width((high - low) / (MOST_BINS - 2))
-    first, last = math.floor(low / width), max(math.ceil(high / width), math.floor(low / width) + 1)
-    same = np.abs(gain) <= tolerance
-    place = np.clip(np.floor(gain / width), first, last - 1).astype(int)
-    place = np.where(same, min(0, last - 1), place) - first
-    sorts = (gain < -tolerance, same, gain > tolerance)
-    counts = [np.bincount(place[sort], minlength=last - first).tolist() for sort in sorts]
-    return Bins([width * i for i in range(first, last + 1)], *counts)
-
-
-def round_width(least: float) -> float:
-    """The least of 1, 2 and 5 times a power of ten that is no smaller; 1 for nothing."""
-    if not least > 1e-300:
-        return 1.0
-    size = 10.0 ** math.floor(math.log10(least))
-    return next(factor * size for factor in (1, 2, 5, 10) if factor * size >= least * 0.999)
-
-
 def flags_of(findings: Findings) -> list[Flag]:
     """What the true gains are to be compared with."""
     certificate = findings.certificate
@@ -186,7 +149,7 @@ def flags_of(findings: Findings) -> list[Flag]:
 def gains_figure(findings: Findings, rehearsal: Rehearsal, size: float) -> Element:
     """How many worlds have which true gain."""
     gain = rehearsal.gain[:, rehearsal.sizes.index(size)]
-    bins = gain_bins(gain, rehearsal.tolerance, findings.gain)
+    bins, reach = gain_bins(gain, rehearsal.tolerance, findings.gain), gain_range(gain)
     layers = [
         Layer(bins.worse, "vermilion", WORSE),
         Layer(bins.same, "grey", SAME),
@@ -196,8 +159,7 @@ def gains_figure(findings: Findings, rehearsal: Rehearsal, size: float) -> Eleme
     caption = Caption(
         "gains-picture",
         "Worlds of the stress test by the true gain of the new policy",
-        f"From {signed(float(gain.min()))} to {signed(float(gain.max()))}, median "
-        f"{signed(float(np.median(gain)))}: "
+        f"From {signed(reach.least)} to {signed(reach.most)}, median {signed(reach.median)}: "
         + "; ".join(f"{counted(many, 'world')} {name}" for name, _, many in shown)
         + ".",
     )
@@ -301,3 +263,97 @@ def kinds_table(found: dict[str, SizeSummary]) -> Element:
     ]
     caption: Node = "The stress test by kind of world"
     return data_table("kinds-numbers", caption, columns, rows)
+
+
+# ---- how much more data would help ---------------------------------------------------------------
+
+
+def power_part(rehearsal: Rehearsal) -> list[Node]:
+    """How much more data would help: in a sentence, a picture and a table."""
+    found = [rehearsal.summary(size) for size in rehearsal.sizes]
+    return [
+        element("p", element("strong", more_data_words(rehearsal)), class_="lead"),
+        power_figure(rehearsal, found) if len(found) >= MANY_SIZES else None,
+        power_table(rehearsal, found),
+    ]
+
+
+def power_figure(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
+    """The share of worlds with a certified gain over the number of episodes."""
+    stream = rehearsal.own_episodes == 1
+    places = [each.size * rehearsal.own_episodes for each in found]
+    rates = [certified_rate(each) for each in found]
+    calibrated = rehearsal.calibrated_claim is not None
+    lines = [
+        Line("a gain is certified" + (", calibrated" if calibrated else ""), points(places, rates),
+             "blue")
+    ]  # fmt: skip
+    if calibrated:
+        before = [each.certified for each in found]
+        lines.append(Line("not calibrated", points(places, before), "grey", dashed=True))
+    ends_high = rates[-1].share > 1 / 2  # there the words would hide the line
+    band = [
+        (place, 100 * rate.low, 100 * rate.high) for place, rate in zip(places, rates, strict=True)
+    ]
+    at_hand = "the log at hand" if stream else counted(rehearsal.own_episodes, "episode") + " now"
+    caption = Caption(
+        "power-picture",
+        "The share of worlds in which a gain is certified, over the amount of data",
+        "; ".join(
+            f"{times_words(each.size)} the data: {percent(rate.share)}"
+            for each, rate in zip(found, rates, strict=True)
+        )
+        + f". {more_data_words(rehearsal)}",
+    )
+    chart = line_chart(
+        caption,
+        lines,
+        Axis.around("times the steps of the log" if stream else "episodes", places, log=True),
+        Axis("% of the worlds", 0.0, ALL),
+        levels=[Level(50.0, "half of the worlds", words="below" if ends_high else "above")],
+        marks=[Mark(float(rehearsal.own_episodes), at_hand)],
+        bands=[Band(band, "blue")],
+        dots=True,
+    )
+    text = (
+        "In how many worlds of the stress test a gain would be certified with so much data. The "
+        "band holds the 95\u202f% interval at each size; the horizontal axis grows by factors."
+    )
+    return figure(chart, text, legend=legend(lines))
+
+
+def points(places: list[float], rates: list[Rate]) -> list[tuple[float, float]]:
+    """The shares in hundredths over their places."""
+    return [(place, 100 * rate.share) for place, rate in zip(places, rates, strict=True)]
+
+
+def power_table(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
+    """The shares at each size."""
+    calibrated = rehearsal.calibrated_claim is not None
+    columns = [
+        Column("Data", "number"),
+        Column("Episodes", "number"),
+        Column("Gain certified", "number"),
+        *([Column("… calibrated", "number")] if calibrated else []),
+        Column("… 95\u202f% interval", "number"),
+        Column("Guarantee wrong", "number"),
+        Column("Policy worse", "number"),
+    ]
+    rows = []
+    for each in found:
+        rate = certified_rate(each)
+        shares = [each.certified, *([rate] if calibrated else [])]
+        rows.append(
+            Row(
+                [
+                    Cell(f"× {number(each.size)}", each.size),
+                    Cell(f"{each.episodes:,}", each.episodes),
+                    *(Cell(percent(share.share), share.share) for share in shares),
+                    Cell(f"{percent(rate.low)} to {percent(rate.high)}"),
+                    Cell(percent(each.violated.share), each.violated.share),
+                    Cell(percent(each.harmed.share), each.harmed.share),
+                ]
+            )
+        )
+    caption = f"The stress test by the amount of data, in {counted(found[0].harmed.total, 'world')}"
+    return data_table("power-numbers", caption, columns, rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from surestep.io.logs.inspection import Rewards
 from surestep.io.logs.look import Suspicion
 from surestep.report.numbers import counted, listed, number
-from surestep.results.inspection import Bin, Inspection
+from surestep.results.binning import Bin
+from surestep.results.inspection import Inspection
 
 
 def visits_words(bin: Bin) -> str:

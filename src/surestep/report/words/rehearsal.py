@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
-from surestep.report.numbers import about, number, percent
+from surestep.report.numbers import about, counted, duration, number, percent
+from surestep.results.findings import NoRehearsal
 
 TIMES = {0.5: "half", 2.0: "twice", 5.0: "five times", 10.0: "ten times"}
 
@@ -121,3 +122,36 @@ def calibration_words(calibration: Calibration, delta: float) -> tuple[str, str,
         f"In no kind of world is number {prior:,} of {draws:,} draws, counted from the least, "
         "above the truth too often.",
     )
+
+
+def rehearsed_words(rehearsal: Rehearsal, size: float) -> str:
+    """Returns what was rehearsed, and where."""
+    worlds = counted(rehearsal.member.size, "world")
+    kinds = counted(len(rehearsal.family), "kind")
+    other_size = "" if size == 1 else f" In each, {times_words(size)} the data was collected."
+    return (
+        f"The whole way from a log to a policy and its guarantee ({rehearsal.kind}, δ = "
+        f"{number(rehearsal.delta)}) was gone again in {worlds} of {kinds}, made from this log, in "
+        f"which the truth is known.{other_size} What follows are shares of these worlds."
+    )
+
+
+def no_rehearsal_words(missing: NoRehearsal) -> tuple[str, str]:
+    """Returns that there was no stress test, and why: a headline and a sentence or two."""
+    match missing.why:
+        case "declined":
+            return "No stress test was made", "None was asked for. "
+        case "to come":
+            return (
+                "Not yet stress tested",
+                "This page was saved before its stress test, which was not finished then. The "
+                "command that made it goes on with it. ",
+            )
+        case "too much work":
+            return (
+                "No stress test was made",
+                "For a problem of this size it takes about "
+                f"{duration(missing.seconds)} of one core: it is made only if it is asked for. ",
+            )
+        case "impossible":
+            return "No stress test was made", f"None is possible: {missing.obstacle}. "

@@ -220,26 +220,21 @@ def standing_words(standing: str) -> str:
     return f"{standing}, that is, {STANDINGS[standing]}"
 
 
-def first_visits(curve: ZetaCurve, below: float) -> int | None:
-    """The first number of visits on the curve whose ζ is below a value."""
-    return next((n for n, loss in zip(curve.visits, curve.zeta, strict=True) if loss < below), None)
-
-
 def remedy(curves: Sequence[ZetaCurve], span: float) -> str | None:
     """What it would take for the first of the published bounds to say something."""
-    found = [
-        (visits, curve.bound)
-        for curve in curves
-        if (visits := first_visits(curve, span)) is not None
-    ]
     if not curves:
         return None
-    if not found:
+    first = [
+        (visits, curve.bound)
+        for curve in curves
+        if (visits := curve.first_visits(span)) is not None
+    ]
+    if not first:
         return (
             f"None of the published bounds would say anything with {curves[0].visits[-1]:,} visits "
             "of each changed pair of situation and action."
         )
-    visits, bound = min(found)
+    visits, bound = min(first)
     return (
         f"What it would take: the first of the published bounds to say anything is {bound}, at "
         f"{about(visits)} visits of each changed pair of situation and action."
