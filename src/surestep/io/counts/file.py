@@ -92,7 +92,7 @@ def read_counts(path: str | Path) -> LabelledCounts:
 
 
 def is_counts_file(path: str | Path) -> bool:
-    """Whether the file says of itself that it holds counts."""
+    """Tells whether the file says of itself that it holds counts."""
     import duckdb
 
     source = read_path(path)
@@ -114,7 +114,7 @@ def is_counts_file(path: str | Path) -> bool:
 
 
 def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
-    """What the file says about itself."""
+    """Returns the manifest that describes the counts in their file."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -122,7 +122,7 @@ def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
         "rewards": "whole multiples of 10^-reward_scale",
         "state_columns": counts.state_columns,
         "action_columns": counts.action_columns,
-        "bins": {name: each.to_json() for name, each in sorted(counts.binnings.items())},
+        "bins": {name: binning.to_json() for name, binning in sorted(counts.binnings.items())},
         "reward_scale": counts.scale,
         "behavior_prob": counts.transitions.lowest is not None,
         "rows_read": counts.rows_read,
@@ -133,13 +133,13 @@ def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
 
 
 def read_manifest(database: Any, path: Path) -> dict[str, Any]:
-    """What the file says about itself, if it is of our kind."""
-    found = database.execute(
+    """Reads and checks the manifest of a file of counts."""
+    entries = database.execute(
         f"SELECT value FROM parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
     ).fetchall()
-    if not found:
+    if not entries:
         raise ValueError("it has no manifest")
-    manifest = json.loads(bytes(found[0][0]))
+    manifest = json.loads(bytes(entries[0][0]))
     if manifest["format"] != FORMAT or manifest["version"] != VERSION:
         raise ValueError(
             f"it is of version {manifest['version']!r}, expected {VERSION}; count the log again"
@@ -154,7 +154,7 @@ def read_manifest(database: Any, path: Path) -> dict[str, Any]:
         if not (isinstance(number, int) and number >= 0):
             raise ValueError(f"{name} is {number!r}")
     sources = manifest["sources"]
-    if sources != sorted({str(each) for each in sources}):
+    if sources != sorted({str(source) for source in sources}):
         raise ValueError("its sources are no rising texts")
     if manifest["reward_scale"] > 37:
         raise ValueError(f"reward_scale is {manifest['reward_scale']}")
@@ -276,7 +276,10 @@ def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> Labelle
                 {str(why): many for why, many in manifest["rows_dropped"].items()},
                 decided,
                 Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
-                {str(name): Binning.from_json(each) for name, each in manifest["bins"].items()},
+                {
+                    str(name): Binning.from_json(binning)
+                    for name, binning in manifest["bins"].items()
+                },
                 tuple(manifest["sources"]),
             )
         ]
@@ -295,7 +298,7 @@ def labels(database: Any, layout: Layout, role: str) -> tuple[Label, ...]:
 
 
 def read_transitions(database: Any, layout: Layout) -> Transitions:
-    """The transitions, by the numbers of their labels."""
+    """Reads the transitions, by the numbers of their labels."""
     joins = (
         ("here", "states", "state", "state"),
         ("act", "actions", "action", "action"),
@@ -312,7 +315,7 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
     nowhere = " AND ".join(f"rows.{sql_name(name)} IS NULL" for name in layout.labels("next_state"))
     rewards = ", ".join(limbs(f"CAST(rows.{name} AS HUGEINT)", name) for name in REWARDS)
     seen = ", rows.lowest, rows.highest" if layout.behavior_prob else ""
-    found = whole(
+    columns = whole(
         database.execute(
             "SELECT here.number AS state, act.number AS action, "
             f"CASE WHEN {nowhere} THEN {END} ELSE there.number END AS next_state, "
@@ -322,25 +325,25 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
         )
     )
     if layout.behavior_prob:
-        low, high = found["lowest"], found["highest"]
+        low, high = columns["lowest"], columns["highest"]
         if not ((low > 0) & (low <= high) & (high <= 1)).all():
             raise ValueError("a propensity is not above 0 and at most 1")
     return Transitions(
-        found["state"].astype(np.int64),
-        found["action"].astype(np.int64),
-        found["next_state"].astype(np.int64),
-        found["terminated"].astype(np.bool_),
-        found["times"],
-        whole_numbers(found, "reward_sum"),
-        whole_numbers(found, "least_reward"),
-        whole_numbers(found, "greatest_reward"),
-        found.get("lowest"),
-        found.get("highest"),
+        columns["state"].astype(np.int64),
+        columns["action"].astype(np.int64),
+        columns["next_state"].astype(np.int64),
+        columns["terminated"].astype(np.bool_),
+        columns["times"],
+        whole_numbers(columns, "reward_sum"),
+        whole_numbers(columns, "least_reward"),
+        whole_numbers(columns, "greatest_reward"),
+        columns.get("lowest"),
+        columns.get("highest"),
     )
 
 
 def rewards_fit(rows: Transitions) -> bool:
-    """Whether every mean lies between the least and the greatest reward, up to rounding."""
+    """Tells whether every mean lies between the least and the greatest reward, up to rounding."""
     sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
     slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
     below, above = sums < least * rows.times - slack, sums > greatest * rows.times + slack

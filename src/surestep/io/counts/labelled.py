@@ -45,16 +45,16 @@ from surestep.model.counts import LoggedRewards
 
 def merged_sources(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """The sources of all parts; one that is in two of them is refused."""
-    found = dict[str, int]()
+    holder = dict[str, int]()
     for number, part in enumerate(parts, 1):
         for source in part:
-            if source in found:
+            if source in holder:
                 raise InvalidCounts(
-                    f"counts {found[source]} and {number} are of the same log (SHA-256 "
+                    f"counts {holder[source]} and {number} are of the same log (SHA-256 "
                     f"{source[:16]}…), whose rows would count twice; expected every log once"
                 )
-            found[source] = number
-    return tuple(sorted(found))
+            holder[source] = number
+    return tuple(sorted(holder))
 
 
 END_LABEL = "(end)"
@@ -62,7 +62,7 @@ LARGEST_SUM = 10**38  # what the file has room for
 
 
 class Episodes(NamedTuple):
-    """How many episodes a log has, and how they ended; none of them where transitions are loose."""
+    """The number of episodes of a log, by how they ended; 0 where transitions are loose."""
 
     recorded: int
     terminated: int
@@ -95,8 +95,10 @@ class LabelledCounts:
     __repr__ = short_repr("states", "actions", "rows_read")
 
     def end_states(self) -> tuple[Label, ...]:
-        """Where episodes end: states in which they terminate and nobody decides, and then the end
-        of its own, where one is needed.
+        """Returns the states where episodes end.
+
+        First those in which they terminate and nobody decides, then the end of its own, where one
+        is needed.
         """
         rows = self.transitions
         decided = np.append(self.decided, True)  # nobody knows a state at the END
@@ -105,7 +107,7 @@ class LabelledCounts:
         return named if not decided[over].any() else (*named, self.end_label())
 
     def end_label(self) -> Label:
-        """What the end of its own is called: a label that no state of the log has."""
+        """Returns the label of the end of its own, which no state of the log has."""
         text = END_LABEL
         while (text,) * len(self.state_columns) in self.states:
             text = f"({text})"
@@ -146,7 +148,7 @@ def count_of(
             f"{joined(counts.states[rows.state[t]])!r}, where it is not enabled"
         )
     at = rows._replace(state=pair, next_state=state[next_state])
-    found = grouped(at, keys=("state", "next_state"))
+    merged = grouped(at, keys=("state", "next_state"))
     unit = 10**counts.scale
     starts = np.zeros(pairs.num_states, np.int64)
     starts[state[: len(counts.states)]] = counts.starts
@@ -154,15 +156,15 @@ def count_of(
     terminal[state[next_state[rows.terminated]]] = True
     return Counts(
         pairs,
-        offsets_of(np.bincount(found.state, minlength=pairs.num_pairs)),
-        found.next_state,
-        found.times,
+        offsets_of(np.bincount(merged.state, minlength=pairs.num_pairs)),
+        merged.next_state,
+        merged.times,
         LoggedRewards(
-            in_units(found.reward_sum, unit),
+            in_units(merged.reward_sum, unit),
             "transition",
             known=False,
-            least=in_units(found.least_reward, unit),
-            greatest=in_units(found.greatest_reward, unit),
+            least=in_units(merged.least_reward, unit),
+            greatest=in_units(merged.greatest_reward, unit),
         ),
         starts,
         terminal,
@@ -205,15 +207,15 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         np.add.at(starts, state, part.starts)
         decided[state[part.decided]] = True
         moved.append(renumbered(part, state, action, scale))
-    found = grouped(concatenated(moved))
-    scale, found = smallest_scale(scale, found)
+    merged = grouped(concatenated(moved))
+    scale, merged = smallest_scale(scale, merged)
     reasons = sorted({reason for part in parts for reason in part.dropped})
     return LabelledCounts(
         first.state_columns,
         first.action_columns,
         states,
         actions,
-        found.each(freeze),
+        merged.each(freeze),
         scale,
         freeze(starts),
         sum(part.rows_read for part in parts),
@@ -257,13 +259,13 @@ def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
 
 
 def positions(labels: Sequence[Label], among: Sequence[Label]) -> IntArray:
-    """Where each label stands among those of all parts."""
+    """Returns the place of each label among those of all parts."""
     place = {label: index for index, label in enumerate(among)}
     return np.array([place[label] for label in labels], np.int64)
 
 
 def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) -> IntArray:
-    """Where each label stands among those that a model knows."""
+    """Returns the place of each label among those that a model knows."""
     if among is None:
         raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
     place = {label: index for index, label in enumerate(among)}

@@ -97,18 +97,18 @@ def probability_column(columns: Sequence[str]) -> str:
     """The column of probabilities, by its name or one of its aliases, in any case of letters."""
     if PROBABILITY[0] in columns:
         return PROBABILITY[0]
-    found = [name for name in columns if name.lower() in PROBABILITY]
-    if len(found) > 1:
+    matches = [name for name in columns if name.lower() in PROBABILITY]
+    if len(matches) > 1:
         raise InvalidLog(
-            f"the probability may be column {' or '.join(map(repr, found))}; call the right one "
+            f"the probability may be column {' or '.join(map(repr, matches))}; call the right one "
             f"{PROBABILITY[0]!r}"
         )
-    if not found:
+    if not matches:
         raise InvalidLog(
             f"no column says what the probability is; {closest(PROBABILITY[0], columns)}; call it "
             f"{PROBABILITY[0]!r}"
         )
-    return found[0]
+    return matches[0]
 
 
 def read_probabilities(table: LabelTable) -> FloatArray:
@@ -192,7 +192,7 @@ def check_possible(
 
 
 def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
-    """Where each label stands, −1 for one that is unknown."""
+    """Returns the place of each label, −1 for one that is unknown."""
     return np.array([known.get(label, -1) for label in labels], np.int64)
 
 

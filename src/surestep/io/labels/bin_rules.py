@@ -80,15 +80,15 @@ def quantile_edges(values: object, times: object, number: int) -> tuple[float, .
     than `number` − 1 where the column has few values. No bin is empty.
     """
     Quantiles(number)
-    found = floats("values", values, None, InvalidParameter)
-    counted = whole_numbers("times", times, found.shape, InvalidParameter)
-    order = np.argsort(found)
-    found, counted = found[order], counted[order]
-    if found.size == 0 or (found[1:] == found[:-1]).any() or (counted < 1).any():
+    distinct = floats("values", values, None, InvalidParameter)
+    counted = whole_numbers("times", times, distinct.shape, InvalidParameter)
+    order = np.argsort(distinct)
+    distinct, counted = distinct[order], counted[order]
+    if distinct.size == 0 or (distinct[1:] == distinct[:-1]).any() or (counted < 1).any():
         raise InvalidParameter("values are not distinct, or some occur less than once")
-    if found.size == 1:
+    if distinct.size == 1:
         raise InvalidParameter(
-            f"the only value is {written(found[0])}, and bins need at least two different ones"
+            f"the only value is {written(distinct[0])}, and bins need at least two different ones"
         )
     below: AnyArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
     # Shares are compared as whole numbers: below / rows with j / number, both times rows · number.
@@ -99,7 +99,7 @@ def quantile_edges(values: object, times: object, number: int) -> tuple[float, .
         below[right] * number - wanted
     )
     chosen = np.unique(np.where(lower_is_closer, left, right))
-    return tuple((found[chosen + 1] + 0.0).tolist())
+    return tuple((distinct[chosen + 1] + 0.0).tolist())
 
 
 FirstWhere = Callable[[str, str], str]  # (condition, column) → 'log.csv, row 3, column …: found …'
@@ -163,8 +163,8 @@ def check_numbers(
     if not wrong:
         return
     counts = ", ".join(f"count_if({condition})" for condition in wrong.values())
-    found = database.execute(f"SELECT {counts} FROM log").fetchone()
-    for (column, condition), times in zip(wrong.items(), found, strict=True):
+    counted = database.execute(f"SELECT {counts} FROM log").fetchone()
+    for (column, condition), times in zip(wrong.items(), counted, strict=True):
         if times:
             others = "" if times == 1 else f"; {times:,} rows are affected"
             raise InvalidLog(
@@ -177,13 +177,15 @@ def column_quantiles(
     database: Any, column: str, kind: str, rule: Quantiles, times: str
 ) -> tuple[float, ...]:
     """The edges of a column, from its distinct values."""
-    found = database.execute(
+    distinct = database.execute(
         f"SELECT {number_sql(column, kind)} + 0.0 AS value, {times} AS times FROM log GROUP BY ALL"
     ).fetchnumpy()
-    if found["value"].size == 0:
+    if distinct["value"].size == 0:
         raise InvalidLog(f"the log has no row, so column {column!r} has no quantiles")
     try:
-        return quantile_edges(np.asarray(found["value"]), np.asarray(found["times"]), rule.number)
+        return quantile_edges(
+            np.asarray(distinct["value"]), np.asarray(distinct["times"]), rule.number
+        )
     except InvalidParameter as problem:
         raise InvalidParameter(
             f"column {column!r} cannot be cut into {rule.number} quantiles: {problem}; leave out "

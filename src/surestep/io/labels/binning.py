@@ -42,7 +42,7 @@ class Binning:
 
     @property
     def num_bins(self) -> int | None:
-        """How many bins there are; None for a width, which has them everywhere."""
+        """Counts the bins; None for a width, which has them everywhere."""
         return None if self.edges is None else len(self.edges) + 1
 
     def open_labels(self) -> set[str]:
@@ -101,12 +101,12 @@ class Binning:
     def sql(self, expression: str) -> str:
         """SQL for the BIGINT bin of a DOUBLE expression, NULL where that is no finite number."""
         value = f"({expression})"
-        found = (
+        index = (
             searched(value, self.edges, 0)
             if self.edges is not None
             else Steps.of(self.width).sql(value)
         )
-        return f"CASE WHEN isfinite({value}) THEN {found} END"
+        return f"CASE WHEN isfinite({value}) THEN {index} END"
 
     def to_json(self) -> dict[str, Any]:
         """The binning as an object of JSON."""
@@ -153,7 +153,7 @@ class Steps:
         return float(self.edges(np.array([index]))[0])
 
     def sql(self, value: str) -> str:
-        """What `Binning.indices` computes, operation by operation."""
+        """Returns SQL for what `Binning.indices` computes, operation by operation."""
         low, high = literal(self.edge(-self.last - 1)), literal(self.edge(self.last))
         inside = f"least(greatest({value}, {low}), {high})"
         near = f"CAST(floor({inside} / {literal(self.width)}) AS BIGINT)"
@@ -206,14 +206,14 @@ def read_width(width: object) -> float:
 
 
 def read_edges(edges: object) -> tuple[float, ...]:
-    """Edges as rising doubles, at least one."""
-    found: AnyArray = floats("edges", edges, None, InvalidParameter)
-    if found.ndim != 1 or found.size == 0:
+    """Checks and returns edges as rising doubles, at least one."""
+    doubles: AnyArray = floats("edges", edges, None, InvalidParameter)
+    if doubles.ndim != 1 or doubles.size == 0:
         raise InvalidParameter(f"edges are {edges!r}, expected at least one number, in a row")
-    falling = np.flatnonzero(found[1:] <= found[:-1])
+    falling = np.flatnonzero(doubles[1:] <= doubles[:-1])
     if falling.size:
         i = int(falling[0])
         raise InvalidParameter(
-            f"edges are not rising: {written(found[i])} is followed by {written(found[i + 1])}"
+            f"edges are not rising: {written(doubles[i])} is followed by {written(doubles[i + 1])}"
         )
-    return tuple((found + 0.0).tolist())  # a negative zero becomes 0
+    return tuple((doubles + 0.0).tolist())  # a negative zero becomes 0

@@ -72,17 +72,17 @@ def columns_of(role: str, wanted: Sequence[str], columns: Sequence[str]) -> tupl
     missing = [name for name in wanted if name not in columns]
     if not missing:
         return tuple(wanted)
-    found = by_name(role, columns) if len(wanted) == 1 else ()
-    if not found:
+    names = by_name(role, columns) if len(wanted) == 1 else ()
+    if not names:
         raise InvalidLog(
             f"there is no column {missing[0]!r}, which the {role} has in the log; "
             f"{closest(missing[0], columns)}"
         )
-    return found
+    return names
 
 
 def nowhere(labels: Mapping[str, Label]) -> str:
-    """Where counts have labels: they do not tell."""
+    """Returns no place: counts do not tell where a label was."""
     return ""
 
 
@@ -92,7 +92,7 @@ def found_at(place: str) -> str:
 
 
 def others(count: int, nouns: str) -> str:
-    """How many are affected, where it is more than the one that was named."""
+    """Returns how many are affected, in words, where it is more than the one that was named."""
     return "" if count == 1 else f"; {count:,} {nouns} are affected"
 
 
@@ -112,15 +112,15 @@ def read_label_list(
         table = read_lines(source, role, names)
     else:
         table = read_label_table(source, lambda there: columns_of(role, names, there))
-    found = table.labels(slice(None), binnings or {}, names)
+    labels = table.labels(slice(None), binnings or {}, names)
     first = dict[Label, int]()
-    for row, label in enumerate(found, start=1):
+    for row, label in enumerate(labels, start=1):
         if first.setdefault(label, row) != row:
             raise InvalidLog(
                 f"{table.name}, row {row:,}: the {role} {joined(label)!r} is there again, after "
                 f"row {first[label]:,}; expected each once"
             )
-    return tuple(found)
+    return tuple(labels)
 
 
 def read_lines(source: str | os.PathLike[str], role: str, columns: Label) -> LabelTable:

@@ -68,7 +68,7 @@ class Vocabulary:
         return self.index("action", given)
 
     def index(self, role: str, given: Given) -> int:
-        """Where the label stands among those of the role."""
+        """Returns the place of the label among those of the role."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
         values = given_values(role, columns, given)
@@ -153,7 +153,7 @@ def label_text(column: str, value: object, binning: Binning | None) -> str:
 def unknown_label(
     role: str, columns: Sequence[str], label: Label, known: Mapping[Label, int]
 ) -> str:
-    """What is unknown about a label: the text of one column, or only the texts together."""
+    """Returns what is unknown about a label: the text of one column, or only the texts together."""
     for i, (column, text) in enumerate(zip(columns, label, strict=True)):
         texts = {other[i]: None for other in islice(known, MOST_COMPARED)}
         if text not in texts and not any(text == other[i] for other in known):
@@ -171,13 +171,13 @@ def nearest(text: str, known: Sequence[str]) -> str:
 
 
 def read_columns(role: str, columns: object) -> tuple[str, ...]:
-    """Names of columns, at least one, each once."""
-    found = listed(f"{role} columns", columns)
-    if not found or not all(isinstance(name, str) for name in found):
+    """Checks and returns names of columns, at least one, each once."""
+    names = listed(f"{role} columns", columns)
+    if not names or not all(isinstance(name, str) for name in names):
         raise InvalidParameter(f"{role} columns are {columns!r}, expected at least one name")
-    if len(set(found)) < len(found):
+    if len(set(names)) < len(names):
         raise InvalidParameter(f"{role} columns are {columns!r}, expected each once")
-    return found
+    return names
 
 
 def read_labels(role: str, columns: Sequence[str], labels: object) -> tuple[Label, ...]:
@@ -205,13 +205,13 @@ def listed(name: str, items: Any) -> tuple[Any, ...]:
 
 
 def read_binnings(binnings: Any, columns: Sequence[str]) -> Mapping[str, Binning]:
-    """Binnings of known columns, read-only."""
+    """Checks and returns binnings of known columns, read-only."""
     expect("binnings", binnings, Mapping)
-    found: dict[str, Binning] = dict(binnings)
-    for column, binning in found.items():
+    checked: dict[str, Binning] = dict(binnings)
+    for column, binning in checked.items():
         if column not in columns:
             raise InvalidParameter(
                 f"column {column!r} is binned, but is neither of the state nor of the action"
             )
         expect(f"the binning of column {column!r}", binning, Binning)
-    return MappingProxyType(found)
+    return MappingProxyType(checked)

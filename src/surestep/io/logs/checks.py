@@ -28,48 +28,48 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
     times = "count(*)" if weight is None else f"coalesce(sum({roles.whole(weight)}), 0)::DOUBLE"
     troubles = [f"count_if({check.condition})" for check in checks]
     columns = ["count(*)", times, *reward.needs(), *troubles]
-    found = database.execute(f"SELECT {', '.join(columns)} FROM log").fetchone()
-    if found[0] == 0:
+    totals = database.execute(f"SELECT {', '.join(columns)} FROM log").fetchone()
+    if totals[0] == 0:
         raise no_row(table)
-    for check, rows in zip(checks, found[5:], strict=True):
+    for check, rows in zip(checks, totals[5:], strict=True):
         if rows:
             place = first_where(table, database, check.condition, check.column)
             others = "" if rows == 1 else f"; {rows:,} rows are affected"
             raise InvalidLog(
                 f"{place.where}: found {place.value}, expected {check.expected}{others}"
             )
-    scale, largest = found[2:4]
-    if scale > LARGEST_SCALE or largest * found[1] * 10.0**scale >= LARGEST_SUM:
+    scale, largest = totals[2:4]
+    if scale > LARGEST_SCALE or largest * totals[1] * 10.0**scale >= LARGEST_SUM:
         place = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
             f"{place.where}: found {place.value}, which needs {scale} digits after the point; "
-            f"{found[1]:,.0f} rewards of up to {largest:g} with that many cannot be added up "
+            f"{totals[1]:,.0f} rewards of up to {largest:g} with that many cannot be added up "
             "exactly in 38 digits; round the rewards to fewer digits"
         )
-    return reward.units(*found[2:5])
+    return reward.units(*totals[2:5])
 
 
 def no_row(table: Table) -> InvalidLog:
-    """The error that a log without rows is."""
+    """Returns the error for a log without rows."""
     return InvalidLog(f"{table.name} has no row, expected at least one decision")
 
 
 def first_where(table: Table, database: Any, condition: str, column: str) -> Place:
-    """The first row of which the condition holds."""
+    """Returns the first row of which the condition holds."""
     nowhere = Place(f"{table.name}, column {column!r}", "a value")
     return next(places_where(table, database, condition, column), nowhere)
 
 
 def places_where(table: Table, database: Any, condition: str, column: str) -> Iterator[Place]:
-    """The rows of which the condition holds, at most two a file, in the order of the files."""
+    """Yields the rows of which the condition holds, at most two a file, in the files' order."""
     database.execute("SET preserve_insertion_order = true")
     for file in table.files or (None,):
         scan = table.scan(database, () if file is None else (file,))
-        found = database.execute(
+        hits = database.execute(
             f"SELECT {ROW}, CAST({sql_name(column)} AS VARCHAR) FROM "
             f"(SELECT *, row_number() OVER () AS {ROW} FROM ({scan})) "
             f"WHERE {condition} ORDER BY {ROW} LIMIT 2"
         ).fetchall()
-        for row, value in found:
+        for row, value in hits:
             where = f"{table.name if file is None else file}, row {row:,}, column {column!r}"
             yield Place(where, "nothing" if value is None else repr(value))

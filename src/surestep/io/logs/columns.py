@@ -59,11 +59,11 @@ class ColumnMapping:
         return "\n".join(f"{role:<11} {self.described(role)}" for role in shown)
 
     def described(self, role: str) -> str:
-        """The columns of a role in words."""
-        found = getattr(self, role)
-        if not found:
+        """Returns the columns of a role in words."""
+        named = getattr(self, role)
+        if not named:
             return "(derived from the next step)" if role == "next_state" else "(none)"
-        return found if isinstance(found, str) else ", ".join(found)
+        return named if isinstance(named, str) else ", ".join(named)
 
     def __post_init__(self) -> None:
         """A log is either whole episodes in order, or loose transitions that say where they led."""
@@ -114,16 +114,16 @@ def resolve(
                 )
     taken = {name for given in asked.values() for name in given}
     free = [name for name in columns if name not in taken]
-    found = {
+    resolved = {
         role: asked.get(role) or by_name(role, free if role in RARE else columns) for role in ROLES
     }
-    if found["is_last"] and "truncated" not in asked:
-        found["truncated"] = ()  # what is not terminal at the last observation was cut short
-    if not found["next_state"]:
-        following = tuple(f"next_{name}" for name in found["state"])
-        found["next_state"] = following if all(name in columns for name in following) else ()
+    if resolved["is_last"] and "truncated" not in asked:
+        resolved["truncated"] = ()  # what is not terminal at the last observation was cut short
+    if not resolved["next_state"]:
+        following = tuple(f"next_{name}" for name in resolved["state"])
+        resolved["next_state"] = following if all(name in columns for name in following) else ()
     for role in NEEDED:
-        if not found[role]:
+        if not resolved[role]:
             raise InvalidLog(
                 f"no column says what the {role} is; {closest(role, columns)}; name it with "
                 f"--{role.replace('_', '-')}"
@@ -131,38 +131,38 @@ def resolve(
     return ColumnMapping(
         **{
             role: given if role in SEVERAL else given[0] if given else None
-            for role, given in found.items()
+            for role, given in resolved.items()
         }  # type: ignore[arg-type]
     )
 
 
 def names(role: object, given: object) -> tuple[str, ...]:
-    """The columns that someone chose for a role."""
+    """Checks and returns the columns that someone chose for a role."""
     if role not in ROLES:
         raise InvalidParameter(f"role is {role!r}, expected one of {', '.join(ROLES)}")
-    found = (given,) if isinstance(given, str) else given
-    if not isinstance(found, Sequence) or not all(isinstance(name, str) for name in found):
+    columns = (given,) if isinstance(given, str) else given
+    if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
         raise InvalidParameter(f"columns of {role} are {given!r}, expected names")
-    if len(found) > 1 and role not in SEVERAL:
-        raise InvalidParameter(f"{role} has {len(found)} columns, expected one")
-    twice = [name for index, name in enumerate(found) if name in found[:index]]
+    if len(columns) > 1 and role not in SEVERAL:
+        raise InvalidParameter(f"{role} has {len(columns)} columns, expected one")
+    twice = [name for index, name in enumerate(columns) if name in columns[:index]]
     if twice:
         raise InvalidParameter(f"column {twice[0]!r} is chosen twice for {role}")
-    return tuple(found)
+    return tuple(columns)
 
 
 def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """The column that goes by the role's name or one of its aliases, in any case of letters."""
+    """Returns the column that has the role's name or one of its aliases, in any case of letters."""
     wanted = ALIASES[role]
     if wanted and wanted[0] in columns:
         return (wanted[0],)
-    found = [name for name in columns if name.lower() in wanted]
-    if len(found) > 1:
+    matches = [name for name in columns if name.lower() in wanted]
+    if len(matches) > 1:
         raise InvalidLog(
-            f"the {role} may be column {' or '.join(map(repr, found))}; choose one with "
+            f"the {role} may be column {' or '.join(map(repr, matches))}; choose one with "
             f"--{role.replace('_', '-')}"
         )
-    return tuple(found)
+    return tuple(matches)
 
 
 def closest(name: str, columns: Sequence[str]) -> str:

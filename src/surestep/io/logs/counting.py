@@ -32,7 +32,7 @@ class CountQuery:
 
     @property
     def usable(self) -> str:
-        """Whether a row can be used by itself; missing labels and flags show up as groups."""
+        """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
         mapping, roles = self.roles.mapping, self.roles
         decision = [self.units.exact]
         if mapping.behavior_prob is not None:
@@ -119,24 +119,24 @@ class CountQuery:
 
     @property
     def ended(self) -> str:
-        """Whether a step ends its episode."""
+        """Returns SQL: a step ends its episode."""
         return "last" if self.roles.mapping.is_last is not None else "(terminated OR truncated)"
 
     @property
     def same_next(self) -> str:
-        """Whether the next state of a step that goes on is the state of the next step."""
+        """Returns SQL: the next state of a step that goes on is the state of the next step."""
         pairs = range(len(self.roles.codes.next_state))
         same = " AND ".join(f"next_{i} = following_state_{i}" for i in pairs)
         return f"(next_0 IS NULL OR ({same}))" if same else "true"
 
     @property
     def same_weight(self) -> str:
-        """Whether the next step of the episode has the same weight."""
+        """Returns SQL: the next step of the episode has the same weight."""
         return "following_weight = weight" if self.roles.mapping.weight is not None else "true"
 
     @property
     def whole(self) -> str:
-        """Whether a step goes on with the next one of its episode, or another episode begins."""
+        """Returns SQL: the next step goes on with the episode, or another episode begins."""
         if self.roles.codes.episode is None:
             return "true"
         later = "following_episode > episode"
@@ -153,32 +153,32 @@ class CountQuery:
 
     @property
     def marks(self) -> dict[int, str]:
-        """How a step ended, whether its episode begins with it, and whether it is none: by bit."""
-        mapping, found = self.roles.mapping, dict[int, str]()
+        """Returns SQL by bit: how a step ended, that it begins an episode, and that it is none."""
+        mapping, marks = self.roles.mapping, dict[int, str]()
         if mapping.is_last is not None:
             at_last = f"({CONTINUES} AND following_last"
-            found[TERMINATED] = f"{at_last} AND following_terminated)"
-            found[TRUNCATED] = f"{at_last} AND NOT following_terminated)"
-            found[OBSERVATION] = "last"
+            marks[TERMINATED] = f"{at_last} AND following_terminated)"
+            marks[TRUNCATED] = f"{at_last} AND NOT following_terminated)"
+            marks[OBSERVATION] = "last"
         else:
             flags = {TERMINATED: "terminated", TRUNCATED: "truncated"}
-            found |= {bit: name for bit, name in flags.items() if getattr(mapping, name)}
+            marks |= {bit: name for bit, name in flags.items() if getattr(mapping, name)}
         if self.roles.codes.episode is not None:
-            found[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
-        return found
+            marks[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
+        return marks
 
     @property
     def keys(self) -> list[str]:
-        """What rows are grouped by, besides their marks: labels."""
+        """Returns the labels by which rows are grouped, besides their marks."""
         codes = self.roles.codes
-        width, found = len(codes.state), [f"state_{i}" for i in range(len(codes.state))]
+        width, keys = len(codes.state), [f"state_{i}" for i in range(len(codes.state))]
         for i in range(len(codes.action)):
             told = f"CASE WHEN NOT last THEN action_{i} END AS action_{i}"
-            found.append(f"action_{i}" if self.roles.mapping.is_last is None else told)
+            keys.append(f"action_{i}" if self.roles.mapping.is_last is None else told)
         if codes.next_state:
-            return [*found, *(f"next_{i}" for i in range(width))]
+            return [*keys, *(f"next_{i}" for i in range(width))]
         ahead = "CASE WHEN {} THEN following_state_{} END AS next_{}"
-        return [*found, *(ahead.format(CONTINUES, i, i) for i in range(width))]
+        return [*keys, *(ahead.format(CONTINUES, i, i) for i in range(width))]
 
     @property
     def aggregates(self) -> list[str]:
@@ -196,8 +196,8 @@ class CountQuery:
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN {units} ELSE error('{REFUTED}') END)"
         if mapping.weight is None:
             sums = self.units.whole(sums)
-        found = ["count(*) AS rows", f"{times} AS times", f"{sums} AS reward_sum"]
-        found += [
+        columns = ["count(*) AS rows", f"{times} AS times", f"{sums} AS reward_sum"]
+        columns += [
             f"{self.units.whole(f'{end}({single})')} AS {name}_reward"
             for end, name in (("min", "least"), ("max", "greatest"))
         ]
@@ -205,8 +205,8 @@ class CountQuery:
             seen = "behavior_prob"
             if mapping.is_last is not None:
                 seen = "CASE WHEN NOT last THEN behavior_prob END"
-            found += [f"min({seen}) AS lowest", f"max({seen}) AS highest"]
-        return found
+            columns += [f"min({seen}) AS lowest", f"max({seen}) AS highest"]
+        return columns
 
     def grouped(self, rows: str) -> str:
         """The groups of (state, action, next state, kind), with times and exact sums."""
@@ -217,18 +217,18 @@ class CountQuery:
 
     @property
     def nameless(self) -> str:
-        """Whether a group lacks a label or a flag that it must have."""
+        """Returns SQL: a group lacks a label or a flag that it must have."""
         codes = self.roles.codes
         here = [f"state_{i} IS NULL" for i in range(len(codes.state))]
         act = " OR ".join(f"action_{i} IS NULL" for i in range(len(codes.action)))
         there = [f"next_{i} IS NULL" for i in range(len(codes.next_state))]
-        found = [*here, "kind IS NULL", f"(({act}) AND kind & {OBSERVATION} = 0)"]
+        lacks = [*here, "kind IS NULL", f"(({act}) AND kind & {OBSERVATION} = 0)"]
         if there:
             partly, wholly = f"({' OR '.join(there)})", f"({' AND '.join(there)})"
             excused = TERMINATED | TRUNCATED if self.roles.mapping.is_last is None else 0
-            found.append(f"{partly} AND NOT {wholly}")
-            found.append(f"{wholly} AND kind & {excused | OBSERVATION} = 0")
-        return " OR ".join(f"({condition})" for condition in found)
+            lacks.append(f"{partly} AND NOT {wholly}")
+            lacks.append(f"{wholly} AND kind & {excused | OBSERVATION} = 0")
+        return " OR ".join(f"({condition})" for condition in lacks)
 
 
 CONTINUES = "coalesce(following_episode = episode, false)"
@@ -244,5 +244,5 @@ def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
         if REFUTED not in str(problem):
             raise
         return False
-    found = database.execute(f"SELECT count(*) FROM counted WHERE {query.nameless}").fetchone()
-    return bool(found[0] == 0)
+    nameless = database.execute(f"SELECT count(*) FROM counted WHERE {query.nameless}").fetchone()
+    return bool(nameless[0] == 0)

@@ -14,7 +14,7 @@ LOOKED_AT = 1 << 16  # bytes in which a file of text shows whether it has a row
 
 
 def file_sources(table: Table, database: Any) -> tuple[str, ...]:
-    """The digests of the files that have a row, rising; two files of one content are refused.
+    """Returns the digests of the files with rows, rising; two files of one content are refused.
 
     Files without rows are often alike, and count nothing.
     """
@@ -23,17 +23,17 @@ def file_sources(table: Table, database: Any) -> tuple[str, ...]:
         files = tuple(
             file for file, rows in zip(files, rows_of(files, database), strict=True) if rows
         )
-    found = dict[str, Path]()
+    known = dict[str, Path]()
     for file in files:
         digest = digest_of(file, header=table.kind == "csv")
-        if digest in found:
+        if digest in known:
             raise InvalidLog(
-                f"{file} has the same content as {found[digest]}, and its rows would count twice; "
+                f"{file} has the same content as {known[digest]}, and its rows would count twice; "
                 "expected every log once"
             )
         if digest is not None:
-            found[digest] = file
-    return tuple(sorted(found))
+            known[digest] = file
+    return tuple(sorted(known))
 
 
 def digest_of(path: Path, *, header: bool) -> str | None:

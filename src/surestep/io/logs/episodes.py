@@ -46,7 +46,7 @@ def sum_up_episodes(look: Look) -> None:
 
 
 def episode_facts(look: Look) -> Episodes:
-    """How many episodes there are, how long they are and how they end."""
+    """Counts the episodes, by their length and by how they end."""
     number, terminated, truncated = look.one(
         "SELECT count(*), count(*) FILTER (terminated), "
         "count(*) FILTER (truncated AND NOT terminated) "

@@ -33,11 +33,11 @@ GROUP_BYTES = 120  # what a group takes as arrays, and while they are made
 
 
 def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
-    """The table `counted` as counts in their normal form."""
+    """Returns the table `counted` as counts in their normal form."""
     codes = roles.codes
     here, act, there = (
-        listed(role, len(found))
-        for role, found in (("state", codes.state), ("action", codes.action), ("next", codes.state))
+        listed(role, len(parts))
+        for role, parts in (("state", codes.state), ("action", codes.action), ("next", codes.state))
     )
     known = f"SELECT {there} FROM counted WHERE next_0 IS NOT NULL"
     number_codes(database, "state", f"SELECT {here} FROM counted UNION {known}")
@@ -121,9 +121,9 @@ def number_labels(database: Any, role: str, codes: Sequence[LabelCode]) -> tuple
     """The labels in rising order, whose places become the numbers of their codes."""
     texts = ", ".join(f"CAST({role}_{i} AS VARCHAR)" for i in range(len(codes)))
     rows = database.execute(f"SELECT {texts} FROM {role}_codes ORDER BY number").fetchall()
-    found = [tuple(code.label(text) for code, text in zip(codes, row, strict=True)) for row in rows]
-    labels = tuple(sorted(set(found)))
-    database.register("places", {"code": np.arange(len(found)), "place": positions(found, labels)})
+    coded = [tuple(code.label(text) for code, text in zip(codes, row, strict=True)) for row in rows]
+    labels = tuple(sorted(set(coded)))
+    database.register("places", {"code": np.arange(len(coded)), "place": positions(coded, labels)})
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE {role}_codes AS SELECT known.* REPLACE (place AS number) "
         f"FROM {role}_codes AS known JOIN places ON places.code = known.number"
@@ -167,21 +167,21 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     columns = ["state", "action", "next_state", "terminated", "times"]
     columns += ["lowest", "highest"] if known else []
     sql = [f"{name}::BIGINT AS {name}" if fits else limbs(name, name) for name in REWARDS]
-    found = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
-    found |= {name: np.empty(size, np.int64 if fits else object) for name in REWARDS}
+    arrays = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
+    arrays |= {name: np.empty(size, np.int64 if fits else object) for name in REWARDS}
     for begin in range(0, size, PIECE):  # all at once would be held twice
         piece = database.execute(
             f"SELECT {', '.join([*columns, *sql])} FROM ordered "
             f"WHERE rowid >= {begin} AND rowid < {begin + PIECE} ORDER BY rowid"
         ).fetchnumpy()
-        for name, values in found.items():
+        for name, values in arrays.items():
             wide = name in REWARDS and not fits
             values[begin : begin + PIECE] = whole_numbers(piece, name) if wide else piece[name]
-    return Transitions(**found)
+    return Transitions(**arrays)
 
 
 def dropped_rows(database: Any) -> tuple[int, dict[str, int]]:
-    """How many rows there are, and how many of them are left out for which reason."""
+    """Counts the rows, and those that are left out, by reason."""
     rows, unfinished = database.execute(
         "SELECT coalesce(sum(rows), 0)::BIGINT, "
         f"coalesce(sum(rows) FILTER ({UNKNOWN}), 0)::BIGINT FROM numbered"
@@ -194,10 +194,10 @@ def dropped_rows(database: Any) -> tuple[int, dict[str, int]]:
 
 
 def episodes_of(database: Any) -> Episodes:
-    """How many episodes there are, and how they ended."""
+    """Counts the episodes, and those that terminated or were truncated."""
     over, stopped = f"kind & {TERMINATED} > 0", f"kind & {TRUNCATED} > 0"
     conditions = (f"kind & {BEGINS} > 0", over, f"{stopped} AND NOT {over}")
-    sums = [f"coalesce(sum(times) FILTER ({each}), 0)::BIGINT" for each in conditions]
+    sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
     return Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
 
 

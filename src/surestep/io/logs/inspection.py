@@ -48,7 +48,7 @@ class Rewards(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogFacts:
-    """What one look at a log found."""
+    """The facts and suspicions that one look at a log found."""
 
     rows: int
     states: tuple[Label, ...]  # in which someone decided, rising
@@ -69,17 +69,17 @@ def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = N
     """Looks at every row of a log; rewards are held against the bounds, if any are given."""
     with connected(source.table, source.memory_limit) as database:
         look = Look(source.table, source.roles(database), database)
-        rows, found = unusable_rows(look)
+        rows, suspicions = unusable_rows(look)
         create_view(look)
         episodes = None
         if source.columns.episode is not None:
             sum_up_episodes(look)
             episodes = episode_facts(look)
-            found += episode_suspicions(look)
+            suspicions += episode_suspicions(look)
         count_visits(look)
         states, actions, pairs = pairs_of_rows(look)
         rewards, outliers = reward_facts(look)
-        found += [outside_bounds(look, reward_bounds), outliers, states_seen_once(look)]
+        suspicions += [outside_bounds(look, reward_bounds), outliers, states_seen_once(look)]
         return LogFacts(
             rows,
             states,
@@ -89,13 +89,13 @@ def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = N
             states_only_reached(look),
             episodes,
             rewards,
-            tuple(suspicion for suspicion in found if suspicion is not None),
+            tuple(suspicion for suspicion in suspicions if suspicion is not None),
             look.roles.binnings,
         )
 
 
 def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
-    """How many rows there are, and those with a value that counting refuses, by column."""
+    """Counts the rows, and finds those with a value that counting refuses, by column."""
     checks = look.roles.checks(RewardSql.of(look.roles).is_number)
     counts = "".join(f", count(*) FILTER ({check.condition})" for check in checks)
     rows, *times = look.one(f"SELECT count(*){counts} FROM log")
@@ -141,21 +141,21 @@ def pairs_of_rows(
 ) -> tuple[tuple[Label, ...], tuple[Label, ...], IntArray]:
     """The labels of states and actions, and [K, 4] their numbers, rows and visits."""
     codes, width = look.roles.codes, len(look.roles.mapping.state)
-    found = dict[tuple[Label, Label], tuple[int, int]]()
+    times = dict[tuple[Label, Label], tuple[int, int]]()
     for *texts, rows, visits in look.all("FROM visited"):
         parts = zip((*codes.state, *codes.action), texts, strict=True)
         named = tuple(code.label(text) for code, text in parts)
-        before = found.get((named[:width], named[width:]), (0, 0))  # codes may share a label
-        found[named[:width], named[width:]] = before[0] + rows, before[1] + visits
-    states = tuple(sorted({state for state, _ in found}))
-    actions = tuple(sorted({action for _, action in found}))
+        before = times.get((named[:width], named[width:]), (0, 0))  # codes may share a label
+        times[named[:width], named[width:]] = before[0] + rows, before[1] + visits
+    states = tuple(sorted({state for state, _ in times}))
+    actions = tuple(sorted({action for _, action in times}))
     state, action = ({label: i for i, label in enumerate(labels)} for labels in (states, actions))
-    table = np.array([(state[s], action[a], *found[s, a]) for s, a in sorted(found)], np.int64)
+    table = np.array([(state[s], action[a], *times[s, a]) for s, a in sorted(times)], np.int64)
     return states, actions, table.reshape(-1, 4)
 
 
 def states_only_reached(look: Look) -> int:
-    """How many states are a next state of some row, while nobody decided in them."""
+    """Counts the states that are a next state of some row, while nobody decided in them."""
     if not look.roles.mapping.next_state:
         return 0
     reached = look.labels("next_state")
@@ -218,7 +218,7 @@ def suspicious_rewards(
 
 
 def between(low: float, high: float, value: str = "reward") -> str:
-    """Whether an expression lies between two numbers, both included."""
+    """Returns SQL: an expression lies between two numbers, both included."""
     return f"({value}) BETWEEN {double(low)} AND {double(high)}"
 
 
@@ -228,7 +228,7 @@ def double(value: float) -> str:
 
 
 def reward_facts(look: Look) -> tuple[Rewards | None, Suspicion | None]:
-    """How rewards are spread, and those that lie far from all others, if they are few.
+    """Returns how rewards are spread, and those that lie far from all others, if they are few.
 
     The quartile of share q is the smallest reward that is at least as large as a share q of all.
     """
@@ -250,23 +250,23 @@ def reward_facts(look: Look) -> tuple[Rewards | None, Suspicion | None]:
         inside = between(quartiles[0] - reach, quartiles[2] + reach)
         least, most = look.one(f"SELECT min(reward), max(reward) FROM rewards WHERE {inside}")
         says = f"with a reward far from almost all others, which are {least:g} to {most:g}"
-        found = suspicious_rewards(look, "outlier", (least, most), says)
-        if found is not None and found.times <= max(1, number // RARE):
-            low, high, outliers = least, most, found
+        far = suspicious_rewards(look, "outlier", (least, most), says)
+        if far is not None and far.times <= max(1, number // RARE):
+            low, high, outliers = least, most, far
     bins = binned_rewards(look, low, high)
     return Rewards(number, lowest, tuple(quartiles), highest, low, high, bins), outliers
 
 
 def binned_rewards(look: Look, low: float, high: float) -> tuple[int, ...]:
-    """How many rewards lie in each of some bins of equal width from `low` to `high`."""
+    """Counts the rewards in each of some bins of equal width from `low` to `high`."""
     inside = between(low, high)
     if not 0 < high - low < math.inf:
         return (int(look.one(f"SELECT sum(times) FROM rewards WHERE {inside}")[0]),)
     place = f"floor((reward - {double(low)}) / {double(high - low)} * {REWARD_BINS})"
-    found = dict(
+    times = dict(
         look.all(
             f"SELECT least({place}, {REWARD_BINS - 1})::INTEGER AS bin, sum(times)::BIGINT "
             f"FROM rewards WHERE {inside} GROUP BY bin"
         )
     )
-    return tuple(found.get(i, 0) for i in range(REWARD_BINS))
+    return tuple(times.get(i, 0) for i in range(REWARD_BINS))

@@ -61,16 +61,16 @@ def lanes_of(table: Table, database: Any) -> tuple[Lane, ...]:
 
 
 def rows_of(files: Sequence[Path], database: Any) -> list[int]:
-    """How many rows each file has."""
-    found = database.execute(
+    """Returns the number of rows of each file."""
+    counted = database.execute(
         f"SELECT file_name, num_rows FROM parquet_file_metadata({file_list(files)})"
     ).fetchall()
-    known = {Path(name): int(rows) for name, rows in found}
+    known = {Path(name): int(rows) for name, rows in counted}
     return [known[file] for file in files]
 
 
 def same_types(files: Sequence[Path], database: Any) -> bool:
-    """Whether all files have the same columns; else lanes would not fit together."""
+    """Tells whether all files have the same columns; else lanes would not fit together."""
     described = {
         str(database.execute(f"DESCRIBE FROM read_parquet({file_list([file])})").fetchall())
         for file in files

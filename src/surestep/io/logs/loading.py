@@ -63,7 +63,7 @@ def check_loadable(roles: RoleSql) -> None:
 def next_states(
     rows: dict[str, AnyArray], state: IntArray, pairs: Pairs, counts: LabelledCounts
 ) -> IntArray:
-    """Where each step led; one that terminated where others decide leads to the end of its own."""
+    """Returns where each step led; a step that terminated where others decide leads to the end."""
     decided: BoolArray = np.zeros(pairs.num_states + 1, np.bool_)  # the last place is the END
     decided[known_places("state", decided_texts(counts), pairs.state_labels)] = True
     following = np.append(state, END)[rows["next_state"]]
@@ -109,7 +109,7 @@ def numbered_steps(database: Any, query: CountQuery) -> dict[str, AnyArray]:
         "SELECT episode, min(place) AS place FROM (SELECT "
         f"{codes.episode.sql} AS episode, row_number() OVER () AS place FROM log) GROUP BY episode"
     )
-    found = database.execute(
+    steps = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
         "next_state, over AS terminated, reward, "
         "dense_rank() OVER (ORDER BY first.place) AS episode "
@@ -119,4 +119,4 @@ def numbered_steps(database: Any, query: CountQuery) -> dict[str, AnyArray]:
         f"LEFT JOIN state_codes there ON {there} WHERE NOT observation "
         "ORDER BY first.place, steps.step"
     ).fetchnumpy()
-    return {name: np.asarray(values) for name, values in found.items()}
+    return {name: np.asarray(values) for name, values in steps.items()}

@@ -45,20 +45,20 @@ class Suspicion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What every question to the log needs."""
+    """A log that can be asked: its table, the roles of its columns, and the database."""
 
     table: Table
     roles: RoleSql
     database: Any
 
     def one(self, query: str) -> Any:
-        """The only row of an answer."""
+        """Returns the only row of an answer."""
         return self.database.execute(query).fetchone()
 
     def all(self, query: str) -> list[Any]:
-        """All rows of an answer."""
-        found: list[Any] = self.database.execute(query).fetchall()
-        return found
+        """Returns all rows of an answer."""
+        rows: list[Any] = self.database.execute(query).fetchall()
+        return rows
 
     def labels(self, role: str) -> str:
         """The columns of a role in the view: 'state_0, state_1'."""
@@ -87,20 +87,20 @@ class Look:
         """The first rows of which the condition holds, with the value of an expression there."""
         named_step = self.roles.mapping.step
         step = "NULL" if named_step is None else self.roles.text(named_step)
-        found = list[Example]()
+        examples = list[Example]()
         self.database.execute("SET preserve_insertion_order = true")
         for file in self.table.files or (None,):
             scan = self.table.scan(self.database, () if file is None else (file,))
             answer = self.all(
                 f'SELECT "surestep row", {self.episode}, {step}, CAST({value} AS VARCHAR) FROM '
                 f'(SELECT *, row_number() OVER () AS "surestep row" FROM ({scan})) '
-                f'WHERE {condition} ORDER BY "surestep row" LIMIT {EXAMPLES - len(found)}'
+                f'WHERE {condition} ORDER BY "surestep row" LIMIT {EXAMPLES - len(examples)}'
             )
-            found += [Example(None if file is None else str(file), *row) for row in answer]
-            if len(found) == EXAMPLES:
+            examples += [Example(None if file is None else str(file), *row) for row in answer]
+            if len(examples) == EXAMPLES:
                 break
         self.database.execute("SET preserve_insertion_order = false")
-        return tuple(found)
+        return tuple(examples)
 
     def at(self, places: Sequence[tuple[str, int, str]]) -> tuple[Example, ...]:
         """The rows at these episodes and steps, with what is to be said about each."""

@@ -30,13 +30,13 @@ def from_minari(dataset: Any) -> Columns:
     name = dataset if isinstance(dataset, str) else getattr(dataset, "spec", dataset)
     name = getattr(name, "dataset_id", name)
     try:
-        found = load(dataset) if isinstance(dataset, str) else dataset
-        if not callable(getattr(found, "iterate_episodes", None)):
+        recorded = load(dataset) if isinstance(dataset, str) else dataset
+        if not callable(getattr(recorded, "iterate_episodes", None)):
             raise InvalidParameter(
                 f"dataset is of type {type(dataset).__name__}, expected a Minari data set or the "
                 "name of one"
             )
-        return from_rollouts(found.iterate_episodes())
+        return from_rollouts(recorded.iterate_episodes())
     except InvalidLog as refusal:
         raise InvalidLog(f"the Minari data set {name}: {refusal}") from None
     except BROKEN as problem:
@@ -74,24 +74,24 @@ def from_rollouts(episodes: Iterable[Any]) -> Columns:
     parts = list[Columns]()
     for number, episode in enumerate(episodes):
         try:
-            found = episode_columns(number, episode)
+            columns = episode_columns(number, episode)
         except InvalidLog as problem:
             raise InvalidLog(f"episode {number}: {problem}") from None
-        if found is None:
+        if columns is None:
             continue
-        if parts and kinds(found) != kinds(parts[0]):
+        if parts and kinds(columns) != kinds(parts[0]):
             raise InvalidLog(
-                f"episode {number} has {described(found)}, but an earlier one has "
+                f"episode {number} has {described(columns)}, but an earlier one has "
                 f"{described(parts[0])}; expected the same of all"
             )
-        parts.append(found)
+        parts.append(columns)
     if not parts:
         raise InvalidLog("there is no episode with a step, expected at least one")
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Which of the columns are the state and the action, as `read_log` wants to be told."""
+    """Returns the columns of the state and of the action, as `read_log` wants to be told."""
     return {
         role: tuple(name for name in columns if name == role or name.startswith(f"{role}_"))
         for role in ("state", "action")
@@ -137,19 +137,19 @@ def part_of(episode: Any, name: str) -> Any:
 
 
 def flat(name: str, values: object) -> AnyArray:
-    """A row of numbers, one a step."""
-    found = as_column(name, values)
-    if found.ndim != 1 or found.dtype.kind not in "biuf":
+    """Checks and returns a row of numbers, one a step."""
+    array = as_column(name, values)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise InvalidLog(
-            f"{name} are values of type {found.dtype} and shape {found.shape}, expected one number "
+            f"{name} are values of type {array.dtype} and shape {array.shape}, expected one number "
             "a step"
         )
-    return found
+    return array
 
 
 def spread(role: str, values: object, rows: int) -> Columns:
     """The columns of an observation or an action, named after the role."""
-    found = Columns()
+    columns = Columns()
     for name, column in leaves(role, values):
         if column.shape[:1] != (rows,):
             raise InvalidLog(
@@ -159,15 +159,15 @@ def spread(role: str, values: object, rows: int) -> Columns:
         cells = column.reshape(rows, -1)
         for i in range(min(cells.shape[1], MOST_COLUMNS + 1)):
             part = name if cells.shape[1] == 1 else f"{name}_{i}"
-            if part.lower() in map(str.lower, found):
+            if part.lower() in map(str.lower, columns):
                 raise InvalidLog(f"two parts of the {role} are both called {part!r}")
-            found[part] = cells[:, i]
-    if not 1 <= len(found) <= MOST_COLUMNS:
+            columns[part] = cells[:, i]
+    if not 1 <= len(columns) <= MOST_COLUMNS:
         raise InvalidLog(
-            f"the {role} has {'no part' if not found else f'more than {MOST_COLUMNS} parts'}, "
+            f"the {role} has {'no part' if not columns else f'more than {MOST_COLUMNS} parts'}, "
             f"expected 1 to {MOST_COLUMNS} numbers or texts; reduce it to what the policy looks at"
         )
-    return found
+    return columns
 
 
 def leaves(name: str, values: Any) -> Iterator[tuple[str, AnyArray]]:
@@ -198,29 +198,29 @@ def by_part(values: Any) -> Any:
 
 
 def as_column(name: str, values: Any) -> AnyArray:
-    """Numbers or texts as an array that DuckDB can read."""
+    """Returns numbers or texts as an array that DuckDB can read."""
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except (ValueError, TypeError, OverflowError) as problem:
         raise InvalidLog(f"{name} is no row of numbers or texts: {problem}") from None
-    if found.dtype.kind == "U" or (
-        found.dtype == object and found.size and all(isinstance(x, str) for x in found.flat)
+    if array.dtype.kind == "U" or (
+        array.dtype == object and array.size and all(isinstance(x, str) for x in array.flat)
     ):
-        return texts_of(values, found)
-    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
-        raise InvalidLog(f"{name} holds values of type {found.dtype}, expected numbers or texts")
-    return found.astype(np.float32) if found.dtype == np.float16 else found
+        return texts_of(values, array)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise InvalidLog(f"{name} holds values of type {array.dtype}, expected numbers or texts")
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def texts_of(values: Any, found: AnyArray) -> AnyArray:
+def texts_of(values: Any, array: AnyArray) -> AnyArray:
     """Texts as objects; NumPy makes texts of numbers that stand beside one, which are refused."""
     if isinstance(values, list) and not all(isinstance(value, str) for value in values):
         raise InvalidLog("texts and other values stand in one column, expected one kind")
-    return found.astype(object)
+    return array.astype(object)
 
 
 def kinds(columns: Columns) -> dict[str, str]:
-    """What each column holds: numbers, texts or truth values."""
+    """Returns for each column whether it holds numbers, texts or truth values."""
     return {
         name: {"O": "text", "b": "true or false"}.get(values.dtype.kind, "numbers")
         for name, values in columns.items()
@@ -228,8 +228,8 @@ def kinds(columns: Columns) -> dict[str, str]:
 
 
 def described(columns: Columns) -> str:
-    """The columns of state and action in words."""
-    found = kinds(columns)
+    """Returns the columns of state and action in words."""
+    kind = kinds(columns)
     return ", ".join(
-        f"{name} ({found[name]})" for names in role_columns(columns).values() for name in names
+        f"{name} ({kind[name]})" for names in role_columns(columns).values() for name in names
     )

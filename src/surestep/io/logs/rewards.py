@@ -66,7 +66,7 @@ class RewardSql:
 
     @property
     def is_number(self) -> str:
-        """Whether there is a finite number."""
+        """Returns SQL: there is a finite number."""
         if self.type == "VARCHAR":
             return f"coalesce(regexp_full_match({self.text}, '{NUMBER}'), false)"
         if self.type in FLOATING:
@@ -80,7 +80,7 @@ class RewardSql:
 
     @property
     def digits(self) -> str:
-        """How many digits after the point the reward needs."""
+        """Returns SQL for the number of digits after the point that the reward needs."""
         if self.type in LARGE_WHOLE:
             return "0"
         fraction = f"length(rtrim(split_part(split_part({self.text}, 'e', 1), '.', 2), '0'))"
@@ -92,7 +92,7 @@ class RewardSql:
 
     @property
     def is_short(self) -> str:
-        """Whether a double holds all that is written."""
+        """Returns SQL: a double holds all that is written."""
         if self.type == "VARCHAR":
             double = f"TRY_CAST({sql_name(self.column)} AS DOUBLE) IS NOT NULL"
             return f"length({self.text}) <= {SHORT_TEXT} AND {double}"
@@ -132,7 +132,7 @@ class RewardSql:
         return Units(scale, exact, decimal, decimal=True)
 
     def needs(self) -> list[str]:
-        """What units must be made for, as aggregates: the arguments of `units`."""
+        """Returns aggregates of what units must be made for: the arguments of `units`."""
         number = f"FILTER ({self.is_number})"
         return [
             f"coalesce(max({self.digits}) {number}, 0)",
@@ -141,13 +141,13 @@ class RewardSql:
         ]
 
     def guess(self, database: Any) -> Units | None:
-        """Units that are enough for the first rows, if there are any."""
-        found = database.execute(
+        """Returns units that are enough for the first rows, if there are any."""
+        needs = database.execute(
             f"SELECT {', '.join(self.needs())} "
             f"FROM (SELECT {sql_name(self.column)} FROM log LIMIT {SAMPLE})"
         ).fetchone()
-        if found[0] > LARGEST_SCALE:
+        if needs[0] > LARGEST_SCALE:
             return None
-        units = self.units(*found)
+        units = self.units(*needs)
         most = LARGEST_SUM / MANY_ROWS / 10.0**units.scale
         return self.wide_units(units.scale, most) if units.decimal else units

@@ -77,7 +77,7 @@ def label_codes(
             # Whole numbers become doubles where one of them is missing: 2 and 2.0 are one state.
             as_text = number_text_code if kinds <= {*WHOLE, *FLOATING} else text_code
             state[i], following[i] = (
-                as_text(each.column, types[each.column]) for each in (here, there)
+                as_text(label.column, types[label.column]) for label in (here, there)
             )
     return LabelCodes(
         tuple(state),
@@ -184,37 +184,37 @@ class RoleSql:
 
     @property
     def decides(self) -> str:
-        """Whether the row holds a decision, and not only the last observation of an episode."""
+        """Returns SQL: the row holds a decision, not only the last observation of an episode."""
         return f"NOT coalesce({self.flag(self.mapping.is_last)}, false)"
 
     @property
     def no_next(self) -> str:
-        """Whether the row says nothing about where it led."""
+        """Returns SQL: the row does not say where it led."""
         return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
 
     def checks(self, reward: str) -> list[Check]:
         """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
         mapping, codes = self.mapping, self.codes
-        found = [missing(code) for code in codes.state]
-        found += [missing(code, f" AND {self.decides}") for code in codes.action]
+        checks = [missing(code) for code in codes.state]
+        checks += [missing(code, f" AND {self.decides}") for code in codes.action]
         if codes.episode is not None:
-            found.append(missing(codes.episode))
+            checks.append(missing(codes.episode))
         labels = (*codes.state, *codes.action, *codes.next_state)
-        found += [check for code in labels for check in code.checks]
+        checks += [check for code in labels for check in code.checks]
         unusable = f"{self.decides} AND NOT ({reward})"
-        found.append(Check(unusable, mapping.reward, "a finite number"))
+        checks.append(Check(unusable, mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
-            found.append(Check(step, mapping.step, "a whole number of at least 0"))
-        found += [
+            checks.append(Check(step, mapping.step, "a whole number of at least 0"))
+        checks += [
             Check(f"({self.flag(name)}) IS NULL", name, "true or false")
             for name in (mapping.terminated, mapping.truncated, mapping.is_last)
             if name is not None
         ]
-        return [*found, *self.next_checks(), *self.rare_checks()]
+        return [*checks, *self.next_checks(), *self.rare_checks()]
 
     def next_checks(self) -> list[Check]:
-        """What can be wrong with the next state of a row."""
+        """Returns the checks of the next state of a row."""
         mapping = self.mapping
         if not mapping.next_state:
             return []
@@ -230,21 +230,21 @@ class RoleSql:
         ]
 
     def rare_checks(self) -> list[Check]:
-        """What can be wrong with a propensity, a weight, or the mark of a last observation."""
-        mapping, found = self.mapping, list[Check]()
+        """Returns the checks of a propensity, a weight, and the mark of a last observation."""
+        mapping, checks = self.mapping, list[Check]()
         if mapping.behavior_prob is not None:
             usable = f"coalesce({self.behavior_prob} > 0 AND {self.behavior_prob} <= 1, false)"
             condition = f"{self.decides} AND NOT {usable}"
             expected = "a probability above 0 and at most 1"
-            found.append(Check(condition, mapping.behavior_prob, expected))
+            checks.append(Check(condition, mapping.behavior_prob, expected))
         if mapping.weight is not None:
             condition = f"coalesce({self.whole(mapping.weight)}, 0) < 1"
-            found.append(Check(condition, mapping.weight, "a whole number of at least 1"))
+            checks.append(Check(condition, mapping.weight, "a whole number of at least 1"))
         if mapping.is_last is not None and mapping.terminated is not None:
             condition = f"{self.decides} AND coalesce({self.flag(mapping.terminated)}, false)"
             expected = f"false, except where {mapping.is_last!r} is true"
-            found.append(Check(condition, mapping.terminated, expected))
-        return found
+            checks.append(Check(condition, mapping.terminated, expected))
+        return checks
 
 
 def missing(code: LabelCode, where: str = "") -> Check:

@@ -75,7 +75,7 @@ class LogSource:
             return load_steps(database, CountQuery(roles, units), counted, pairs)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
-        """Where the log first decides with these labels, by role: file, row and column.
+        """Finds where the log first decides with these labels, by role: file, row and column.
 
         Empty where it does not. The log is read again for it.
         """
@@ -85,16 +85,16 @@ class LogSource:
             for role, label in labels.items():
                 for code, text in zip(getattr(roles.codes, role), label, strict=True):
                     value = f"CAST({code.sql} AS VARCHAR)"
-                    found = database.execute(f"SELECT DISTINCT {value} FROM log").fetchall()
-                    same = [each for (each,) in found if each is not None]
-                    same = [sql_text(each) for each in same if code.label(each) == text]
+                    distinct = database.execute(f"SELECT DISTINCT {value} FROM log").fetchall()
+                    same = [coded for (coded,) in distinct if coded is not None]
+                    same = [sql_text(coded) for coded in same if code.label(coded) == text]
                     conditions.append(f"{value} IN ({', '.join(same) or 'NULL'})")
             column = getattr(self.columns, list(labels)[-1])[0]
             places = places_where(self.table, database, " AND ".join(conditions), column)
             return next((place.where for place in places), "")
 
     def paid_on_the_way(self) -> str:
-        """Where a row first earns something that does not end its episode: file, row and column.
+        """Finds the first row with a reward that does not end its episode: file, row and column.
 
         Empty where the row of the decision does not say by itself whether the episode ended.
         """
@@ -116,7 +116,7 @@ class LogSource:
         return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
-        """What the columns mean; the bins of quantiles are found in the log itself."""
+        """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles."""
         rules = dict(map(read_bin_option, self.bins))
         following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
 
@@ -129,9 +129,9 @@ class LogSource:
         if self.columns.weight is not None:
             plain = RoleSql.of(self.columns, self.types, {})
             times = f"sum(greatest(coalesce({plain.whole(self.columns.weight)}, 1), 1))::BIGINT"
-        found = resolve_binnings(database, quantiles, following, refused_at, times)
+        by_quantile = resolve_binnings(database, quantiles, following, refused_at, times)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
-        binnings = {name: (found | edges)[name] for name in rules}
+        binnings = {name: (by_quantile | edges)[name] for name in rules}
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 

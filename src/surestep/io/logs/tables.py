@@ -30,7 +30,7 @@ SUFFIXES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Where rows come from: the files of one kind, or an object that DuckDB can scan."""
+    """A source of rows: the files of one kind, or an object that DuckDB can scan."""
 
     name: str  # for messages
     kind: str  # "csv", "parquet", "json" or "object"
@@ -81,16 +81,16 @@ def matching(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = [
+        matches = [
             file
             for file in path.rglob("*")
             if file.suffix.lower() in SUFFIXES and not file.name.startswith((".", "_"))
         ]
     else:
-        found = [Path(file) for file in glob.glob(str(path), recursive=True)]
-    if not found:
+        matches = [Path(file) for file in glob.glob(str(path), recursive=True)]
+    if not matches:
         raise FileFailure(f"{path} is no file, and no folder or pattern that any table matches")
-    return sorted(file for file in found if file.is_file())
+    return sorted(file for file in matches if file.is_file())
 
 
 def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -207,8 +207,8 @@ def check_json_labels(table: Table, database: Any, columns: Sequence[str]) -> No
     for file in table.files:
         rows = json_rows(file, every)
         counts = ", ".join(f"count_if({condition})" for condition in wrong.values())
-        found = database.execute(f"SELECT {counts} FROM {rows}").fetchone()
-        for (name, condition), times in zip(wrong.items(), found, strict=True):
+        counted = database.execute(f"SELECT {counts} FROM {rows}").fetchone()
+        for (name, condition), times in zip(wrong.items(), counted, strict=True):
             if times:
                 row = first_row(database, rows, condition)
                 others = "" if times == 1 else f"; {times:,} rows of the file are affected"
@@ -227,10 +227,10 @@ def json_rows(file: Path, columns: Sequence[str]) -> str:
 
 
 def first_row(database: Any, rows: str, condition: str) -> int:
-    """The number of the first row of which the condition holds."""
+    """Returns the number of the first row of which the condition holds."""
     database.execute("SET preserve_insertion_order = true")
-    found = database.execute(
+    first = database.execute(
         f"SELECT min(row) FROM (SELECT *, row_number() OVER () AS row FROM {rows}) "
         f"WHERE {condition}"
     ).fetchone()
-    return int(found[0])
+    return int(first[0])
