@@ -96,7 +96,7 @@ class Draws:
 
 
 class Memory:
-    """What the learner knows: the mean return after each pair, and the best pair of each state."""
+    """The knowledge of a learner: the mean return after each pair, and each state's best pair."""
 
     def __init__(self, mdp: FiniteMDP) -> None:
         self.owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets)).tolist()

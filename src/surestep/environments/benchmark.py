@@ -72,7 +72,7 @@ class Truth:
 
 
 class Simulator(Protocol):
-    """Where a benchmark's data comes from, if not from its finite model."""
+    """A source of a benchmark's data that is not its finite model."""
 
     @property
     def truth(self) -> Truth | None:

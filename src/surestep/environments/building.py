@@ -31,12 +31,12 @@ def share(name: str, value: object) -> float:
 
 def check_size(parameters: str, states: int, transitions: int = 0) -> None:
     """Refuses parameters that make more states or transitions than a model should have."""
-    for what, found, most in (
+    for what, number, most in (
         ("states", states, MOST_STATES),
         ("transitions", transitions, MOST_TRANSITIONS),
     ):
-        if found > most:
-            raise InvalidParameter(f"{parameters} make {found} {what}, expected at most {most}")
+        if number > most:
+            raise InvalidParameter(f"{parameters} make {number} {what}, expected at most {most}")
 
 
 def legacy_generator(seed: object) -> np.random.RandomState:

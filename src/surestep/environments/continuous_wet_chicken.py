@@ -49,7 +49,7 @@ class ContinuousWetChicken:
         checked_size(self.length, self.width)
 
     def step(self, position: object, action: object, rng: np.random.Generator) -> FloatArray:
-        """Where one step of the actions [N] leads from the positions [N, 2]; x' is its reward."""
+        """Draws one step of the actions [N] from the positions [N, 2]; x' is its reward."""
         expect("rng", rng, np.random.Generator)
         before = self.positions(position)
         chosen = whole_numbers("action", action, (len(before),), InvalidParameter)
@@ -98,7 +98,7 @@ class RiverCells:
 
     @property
     def num_cells(self) -> int:
-        """How many cells a lane has, the shore included."""
+        """Counts the cells of a lane, the shore included."""
         return self.river.length * self.per_unit + 1
 
     @property
@@ -156,7 +156,7 @@ class RiverCells:
 def moved(
     river: ContinuousWetChicken, before: FloatArray, action: IntArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Where the actions [N] lead from positions [N, 2] that are known to be on the river."""
+    """Draws where the actions [N] lead from positions [N, 2] that are known to be on the river."""
     velocity, turbulence = stream(river.width)
     lane = before[:, 1].astype(np.int64)
     noise = turbulence[lane] * rng.uniform(-1.0, 1.0, lane.size)

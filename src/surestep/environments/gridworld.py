@@ -129,7 +129,7 @@ def gridworld_mdp(size: int) -> FiniteMDP:
 
 
 def open_ways(size: int) -> BoolArray:
-    """Whether a cell can be left to the north, east, south and west [S, 4].
+    """Tells whether a cell can be left to the north, east, south and west [S, 4].
 
     Of the published walls, one stands between x = 2 and 3 below y = 3, the other between x = 3 and
     4 from y = 2 to below y = 4; on other sizes they keep their place, rounded to cells.

@@ -110,7 +110,7 @@ def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
 
 
 def checked_amounts(gold: object, gem: object) -> tuple[int, int]:
-    """How much gold and how many gems there are to collect, once they are known to be numbers."""
+    """Checks and returns the amounts of gold and of gems that there are to collect."""
     gold = whole_number("gold", gold, 0, MOST_STATES)
     gem = whole_number("gem", gem, 0, MOST_STATES)
     check_size(f"gold {gold} and gem {gem}", REACHABLE * (gold + 1) * (gem + 1))
@@ -137,7 +137,7 @@ def gathering_world(gold: int, gem: int) -> World:
     """
     moves = moves_of_places()
     gold_left, gem_left = np.divmod(np.arange((gold + 1) * (gem + 1)), gem + 1)
-    brings_gold, brings_gem = (each[np.newaxis] for each in (moves.gold_home, moves.gem_home))
+    brings_gold, brings_gem = (brings[np.newaxis] for brings in (moves.gold_home, moves.gem_home))
     left = np.maximum(gold_left[:, np.newaxis, np.newaxis] - brings_gold, 0) * (gem + 1)
     left += np.maximum(gem_left[:, np.newaxis, np.newaxis] - brings_gem, 0)
     target = np.empty((*left.shape, 2), np.int32)  # [left to collect, place, action, branch]
@@ -165,7 +165,7 @@ def gathering_world(gold: int, gem: int) -> World:
 
 
 class Moves(NamedTuple):
-    """What each action [place, action] does, whatever is left to collect."""
+    """The effect of each action [place, action], whatever is left to collect."""
 
     enabled: BoolArray
     target: IntArray  # place

@@ -159,7 +159,7 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
 def share_of(
     low: FloatArray, high: FloatArray, start: FloatArray, end: FloatArray | float
 ) -> FloatArray:
-    """Which share of the interval [low, high] [K] lies within [start, end] [K, W]."""
+    """Returns the share of the interval [low, high] [K] that lies within [start, end] [K, W]."""
     low, high = low[:, np.newaxis], high[:, np.newaxis]
     overlap = np.minimum(high, end) - np.maximum(low, start)
     within: FloatArray = np.maximum(overlap, 0.0) / (high - low)

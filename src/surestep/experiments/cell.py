@@ -103,15 +103,15 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
     if benchmark.simulator is not None or any(map(needs_log, algorithms)):
         logged = logged_problems(block, benchmark, repetitions)
         sampling, clock = time.perf_counter() - clock, time.perf_counter()
-        found = [improved(algorithm, logged) for algorithm in algorithms]
+        answers = [improved(algorithm, logged) for algorithm in algorithms]
     else:
         counted = counted_problems(block, benchmark, repetitions)
         sampling, clock = time.perf_counter() - clock, time.perf_counter()
         batches = [improve_batch(algorithm, counted) for algorithm in algorithms]
-        found = [(batch.policy, batch.n_wedge) for batch in batches]
+        answers = [(batch.policy, batch.n_wedge) for batch in batches]
     improving, clock = time.perf_counter() - clock, time.perf_counter()
-    used = [n_wedge for _, n_wedge in found]
-    values = benchmark.best_model.worth(np.concatenate([policy for policy, _ in found]))
+    used = [n_wedge for _, n_wedge in answers]
+    values = benchmark.best_model.worth(np.concatenate([policy for policy, _ in answers]))
     best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
     # Bounds must hold for all repetitions, also where each has an environment of its own.
     changes = block.environment.changes
@@ -143,8 +143,10 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
 
 def improved(algorithm: Algorithm, problems: list[Problem]) -> tuple[FloatArray, int | None]:
     """The improved policies [B, K] of all problems, and the N∧ that was used."""
-    found = [algorithm.improve(problem) for problem in problems]
-    return np.stack([each.policy.probability for each in found]), found[0].n_wedge
+    improvements = [algorithm.improve(problem) for problem in problems]
+    return np.stack([improvement.policy.probability for improvement in improvements]), improvements[
+        0
+    ].n_wedge
 
 
 def none_as_nan(n_wedge: int | None) -> float:

@@ -58,14 +58,14 @@ def told_of_log(kind: str, benchmark: Benchmark, problem: Problem) -> dict[str, 
 
 
 def varies(rewards: LoggedRewards) -> bool:
-    """Whether one transition earned different rewards."""
+    """Tells whether one transition earned different rewards."""
     if rewards.least is None or rewards.greatest is None:
         return False
     return bool((rewards.least != rewards.greatest).any())
 
 
 def prizes(benchmark: Benchmark) -> FloatArray | None:
-    """What entering each state pays [S], where that is all that rewards depend on, or None.
+    """Returns the reward for entering each state [S], where rewards depend on that alone, or None.
 
     A state that nothing leads to pays nothing.
     """

@@ -97,7 +97,7 @@ class ClaimBlock:
 
 
 class Claims(NamedTuple):
-    """What was found and claimed in some repetitions; of a refusal, the reason."""
+    """The policies of some repetitions and the claims about them; of a refusal, the reason."""
 
     policy: list[FloatArray]  # [K] each
     n_wedge: int | None  # that was used
@@ -139,8 +139,8 @@ def run_claims(block: ClaimBlock) -> Rows:
         claims = dict(claims_of(block, benchmark, episodes, asked, spent))
         with timed(spent, "evaluating"):
             parts += [
-                rows_of(block, benchmark, episodes, algorithm, certifier, found)
-                for (algorithm, certifier), found in claims.items()
+                rows_of(block, benchmark, episodes, algorithm, certifier, claimed)
+                for (algorithm, certifier), claimed in claims.items()
             ]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Rows(columns, **{name: spent[name] for name in Rows._fields[1:]})
@@ -153,7 +153,7 @@ def claims_on_counts(
     certifiers: list[CertifierSpec],
     spent: dict[str, float],
 ) -> Iterator[tuple[Meeting, Claims]]:
-    """Claims about policies that the same counts chose."""
+    """Yields claims about policies that the same counts chose."""
     repetitions = range(block.first, block.last)
     with timed(spent, "sampling"):
         cell = Block(block.seed, block.environment, episodes, block.first, block.last, ())
@@ -163,12 +163,12 @@ def claims_on_counts(
         with timed(spent, "improving"):
             rows, n_wedge = proposed(algorithm, spec, problems, given)
         policies = [Policy(benchmark.mdp.pairs, row) for row in rows]
-        found = Claims([], n_wedge, [], [], [])
+        claims = Claims([], n_wedge, [], [], [])
         with timed(spent, "certifying"):
             certified = certify_all(block, algorithm, spec, episodes, given, policies)
         for policy, claim in zip(policies, certified, strict=True):
-            add_claim(found, policy, claim)
-        yield (algorithm, spec), found
+            add_claim(claims, policy, claim)
+        yield (algorithm, spec), claims
 
 
 def proposed(
@@ -183,7 +183,7 @@ def proposed(
 
 
 def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | AutoNWedge:
-    """What improves; where N∧ is to be chosen, by this certifier."""
+    """Returns the algorithm; where N∧ is to be chosen, with this certifier as its judge."""
     made = algorithm.make()
     return AutoNWedge(algorithm=made, certifier=certifier) if algorithm.chooses else made
 
@@ -196,7 +196,7 @@ def certify_all(
     problems: list[Problem],
     policies: list[Policy],
 ) -> list[Certificate | CertificateRefused]:
-    """What the certifier says in each repetition: at once, unless it draws anew in each."""
+    """Returns the certificate or refusal of each repetition: at once, unless each draws anew."""
     if not spec.takes_seed:
         return certify_batch(problems, policies, spec.make())
     claims: list[Certificate | CertificateRefused] = []
@@ -219,8 +219,8 @@ def calibrated(
     assert isinstance(certifier, Posterior)
     improves = improver(algorithm, certifier)
     rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
-    found = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
-    return found.applied_to(certifier)
+    calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
+    return calibration.applied_to(certifier)
 
 
 def claims_on_logs(
@@ -230,11 +230,11 @@ def claims_on_logs(
     certifiers: list[CertifierSpec],
     spent: dict[str, float],
 ) -> Iterator[tuple[Meeting, Claims]]:
-    """Claims about policies that other episodes of the same log chose, where it is split.
+    """Yields claims about policies that other episodes of the same log chose, where it is split.
 
     Logs are kept one at a time, for they are long.
     """
-    found: dict[Meeting, Claims] = {}
+    claimed: dict[Meeting, Claims] = {}
     for repetition in range(block.first, block.last):
         with timed(spent, "sampling"):
             rng = np.random.default_rng(
@@ -248,15 +248,15 @@ def claims_on_logs(
                 training = training_for(problem, certifier)
                 improved = improver(algorithm, certifier).improve(training)
             n_wedge = None if algorithm.chooses else improved.n_wedge
-            claims = found.setdefault((algorithm, spec), Claims([], n_wedge, [], [], []))
+            claims = claimed.setdefault((algorithm, spec), Claims([], n_wedge, [], [], []))
             with timed(spent, "certifying"):
                 (claim,) = certify_batch([problem], [improved.policy], certifier)
             add_claim(claims, improved.policy, claim)
-    yield from found.items()
+    yield from claimed.items()
 
 
 def add_claim(claims: Claims, policy: Policy, claim: Certificate | CertificateRefused) -> None:
-    """What the certifier says; a refusal is an answer too."""
+    """Appends the policy and its claim; a refusal is an answer too."""
     lower, standing, reason = float("nan"), "", ""
     if isinstance(claim, CertificateRefused):
         reason = reason_of(claim)
@@ -284,10 +284,10 @@ def rows_of(
     episodes: int,
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,
-    found: Claims,
+    claims: Claims,
 ) -> dict[str, AnyArray]:
-    """The columns of what one certifier claimed of one algorithm."""
-    gain, behavior = true_gains(benchmark, np.stack(found.policy))
+    """Returns the columns of what one certifier claimed of one algorithm."""
+    gain, behavior = true_gains(benchmark, np.stack(claims.policy))
 
     def words(text: str) -> AnyArray:
         return np.full(gain.size, text, object)
@@ -299,16 +299,16 @@ def rows_of(
         "algorithm": words(algorithm.name),
         "setting": words(algorithm.label),
         "n_wedge": np.full(gain.size, none_as_nan(algorithm.n_wedge)),
-        "n_wedge_used": np.full(gain.size, none_as_nan(found.n_wedge)),
+        "n_wedge_used": np.full(gain.size, none_as_nan(claims.n_wedge)),
         "certifier": words(certifier.name),
         "certifier_setting": words(certifier.label),
         "delta": np.full(gain.size, float(certifier.make().delta)),
         "repetition": np.arange(block.first, block.last),
         "behavior_performance": np.full(gain.size, behavior),
         "gain": gain,
-        "lower": np.array(found.lower, np.float64),
-        "standing": np.array(found.standing, object),
-        "refusal": np.array(found.refusal, object),
+        "lower": np.array(claims.lower, np.float64),
+        "standing": np.array(claims.standing, object),
+        "refusal": np.array(claims.refusal, object),
     }
 
 

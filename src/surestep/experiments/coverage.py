@@ -22,7 +22,7 @@ HALF = 0.5  # of the repetitions: a gain counts as certified at that data size
 
 
 class Cell(NamedTuple):
-    """What a cell is about; the names of MDPs that are pooled are left out."""
+    """The key of a cell; the names of MDPs that are pooled are left out."""
 
     family: str
     environment: str  # empty: all of the family
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
 
 class CellSummary(NamedTuple):
-    """What one certifier said about one algorithm in one MDP, or in all of a family."""
+    """The record of one certifier about one algorithm in one MDP, or in all of a family."""
 
     cell: Cell
     standing: str  # empty where all was refused
@@ -162,10 +162,10 @@ def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
     by the number of these cells, exceeds δ. If all claims are right, that happens to any cell at
     all with a chance of at most 0.01.
     """
-    mine = [each for each in cells if standing in each.standing.split(" or ")]
+    mine = [cell for cell in cells if standing in cell.standing.split(" or ")]
     level = FAMILY_WISE / max(len(mine), 1)
     return [
-        each for each in mine if lower_limit(each.violations, each.repetitions, level) > each.delta
+        cell for cell in mine if lower_limit(cell.violations, cell.repetitions, level) > cell.delta
     ]
 
 
@@ -174,12 +174,12 @@ def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
 
     Keys are cells with `episodes` 0.
     """
-    found: dict[Cell, int | None] = {}
-    for each in sorted(cells, key=lambda each: each.cell.episodes):
-        key = without_size(each.cell)
-        if found.get(key) is None:
-            found[key] = each.cell.episodes if each.positive.value >= HALF else None
-    return found
+    sizes: dict[Cell, int | None] = {}
+    for cell in sorted(cells, key=lambda cell: cell.cell.episodes):
+        key = without_size(cell.cell)
+        if sizes.get(key) is None:
+            sizes[key] = cell.cell.episodes if cell.positive.value >= HALF else None
+    return sizes
 
 
 def without_size(cell: Cell) -> Cell:

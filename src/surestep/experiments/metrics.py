@@ -18,7 +18,7 @@ Columns = Mapping[str, AnyArray]
 
 
 class Summary(NamedTuple):
-    """What one algorithm with one setting did at one data size."""
+    """The results of one algorithm with one setting at one data size."""
 
     environment: str
     episodes: int
@@ -107,14 +107,14 @@ def summary(run: Columns, resampled: FloatArray) -> Summary:
 
 
 def bounds_of(run: Columns) -> tuple[float, float]:
-    """What bounds the performance of any policy; nothing, where it is not the same in all rows.
+    """Returns bounds on the performance of any policy; none, where rows have different ones.
 
     Rows of environments that differ each have their own, which do not bound those of others.
     """
     known = [
         np.asarray(run[name], np.float64) if name in run else np.array([np.nan]) for name in BOUNDS
     ]
-    low, high = (float(each[0]) if (each == each[0]).all() else np.nan for each in known)
+    low, high = (float(bound[0]) if (bound == bound[0]).all() else np.nan for bound in known)
     return (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
 
 
@@ -131,17 +131,17 @@ def number(value: object) -> float:
 
 
 def method_of(summary: Summary) -> tuple[str, str, str, str]:
-    """What was run where: (environment, algorithm, setting, N∧), the last one as text."""
+    """Returns the key of a method: (environment, algorithm, setting, N∧), the last one as text."""
     return summary.environment, summary.algorithm, summary.setting, f"{summary.n_wedge:g}"
 
 
-def first_better(found: list[Summary]) -> dict[tuple[str, str, str, str], int | None]:
-    """For each method the smallest data size from which on its mean beats π_b; None: never."""
+def first_better(summaries: list[Summary]) -> dict[tuple[str, str, str, str], int | None]:
+    """Returns for each method the smallest size from which on its mean beats π_b; None: never."""
     result: dict[tuple[str, str, str, str], int | None] = {}
-    for each in sorted(found, key=lambda each: each.episodes):
-        behavior = each.behavior_performance
-        if each.mean.value <= behavior + ROUNDING * abs(behavior):
-            result[method_of(each)] = None
-        elif result.get(method_of(each)) is None:
-            result[method_of(each)] = each.episodes
+    for summary in sorted(summaries, key=lambda summary: summary.episodes):
+        behavior = summary.behavior_performance
+        if summary.mean.value <= behavior + ROUNDING * abs(behavior):
+            result[method_of(summary)] = None
+        elif result.get(method_of(summary)) is None:
+            result[method_of(summary)] = summary.episodes
     return result

@@ -44,14 +44,14 @@ NOT_FOLLOWED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a block comes from; the versions are there to be read, the digests to be compared."""
+    """The origin of a block; the versions are there to be read, the digests to be compared."""
 
     settings: str  # of what was asked for
     code: str  # of the sources and of the versions that may change a number
     versions: dict[str, str]
 
     def agrees(self, other: Origin) -> bool:
-        """Whether the other would make the same rows."""
+        """Tells whether the other would make the same rows."""
         return (self.settings, self.code) == (other.settings, other.code)
 
     def to_json(self) -> str:
@@ -77,7 +77,7 @@ def origin_of(block: Block | ClaimBlock) -> Origin:
 
 
 def modules_of(block: Block | ClaimBlock) -> frozenset[str]:
-    """Where the sources of a block begin."""
+    """Returns the modules in which the sources of a block begin."""
     kinds: list[Any] = [type(block)]
     if block.environment.name in ENVIRONMENTS:  # others are refused when they are made
         kinds.append(ENVIRONMENTS[block.environment.name])
@@ -89,7 +89,7 @@ def modules_of(block: Block | ClaimBlock) -> frozenset[str]:
 
 @cache
 def versions() -> dict[str, str]:
-    """What is installed here."""
+    """Returns the versions that are installed here."""
     return {
         PACKAGE: __version__,
         "python": platform.python_version(),
@@ -112,26 +112,26 @@ def digest(parts: list[str]) -> str:
 
 
 def sources_of(modules: frozenset[str]) -> set[str]:
-    """The modules, and all modules of the package that they import, directly or not."""
-    found: set[str] = set()
+    """Returns the modules, and all modules of the package that they import, directly or not."""
+    reached: set[str] = set()
     waiting = set(modules)
     while waiting:
         module = waiting.pop()
-        found.add(module)
-        waiting |= imports_of(module) - found - NOT_FOLLOWED
-    return found
+        reached.add(module)
+        waiting |= imports_of(module) - reached - NOT_FOLLOWED
+    return reached
 
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """The modules of the package that a module imports, anywhere in it."""
-    found: set[str] = set()
+    """Returns the modules of the package that a module imports, anywhere in it."""
+    modules: set[str] = set()
     for node in statements(ast.parse(source(module))):
         if isinstance(node, ast.Import):
-            found |= {each.name for each in node.names if each.name.startswith(f"{PACKAGE}.")}
+            modules |= {alias.name for alias in node.names if alias.name.startswith(f"{PACKAGE}.")}
         elif isinstance(node, ast.ImportFrom) and is_ours(node.module):
-            found |= {home(str(node.module), each.name) for each in node.names}
-    return frozenset(found)
+            modules |= {home(str(node.module), alias.name) for alias in node.names}
+    return frozenset(modules)
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
@@ -144,7 +144,7 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_ours(module: str | None) -> bool:
-    """Whether a module is the package or a part of it."""
+    """Tells whether a module is the package or a part of it."""
     return module is not None and f"{module}.".startswith(f"{PACKAGE}.")
 
 
@@ -156,14 +156,14 @@ def home(module: str, name: str) -> str:
         return f"{module}.{name}"
     for node in ast.parse(source(module)).body:
         if isinstance(node, ast.ImportFrom) and is_ours(node.module):
-            for each in node.names:
-                if (each.asname or each.name) == name:
-                    return home(str(node.module), each.name)
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return home(str(node.module), alias.name)
     return module
 
 
 def folder(module: str) -> Path:
-    """Where a package would be."""
+    """Returns the folder that a package of this name would have."""
     return ROOT.joinpath(*module.split(".")[1:])
 
 

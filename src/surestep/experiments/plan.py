@@ -47,7 +47,7 @@ class EnvironmentSpec:
 
     @property
     def changes(self) -> bool:
-        """Whether each repetition has an environment of its own."""
+        """Tells whether each repetition has an environment of its own."""
         return dict(self.parameters).get("seed") == PER_REPETITION
 
     def parameters_of(self, repetition: int) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class AlgorithmSpec:
 
     @property
     def chooses(self) -> bool:
-        """Whether the data choose N∧, by the certificate that judges."""
+        """Tells whether the data choose N∧, by the certificate that judges."""
         return AUTO in dict(self.settings).values()
 
     @property
@@ -120,7 +120,7 @@ class CertifierSpec:
 
     @property
     def takes_seed(self) -> bool:
-        """Whether its claims depend on random numbers that the experiment leaves open."""
+        """Tells whether its claims depend on random numbers that the experiment leaves open."""
         fields = [field.name for field in dataclasses.fields(CERTIFIERS[self.name])]
         return "seed" in fields and "seed" not in dict(self.settings)
 
@@ -133,7 +133,7 @@ class CertifierSpec:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What is run, on what, how often; equal experiments give equal tables."""
+    """A plan of what is run, on what, how often; equal experiments give equal tables."""
 
     name: str
     title: str
@@ -305,5 +305,5 @@ def choices_of(name: str, value: object) -> list[Any]:
 
 
 def is_positive(value: object) -> bool:
-    """Whether the value is a whole number of at least 1."""
+    """Tells whether the value is a whole number of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1

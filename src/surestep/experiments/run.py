@@ -19,7 +19,7 @@ BLOCK_REPETITIONS = 50
 
 
 class Spent(NamedTuple):
-    """Where the time of a block went, in seconds."""
+    """The seconds that a block took, by what they were spent on."""
 
     sampling: float
     improving: float
@@ -101,11 +101,11 @@ def to_do(store: Store, expected: Mapping[str, Origin], *, keep_old: bool) -> tu
     """The keys of blocks that are to be made, and how many there are of other code or versions."""
     waiting, old = set[str](), 0
     for key, origin in expected.items():
-        found = store.origin(key)
-        if found is not None and found.agrees(origin):
+        present = store.origin(key)
+        if present is not None and present.agrees(origin):
             continue
-        old += found is not None
-        if found is None or not keep_old:
+        old += present is not None
+        if present is None or not keep_old:
             waiting.add(key)
     return waiting, old
 
@@ -128,6 +128,6 @@ def run_into(store: Store, task: tuple[Block | ClaimBlock, Origin]) -> Spent:
 def totals(spent: Sequence[Spent], before: Mapping[str, float]) -> dict[str, float]:
     """The seconds of these blocks and of what was done before, by what they were spent on."""
     return {
-        name: round(before.get(name, 0.0) + sum(getattr(each, name) for each in spent), 3)
+        name: round(before.get(name, 0.0) + sum(getattr(block, name) for block in spent), 3)
         for name in Spent._fields
     }

@@ -46,7 +46,7 @@ class Store:
 
     @property
     def manifest(self) -> Path:
-        """What the run is, with which versions, and where its time went."""
+        """Returns the path of the manifest: what the run is, its versions, and its time."""
         return self.directory / "manifest.json"
 
     @property
@@ -100,26 +100,26 @@ class Store:
                 )
             self.write_manifest(experiment, {}, {})
             return
-        found = self.read_manifest()
-        if found.get("identity") != experiment.identity() or found.get("format") != FORMAT:
+        manifest = self.read_manifest()
+        if manifest.get("identity") != experiment.identity() or manifest.get("format") != FORMAT:
             raise InvalidParameter(
-                f"{self.directory} holds the experiment {found.get('name')!r}, begun with other "
+                f"{self.directory} holds the experiment {manifest.get('name')!r}, begun with other "
                 f"settings than {experiment.name!r} has now; give another directory with -o, or "
                 "delete it"
             )
 
     def read_manifest(self) -> dict[str, Any]:
-        """The manifest, which must be one."""
+        """Reads the manifest, which must be one."""
         try:
-            found = json.loads(self.manifest.read_text(encoding="utf-8"))
+            manifest = json.loads(self.manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as problem:
             raise FileFailure(
                 f"{self.manifest} cannot be read: {problem}; put it back, or begin anew in another "
                 "directory"
             ) from None
-        if not isinstance(found, dict):
+        if not isinstance(manifest, dict):
             raise FileFailure(f"{self.manifest} is no manifest of a run")
-        return found
+        return manifest
 
     def write_manifest(
         self,
@@ -127,7 +127,7 @@ class Store:
         made_by: Mapping[str, object],
         seconds: Mapping[str, float],
     ) -> None:
-        """What the run is; `made_by` says what made its rows, `seconds` where its time went."""
+        """Writes the manifest; `made_by` says what made the rows, `seconds` where time went."""
         content = {
             "format": FORMAT,
             "name": experiment.name,
@@ -140,7 +140,7 @@ class Store:
         write_together({self.manifest: [(json.dumps(content, indent=2) + "\n").encode()]})
 
     def origin(self, key: str) -> Origin | None:
-        """What made a block; None where there is none that can be read."""
+        """Returns the origin of a block; None where there is no block that can be read."""
         import duckdb
 
         path = self.block(key)
@@ -154,16 +154,16 @@ class Store:
                 ).fetchall()
             except duckdb.Error:
                 return None
-        found = origin_from_json(bytes(rows[0][0]).decode(errors="replace")) if rows else None
-        return found or Origin(UNKNOWN, UNKNOWN, {})
+        origin = origin_from_json(bytes(rows[0][0]).decode(errors="replace")) if rows else None
+        return origin or Origin(UNKNOWN, UNKNOWN, {})
 
     def origins(self, keys: Sequence[str]) -> dict[str, Any]:
         """For each digest of code the versions that it ran with, and how many blocks it made."""
-        found = [origin for origin in map(self.origin, keys) if origin is not None]
-        blocks = Counter(origin.code for origin in found)
+        origins = [origin for origin in map(self.origin, keys) if origin is not None]
+        blocks = Counter(origin.code for origin in origins)
         return {
             origin.code: {"versions": origin.versions, "blocks": blocks[origin.code]}
-            for origin in sorted(found, key=lambda origin: origin.code)
+            for origin in sorted(origins, key=lambda origin: origin.code)
         }
 
     def write_block(self, key: str, columns: Mapping[str, AnyArray], origin: Origin) -> None:
@@ -257,7 +257,7 @@ def escaped(path: Path) -> str:
 
 
 def said(problem: Exception) -> str:
-    """What went wrong in a few words: the system's, where DuckDB passes their number on."""
+    """Returns what went wrong in a few words: the system's, where DuckDB gives their number."""
     number = re.search(r'"errno":"(\d+)"', str(problem))
     if number is not None:
         return os.strerror(int(number[1]))

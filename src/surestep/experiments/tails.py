@@ -44,7 +44,7 @@ class Interval(NamedTuple):
 
 
 class TailWeights(NamedTuple):
-    """What the ends of an interval weigh each value with, in order of the values."""
+    """The weights of each value in the ends of an interval, in the order of the values."""
 
     low: FloatArray  # [n + 1]: a, X₍₁₎, …, X₍ₙ₎
     high: FloatArray  # [n + 1]: X₍₁₎, …, X₍ₙ₎, b

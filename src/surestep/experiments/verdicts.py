@@ -19,7 +19,7 @@ PROVED, BELIEVED = "proved better", "believed better"
 
 
 class Verdict(NamedTuple):
-    """What stood at the top of one result, what it claims, and what is true."""
+    """The verdict at the top of one result, what it claims, and what is true."""
 
     environment: str
     family: str
@@ -34,23 +34,23 @@ class Verdict(NamedTuple):
 
     @property
     def wrong(self) -> bool:
-        """Whether "better" was said and less is true than was claimed."""
+        """Tells whether "better" was said and less is true than was claimed."""
         claimed = {PROVED: self.lower, BELIEVED: self.belief}.get(self.verdict)
         return claimed is not None and self.gain < claimed - self.slack
 
     @property
     def no_better(self) -> bool:
-        """Whether "better" was said and nothing is gained at all."""
+        """Tells whether "better" was said and nothing is gained at all."""
         return self.verdict in (PROVED, BELIEVED) and self.gain <= self.slack
 
     @property
     def slack(self) -> float:
-        """What rounding could change."""
+        """Returns the most that rounding could change."""
         return ROUNDING * abs(self.behavior_performance)
 
 
 class VerdictCount(NamedTuple):
-    """How often a verdict was said in a family at a size, and how often it was wrong."""
+    """The number of times a verdict was said in a family at a size, and was wrong."""
 
     family: str
     episodes: int
@@ -90,12 +90,12 @@ def read_verdicts(path: Path) -> list[Verdict]:
 def verdict_counts(verdicts: Iterable[Verdict]) -> list[VerdictCount]:
     """Counts the verdicts of each family, size and stress test, in the order they first come in."""
 
-    def about(each: Verdict) -> tuple[str, int, int]:
-        return each.family, each.episodes, each.worlds
+    def about(verdict: Verdict) -> tuple[str, int, int]:
+        return verdict.family, verdict.episodes, verdict.worlds
 
     rows = list(verdicts)
     order = {key: place for place, key in enumerate(dict.fromkeys(map(about, rows)))}
-    rows.sort(key=lambda each: order[about(each)])
+    rows.sort(key=lambda verdict: order[about(verdict)])
     return [count_of(*key, list(group)) for key, group in itertools.groupby(rows, about)]
 
 
@@ -103,25 +103,25 @@ def count_of(family: str, episodes: int, worlds: int, rows: list[Verdict]) -> Ve
     """Counts the verdicts of one cell."""
     counts: list[int] = []
     for verdict in (PROVED, BELIEVED):
-        mine = [each for each in rows if each.verdict == verdict]
+        mine = [row for row in rows if row.verdict == verdict]
         wrong, no_better = (
-            sum(getattr(each, name) for each in mine) for name in ("wrong", "no_better")
+            sum(getattr(row, name) for row in mine) for name in ("wrong", "no_better")
         )
         counts += [len(mine), wrong, no_better]
-    gained = sum(each.gain for each in rows if abs(each.gain) > each.slack)
+    gained = sum(row.gain for row in rows if abs(row.gain) > row.slack)
     return VerdictCount(family, episodes, worlds, len(rows), gained / len(rows), *counts)
 
 
 def all_together(counts: Sequence[VerdictCount]) -> list[VerdictCount]:
     """Adds up the counts of all families at each size and stress test."""
-    found = []
-    for episodes, worlds in dict.fromkeys((each.episodes, each.worlds) for each in counts):
-        mine = [each for each in counts if (each.episodes, each.worlds) == (episodes, worlds)]
-        logs = sum(each.logs for each in mine)
-        gained = sum(each.mean_gain * each.logs for each in mine)
-        sums = (sum(column) for column in zip(*(each[5:] for each in mine), strict=True))
-        found.append(VerdictCount("all of these", episodes, worlds, logs, gained / logs, *sums))
-    return found
+    added = []
+    for episodes, worlds in dict.fromkeys((count.episodes, count.worlds) for count in counts):
+        mine = [count for count in counts if (count.episodes, count.worlds) == (episodes, worlds)]
+        logs = sum(count.logs for count in mine)
+        gained = sum(count.mean_gain * count.logs for count in mine)
+        sums = (sum(column) for column in zip(*(count[5:] for count in mine), strict=True))
+        added.append(VerdictCount("all of these", episodes, worlds, logs, gained / logs, *sums))
+    return added
 
 
 def refuted_verdicts(counts: list[VerdictCount], delta: float) -> list[VerdictCount]:
@@ -130,4 +130,4 @@ def refuted_verdicts(counts: list[VerdictCount], delta: float) -> list[VerdictCo
     The rule is that of `coverage.refuted`.
     """
     level = FAMILY_WISE / max(len(counts), 1)
-    return [each for each in counts if lower_limit(each.proved_wrong, each.logs, level) > delta]
+    return [count for count in counts if lower_limit(count.proved_wrong, count.logs, level) > delta]

@@ -45,6 +45,6 @@ class Alarm(NamedTuple):
         known = isinstance(code, str) and code in FIGURES
         if not known or not isinstance(figures, dict) or sorted(figures) != sorted(FIGURES[code]):
             raise ValueError(f"an alarm is {content!r}")
-        if not all(is_number(each) and math.isfinite(each) for each in figures.values()):
+        if not all(is_number(figure) and math.isfinite(figure) for figure in figures.values()):
             raise ValueError(f"an alarm is {content!r}")
         return cls(code, figures)

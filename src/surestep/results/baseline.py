@@ -34,7 +34,7 @@ class Baseline(NamedTuple):
 
     @property
     def has_gap(self) -> bool:
-        """Whether the model says something else than the episodes, beyond chance and rounding.
+        """Tells whether the model differs from the episodes, beyond chance and rounding.
 
         The model's own error is taken to be that of a mean over its episodes.
         """

@@ -14,7 +14,7 @@ MOST_GAIN_BINS = 30
 
 
 class Bin(NamedTuple):
-    """How many things have a number from `low` to `high`, both included."""
+    """The number of things that have a number from `low` to `high`, both included."""
 
     low: int
     high: int

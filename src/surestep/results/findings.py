@@ -25,7 +25,7 @@ class StateChange(NamedTuple):
 
 
 class NWedgePoint(NamedTuple):
-    """What another N∧ would have given."""
+    """The outcome of another N∧: its trusted pairs, its gain and its L."""
 
     n_wedge: int
     trusted_pairs: int
@@ -34,7 +34,7 @@ class NWedgePoint(NamedTuple):
 
 
 class DeltaPoint(NamedTuple):
-    """What another δ would have claimed about the same policy."""
+    """The claim about the same policy at another δ."""
 
     delta: float
     lower: float
@@ -65,7 +65,7 @@ class WantedPair(NamedTuple):
 
 
 class DataSummary(NamedTuple):
-    """What the log holds."""
+    """The size of the log, and of what was left out of it."""
 
     rows: int
     dropped: Mapping[str, int]  # why → rows
@@ -76,7 +76,7 @@ class DataSummary(NamedTuple):
 
 
 class NoRehearsal(NamedTuple):
-    """Why there is no stress test."""
+    """The reason why there is no stress test."""
 
     why: Literal["declined", "to come", "too much work", "impossible"]
     seconds: float = 0.0  # of one core that it would take, where it is too much
@@ -124,10 +124,10 @@ class Findings:
 
     @property
     def awaits_stress_test(self) -> bool:
-        """Whether there will be a stress test, but is none yet."""
+        """Tells whether there will be a stress test, but is none yet."""
         return self.rehearsal is None and self.no_rehearsal.why == "to come"
 
     @property
     def behavior_is_estimated(self) -> bool:
-        """Whether π_b was read off the log."""
+        """Tells whether π_b was read off the log."""
         return self.record.parameters.get("behavior") == "estimate"

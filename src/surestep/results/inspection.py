@@ -24,7 +24,7 @@ class Spread(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How often the log visits pairs of a state in which someone decided and an action seen."""
+    """The visits of pairs of a state in which someone decided and an action seen."""
 
     pairs: int  # states × actions
     never: int  # pairs without a visit
@@ -35,7 +35,7 @@ class Coverage(NamedTuple):
 
 
 class EpisodeLengths(NamedTuple):
-    """How many episodes there are, how they end, and how many rows they have."""
+    """The number of episodes, how they end, and how many rows they have."""
 
     number: int
     terminated: int
@@ -52,7 +52,7 @@ class EpisodeLengths(NamedTuple):
 
 
 class ActionUse(NamedTuple):
-    """How often an action was taken, and in how many states."""
+    """The number of times an action was taken, and of states in which it was."""
 
     action: Label
     visits: int
@@ -61,14 +61,14 @@ class ActionUse(NamedTuple):
 
 
 class StateUse(NamedTuple):
-    """How often each action was taken in a state, in the order of the actions."""
+    """The number of times each action was taken in a state, in the order of the actions."""
 
     state: Label
     visits: tuple[int, ...]
 
 
 class Overlap(NamedTuple):
-    """How a log fits the policy that is said to have made it."""
+    """The fit of a log to the policy that is said to have made it."""
 
     policy: str  # where it was read
     never_seen: int  # pairs that the policy takes in states of the log, but the log never shows
@@ -87,7 +87,7 @@ class Caution(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What one look at a log found."""
+    """The findings of one look at a log."""
 
     source: str
     columns: ColumnMapping
@@ -111,17 +111,17 @@ class Inspection:
 
     @property
     def refused(self) -> bool:
-        """Whether counting refuses the log as it is."""
+        """Tells whether counting refuses the log as it is."""
         return any(suspicion.refused for suspicion in self.suspicions)
 
     @property
     def states_with_choice(self) -> int:
-        """How many states have two or more actions with more than N∧ visits."""
+        """Counts the states with two or more actions of more than N∧ visits."""
         return sum(self.states_by_trusted[2:])
 
     @property
     def visits(self) -> int:
-        """How many visits there are of all pairs."""
+        """Counts the visits of all pairs."""
         return sum(use.visits for use in self.actions)
 
     @property

@@ -41,25 +41,29 @@ def rung_of(
 
 
 def is_proved(certificate: Certificate) -> bool:
-    """Whether a certificate proves a gain in whole episodes, and not in their first steps only."""
+    """Tells whether a certificate proves a gain in whole episodes, not in their first steps."""
     whole = certificate.parameters.get("claim", "performance") == "performance"
     return whole and certificate.standing == "proved" and (certificate.lower or 0.0) > 0
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:
     """Returns the first posterior of data that had no part in choosing the policy, if any."""
-    posteriors = (each for each in certificates if each.standing == "posterior")
-    return next((each for each in posteriors if fresh or is_held_out(each)), None)
+    posteriors = (
+        certificate for certificate in certificates if certificate.standing == "posterior"
+    )
+    return next(
+        (certificate for certificate in posteriors if fresh or is_held_out(certificate)), None
+    )
 
 
 def is_held_out(certificate: Certificate) -> bool:
-    """Whether a certificate left out the data by which the policy was chosen."""
+    """Tells whether a certificate left out the data by which the policy was chosen."""
     share = certificate.parameters.get("train_share")
     return isinstance(share, float | int) and share > 0
 
 
 def undone(belief: Certificate, rehearsal: Rehearsal | None) -> bool:
-    """Whether luck alone claims as much in the stress test, or calibration leaves nothing."""
+    """Tells whether luck alone claims as much in the stress test, or calibration leaves nothing."""
     if rehearsal is None or belief.lower is None:
         return False
     luck = rehearsal.luck_bound_of_beliefs(belief.delta)

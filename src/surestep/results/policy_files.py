@@ -207,16 +207,16 @@ def with_numbers(
             given = [float(text) for text in texts(name)]
         except ValueError as problem:
             raise InvalidResult(f"policy.csv, column {name}: {problem}") from None
-        found = freeze(np.array([*given, *[at_end] * ends], float))
-        if not np.isfinite(found).all():
+        values = freeze(np.array([*given, *[at_end] * ends], float))
+        if not np.isfinite(values).all():
             raise InvalidResult(f"policy.csv, column {name} holds what is no number")
-        return found
+        return values
 
     def visits(name: str) -> IntArray:
-        found = column(name)
-        if (found < 0).any() or (found % 1 != 0).any():
+        values = column(name)
+        if (values < 0).any() or (values % 1 != 0).any():
             raise InvalidResult(f"policy.csv, column {name} holds what is no number of visits")
-        return freeze(found.astype(np.int64))
+        return freeze(values.astype(np.int64))
 
     flags = [{"true": True, "false": False, "": None}.get(text, text) for text in texts("trusted")]
     known = set(flags)
@@ -245,12 +245,12 @@ def with_numbers(
 
 def n_wedge_of(texts: Sequence[str]) -> int | None:
     """Returns the N∧ that stands in every row; None where nothing does."""
-    found = set(texts)
-    if found <= {""}:
+    distinct = set(texts)
+    if distinct <= {""}:
         return None
-    (text, *others) = found
+    (text, *others) = distinct
     if others or not text.isascii() or not text.isdecimal():
-        raise InvalidResult(f"policy.csv, column n_wedge holds {', '.join(sorted(found))}")
+        raise InvalidResult(f"policy.csv, column n_wedge holds {', '.join(sorted(distinct))}")
     return int(text)
 
 

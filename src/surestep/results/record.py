@@ -72,7 +72,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What run.json holds, but for the digests of the other files."""
+    """The content of run.json, but for the digests of the other files."""
 
     versions: Mapping[str, str]  # of surestep and what it computes with
     machine: Mapping[str, str]
@@ -93,7 +93,7 @@ class Record:
         """The record as JSON, with the digests of the other files of the result."""
         content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
         content["baseline"] = None if self.baseline is None else self.baseline._asdict()
-        content["alarms"] = [each._asdict() for each in self.alarms]
+        content["alarms"] = [alarm._asdict() for alarm in self.alarms]
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def check(self) -> None:
@@ -104,9 +104,9 @@ class Record:
         must_be("counts_sha256", self.counts_sha256, str)
         for text in (*self.versions.values(), *self.machine.values()):
             must_be("a version, or a part of the machine,", text, str)
-        for each in self.inputs:
-            must_be("size", each.size, int)
-            for text in (each.role, each.name, each.sha256):
+        for file in self.inputs:
+            must_be("size", file.size, int)
+            for text in (file.role, file.name, file.sha256):
                 must_be("an input", text, str)
         if sorted(self.parameters) != sorted(PARAMETERS):
             raise ValueError(f"its parameters are {', '.join(self.parameters)}")
@@ -143,7 +143,7 @@ class Record:
             if content.pop("format") != FORMAT or content.pop("version") != VERSION:
                 raise ValueError(f"expected format {FORMAT!r} of version {VERSION}")
             outputs = {str(name): str(digest) for name, digest in content.pop("outputs").items()}
-            content["inputs"] = tuple(InputFile(**each) for each in content["inputs"])
+            content["inputs"] = tuple(InputFile(**file) for file in content["inputs"])
             content["defaults"] = tuple(content["defaults"])
             content["baseline"] = read_baseline(content["baseline"])
             content["alarms"] = tuple(map(Alarm.read, content["alarms"]))
@@ -183,7 +183,7 @@ def current_versions() -> dict[str, str]:
 
 
 def current_machine() -> dict[str, str]:
-    """What decides the last bits of a result: the system and the processor it compiles for."""
+    """Returns what decides the last bits of a result: the system and the processor's kind."""
     from llvmlite.binding import get_host_cpu_name
 
     return {

@@ -43,7 +43,7 @@ Labels = Mapping[str, object] | tuple[str, ...] | str
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What `improve` returns and `load` reads."""
+    """The answer of `improve`, which `load` reads again."""
 
     table: PolicyTable
     certificates: tuple[Certificate, ...]  # the first is the one to stand by
@@ -72,7 +72,7 @@ class Result:
 
     @property
     def awaits_stress_test(self) -> bool:
-        """Whether a stress test was planned, and has not been finished yet."""
+        """Tells whether a stress test was planned, and has not been finished yet."""
         return self.rehearsal is None and self.record.parameters["worlds"] > 0
 
     @property
@@ -106,7 +106,7 @@ class Result:
         return label[0] if len(label) == 1 else label
 
     def files(self) -> dict[str, bytes]:
-        """What a saved result consists of; equal results have equal bytes."""
+        """Renders the files of a saved result; equal results have equal bytes."""
         contents = {
             POLICY: policy_csv(self.table),
             PARQUET: policy_parquet(self.table),
@@ -121,7 +121,9 @@ class Result:
 
     def save(self, directory: str | Path) -> None:
         """Writes a new folder, whole or not at all."""
-        write_folder(read_path(directory), {name: [each] for name, each in self.files().items()})
+        write_folder(
+            read_path(directory), {name: [content] for name, content in self.files().items()}
+        )
 
 
 def load(directory: str | Path) -> Result:
@@ -163,32 +165,32 @@ def load(directory: str | Path) -> Result:
 
 
 def strangers(directory: str | Path) -> tuple[str, ...]:
-    """The names in the folder of a result that do not belong there."""
+    """Returns the names in the folder of a result that do not belong there."""
     folder = read_path(directory)
     known = {RUN, *FILES, REHEARSAL}
     if not (folder / REHEARSAL).is_file() or (folder / STRESS_TEST / FINISHED).is_dir():
         known.add(STRESS_TEST)
     try:
-        return tuple(sorted(each.name for each in folder.iterdir() if each.name not in known))
+        return tuple(sorted(path.name for path in folder.iterdir() if path.name not in known))
     except OSError as problem:
         raise InvalidResult(f"{folder} cannot be read: {problem.strerror}") from None
 
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
-    """A list of certificates, each as in a file of its own."""
-    content = [json.loads(each.to_json()) for each in certificates]
+    """Writes a list of certificates as JSON, each as in a file of its own."""
+    content = [json.loads(certificate.to_json()) for certificate in certificates]
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def certificates_from_json(text: str) -> tuple[Certificate, ...]:
-    """The list that `certificates_to_json` wrote."""
+    """Reads the list that `certificates_to_json` wrote."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise InvalidResult(f"the certificates are no JSON: {problem}") from None
     if not isinstance(content, list) or not content:
         raise InvalidResult("there is no list of certificates, expected at least one in it")
-    return tuple(Certificate.from_json(json.dumps(each)) for each in content)
+    return tuple(Certificate.from_json(json.dumps(entry)) for entry in content)
 
 
 def read_certificates(path: str | Path) -> tuple[Certificate, ...]:
@@ -211,7 +213,7 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     try:
         states = read_columns("state", words["state_columns"])
         actions = read_columns("action", words["action_columns"])
-        binnings = {name: Binning.from_json(each) for name, each in words["binnings"].items()}
+        binnings = {name: Binning.from_json(binning) for name, binning in words["binnings"].items()}
         ends = [tuple(label) for label in words["states_without_decision"]]
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None

@@ -27,7 +27,7 @@ UNCHANGED = 1e-12  # probabilities this close are the same
 
 
 class PairCoverage(NamedTuple):
-    """How many pairs of states in which something is decided the log shows, and shows often."""
+    """The number of pairs to decide on, of those that the log never shows, and shows often."""
 
     pairs: int
     never: int  # without a visit
@@ -107,12 +107,12 @@ class PolicyTable:
 
     @property
     def num_deciding(self) -> int:
-        """How many states there are in which something is decided."""
+        """Counts the states in which something is decided."""
         return int(np.count_nonzero(~self.quiet))
 
     @property
     def coverage(self) -> PairCoverage:
-        """How many pairs there are to decide on, how many the log never shows, and often."""
+        """Counts the pairs to decide on, those never seen, and those with more than N∧ visits."""
         visits = self.visits[self.decided]
         trusted = None if self.trusted is None else int(self.trusted.sum())
         return PairCoverage(visits.size, int((visits == 0).sum()), trusted)
@@ -125,7 +125,7 @@ class PolicyTable:
 
     @property
     def num_silent(self) -> int:
-        """How many states there are in which something is decided, but never in the log."""
+        """Counts the states in which something is decided, but never in the log."""
         return int(np.count_nonzero((self.decisions == 0) & ~self.quiet))
 
     @property

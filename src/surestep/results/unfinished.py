@@ -24,13 +24,13 @@ FINISHED = "finished"  # in there: files that are complete, on their way to thei
 
 
 def path_in(folder: Path, name: str) -> Path:
-    """Where a file of a folder is to be read."""
+    """Returns the path at which a file of a folder is to be read."""
     fresh = folder / STRESS_TEST / FINISHED / name
     return fresh if fresh.is_file() else folder / name
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether a folder was saved before its stress test, which is still to come."""
+    """Tells whether a folder was saved before its stress test, which is still to come."""
     try:
         record = json.loads(path_in(folder, RUN).read_bytes())
         return record["parameters"]["worlds"] > 0 and REHEARSAL not in record["outputs"]
