@@ -93,13 +93,13 @@ def test_archives_with_a_few_changes(folder, data, mdp):
     attempt(path)
 
 
-def places(value, path=()):
+def entry_paths(value, path=()):
     """The paths of all entries of a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, entry in items:
         yield (*path, key)
         if isinstance(entry, dict | list):
-            yield from places(entry, (*path, key))
+            yield from entry_paths(entry, (*path, key))
 
 
 def full_archive(seed):
@@ -165,7 +165,7 @@ def test_archives_with_another_index(folder, data):
     index, files = full_archive(data.draw(st.integers(0, 3)))
     index = json.loads(json.dumps(index))
     for _ in range(data.draw(st.integers(1, 3))):
-        *path, last = data.draw(st.sampled_from(list(places(index))))
+        *path, last = data.draw(st.sampled_from(list(entry_paths(index))))
         record = index
         for key in path:
             record = record[key]
@@ -247,10 +247,12 @@ def nothing(rng, index, files):
 
 
 def lying_header(rng, data):
-    """A header of the archive that gives another size, with the checksum that belongs to it."""
+    """A header with another size, perhaps another type, and the checksum that belongs to it."""
     at = 512 * rng.randrange(max(len(data) // 512, 1))
     block = bytearray(data[at : at + 512].ljust(512, b"\0"))
     block[124:136] = b"%011o\0" % rng.choice([0, 1, 511, 513, len(data), 8**11 - 1])
+    if rng.random() < 0.5:
+        block[156] = rng.choice(b"0125LSxg")
     block[148:156] = b"%06o\0 " % (sum(block[:148]) + 256 + sum(block[156:]))
     return data[:at] + bytes(block) + data[at + 512 :]
 

@@ -16,35 +16,27 @@ import io
 import lzma
 import math
 import re
+import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tarfile import (
-    AREGTYPE,
-    BLOCKSIZE,
-    DIRTYPE,
-    GNU_FORMAT,
-    REGTYPE,
-    USTAR_FORMAT,
-    XGLTYPE,
-    XHDTYPE,
-    HeaderError,
-    TarInfo,
-)
 from typing import IO
 
 from surestep.errors import FileFailure, InvalidModel
 
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+BLOCK = tarfile.BLOCKSIZE
 PIECE = 1 << 16  # bytes that are read, and at most unpacked, at a time
 # Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
 # offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
 GROWTH, ALLOWANCE = 200, 1 << 24
 XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
-REPLACED = re.compile(rb"\d (path|size|GNU\.sparse\.\w+)=")  # what an extended header may replace
+MOST_EXTENDED = 1 << 12  # bytes that say what the header of a file has no room for
+EXTENDED = tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME
+RECORD, NUMERAL = re.compile(rb"(\d{1,4}) ([^=]+)="), re.compile("[0-9]{1,18}")
 
 
 class Unpacked:
@@ -161,70 +153,87 @@ def open_archive(path: Path) -> Iterator[Archive]:
 def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[int, int]]:
     """Lists the regular files of an archive of at most `total` bytes: name → (begin, size)."""
     members: dict[str, tuple[int, int]] = {}
+    replaced: dict[str, str] = {}  # what extended headers say of the file that comes next
     at = 0
     while len(members) <= MOST_MEMBERS:
         at = file.seek(at)
-        block = file.read(BLOCKSIZE)
-        if len(block) == BLOCKSIZE and not any(block):
+        block = file.read(BLOCK)
+        if len(block) == BLOCK and not any(block):
             return members
-        header, name = read_header(block, at)
-        at += BLOCKSIZE
-        if header.size > total - at:
-            raise InvalidModel(
-                f"{name} has {header.size} bytes, but the archive is cut off at {total}"
-            )
-        if name in members:
-            raise InvalidModel(f"{name} stands twice in the archive")
-        if header.type in (REGTYPE, AREGTYPE):
-            members[name] = (at, header.size)
-        elif header.type in (XHDTYPE, XGLTYPE):
-            check_extended(file.read(min(header.size, PIECE + 1)))
-        elif header.type != DIRTYPE:
-            raise InvalidModel(
-                f"{name} is of type {header.type!r} in the archive, expected files and folders"
-            )
-        at += header.size + -header.size % BLOCKSIZE
+        header = read_header(block, at)
+        if header.type not in EXTENDED:
+            header.name = replaced.get("path", header.name)
+            header.size = int(replaced.get("size", header.size))
+        name, size = header.name.removeprefix("./"), header.size
+        at += BLOCK
+        if size > total - at:
+            raise InvalidModel(f"{name} has {size} bytes, but the archive is cut off at {total}")
+        if header.type in EXTENDED:
+            replaced |= read_extended(header.type, file.read(min(size, MOST_EXTENDED + 1)), at)
+        else:
+            replaced = {}
+            if name in members:
+                raise InvalidModel(f"{name} stands twice in the archive")
+            if header.type in (tarfile.REGTYPE, tarfile.AREGTYPE):
+                members[name] = (at, size)
+            elif header.type not in (tarfile.DIRTYPE, tarfile.XGLTYPE):
+                raise InvalidModel(
+                    f"{name} is of type {header.type!r} in the archive, expected files and folders"
+                )
+        at += size + -size % BLOCK
     raise InvalidModel(
         f"the archive holds more than {MOST_MEMBERS} files, expected those of a model"
     )
 
 
-def read_header(block: bytes, at: int) -> tuple[TarInfo, str]:
-    """Returns what a header says, and the name that it gives."""
+def read_header(block: bytes, at: int) -> tarfile.TarInfo:
+    """Returns what the header at a byte says."""
     try:
-        header = TarInfo.frombuf(block, "utf-8", "replace")
-    except HeaderError:
+        header = tarfile.TarInfo.frombuf(block, "utf-8", "replace")
+    except tarfile.HeaderError:
         header = None
     if header is not None and header.size >= 0:
-        return header, header.name.removeprefix("./")
+        return header
     if at == 0:
         raise InvalidModel("the file is no archive, expected tar, or tar within gzip or xz")
-    if len(block) < BLOCKSIZE:
+    if len(block) < BLOCK:
         raise InvalidModel(f"the archive is cut off at byte {at + len(block)}")
     raise InvalidModel(f"the archive is damaged at byte {at}")
 
 
-def check_extended(records: bytes) -> None:
-    """Refuses an extended header that replaces what the header says that follows it.
-
-    A file under another name would be missed, and what is missing counts as 0.
-    """
-    replaced = REPLACED.search(records)
-    if replaced or len(records) > PIECE:
-        what = replaced[1].decode() if replaced else f"more than {PIECE} bytes"
+def read_extended(kind: bytes, data: bytes, at: int) -> dict[str, str]:
+    """Returns what an extended header at a byte says: a long name, or records '12 path=name'."""
+    if len(data) > MOST_EXTENDED:
         raise InvalidModel(
-            f"the archive has an extended header with {what}, expected names and sizes as ustar "
-            "has them: 255 bytes and 8 GiB at most"
+            f"the extended header at byte {at} has more than {MOST_EXTENDED} bytes, expected a name"
         )
+    if kind == tarfile.GNUTYPE_LONGNAME:
+        return {"path": data.partition(b"\0")[0].decode("utf-8", "replace")}
+    records: dict[str, str] = {}
+    while data:
+        record = RECORD.match(data)
+        length = int(record[1]) if record else 0
+        if record is None or not record.end() < length <= len(data):
+            raise InvalidModel(f"the extended header at byte {at} is damaged")
+        key = record[2].decode("utf-8", "replace")
+        records[key] = data[record.end() : length - 1].decode("utf-8", "replace")
+        data = data[length:]
+    holes = any(key.startswith("GNU.sparse.") for key in records)
+    if holes or not NUMERAL.fullmatch(records.get("size", "0")):
+        raise InvalidModel(
+            f"the extended header at byte {at} gives a size that is none, or a file with holes, "
+            "expected a plain file"
+        )
+    return records
 
 
 def tar_chunks(files: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """Returns the bytes of an archive with the given files, piece by piece."""
     for name, data in files.items():
-        header = TarInfo(name)
+        header = tarfile.TarInfo(name)
         header.size = len(data)
         large = header.size >= 8**11  # more than the older form can say
-        yield header.tobuf(GNU_FORMAT if large else USTAR_FORMAT)
+        yield header.tobuf(tarfile.GNU_FORMAT if large else tarfile.USTAR_FORMAT)
         yield data
-        yield bytes(-header.size % BLOCKSIZE)
-    yield bytes(2 * BLOCKSIZE)
+        yield bytes(-header.size % BLOCK)
+    yield bytes(2 * BLOCK)
