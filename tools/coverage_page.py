@@ -114,7 +114,7 @@ def write_verdicts(
     """
     before, after = around_block(page, "verdicts")
     wrong = refuted_verdicts(list(counts), delta)
-    names = "; ".join(f"{each.family}, {each.episodes:,}" for each in wrong)
+    names = "; ".join(f"{count.family}, {count.episodes:,}" for count in wrong)
     lines = [
         f"*Proved better* in {len(counts)} cells, refuted at δ = {delta:g}: {names or 'none'}.",
         "",
@@ -128,36 +128,36 @@ def write_verdicts(
 
 
 def verdict_rows(counts: Sequence[VerdictCount]) -> Iterator[str]:
-    """One line for each family and size."""
+    """Yields one line for each family and size."""
     yield (
         "| family | trajectories | worlds | logs | mean Δ | proved better | wrong (95 %) | Δ ≤ 0 | "
         "believed better | wrong (95 %) | Δ ≤ 0 |"
     )
     yield "| --- |" + " ---: |" * 10
-    for each in counts:
+    for count in counts:
         yield row(
-            each.family,
-            f"{each.episodes:,}",
-            f"{each.worlds}",
-            f"{each.logs:,}",
-            value(each.mean_gain),
-            rate(each.proved / each.logs),
-            rate_of(each.proved_wrong, each.logs),
-            rate(each.proved_no_better / each.logs),
-            rate(each.believed / each.logs),
-            rate_of(each.believed_wrong, each.logs),
-            rate(each.believed_no_better / each.logs),
+            count.family,
+            f"{count.episodes:,}",
+            f"{count.worlds}",
+            f"{count.logs:,}",
+            value(count.mean_gain),
+            rate(count.proved / count.logs),
+            rate_of(count.proved_wrong, count.logs),
+            rate(count.proved_no_better / count.logs),
+            rate(count.believed / count.logs),
+            rate_of(count.believed_wrong, count.logs),
+            rate(count.believed_no_better / count.logs),
         )
 
 
 def rate_of(number: int, of: int) -> str:
-    """A rate with its interval."""
-    found = binomial_interval(number, of)
-    return f"{rate(found.value)} ({rate(found.low)} – {rate(found.high)})"
+    """Returns a rate with its interval."""
+    interval = binomial_interval(number, of)
+    return f"{rate(interval.value)} ({rate(interval.low)} – {rate(interval.high)})"
 
 
 def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[str]:
-    """For each standing, how many cells there are, and which claim too much beyond chance.
+    """Yields for each standing how many cells there are, and which claim too much beyond chance.
 
     Once for MDPs, once for families: a cell of few repetitions can hardly be refuted alone.
     """
@@ -165,15 +165,15 @@ def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[st
     yield "| --- | --- | ---: | ---: | ---: | --- |"
     for standing in STANDINGS:
         for counted, every in (("each MDP", cells), ("families pooled", pooled)):
-            mine = [each for each in every if standing in each.standing.split(" or ")]
+            mine = [summary for summary in every if standing in summary.standing.split(" or ")]
             if mine:
-                often = sorted({each.repetitions for each in mine})
+                often = sorted({summary.repetitions for summary in mine})
                 yield row(
                     standing,
                     counted,
                     f"{len(mine):,}",
                     f"{often[0]:,}" if len(often) == 1 else f"{often[0]:,} – {often[-1]:,}",
-                    rate(max(each.violation.value for each in mine)),
+                    rate(max(summary.violation.value for summary in mine)),
                     named(refuted(every, standing)),
                 )
     yield ""
@@ -184,25 +184,33 @@ def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[st
 
 
 def named(cells: list[CellSummary]) -> str:
-    """How many cells, and the first of them by name."""
+    """Returns how many cells there are, and the first of them by name."""
     if not cells:
         return "none"
-    first = "; ".join(f"{name_of(each)}: {rate(each.violation.value)}" for each in cells[:NAMED])
+    first = "; ".join(
+        f"{name_of(summary)}: {rate(summary.violation.value)}" for summary in cells[:NAMED]
+    )
     more = f"; and {len(cells) - NAMED} others" if len(cells) > NAMED else ""
     return f"{len(cells)}: {first}{more}"
 
 
 def overview(cells: list[CellSummary]) -> Iterator[str]:
-    """One line for each task and certifier: worst cell, and the first certified data size."""
+    """Yields a line for each task and certifier: worst cell, and first certified data size."""
     yield "| task | certifier | standing | cells | worst cell | gain certified from |"
     yield "| --- | --- | --- | ---: | --- | --- |"
     first = first_certified(cells)
-    names = list(dict.fromkeys((task_name(each), certifier_name(each)) for each in cells))
+    names = list(dict.fromkeys((task_name(summary), certifier_name(summary)) for summary in cells))
     for name in names:
-        mine = [each for each in cells if (task_name(each), certifier_name(each)) == name]
-        worst = max(mine, key=lambda each: each.violation.low)
-        sizes = [first[key] for key in dict.fromkeys(without_size(each.cell) for each in mine)]
-        standing = next((each.standing for each in mine if each.standing), "always refused")
+        mine = [
+            summary for summary in cells if (task_name(summary), certifier_name(summary)) == name
+        ]
+        worst = max(mine, key=lambda summary: summary.violation.low)
+        sizes = [
+            first[key] for key in dict.fromkeys(without_size(summary.cell) for summary in mine)
+        ]
+        standing = next(
+            (summary.standing for summary in mine if summary.standing), "always refused"
+        )
         yield row(
             *name, standing, f"{len(mine):,}", f"{share_of(worst)} at {worst.cell.episodes:,}",
             from_size(sizes),
@@ -210,7 +218,7 @@ def overview(cells: list[CellSummary]) -> Iterator[str]:
 
 
 def from_size(sizes: list[int | None]) -> str:
-    """The first certified size; of several MDPs, how many have one, and the median of all."""
+    """Returns the first certified size; of several MDPs, how many have one, and the median."""
     reached = sorted(size for size in sizes if size is not None)
     if len(sizes) == 1:
         return f"{reached[0]:,}" if reached else "none of these"
@@ -222,39 +230,39 @@ def from_size(sizes: list[int | None]) -> str:
 
 
 def details(families: list[CellSummary]) -> Iterator[str]:
-    """One line for each task, certifier and data size, the MDPs of a family pooled."""
+    """Yields a line for each task, certifier and data size, the MDPs of a family pooled."""
     yield (
         "| task | certifier | trajectories | repetitions | refused | Δ < L (95 %) | L > 0 | "
         "L > 0, Δ < 0 | Δ < L if L > 0 | mean Δ | mean L | tightness |"
     )
     yield "| --- | --- |" + " ---: |" * 10
-    for each in sorted(
+    for summary in sorted(
         families,
-        key=lambda each: (task_name(each), certifier_name(each), each.cell.episodes),
+        key=lambda summary: (task_name(summary), certifier_name(summary), summary.cell.episodes),
     ):
         yield row(
-            task_name(each),
-            certifier_name(each),
-            f"{each.cell.episodes:,}",
-            f"{each.repetitions:,}",
-            rate(each.refused),
-            share_of(each),
-            rate(each.positive.value),
-            rate(each.positive_but_worse),
-            rate(each.violated_if_positive),
-            value(each.mean_gain),
-            value(each.mean_lower),
-            rate(each.tightness),
+            task_name(summary),
+            certifier_name(summary),
+            f"{summary.cell.episodes:,}",
+            f"{summary.repetitions:,}",
+            rate(summary.refused),
+            share_of(summary),
+            rate(summary.positive.value),
+            rate(summary.positive_but_worse),
+            rate(summary.violated_if_positive),
+            value(summary.mean_gain),
+            value(summary.mean_lower),
+            rate(summary.tightness),
         )
 
 
 def row(*cells: str) -> str:
-    """A line of a table."""
+    """Returns a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def name_of(summary: CellSummary) -> str:
-    """A cell in words."""
+    """Returns a cell in words."""
     where = summary.cell.environment or summary.cell.family
     return (
         f"{where}, {algorithm_name(summary)}, {certifier_name(summary)}, {summary.cell.episodes:,}"
@@ -262,17 +270,17 @@ def name_of(summary: CellSummary) -> str:
 
 
 def share_of(summary: CellSummary) -> str:
-    """A violation rate with its interval."""
+    """Returns a violation rate with its interval."""
     return rate_of(summary.violations, summary.repetitions)
 
 
 def rate(share: float) -> str:
-    """A share in per cent; a dash where there is none."""
+    """Returns a share in per cent; a dash where there is none."""
     return "–" if math.isnan(share) else f"{100 * share:.3g} %"
 
 
 def value(number: float) -> str:
-    """A value with three digits; a dash where there is none."""
+    """Returns a value with three digits; a dash where there is none."""
     return "–" if math.isnan(number) else f"{number:.3g}".replace("-", "−")
 
 
@@ -298,7 +306,7 @@ if __name__ == "__main__":
                 print(f"wrote {path}")
     counts = verdict_counts(read_verdicts(runs / "verdicts.csv"))
     if counts:
-        beside = [each for each in counts if each.family.split(",")[0] in BROKEN_FAMILIES]
-        judged = [each for each in counts if each not in beside]
+        beside = [count for count in counts if count.family.split(",")[0] in BROKEN_FAMILIES]
+        judged = [count for count in counts if count not in beside]
         print(f"wrote {write_verdicts(DOCS / 'coverage.md', judged, beside, DELTA)}")
         write_table(DOCS / "coverage" / "verdicts" / "counts.csv", counts)

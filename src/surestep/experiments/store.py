@@ -121,6 +121,13 @@ class Store:
             raise FileFailure(f"{self.manifest} is no manifest of a run")
         return manifest
 
+    def holds_claims(self) -> bool:
+        """Returns whether certifiers were part of the run, as its manifest says."""
+        try:
+            return "certifiers" in json.loads(self.read_manifest()["identity"])
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise FileFailure(f"{self.manifest} does not say what was run") from None
+
     def write_manifest(
         self,
         experiment: Experiment,

@@ -57,28 +57,28 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
     kind = picture_format(path)
     store = Store(directory)
     title, columns = str(store.read_manifest().get("title", "")), store.read_table()
-    found = family_summaries(columns)
-    tasks = list(dict.fromkeys(task_name(each) for each in found))
-    certifiers = list(dict.fromkeys(certifier_name(each) for each in found))
+    pooled = family_summaries(columns)
+    tasks = list(dict.fromkeys(task_name(summary) for summary in pooled))
+    certifiers = list(dict.fromkeys(certifier_name(summary) for summary in pooled))
     beside = path.with_suffix(".csv")
     with drawing(4.4 * len(tasks) + 1.8, 8.6) as figure:
         grid = figure.subplots(3, len(tasks), sharex=True, sharey="row", squeeze=False)
         for column, task in enumerate(tasks):
-            mine = [each for each in found if task_name(each) == task]
+            mine = [summary for summary in pooled if task_name(summary) == task]
             for place, certifier in enumerate(certifiers):
                 series = sorted(
-                    (each for each in mine if certifier_name(each) == certifier),
-                    key=lambda each: each.cell.episodes,
+                    (summary for summary in mine if certifier_name(summary) == certifier),
+                    key=lambda summary: summary.cell.episodes,
                 )
                 if series:
                     draw_series(list(grid[:, column]), series, place, len(certifiers))
             label_panels(list(grid[:, column]), task, mine)
-        scale_panels(grid, found)
+        scale_panels(grid, pooled)
         for axes, label in zip(grid[:, 0], ("P(Δ < L)", "P(L > 0)", "tightness"), strict=True):
             axes.set_ylabel(label)
         handles = legend_of(certifiers)
         figure.legend(handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize=8)
-        counted = sorted({each.repetitions for each in found})
+        counted = sorted({summary.repetitions for summary in pooled})
         often = f"{counted[0]:,}" if len(counted) == 1 else f"{counted[0]:,} to {counted[-1]:,}"
         figure.suptitle(f"{title} ({often} repetitions a point)", fontsize=11)
         write_together(
@@ -88,13 +88,13 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
 
 
 def draw_series(panels: Sequence[Axes], series: list[CellSummary], place: int, of: int) -> None:
-    """One certifier in the three panels of a column."""
+    """Draws one certifier into the three panels of a column."""
     colour, dashes = look(place)
-    sizes = np.array([each.cell.episodes for each in series], np.float64)
+    sizes = np.array([summary.cell.episodes for summary in series], np.float64)
     aside = sizes * 10 ** (SPREAD * (place - (of - 1) / 2))  # so that intervals can be told apart
     for axes, intervals in (
-        (panels[0], [each.violation for each in series]),
-        (panels[1], [each.positive for each in series]),
+        (panels[0], [summary.violation for summary in series]),
+        (panels[1], [summary.positive for summary in series]),
     ):
         values, low, high = np.array(intervals).T
         errors = np.maximum([values - low, high - values], 0.0)
@@ -102,13 +102,13 @@ def draw_series(panels: Sequence[Axes], series: list[CellSummary], place: int, o
             aside, values, errors, fmt=f"o{dashes}", color=colour, markersize=3, linewidth=1.2,
             elinewidth=0.8, capsize=2,
         )  # fmt: skip
-    tightness = [each.tightness for each in series]
+    tightness = [summary.tightness for summary in series]
     panels[2].plot(sizes, tightness, f"o{dashes}", color=colour, markersize=3, linewidth=1.2)
 
 
-def label_panels(panels: Sequence[Axes], task: str, found: list[CellSummary]) -> None:
-    """δ, the scales, and what the column is about."""
-    for delta in sorted({each.delta for each in found}):
+def label_panels(panels: Sequence[Axes], task: str, summaries: list[CellSummary]) -> None:
+    """Writes δ, the scales and what the column is about on its panels."""
+    for delta in sorted({summary.delta for summary in summaries}):
         panels[0].axhline(delta, color="black", linewidth=1)
         panels[0].annotate(
             f"δ = {delta:g}", (1, delta), xycoords=("axes fraction", "data"), ha="right",
@@ -119,18 +119,18 @@ def label_panels(panels: Sequence[Axes], task: str, found: list[CellSummary]) ->
     panels[2].set_xlabel("trajectories in the data set")
 
 
-def scale_panels(grid: AnyArray, found: list[CellSummary]) -> None:
-    """The ends of the axes, once everything is drawn: rows share theirs."""
+def scale_panels(grid: AnyArray, summaries: list[CellSummary]) -> None:
+    """Sets the ends of the axes, once everything is drawn: rows share theirs."""
     for row, axes in enumerate(grid[:, 0]):
         axes.set_ylim(-0.03, 1.03 if row == 1 else None)
-    sizes = {each.cell.episodes for each in found}
+    sizes = {summary.cell.episodes for summary in summaries}
     if len(sizes) == 1:  # which has no scale of its own
         size = float(sizes.pop())
         grid[0, 0].set_xlim(size / 3, size * 3)
 
 
 def legend_of(certifiers: list[str]) -> list[object]:
-    """One line for each certifier."""
+    """Returns one line of the legend for each certifier."""
     from matplotlib.lines import Line2D
 
     lines: list[object] = []
@@ -141,17 +141,17 @@ def legend_of(certifiers: list[str]) -> list[object]:
 
 
 def look(place: int) -> tuple[str, Dashes]:
-    """The colour and the dashes of the certifier at that place of the legend."""
+    """Returns the colour and the dashes of the certifier at that place of the legend."""
     return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
 
 
 def task_name(summary: CellSummary) -> str:
-    """'gridworld: spibb, N∧ = 27': where which algorithm was run."""
+    """Returns where which algorithm was run: 'gridworld: spibb, N∧ = 27'."""
     return f"{summary.cell.family}: {algorithm_name(summary)}"
 
 
 def algorithm_name(summary: CellSummary) -> str:
-    """'spibb, N∧ = 27': the algorithm with its settings."""
+    """Returns the algorithm with its settings: 'spibb, N∧ = 27'."""
     cell = summary.cell
     parts = [cell.algorithm]
     if not math.isnan(cell.n_wedge):
@@ -162,7 +162,7 @@ def algorithm_name(summary: CellSummary) -> str:
 
 
 def certifier_name(summary: CellSummary) -> str:
-    """'robust, l1': the certifier with the settings that tell it from others."""
+    """Returns the certifier with the settings that tell it from others: 'robust, l1'."""
     parts = [summary.cell.certifier]
     for setting in filter(None, summary.cell.certifier_setting.split(", ")):
         key, _, value = setting.partition("=")
@@ -177,31 +177,31 @@ def certifier_name(summary: CellSummary) -> str:
     return ", ".join(parts)
 
 
-def coverage_csv(found: list[CellSummary]) -> bytes:
-    """All cells, one a line, rates with the ends of their intervals.
+def coverage_csv(summaries: list[CellSummary]) -> bytes:
+    """Returns all cells as CSV, one a line, rates with the ends of their intervals.
 
     `first_certified` is the smallest data size at which half of the repetitions certify a gain.
     """
-    first = first_certified(found)
+    first = first_certified(summaries)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     rates = ("violation", "positive")
     plain = [name for name in CellSummary._fields if name not in ("cell", *rates)]
     ends = [f"{name}{end}" for name in rates for end in ("", "_low", "_high")]
-    if found:
-        writer.writerow([*found[0].cell._fields, *plain, *ends, "first_certified"])
-    for each in found:
-        cell = each.cell._asdict() | {
-            "n_wedge": "" if math.isnan(each.cell.n_wedge) else int(each.cell.n_wedge)
+    if summaries:
+        writer.writerow([*summaries[0].cell._fields, *plain, *ends, "first_certified"])
+    for summary in summaries:
+        cell = summary.cell._asdict() | {
+            "n_wedge": "" if math.isnan(summary.cell.n_wedge) else int(summary.cell.n_wedge)
         }
-        values = [shown(getattr(each, name)) for name in plain]
-        intervals = [shown(end) for name in rates for end in getattr(each, name)]
-        writer.writerow([*cell.values(), *values, *intervals, first[without_size(each.cell)]])
+        values = [shown(getattr(summary, name)) for name in plain]
+        intervals = [shown(end) for name in rates for end in getattr(summary, name)]
+        writer.writerow([*cell.values(), *values, *intervals, first[without_size(summary.cell)]])
     return text.getvalue().encode()
 
 
 def shown(value: object) -> object:
-    """A number with nine digits, nothing where there is none; anything else as it is."""
+    """Returns a number with nine digits, nothing for NaN, and anything else as it is."""
     if not isinstance(value, float):
         return value
     return "" if math.isnan(value) else float(f"{value:.9g}")

@@ -45,7 +45,7 @@ STYLE: Any = {
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of that size in inches; the house style holds inside, and nowhere else."""
+    """Gives an empty figure, in inches; the house style holds inside, and nowhere else."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
 
 
 def picture_format(path: Path) -> str:
-    """The format that the file's suffix names."""
+    """Returns the format that the file's suffix names."""
     suffix = path.suffix.lower().lstrip(".")
     if suffix not in FORMATS:
         raise InvalidParameter(
@@ -69,7 +69,7 @@ def picture_format(path: Path) -> str:
 
 
 def rendered(figure: Figure, kind: str) -> bytes:
-    """The figure as bytes of a file, without the date, so that the same figure is the same file."""
+    """Returns the figure as bytes of a file; without the date, so that they are always the same."""
     dated = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}[kind]
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None})

@@ -49,9 +49,9 @@ def draw_evaluation(directory: Path, path: Path) -> tuple[Path, Path]:
     kind = picture_format(path)
     store = Store(directory)
     title = str(store.read_manifest().get("title", ""))
-    found = summaries(store.read_table(), np.random.default_rng(SEED))
-    environments = sorted({each.environment for each in found})
-    given = sorted({each.n_wedge for each in found if not math.isnan(each.n_wedge)})
+    reached = summaries(store.read_table(), np.random.default_rng(SEED))
+    environments = sorted({summary.environment for summary in reached})
+    given = sorted({summary.n_wedge for summary in reached if not math.isnan(summary.n_wedge)})
     if not given:
         raise InvalidParameter(
             f"{directory} holds no method with an N∧, expected a run of the paper's experiments"
@@ -63,51 +63,51 @@ def draw_evaluation(directory: Path, path: Path) -> tuple[Path, Path]:
         )
         for row, environment in zip(grid, environments, strict=True):
             for axes, n_wedge in zip(row, given, strict=True):
-                here = [each for each in found if each.environment == environment]
+                here = [summary for summary in reached if summary.environment == environment]
                 draw_panel(axes, here, n_wedge)
             row[0].set_ylabel(f"performance ρ\n{environment}")
         for axes in grid[-1]:
             axes.set_xlabel("trajectories in the data set")
-        add_legend(figure, any(math.isnan(each.cvar1.low) for each in found))
-        figure.suptitle(f"{title} ({found[0].repetitions} repetitions)", fontsize=11)
-        write_together({path: [rendered(figure, kind)], beside: [as_csv(found)]})
+        add_legend(figure, any(math.isnan(summary.cvar1.low) for summary in reached))
+        figure.suptitle(f"{title} ({reached[0].repetitions} repetitions)", fontsize=11)
+        write_together({path: [rendered(figure, kind)], beside: [as_csv(reached)]})
     return path, beside
 
 
-def draw_panel(axes: Axes, found: list[Summary], n_wedge: float) -> None:
-    """Mean and tails of every method with this N∧, and of basic RL, which has none."""
+def draw_panel(axes: Axes, reached: list[Summary], n_wedge: float) -> None:
+    """Draws mean and tails of every method with this N∧, and of basic RL, which has none."""
     title = []
     for method, (label, colour) in METHODS.items():
         mine = sorted(
             (
-                each
-                for each in found
-                if each.algorithm == method
-                and (math.isnan(each.n_wedge) or each.n_wedge == n_wedge)
+                summary
+                for summary in reached
+                if summary.algorithm == method
+                and (math.isnan(summary.n_wedge) or summary.n_wedge == n_wedge)
             ),
-            key=lambda each: each.episodes,
+            key=lambda summary: summary.episodes,
         )
         if not mine:
             continue
-        sizes = [each.episodes for each in mine]
+        sizes = [summary.episodes for summary in mine]
         for statistic, dashes in STATISTICS.items():
-            intervals = [getattr(each, statistic) for each in mine]
+            intervals = [getattr(summary, statistic) for summary in mine]
             values = [interval.value for interval in intervals]
             axes.plot(sizes, values, dashes, color=colour, linewidth=1.5)
-            low, high = zip(*((each.low, each.high) for each in intervals), strict=True)
+            low, high = zip(*((interval.low, interval.high) for interval in intervals), strict=True)
             axes.fill_between(sizes, low, high, color=colour, alpha=SHADES[statistic], linewidth=0)
             bare = [place for place, end in enumerate(low) if math.isnan(end)]
             axes.plot(sizes, values, markevery=bare, color=colour, **BARE)
         if not math.isnan(mine[0].n_wedge_used):
             title.append(f"{label} {mine[0].n_wedge_used:g}")
-    axes.axhline(found[0].behavior_performance, color="black", linewidth=1)
-    axes.axhline(found[0].optimal_performance, color=GREY, linewidth=1)
+    axes.axhline(reached[0].behavior_performance, color="black", linewidth=1)
+    axes.axhline(reached[0].optimal_performance, color=GREY, linewidth=1)
     axes.set_xscale("log")
     axes.set_title("N∧:  " + ",  ".join(title), fontsize=10)
 
 
 def add_legend(figure: Figure, bare: bool) -> None:
-    """Colours are methods, dashes are statistics; `bare` says that some points have no interval."""
+    """Adds the legend: colours are methods, dashes statistics; `bare` points have no interval."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=colour, label=label) for label, colour in METHODS.values()]
@@ -125,31 +125,31 @@ def add_legend(figure: Figure, bare: bool) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=(len(handles) + 1) // 2)
 
 
-def as_csv(found: list[Summary]) -> bytes:
-    """All summaries, one a line, each statistic with the ends of its interval.
+def as_csv(reached: list[Summary]) -> bytes:
+    """Returns all summaries as CSV, one a line, statistics with the ends of their intervals.
 
     An end that the repetitions are too few for is empty. `first_better` is the data size from which
     on the method's mean beats π_b, empty for never.
     """
-    better = first_better(found)
+    better = first_better(reached)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     plain = [name for name in Summary._fields if name not in STATISTICS]
     ends = [f"{name}{end}" for name in STATISTICS for end in ("", "_low", "_high")]
     writer.writerow([*plain, *ends, "first_better"])
-    for each in found:
+    for summary in reached:
         numbers = [
             "" if math.isnan(value) else value
             for name in STATISTICS
-            for value in getattr(each, name)
+            for value in getattr(summary, name)
         ]
-        words = [written(name, getattr(each, name)) for name in plain]
-        writer.writerow([*words, *numbers, better[method_of(each)]])
+        words = [written(name, getattr(summary, name)) for name in plain]
+        writer.writerow([*words, *numbers, better[method_of(summary)]])
     return text.getvalue().encode()
 
 
 def written(name: str, value: object) -> object:
-    """N∧ as a whole number, or nothing where there is none; anything else as it is."""
+    """Returns N∧ as a whole number, nothing for NaN, and anything else as it is."""
     if name not in ("n_wedge", "n_wedge_used") or not isinstance(value, float):
         return value
     return "" if math.isnan(value) else int(value)

@@ -30,8 +30,8 @@ def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
     kind = picture_format(path)
     store = Store(directory)
     title = str(store.read_manifest().get("title", ""))
-    found = summaries(normalised(store.read_table()), np.random.default_rng(SEED))
-    algorithms = list(dict.fromkeys(each.algorithm for each in found))
+    reached = summaries(normalised(store.read_table()), np.random.default_rng(SEED))
+    algorithms = list(dict.fromkeys(summary.algorithm for summary in reached))
     rows = math.ceil(len(algorithms) / COLUMNS) * len(STATISTICS)
     beside = path.with_suffix(".csv")
     with drawing(3.6 * COLUMNS, 2.1 * rows + 0.8) as figure:
@@ -40,7 +40,7 @@ def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
             axes.set_axis_off()
         image = None
         for number, algorithm in enumerate(algorithms):
-            mine = [each for each in found if each.algorithm == algorithm]
+            mine = [summary for summary in reached if summary.algorithm == algorithm]
             row, column = divmod(number, COLUMNS)
             for offset, (statistic, label) in enumerate(STATISTICS.items()):
                 axes = grid[row * len(STATISTICS) + offset, column]
@@ -48,19 +48,19 @@ def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
                 axes.set_title(f"{algorithm}: {label}", fontsize=9)
         bar = figure.colorbar(image, ax=grid, shrink=0.5, aspect=40)  # type: ignore[arg-type]
         bar.set_label("(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)):  0 is π_b, 1 the optimum")
-        figure.suptitle(f"{title} ({found[0].repetitions} repetitions)", fontsize=12)
-        write_together({path: [rendered(figure, kind)], beside: [as_csv(found)]})
+        figure.suptitle(f"{title} ({reached[0].repetitions} repetitions)", fontsize=12)
+        write_together({path: [rendered(figure, kind)], beside: [as_csv(reached)]})
     return path, beside
 
 
-def draw_map(axes: Axes, found: list[Summary], statistic: str) -> object:
-    """One map: a row for each setting, a column for each data size."""
-    sizes = sorted({each.episodes for each in found})
-    settings = sorted({setting_of(each) for each in found}, key=number_in)
+def draw_map(axes: Axes, reached: list[Summary], statistic: str) -> object:
+    """Draws one map, a row for each setting, a column for each data size; returns the image."""
+    sizes = sorted({summary.episodes for summary in reached})
+    settings = sorted({setting_of(summary) for summary in reached}, key=number_in)
     table: FloatArray = np.full((len(settings), len(sizes)), np.nan)
-    for each in found:
-        place = settings.index(setting_of(each)), sizes.index(each.episodes)
-        table[place] = getattr(each, statistic).value
+    for summary in reached:
+        place = settings.index(setting_of(summary)), sizes.index(summary.episodes)
+        table[place] = getattr(summary, statistic).value
     axes.set_axis_on()
     axes.grid(visible=False)
     image = axes.imshow(table, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
@@ -70,7 +70,7 @@ def draw_map(axes: Axes, found: list[Summary], statistic: str) -> object:
 
 
 def setting_of(summary: Summary) -> str:
-    """The setting in a few characters: N∧, or what else there is."""
+    """Returns the setting in a few characters: N∧, or what else there is."""
     if not math.isnan(summary.n_wedge):
         return f"N∧ = {summary.n_wedge:g}"
     first = summary.setting.split(", ")[0]
@@ -80,7 +80,7 @@ def setting_of(summary: Summary) -> str:
 
 
 def number_in(setting: str) -> float:
-    """The number that a setting such as 'ε = 0.1' ends with; 0 where it is a word."""
+    """Returns the number that a setting such as 'ε = 0.1' ends with; 0 where it is a word."""
     try:
         return float(setting.split(" ")[-1])
     except ValueError:
@@ -88,5 +88,5 @@ def number_in(setting: str) -> float:
 
 
 def short(size: int) -> str:
-    """2000 as 2k."""
+    """Returns 2000 as 2k."""
     return f"{size // 1000}k" if size >= 1000 else str(size)

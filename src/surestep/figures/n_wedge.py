@@ -27,7 +27,7 @@ LARGEST_POWER = 7  # |S| up to 10⁷
 
 
 def n_wedge_table() -> list[tuple[int, ...]]:
-    """Rows (|S|, N∧^SPIBB, N∧^2s, N∧^β), for |S| from 2 to 10⁷."""
+    """Returns the rows (|S|, N∧^SPIBB, N∧^2s, N∧^β), for |S| from 2 to 10⁷."""
     steps = range(LARGEST_POWER * POINTS_PER_DECADE + 1)
     sizes = sorted({max(2, round(10 ** (step / POINTS_PER_DECADE))) for step in steps})
     return [
@@ -60,7 +60,7 @@ def draw_n_wedge(path: Path) -> tuple[Path, Path]:
 
 
 def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) -> None:
-    """The curves of the methods over the number of states, each named at its end."""
+    """Draws the curves of the methods over the number of states, each named at its end."""
     names = list(METHODS)
     sizes = [row[0] for row in table]
     for method in methods:
@@ -82,7 +82,7 @@ def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) ->
 
 
 def as_csv(table: list[tuple[int, ...]]) -> bytes:
-    """The table with its heading."""
+    """Returns the table with its heading as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["states", *METHODS])

@@ -1,8 +1,9 @@
-"""Figures by name."""
+"""Figures by name: which run is drawn by what."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from pathlib import Path
 
 from surestep.errors import InvalidParameter
@@ -13,6 +14,12 @@ from surestep.figures.heat_maps import draw_heat_maps
 from surestep.figures.n_wedge import draw_n_wedge
 
 N_WEDGE = "n-wedge"
+Drawer = Callable[[Path, Path], tuple[Path, Path]]  # a run, where to draw; picture and table
+OF_THE_CATALOG: dict[str, Drawer] = {  # by the folder of the experiment
+    "paper": draw_evaluation,
+    "comparison": draw_heat_maps,
+    "coverage": draw_coverage,
+}
 
 
 def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
@@ -37,11 +44,15 @@ def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
         raise InvalidParameter(
             f"{source} holds no run; make one with: surestep run {name} -o {source}"
         )
-    manifest = Store(source).read_manifest()
-    found = manifest.get("name")
-    if name in known and found != name:
-        raise InvalidParameter(f"{source} holds the run {found!r}, expected {name!r}")
-    if '"certifiers"' in str(manifest.get("identity")):
-        return draw_coverage(source, output)
-    kind = draw_heat_maps if str(found).startswith("comparison/") else draw_evaluation
-    return kind(source, output)
+    held = str(Store(source).read_manifest().get("name"))
+    if name in known and held != name:
+        raise InvalidParameter(f"{source} holds the run {held!r}, expected {name!r}")
+    return drawer_of(source, held)(source, output)
+
+
+def drawer_of(source: Path, held: str) -> Drawer:
+    """Returns what draws the run of that name: by its folder of the catalog, or by its content."""
+    folder, _, inside = held.partition("/")
+    if inside and folder in OF_THE_CATALOG:
+        return OF_THE_CATALOG[folder]
+    return draw_coverage if Store(source).holds_claims() else draw_evaluation

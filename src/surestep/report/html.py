@@ -47,7 +47,7 @@ Node = Element | str | None | Iterable["Node"]
 
 
 def element(tag: str, *children: Node, **attributes: str | float | bool | None) -> Element:
-    """An element with its children; None is left out, and lists are flattened.
+    """Returns an element with its children; None is left out, and lists are flattened.
 
     Attributes are words: `class_` is class, `aria_label` aria-label. True writes the bare name,
     False and None nothing.
@@ -67,7 +67,7 @@ def element(tag: str, *children: Node, **attributes: str | float | bool | None) 
 
 
 def attribute_name(word: str) -> str:
-    """The attribute that a Python word stands for: `class_` is class, `aria_label` aria-label."""
+    """Returns the attribute of a Python word: `class_` is class, `aria_label` aria-label."""
     return word.rstrip("_").replace("_", "-")
 
 
@@ -80,7 +80,7 @@ def check_attribute(name: str, text: str) -> None:
 
 
 def flattened(nodes: Iterable[Node]) -> Iterator[Element | str]:
-    """The elements and texts of nested lists, in order."""
+    """Yields the elements and texts of nested lists, in order."""
     for node in nodes:
         if isinstance(node, str | Element):
             yield node
@@ -89,7 +89,7 @@ def flattened(nodes: Iterable[Node]) -> Iterator[Element | str]:
 
 
 def label(text: str) -> Element:
-    """A name from the data: line ends are shown, direction marks stay inside, length is limited."""
+    """Returns a name from the data, shortened; line ends are shown, direction marks kept inside."""
     shown = text.translate({9: "\u2409", 10: "\u240a"})
     if not shown:
         return element("span", "(empty)", class_="empty")
@@ -102,7 +102,7 @@ def label(text: str) -> Element:
 
 
 def written(root: Element) -> str:
-    """The markup of an element."""
+    """Returns the markup of an element."""
     parts: list[str] = []
     write(root, parts)
     return "".join(parts)
@@ -129,14 +129,14 @@ def write(node: Element | str, parts: list[str]) -> None:
 
 
 def checked_raw(content: Element | str) -> str:
-    """The content of a script or style, which must not be able to end it."""
+    """Returns the content of a script or style; refuses what could end it."""
     if isinstance(content, Element) or "</" in content or "<!--" in content:
         raise ValueError("a script or style must not contain elements, '</' or '<!--'")
     return content
 
 
 def document(title: str, body: Sequence[Node], *, style: str, script: str) -> str:
-    """A whole page, which may use its own style and script, and ask for nothing else anywhere."""
+    """Returns a whole page, which may use its own style and script, and ask for nothing else."""
     policy = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}';"
         " img-src data:; base-uri 'none'; form-action 'none'"
@@ -156,10 +156,10 @@ def document(title: str, body: Sequence[Node], *, style: str, script: str) -> st
 
 
 def fingerprint(content: str) -> str:
-    """How a content security policy names a script or style."""
+    """Returns the name that a content security policy has for a script or style."""
     return f"sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
 def asset(name: str) -> str:
-    """The text of a file in report/assets."""
+    """Returns the text of a file in report/assets."""
     return (files("surestep.report") / "assets" / name).read_text("utf-8")

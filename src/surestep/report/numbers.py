@@ -10,7 +10,7 @@ UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number of some significant digits: 1,234,568 · 12.35 · 0.0001235 · 1.235e-09.
+    """Returns a number of some significant digits: 1,234,568 · 12.35 · 0.0001235 · 1.235e-09.
 
     >>> number(-1234567.8), number(12.3456), number(0.5), number(0.0)
     ('−1,234,568', '12.35', '0.5', '0')
@@ -29,7 +29,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """A change, with its sign.
+    """Returns a change, with its sign.
 
     >>> signed(12.3), signed(-0.5), signed(0.0)
     ('+12.3', '−0.5', '±0')
@@ -41,7 +41,7 @@ def signed(value: float, digits: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of a whole, one digit after the point where it is small.
+    """Returns a share of a whole in per cent, with one digit after the point where it is small.
 
     >>> [percent(share).replace(THIN_SPACE, " ") for share in (0.5, 0.034, 0.0002, 0.0, 0.999)]
     ['50 %', '3.4 %', '< 0.1 %', '0 %', '99.9 %']
@@ -57,7 +57,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time, roughly.
+    """Returns a time, roughly.
 
     >>> duration(0.2), duration(40.0), duration(200.0), duration(7300.0)
     ('1 s', '40 s', '3 min', '2 h')
@@ -68,7 +68,7 @@ def duration(seconds: float) -> str:
 
 
 def relative(before: float, after: float) -> str | None:
-    """How much more `after` is, as a percentage; None where a percentage would mislead."""
+    """Returns how much more `after` is in per cent; None where that would mislead."""
     if not before > 0 or abs(after - before) > 100 * before:
         return None
     change = percent(abs(after - before) / before)
@@ -76,7 +76,7 @@ def relative(before: float, after: float) -> str | None:
 
 
 def counted(many: int, noun: str, plural: str | None = None) -> str:
-    """A number of things.
+    """Returns a number of things.
 
     >>> counted(1, "pair"), counted(1200, "pair"), counted(2, "policy", "policies")
     ('1 pair', '1,200 pairs', '2 policies')
@@ -85,7 +85,7 @@ def counted(many: int, noun: str, plural: str | None = None) -> str:
 
 
 def about(many: int) -> str:
-    """A number of which only the size matters.
+    """Returns a number of which only the size matters.
 
     >>> about(146_779), about(7)
     ('about 150,000', 'about 7')
@@ -94,7 +94,7 @@ def about(many: int) -> str:
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """Words in a row.
+    """Returns words in a row.
 
     >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -103,7 +103,7 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 
 
 def short(value: float) -> str:
-    """A number for an axis: 20 · 1.5 k · 10 M.
+    """Returns a number for an axis: 20 · 1.5 k · 10 M.
 
     >>> [short(value).replace(THIN_SPACE, " ") for value in (0.05, 20, 1500, 1e7, -2e12)]
     ['0.05', '20', '1.5 k', '10 M', '−2e+12']

@@ -37,7 +37,7 @@ def data_table(
     *,
     sortable: bool = False,
 ) -> Element:
-    """A table that scrolls inside its own frame where the screen is narrow."""
+    """Returns a table that scrolls inside its own frame where the screen is narrow."""
     name = f"{identity}-caption"
     head = [
         element(
@@ -77,7 +77,7 @@ def data_table(
 
 
 def filter_bar(table: str, finding: str, groups: Mapping[str, str]) -> Element:
-    """Controls that narrow a table down; hidden until JavaScript is there to serve them."""
+    """Returns controls that narrow a table down; hidden until JavaScript is there to serve them."""
     options = [element("option", text, value=group) for group, text in groups.items()]
     search, select = f"{table}-search", f"{table}-select"
     return element(
@@ -106,7 +106,7 @@ def filter_bar(table: str, finding: str, groups: Mapping[str, str]) -> Element:
 
 
 def facts(entries: Sequence[tuple[Node, Node]]) -> Element:
-    """Terms with what they are."""
+    """Returns terms with what they are."""
     return element(
         "dl",
         [element("div", element("dt", term), element("dd", meaning)) for term, meaning in entries],
@@ -115,14 +115,14 @@ def facts(entries: Sequence[tuple[Node, Node]]) -> Element:
 
 
 def more(summary: str, *content: Node) -> Element:
-    """What only some readers want, folded away."""
+    """Returns what only some readers want, folded away."""
     return element("details", element("summary", summary), content)
 
 
 def figure(
     picture: Element, caption: Node, *, legend: Node = None, numbers: Node = None
 ) -> Element:
-    """A picture with its caption, and its numbers for those who cannot or will not look at it."""
+    """Returns a picture with its caption, and its numbers for those who do not look at it."""
     return element(
         "figure",
         legend,
@@ -149,10 +149,10 @@ def small(text: str) -> Element:
 
 
 def amount(text: str) -> Element:
-    """A number beside a bar, in a column of its own."""
+    """Returns a number beside a bar, in a column of its own."""
     return element("span", text, class_="amount")
 
 
 def label_cells(labels: Sequence[str]) -> list[Cell]:
-    """The texts of a state or an action, a column each."""
+    """Returns the texts of a state or an action, a column each."""
     return [Cell(label(text)) for text in labels]

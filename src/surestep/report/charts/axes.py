@@ -25,7 +25,7 @@ class Axis:
 
     @classmethod
     def around(cls, label: str, values: Iterable[float], *, log: bool = False) -> Axis:
-        """The axis that all finite values fit on, with some room; without any, from 1 to 10."""
+        """Returns the axis that all finite values fit on, with some room; 1 to 10 without any."""
         fitting = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
         if not fitting:
             return cls(label, 1.0, 10.0, log)
@@ -36,7 +36,7 @@ class Axis:
         return cls(label, low - room, high + room)
 
     def share(self, value: float) -> float:
-        """Where a value lies, from 0 (low) to 1 (high); beyond the ends outside of that."""
+        """Returns where a value lies, from 0 (low) to 1 (high); beyond the ends outside of that."""
         if self.log:
             if value <= 0:
                 return -1.0
@@ -44,13 +44,13 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Round numbers on the axis, with their texts."""
-        found = log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high)
-        return tuple((value, short(value)) for value in found)
+        """Returns round numbers on the axis, with their texts."""
+        values = log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high)
+        return tuple((value, short(value)) for value in values)
 
 
 def even_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
-    """Multiples of a round step, about as many as wanted.
+    """Returns multiples of a round step, about as many as wanted.
 
     >>> even_ticks(-0.3, 1.1)
     [0.0, 0.5, 1.0]
@@ -63,7 +63,7 @@ def even_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Powers of ten, with twos and fives between where there are few; evenly thinned out.
+    """Returns powers of ten, evenly thinned out; with twos and fives where there are few.
 
     >>> log_ticks(8, 1200), log_ticks(3, 30)
     ([10.0, 100.0, 1000.0], [5.0, 10.0, 20.0])

@@ -40,7 +40,7 @@ def histogram(
     noun: str,
     flags: Sequence[Flag] = (),
 ) -> Element:
-    """Bars between rising edges, one more than bars; layers stand on each other."""
+    """Returns bars between rising edges, one more than bars; layers stand on each other."""
     across = Axis(label, edges[0], edges[-1])
     totals = [sum(times) for times in zip(*(layer.times for layer in layers), strict=True)]
     up = Axis(f"{noun}s", 0.0, 1.05 * max([*totals, 1]))

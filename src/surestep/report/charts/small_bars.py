@@ -7,7 +7,7 @@ from surestep.report.html import Element, element
 
 
 def change_bar(before: float, after: float) -> Element:
-    """Two shares of a whole, one above the other: before in grey, after in blue.
+    """Returns two shares of a whole, one above the other: before in grey, after in blue.
 
     Where they are the same, there is only the one in grey.
     """
@@ -30,7 +30,7 @@ def change_bar(before: float, after: float) -> Element:
 
 
 def share_bar(share: float, tone: Tone = "grey") -> Element:
-    """A share of a whole as a bar."""
+    """Returns a share of a whole as a bar."""
     width, length = 64.0, min(max(share, 0.0), 1.0) * 64.0
     return ornament(
         width,

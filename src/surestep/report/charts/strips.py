@@ -54,7 +54,7 @@ class Strip(NamedTuple):
 def strip_chart(
     caption: Caption, strips: Sequence[Strip], axis: Axis, flags: Sequence[Flag]
 ) -> Element:
-    """Strips over an axis. What lies beyond its ends is cut, with an arrow."""
+    """Returns strips over an axis. What lies beyond its ends is cut, with an arrow."""
 
     def across(value: float) -> float:
         return LEFT + min(max(axis.share(value), 0.0), 1.0) * (RIGHT - LEFT)
@@ -99,12 +99,12 @@ def strip_chart(
 
 
 def is_long(strip: Strip) -> bool:
-    """Whether the words of a strip need a second line."""
+    """Returns whether the words of a strip need a second line."""
     return LETTER * len(f"{strip.name} ● {strip.aside}  {strip.amount}") > WIDTH
 
 
 def words_of(strip: Strip, top: float) -> list[Node]:
-    """The name of a strip, what is beside it, and the number at the right end."""
+    """Returns the name of a strip, what is beside it, and the number at the right end."""
     dot = element("tspan", "● ", class_=f"dot tone-{strip.tone}") if strip.tone else None
     shown = strip.name if len(strip.name) <= LONGEST else f"{strip.name[: LONGEST - 1]}…"
     name: list[Node] = [element("tspan", shown, class_="strong")]
@@ -132,7 +132,7 @@ def words_of(strip: Strip, top: float) -> list[Node]:
 def drawing_of(
     strip: Strip, axis: Axis, across: Callable[[float], float], top: float
 ) -> list[Node]:
-    """The segments of a strip, the stroke at its point, and arrows where something is cut."""
+    """Returns the segments of a strip, the stroke at its point, and arrows where it is cut."""
     middle = top + STRIP / 2
     if strip.empty is not None:
         outline = element(
@@ -168,7 +168,7 @@ def drawing_of(
 
 
 def arrow_head(top: float, tone: Tone) -> Element:
-    """That a strip goes on to the left."""
+    """Returns the sign that a strip goes on to the left."""
     way = f"M{LEFT - 10:g} {top + STRIP / 2:g}L{LEFT + 14:g} {top - 3:g}v{STRIP + 6:g}Z"
     return element("path", d=way, class_=f"bar tone-{tone}")
 
@@ -176,7 +176,7 @@ def arrow_head(top: float, tone: Tone) -> Element:
 def flag_lines(
     flags: Sequence[Flag], axis: Axis, across: Callable[[float], float], foot: float, bottom: float
 ) -> list[Node]:
-    """Lines down to `bottom`, the first flag's words highest, the last one's above `foot`.
+    """Returns lines down to `bottom`, with the words of the last flag just above `foot`.
 
     Words begin at their line, or end there where they would leave the picture. The leftmost is
     highest, so that no line runs through words that begin further right.

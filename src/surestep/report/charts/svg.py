@@ -72,7 +72,7 @@ class Caption:
 
 
 def picture(caption: Caption, width: float, height: float, *drawing: Node) -> Element:
-    """A drawing with its text alternative."""
+    """Returns a drawing with its text alternative."""
     title, description = f"{caption.identity}-title", f"{caption.identity}-description"
     return element(
         "svg",
@@ -87,7 +87,7 @@ def picture(caption: Caption, width: float, height: float, *drawing: Node) -> El
 
 
 def ornament(width: float, height: float, *drawing: Node, class_: str = "ornament") -> Element:
-    """A small drawing that says what the text beside it says."""
+    """Returns a small drawing that says what the text beside it says."""
     return element(
         "svg",
         drawing,
@@ -100,7 +100,7 @@ def ornament(width: float, height: float, *drawing: Node, class_: str = "ornamen
 
 
 def side_of(left: float, near: float = 0.25) -> str:
-    """How a text at a place is aligned so that it does not leave the picture: a class, or none."""
+    """Returns the class that keeps a text at a place inside the picture; empty for none."""
     share = left / WIDTH
     return "" if share < near else " ends" if share > 1 - near else " centred"
 
@@ -119,7 +119,7 @@ def line_chart(
     bands: Sequence[Band] = (),
     dots: bool = False,
 ) -> Element:
-    """Lines over one axis. What lies beyond the axes is cut off at the edge."""
+    """Returns lines over one axis. What lies beyond the axes is cut off at the edge."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
 
     def across(value: float) -> float:
@@ -172,12 +172,12 @@ def line_chart(
 
 
 def path(points: Sequence[tuple[float, float]]) -> str:
-    """The way along points."""
+    """Returns the way along points, as a path of SVG."""
     return "M" + "L".join(f"{left:.1f} {top:.1f}" for left, top in points) if points else "M0 0"
 
 
 def grid_line(top: float, text: str) -> list[Element]:
-    """A line across, with its number on the left."""
+    """Returns a line across, with its number on the left."""
     return [
         element("path", d=f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", class_="grid"),
         element("text", text, x=f"{LEFT - 8:g}", y=f"{top:.1f}", class_="tick ends middle"),
@@ -185,7 +185,7 @@ def grid_line(top: float, text: str) -> list[Element]:
 
 
 def grid_column(left: float, text: str) -> list[Element]:
-    """A short line at the foot, with its number below."""
+    """Returns a short line at the foot, with its number below."""
     bottom = HEIGHT - BOTTOM
     return [
         element("path", d=f"M{left:.1f} {bottom:g}v6", class_="axis"),
@@ -194,7 +194,7 @@ def grid_column(left: float, text: str) -> list[Element]:
 
 
 def shaded(level: Level, top: float, bottom: float) -> Element | None:
-    """The part of a chart beyond a level."""
+    """Returns the shade over the part of a chart beyond a level; None where there is none."""
     edge = min(max(top, TOP), bottom)
     first, last = (TOP, edge) if level.shade == "above" else (edge, bottom)
     if level.shade is None or first >= last:
@@ -210,7 +210,7 @@ def shaded(level: Level, top: float, bottom: float) -> Element | None:
 
 
 def level_line(level: Level, top: float) -> list[Element]:
-    """A value to compare with, and what it is."""
+    """Returns the line of a value to compare with, and what it is."""
     below = "below" in (level.shade, level.words) or top < TOP + 30
     return [
         element("path", d=f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", class_="level"),
@@ -225,7 +225,7 @@ def level_line(level: Level, top: float) -> list[Element]:
 
 
 def mark_line(mark: Mark, left: float) -> list[Element]:
-    """A place on the horizontal axis, and what is there."""
+    """Returns the line at a place of the horizontal axis, and what is there."""
     side = " ends" if left > WIDTH * 0.7 else ""
     return [
         element("path", d=f"M{left:.1f} {TOP:g}V{HEIGHT - BOTTOM:g}", class_="mark"),
@@ -240,7 +240,7 @@ def mark_line(mark: Mark, left: float) -> list[Element]:
 
 
 def bar_chart(caption: Caption, bars: Sequence[Bar], label: str) -> Element:
-    """Standing bars, each with its value above it and its name below."""
+    """Returns standing bars, each with its value above it and its name below."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     left, largest = 12.0, max([bar.value for bar in bars], default=0.0) or 1.0
     step = (right - left) / max(len(bars), 1)
@@ -278,7 +278,7 @@ def bar_chart(caption: Caption, bars: Sequence[Bar], label: str) -> Element:
 
 
 def legend(lines: Sequence[Line]) -> Element:
-    """Which line is which, as text that does not shrink with the picture."""
+    """Returns which line is which, as text that does not shrink with the picture."""
     return legend_list(
         (
             line.name,
@@ -293,7 +293,7 @@ def legend(lines: Sequence[Line]) -> Element:
 
 
 def legend_of_bars(bars: Sequence[tuple[str, Tone]]) -> Element:
-    """Which colour is which."""
+    """Returns which colour is which."""
     return legend_list(
         (name, element("rect", x="6", y="0", width="14", height="10", class_=f"bar tone-{tone}"))
         for name, tone in bars
@@ -301,7 +301,7 @@ def legend_of_bars(bars: Sequence[tuple[str, Tone]]) -> Element:
 
 
 def legend_list(entries: Iterable[tuple[str, Element]]) -> Element:
-    """Names, each with its sign before it."""
+    """Returns names, each with its sign before it."""
     return element(
         "ul",
         [element("li", ornament(26.0, 10.0, sign), name) for name, sign in entries],

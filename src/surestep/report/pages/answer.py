@@ -13,7 +13,7 @@ from surestep.results.findings import Findings
 
 
 def answer_section(findings: Findings) -> Element:
-    """The whole result for those who read no further."""
+    """Returns the whole result for those who read no further."""
     judged = verdict(
         (findings.certificate, *findings.others),
         changed=bool(findings.changes),
@@ -35,7 +35,7 @@ def answer_section(findings: Findings) -> Element:
 
 
 def headline(findings: Findings) -> str:
-    """How much changes, in one sentence or two."""
+    """Returns how much changes, in one sentence or two."""
     changed, all_states = len(findings.changes), findings.table.num_deciding
     if not changed:
         return f"The new policy does the same as the current one in all {all_states:,} situations."
@@ -48,7 +48,7 @@ def headline(findings: Findings) -> str:
 
 
 def key_figures(findings: Findings, judged: Verdict) -> Element:
-    """The three numbers to remember."""
+    """Returns the three numbers to remember."""
     change = relative(findings.behavior_performance, findings.performance)
     gain = (
         f"Per episode, counted from its start: from {number(findings.behavior_performance)} to "
@@ -72,7 +72,7 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
 
 
 def alarm_box(findings: Findings) -> Element | None:
-    """What does not fit together, or rests on little, before anything else."""
+    """Returns what does not fit together, or rests on little, before anything else."""
     alarms = findings.record.alarms
     if not alarms:
         return None
@@ -86,7 +86,7 @@ def alarm_box(findings: Findings) -> Element | None:
 
 
 def how_sure(findings: Findings, judged: Verdict) -> str:
-    """The sense in which the certificate is meant, for the smallest print there is."""
+    """Returns the sense in which the certificate is meant, for the smallest print there is."""
     if judged.rung == "believed better":
         return f"This is {STANDINGS['posterior']}; nothing is proved."
     if findings.certificate.lower is None:
@@ -95,7 +95,7 @@ def how_sure(findings: Findings, judged: Verdict) -> str:
 
 
 def verdict_box(findings: Findings, judged: Verdict) -> Element:
-    """How sure, with the standing and the assumptions right there."""
+    """Returns how sure the result is, with the standing and the assumptions right there."""
     certificate = findings.certificate
     covered = certificate.lower is not None
     assumptions = [element("li", sentence) for sentence in certificate.assumptions]
@@ -126,7 +126,7 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
 
 
 def stress_test_line(findings: Findings) -> Element:
-    """How often the policy did harm in the stress test, and how much more data would help."""
+    """Returns how often the policy did harm in the stress test, and what more data would do."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
         return none_made(findings, element("a", "The rehearsal", href="#rehearsal"))
@@ -143,7 +143,7 @@ def stress_test_line(findings: Findings) -> Element:
 
 
 def caveat_box(findings: Findings) -> Element | None:
-    """What was chosen or guessed rather than derived or known."""
+    """Returns what was chosen or guessed rather than derived or known; None without any."""
     caveats = (n_wedge_caveat(findings), boldness_caveat(findings), behavior_caveat(findings))
     said = [sentence for sentence in caveats if sentence is not None]
     if not said:
@@ -157,7 +157,7 @@ def caveat_box(findings: Findings) -> Element | None:
 
 
 def n_wedge_caveat(findings: Findings) -> str | None:
-    """Where N∧ comes from, unless it was derived from a ζ."""
+    """Returns where N∧ comes from; None where it was derived from a ζ, or there is none."""
     parameters = findings.record.parameters
     if findings.n_wedge is None or parameters.get("zeta") is not None:
         return None
@@ -180,7 +180,7 @@ HOW_CHOSEN = {
 
 
 def boldness_caveat(findings: Findings) -> str | None:
-    """That a prior protects little where the policy is bold on scarce data."""
+    """Returns that a prior protects little where the policy is bold on scarce data, or None."""
     if findings.n_wedge is not None or findings.certificate.standing != "posterior":
         return None
     return (
@@ -191,7 +191,7 @@ def boldness_caveat(findings: Findings) -> str | None:
 
 
 def behavior_caveat(findings: Findings) -> str | None:
-    """That π_b was estimated."""
+    """Returns that π_b was estimated, or None where it was given."""
     if not findings.behavior_is_estimated:
         return None
     parts = ["what changes", "the gain", "the guarantee"]

@@ -39,7 +39,7 @@ SETTLED = "settled on before the data"
 
 
 def certificate_section(findings: Findings) -> Element:
-    """The claim, what it assumes, and what it was computed from."""
+    """Returns the claim, what it assumes, and what it was computed from."""
     certificate = findings.certificate
     return element(
         "section",
@@ -71,7 +71,7 @@ def certificate_section(findings: Findings) -> Element:
 
 
 def lead_words(findings: Findings) -> list[Node]:
-    """The claim itself, or that there is none."""
+    """Returns the claim itself, or that there is none."""
     certificate = findings.certificate
     if certificate.lower is None:
         words = "No guarantee covers this policy: there is no claim."
@@ -88,12 +88,12 @@ def lead_words(findings: Findings) -> list[Node]:
 
 
 def or_none(value: float | None, words: Callable[[float], str]) -> str:
-    """A number in words, or that there is none."""
+    """Returns a number in words, or that there is none."""
     return "none" if value is None else words(value)
 
 
 def notes(findings: Findings) -> Node:
-    """Remarks on this very claim."""
+    """Returns the remarks on this very claim, or None without any."""
     if not findings.certificate.notes:
         return None
     return [
@@ -107,7 +107,7 @@ def notes(findings: Findings) -> Node:
 
 
 def computed_from(findings: Findings) -> Element | None:
-    """The certifier's settings and figures, for those who check them."""
+    """Returns the certifier's settings and figures, for those who check them."""
     certificate = findings.certificate
     entries: list[tuple[Node, Node]] = [
         (name, scalar_words(value))
@@ -119,7 +119,7 @@ def computed_from(findings: Findings) -> Element | None:
 
 
 def scalar_words(value: object) -> str:
-    """A setting or figure as text, with all its digits."""
+    """Returns a setting or figure as text, with all its digits."""
     if value is None:
         return "not given"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -153,7 +153,7 @@ def claim_figure(findings: Findings, lower: float) -> Element:
 
 
 def certificates_section(findings: Findings) -> Element | None:
-    """Every certificate about the policy; none where there is but the one."""
+    """Returns every certificate about the policy; None where there is but the one."""
     if not findings.others:
         return None
     claims = (findings.certificate, *findings.others)
@@ -183,7 +183,7 @@ def certificates_section(findings: Findings) -> Element | None:
 
 
 def refusals(claims: Sequence[Certificate]) -> Element | None:
-    """Why there is no claim of some kinds."""
+    """Returns why there is no claim of some kinds; None where none was refused."""
     refused = [claim for claim in claims if claim.lower is None]
     if not refused:
         return None
@@ -212,7 +212,7 @@ def refusals(claims: Sequence[Certificate]) -> Element | None:
 def claims_figure(
     findings: Findings, claims: Sequence[Certificate], names: Sequence[str]
 ) -> Element:
-    """A strip a claim, from L on to the right."""
+    """Returns the picture of all claims: a strip for each, from L on to the right."""
     axis = claims_axis(findings.gain, claims)
     caption = Caption(
         "certificates-picture",
@@ -241,7 +241,7 @@ def claims_figure(
 
 
 def claim_strip(claim: Certificate, name: str, axis: Axis, heading: str) -> Strip:
-    """A claim as a strip."""
+    """Returns a claim as a strip."""
     if claim.lower is None:
         return Strip(name, empty="refused", words="refused: the reason is below", heading=heading)
     tone, lower = STANDING_TONES[claim.standing], f"L = {signed(claim.lower)}"
@@ -260,7 +260,7 @@ def claim_strip(claim: Certificate, name: str, axis: Axis, heading: str) -> Stri
 
 
 def claims_axis(gain: float, claims: Sequence[Certificate]) -> Axis:
-    """An axis on which 0, the gain and the claims near them can be told apart.
+    """Returns an axis on which 0, the gain and the claims near them can be told apart.
 
     What matters is the larger of the estimated gain and the L nearest to 0 that says something. An
     L further below 0 than a few times that is cut.
@@ -283,7 +283,7 @@ def claims_axis(gain: float, claims: Sequence[Certificate]) -> Axis:
 
 
 def within_reach(value: float) -> float:
-    """A number that an axis can hold."""
+    """Returns the nearest number that an axis can hold."""
     return 0.0 if abs(value) < SMALLEST else min(max(value, -LARGEST), LARGEST)
 
 
@@ -293,7 +293,7 @@ def within_reach(value: float) -> float:
 def claims_table(
     findings: Findings, claims: Sequence[Certificate], names: Sequence[str]
 ) -> Element:
-    """The numbers of all claims."""
+    """Returns the numbers of all claims."""
     columns = [
         Column("Guarantee"),
         Column("Standing"),
@@ -313,7 +313,7 @@ def claims_table(
 
 
 def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: bool) -> Row:
-    """One claim, or that it was refused."""
+    """Returns the numbers of one claim, or that it was refused."""
     mark = element("span", f" {SETTLED}", class_="used below") if settled else None
     named = Cell([label(name), mark])
     if claim.lower is None:

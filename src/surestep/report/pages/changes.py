@@ -22,7 +22,7 @@ MOST_MOVES = 5  # actions of a situation that are shown
 
 
 def top_section(findings: Findings) -> Element | None:
-    """The changes with the largest share in the gain, in words and bars."""
+    """Returns the changes with the largest share in the gain, in words and bars."""
     top = findings.changes[:MOST_MATTER]
     if not top:
         return None
@@ -41,7 +41,7 @@ def top_section(findings: Findings) -> Element | None:
 
 
 def change_card(findings: Findings, change: StateChange) -> Element:
-    """One changed situation."""
+    """Returns one changed situation."""
     return element(
         "li",
         element("p", state_words(findings.table, change.state), class_="where"),
@@ -72,7 +72,7 @@ def evidence_words(findings: Findings, state: int) -> str:
 
 
 def state_words(table: PolicyTable, state: int) -> list[Element]:
-    """A situation in the users' own words, each with the name of its column."""
+    """Returns a situation in the users' own words, each with the name of its column."""
     words = table.vocabulary
     return [
         element(
@@ -83,7 +83,7 @@ def state_words(table: PolicyTable, state: int) -> list[Element]:
 
 
 def moves(table: PolicyTable, state: int) -> Element:
-    """How often each action is taken before and after, the largest change first."""
+    """Returns how often actions are taken before and after, the largest change first."""
     pairs, changed = moves_in(table, state)
     shown = pairs[: min(max(changed, 1), MOST_MOVES)]
     left = pairs.size - shown.size
@@ -99,7 +99,7 @@ def moves(table: PolicyTable, state: int) -> Element:
 
 
 def move(table: PolicyTable, pair: int) -> Element:
-    """How often one action is taken, before and after."""
+    """Returns how often one action is taken, before and after."""
     before, after = float(table.behavior[pair]), float(table.probability[pair])
     same = abs(after - before) <= UNCHANGED
     shares = [] if same else [percent(before), " → "]
@@ -115,7 +115,7 @@ def move(table: PolicyTable, pair: int) -> Element:
 
 
 def table_section(findings: Findings) -> Element:
-    """Situations with what is done there, the changed ones first."""
+    """Returns situations with what is done there, the changed ones first."""
     rows, table = table_rows(findings), findings.table
     before = " (before: estimated)" if findings.behavior_is_estimated else ""
     columns = [
@@ -153,7 +153,7 @@ def table_section(findings: Findings) -> Element:
 
 
 def left_out(findings: Findings, shown: int) -> Element | None:
-    """That the table is not all there is."""
+    """Returns that the table is not all there is, or None where it is."""
     all_states, changed = findings.table.num_deciding, len(findings.changes)
     if shown == all_states:
         return None
@@ -172,7 +172,7 @@ def left_out(findings: Findings, shown: int) -> Element | None:
 
 
 def table_rows(findings: Findings) -> list[Row]:
-    """Changed situations by their share in the gain, then the others by the time spent there."""
+    """Returns changed situations by their share in the gain, others by the time spent there."""
     table = findings.table
     width = len(table.vocabulary.state_columns) + MOST_MOVES
     limit = max(min(MOST_ROWS, MOST_CELLS // width), MOST_MATTER)
@@ -182,7 +182,7 @@ def table_rows(findings: Findings) -> list[Row]:
 
 
 def changed_row(findings: Findings, change: StateChange) -> Row:
-    """A situation in which something changes."""
+    """Returns the row of a situation in which something changes."""
     numbers = [
         Cell(signed(change.advantage, 3), change.advantage),
         Cell(signed(change.contribution, 3), change.contribution),
@@ -191,12 +191,12 @@ def changed_row(findings: Findings, change: StateChange) -> Row:
 
 
 def kept_row(findings: Findings, state: int) -> Row:
-    """A situation in which all stays as it was."""
+    """Returns the row of a situation in which all stays as it was."""
     return state_row(findings, state, [Cell("–"), Cell("–")], "kept")
 
 
 def state_row(findings: Findings, state: int, numbers: Sequence[Cell], group: str) -> Row:
-    """A row of the table of situations."""
+    """Returns a row of the table of situations."""
     table = findings.table
     share = float(findings.behavior_occupancy[state])
     visits = int(table.decisions[state])

@@ -18,7 +18,7 @@ DASHED = ("spi-no-gamma", "ks")  # bounds that nearly coincide with another one
 
 
 def bounds_section(findings: Findings) -> Element | None:
-    """ζ of every bound over the number of visits, and where it begins to say something."""
+    """Returns ζ of every bound over the number of visits, and where it begins to say something."""
     curves, span = findings.zeta_curves, findings.certificate.span
     if not curves:
         return None
@@ -41,7 +41,7 @@ def bounds_section(findings: Findings) -> Element | None:
 
 
 def zeta_figure(findings: Findings) -> Element:
-    """The curves, with the span of the values and the N∧ that was used."""
+    """Returns the curves, with the span of the values and the N∧ that was used."""
     curves, span = findings.zeta_curves, findings.certificate.span
     lines = [
         Line(
@@ -80,7 +80,7 @@ def zeta_figure(findings: Findings) -> Element:
 
 
 def curve_words(curve: ZetaCurve, span: float) -> str:
-    """Where a curve begins to say something."""
+    """Returns where a curve begins to say something."""
     visits = curve.first_visits(span)
     return f"{curve.bound} says nothing before " + (
         f"{curve.visits[-1]:,} visits" if visits is None else f"{about(visits)} visits"
@@ -88,7 +88,7 @@ def curve_words(curve: ZetaCurve, span: float) -> str:
 
 
 def zeta_numbers(curves: tuple[ZetaCurve, ...]) -> Element:
-    """A dozen points of each curve."""
+    """Returns a dozen points of each curve."""
     step = max(len(curves[0].visits) // 12, 1)
     losses = [dict(zip(curve.visits, curve.zeta, strict=True)) for curve in curves]
     rows = [
@@ -105,7 +105,7 @@ def zeta_numbers(curves: tuple[ZetaCurve, ...]) -> Element:
 
 
 def needs_table(findings: Findings) -> Element:
-    """From how many visits on each bound says something, and claims a gain."""
+    """Returns from how many visits on each bound says something, and claims a gain."""
     span = findings.certificate.span
 
     def visits_cell(curve: ZetaCurve, below: float) -> Cell:
@@ -146,7 +146,7 @@ def needs_table(findings: Findings) -> Element:
 
 
 def choices_section(findings: Findings) -> Element | None:
-    """How the result depends on what somebody chose."""
+    """Returns how the result depends on what somebody chose."""
     by_n_wedge = n_wedge_part(findings) if findings.n_wedge_curve else None
     by_delta = delta_part(findings) if findings.delta_curve else None
     if by_n_wedge is None and by_delta is None:
@@ -162,7 +162,7 @@ def choices_section(findings: Findings) -> Element | None:
 
 
 def lower_words(lower: float | None, span: float) -> Node:
-    """L, or that there is none, or that it says nothing."""
+    """Returns L, or that there is none, or that it says nothing."""
     if lower is None:
         return "refused"
     if -lower >= span:
@@ -171,7 +171,7 @@ def lower_words(lower: float | None, span: float) -> Node:
 
 
 def n_wedge_part(findings: Findings) -> list[Node]:
-    """The gain, and what is guaranteed of it, over N∧."""
+    """Returns the gain, and what is guaranteed of it, over N∧."""
     points, span = findings.n_wedge_curve, findings.certificate.span
     said = [p for p in points if p.lower is not None and -p.lower < span]
     lines = [Line("estimated gain", [(p.n_wedge, p.gain) for p in points], "blue")]
@@ -208,7 +208,7 @@ def n_wedge_part(findings: Findings) -> list[Node]:
 
 
 def n_wedge_table(findings: Findings, points: tuple[NWedgePoint, ...]) -> Element:
-    """The numbers of the picture, and how many pairs would be trusted."""
+    """Returns the numbers of the picture, and how many pairs would be trusted."""
     span = findings.certificate.span
     rows = [
         Row(
@@ -231,12 +231,12 @@ def n_wedge_table(findings: Findings, points: tuple[NWedgePoint, ...]) -> Elemen
 
 
 def used(here: bool) -> Element | None:
-    """The mark of the choice behind this report."""
+    """Returns the mark of the choice behind this report, or None."""
     return element("span", " used here", class_="used") if here else None
 
 
 def delta_part(findings: Findings) -> list[Node]:
-    """What is guaranteed of the same policy, over δ."""
+    """Returns what is guaranteed of the same policy, over δ."""
     points, span = findings.delta_curve, findings.certificate.span
     said = [p for p in points if -p.lower < span]
     text = (
@@ -252,7 +252,7 @@ def delta_part(findings: Findings) -> list[Node]:
 
 
 def delta_figure(findings: Findings, points: tuple[DeltaPoint, ...]) -> Element:
-    """L over δ, as far as it says something."""
+    """Returns L over δ, as far as it says something."""
     span = findings.certificate.span
     caption = Caption(
         "delta-picture",
@@ -273,7 +273,7 @@ def delta_figure(findings: Findings, points: tuple[DeltaPoint, ...]) -> Element:
 
 
 def delta_table(findings: Findings, points: tuple[DeltaPoint, ...]) -> Element:
-    """The numbers of the picture."""
+    """Returns the numbers of the picture."""
     span = findings.certificate.span
     rows = [
         Row(

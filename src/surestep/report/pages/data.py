@@ -25,7 +25,7 @@ THINNEST, MOST_WANTED = 10, 20
 
 
 def data_section(findings: Findings) -> Element:
-    """What the log holds, and the situations it says least about."""
+    """Returns what the log holds, and the situations it says least about."""
     return element(
         "section",
         element("h2", "Where the data is thin"),
@@ -39,7 +39,7 @@ def data_section(findings: Findings) -> Element:
 
 
 def coverage_words(findings: Findings) -> str:
-    """How many pairs the log knows well, in one sentence or two."""
+    """Returns how many pairs the log knows well, in one sentence or two."""
     pairs, never, trusted = findings.table.coverage
     start = (
         f"There are {counted(pairs, 'pair')} of a situation and an action that is possible there. "
@@ -56,7 +56,7 @@ def coverage_words(findings: Findings) -> str:
 
 
 def visits_figure(findings: Findings) -> Element:
-    """How many pairs have how many visits."""
+    """Returns how many pairs have how many visits."""
     table = findings.table
     bins = visit_bins(table.visits[table.decided], findings.n_wedge)
     bars = [visit_bar(bin, findings.n_wedge) for bin in bins]
@@ -90,7 +90,7 @@ def visit_bar(bin: Bin, n_wedge: int | None) -> Bar:
 
 
 def thin_table(findings: Findings) -> Node:
-    """The situations that the log shows least, for how often the new policy will be there."""
+    """Returns the situations that the log shows least for the time the new policy spends there."""
     table = findings.table
     silent, decisions = table.num_silent, table.decisions
     rows = [
@@ -131,7 +131,7 @@ def thin_table(findings: Findings) -> Node:
 
 
 def log_facts(findings: Findings) -> list[tuple[Node, Node]]:
-    """The size of the log."""
+    """Returns the size of the log."""
     data = findings.data
     left_out = sum(data.dropped.values())
     dropped: list[Node] = [
@@ -161,7 +161,7 @@ def log_facts(findings: Findings) -> list[tuple[Node, Node]]:
 
 
 def wanted_section(findings: Findings) -> Element:
-    """Where more data could be worth most."""
+    """Returns where more data could be worth most."""
     wanted = findings.wanted[:MOST_WANTED]
     return element(
         "section",
@@ -173,7 +173,7 @@ def wanted_section(findings: Findings) -> Element:
 
 
 def nothing_wanted(findings: Findings) -> Element:
-    """Why no pair is listed."""
+    """Returns why no pair is listed."""
     reason = (
         "The method behind this policy has no number of visits from which on it trusts an action."
         if findings.n_wedge is None
@@ -183,7 +183,7 @@ def nothing_wanted(findings: Findings) -> Element:
 
 
 def wanted_words(findings: Findings) -> Element:
-    """What the table is about."""
+    """Returns what the table is about."""
     shown = min(len(findings.wanted), MOST_WANTED)
     listed = (
         f" The {shown} most promising of {len(findings.wanted):,} are listed."
@@ -199,7 +199,7 @@ def wanted_words(findings: Findings) -> Element:
 
 
 def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
-    """Pairs worth exploring, the most promising first."""
+    """Returns the pairs worth exploring, the most promising first."""
     table, largest = findings.table, max(entry.promise for entry in wanted)
     words = table.vocabulary
     columns = [

@@ -42,7 +42,7 @@ SECTIONS = (
 
 
 def inspection_page(inspection: Inspection, following: str) -> str:
-    """The whole page; `following` is the command that one might run next."""
+    """Returns the whole page; `following` is the command that one might run next."""
     title = f"Inspection of {inspection.source}"
     body = element(
         "main",
@@ -60,7 +60,7 @@ def inspection_page(inspection: Inspection, following: str) -> str:
 
 
 def section(identity: str, *content: Node) -> Element:
-    """A part of the page under its heading."""
+    """Returns a part of the page under its heading."""
     return element("section", element("h2", dict(SECTIONS)[identity]), content, id=identity)
 
 
@@ -68,7 +68,7 @@ def section(identity: str, *content: Node) -> Element:
 
 
 def heading(inspection: Inspection) -> Node:
-    """What was looked at, and the numbers that matter most."""
+    """Returns what was looked at, and the numbers that matter most."""
     episodes = inspection.episodes
     free, many = inspection.states_with_choice, len(inspection.suspicions)
     refused = inspection.refused
@@ -105,7 +105,7 @@ def heading(inspection: Inspection) -> Node:
 
 
 def coverage_section(inspection: Inspection) -> Element:
-    """How often pairs are visited, and how many states that leaves a choice in."""
+    """Returns how often pairs are visited, and how many states that leaves a choice in."""
     coverage, n_wedge, total = inspection.coverage, inspection.n_wedge, inspection.visits
     share = percent(coverage.visits_trusted / total) if total else "none"
     pairs, spread = counted(coverage.pairs, "pair"), coverage.visits
@@ -160,7 +160,7 @@ def coverage_section(inspection: Inspection) -> Element:
 
 
 def bin_table(inspection: Inspection) -> Element:
-    """The numbers of the first picture."""
+    """Returns the numbers of the first picture."""
     rows = [
         Row([Cell(visits_words(bin)), Cell(f"{bin.times:,}")])
         for bin in inspection.coverage.histogram
@@ -170,7 +170,7 @@ def bin_table(inspection: Inspection) -> Element:
 
 
 def tried_table(inspection: Inspection) -> Element:
-    """The numbers of the second picture, and the same for actions that were tried at all."""
+    """Returns the numbers of the second picture, and the same for actions tried at all."""
     rows = [
         Row([Cell(f"{i:,}"), Cell(f"{trusted:,}"), Cell(f"{tried:,}")])
         for i, (trusted, tried) in enumerate(
@@ -188,7 +188,7 @@ def tried_table(inspection: Inspection) -> Element:
 
 
 def visits_section(inspection: Inspection) -> Element:
-    """States down, actions across; and every action by itself."""
+    """Returns visits by states and actions, and every action by itself."""
     order = inspection.actions_by_visits[:MOST_ACTIONS]
     columns = [
         *(Column(label(name)) for name in inspection.columns.state),
@@ -236,14 +236,14 @@ def visits_section(inspection: Inspection) -> Element:
 
 
 def visits_cell(visits: int, n_wedge: int) -> Cell:
-    """A number of visits, marked where it is too small."""
+    """Returns a number of visits, marked where it is too small."""
     if visits > n_wedge:
         return Cell(element("b", f"{visits:,}"), visits)
     return Cell(f"({visits:,})" if visits else "·", visits)
 
 
 def limits_section(inspection: Inspection) -> Element:
-    """What cannot be learned from the log."""
+    """Returns what cannot be learned from the log."""
     words: Node = "Every state has actions to choose from."
     if inspection.cautions:
         items = [element("li", label_free(caution.says)) for caution in inspection.cautions]
@@ -256,12 +256,12 @@ def limits_section(inspection: Inspection) -> Element:
 
 
 def label_free(sentence: str) -> Element:
-    """A sentence that quotes labels, whose direction marks must not leave it."""
+    """Returns a sentence that quotes labels, whose direction marks must not leave it."""
     return element("bdi", sentence.translate({9: "\u2409", 10: "\u240a"}))
 
 
 def suspicious_section(inspection: Inspection) -> Element:
-    """Each kind of suspicious rows with the first places."""
+    """Returns the kinds of suspicious rows with their first places."""
     if not inspection.suspicions:
         return section("suspicious", element("div", "None found.", class_="box good"))
     parts: list[Node] = []
@@ -280,7 +280,7 @@ def suspicious_section(inspection: Inspection) -> Element:
 
 
 def example_cells(example: Example) -> list[Cell]:
-    """Where a row stands, and what is there."""
+    """Returns where a row stands, and what is there."""
     texts = (example.file or "(in memory)", None, example.episode, example.step)
     cells = [Cell("–" if text is None else label(text)) for text in texts]
     cells[1] = Cell(f"{example.row:,}")
@@ -289,7 +289,7 @@ def example_cells(example: Example) -> list[Cell]:
 
 
 def spread_section(inspection: Inspection) -> Element:
-    """How long episodes are, and what rewards there are."""
+    """Returns how long episodes are, and what rewards there are."""
     parts: list[Node] = []
     episodes, rewards = inspection.episodes, inspection.rewards
     if episodes is not None and episodes.rows is not None:
@@ -328,7 +328,7 @@ def spread_section(inspection: Inspection) -> Element:
 
 
 def columns_section(inspection: Inspection) -> Element:
-    """Which column means what."""
+    """Returns which column means what."""
     entries = [
         (role.replace("_", " "), label(inspection.columns.described(role)))
         for role in ROLES
@@ -338,7 +338,7 @@ def columns_section(inspection: Inspection) -> Element:
 
 
 def next_section(inspection: Inspection, following: str) -> Element:
-    """What to do with the log."""
+    """Returns what to do with the log."""
     words = "Improve the behavior behind this log:"
     if inspection.refused:
         words = "Counting refuses the log as it is. Mend the rows that it refuses, then:"
@@ -349,7 +349,7 @@ def next_section(inspection: Inspection, following: str) -> Element:
 
 
 def bin_name(bin: Bin) -> str:
-    """A bin below its bar, where there is little room."""
+    """Returns the name of a bin below its bar, where there is little room."""
     if bin.high == 0:
         return "never"
     if bin.low == bin.high:
@@ -358,5 +358,5 @@ def bin_name(bin: Bin) -> str:
 
 
 def bin_tone(bin: Bin, n_wedge: int) -> Tone:
-    """Green where SPIBB would trust the pairs of a bin."""
+    """Returns green where SPIBB would trust the pairs of a bin."""
     return "green" if bin.low > n_wedge else "orange" if bin.high else "vermilion"

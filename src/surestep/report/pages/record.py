@@ -59,13 +59,13 @@ def record_section(findings: Findings) -> Element:
 
 
 def setting(record: Record, name: str) -> list[Node]:
-    """A setting, marked where nobody gave it."""
+    """Returns a setting, marked where nobody gave it."""
     mark = element("span", "default", class_="tag") if name in record.defaults else None
     return [setting_words(record.parameters[name]), " ", mark]
 
 
 def setting_words(value: object) -> str:
-    """A setting as text: lists and mappings in one line."""
+    """Returns a setting as text: lists and mappings in one line."""
     if isinstance(value, Mapping):
         words = ", ".join(f"{name} = {setting_words(part)}" for name, part in value.items())
         return words or "none"
@@ -77,7 +77,7 @@ def setting_words(value: object) -> str:
 
 
 def inputs_table(record: Record) -> Element:
-    """The files that went in, with their fingerprints."""
+    """Returns the files that went in, with their fingerprints."""
     rows = [
         Row(
             [

@@ -42,18 +42,18 @@ WORSE, SAME, BETTER = "worse than the current policy", "no difference", "better"
 
 
 def rehearsal_section(findings: Findings) -> Element:
-    """The stress test, or that none was made."""
+    """Returns the stress test, or that none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
         parts = none_made(findings), how_to_make_one()
         return element("section", element("h2", HEADING), parts, id="rehearsal")
     size = own_size(rehearsal)
-    found = rehearsal.summary(size)
+    summary = rehearsal.summary(size)
     return element(
         "section",
         element("h2", HEADING),
         element("p", rehearsed_words(rehearsal, size)),
-        rates(rehearsal, found),
+        rates(rehearsal, summary),
         calibration_box(rehearsal),
         element("p", luck_words(rehearsal)) if rehearsal.luck.size else None,
         element("h3", "What the new policy truly gains there"),
@@ -62,13 +62,13 @@ def rehearsal_section(findings: Findings) -> Element:
         element("h3", "How much more data would help"),
         power_part(rehearsal),
         element("h3", "What this stress test does not say"),
-        element("ul", [element("li", each) for each in rehearsal.limits], class_="plain"),
+        element("ul", [element("li", limit) for limit in rehearsal.limits], class_="plain"),
         id="rehearsal",
     )
 
 
 def how_to_make_one() -> Element:
-    """Why a stress test is worth it, and how to get it."""
+    """Returns why a stress test is worth it, and how to get it."""
     return element(
         "p",
         "A rehearsal runs all of this again in worlds made from the log, in which the truth is "
@@ -85,22 +85,25 @@ def how_to_make_one() -> Element:
 # ---- how often -----------------------------------------------------------------------------------
 
 
-def rates(rehearsal: Rehearsal, found: SizeSummary) -> Element:
-    """The three shares to remember, each with its interval."""
-    violated, certified = found.violated, found.certified
+def rates(rehearsal: Rehearsal, summary: SizeSummary) -> Element:
+    """Returns the three shares to remember, each with its interval."""
+    violated, certified = summary.violated, summary.certified
     delta = rehearsal.delta
     wrong = f"{rate_words(violated)}. The guarantee allows {percent(delta)}."
     sure = f"{rate_words(certified)}."
-    if found.calibrated_violated is not None and found.calibrated_certified is not None:
-        wrong += f" Calibrated: {percent(found.calibrated_violated.share)}."
-        sure += f" Calibrated: {percent(found.calibrated_certified.share)}."
-    if found.refused.happened:
-        sure += f" No claim was made in {found.refused.happened:,} worlds."
+    if summary.calibrated_violated is not None and summary.calibrated_certified is not None:
+        wrong += f" Calibrated: {percent(summary.calibrated_violated.share)}."
+        sure += f" Calibrated: {percent(summary.calibrated_certified.share)}."
+    if summary.refused.happened:
+        sure += f" No claim was made in {summary.refused.happened:,} worlds."
     mood = "bad" if violated.low > delta else ""
     return element(
         "div",
         key(
-            "Harm in the stress test", percent(found.harmed.share), harm(found), mood=harmful(found)
+            "Harm in the stress test",
+            percent(summary.harmed.share),
+            harm(summary),
+            mood=harmful(summary),
         ),
         key("The guarantee was wrong", percent(violated.share), wrong, mood=mood),
         key("A gain was certified", percent(certified.share), sure),
@@ -108,18 +111,18 @@ def rates(rehearsal: Rehearsal, found: SizeSummary) -> Element:
     )
 
 
-def harm(found: SizeSummary) -> str:
-    """What harm means, and how often it was there."""
-    return f"The policy made there was {WORSE} in {rate_words(found.harmed)}."
+def harm(summary: SizeSummary) -> str:
+    """Returns what harm means, and how often it was there."""
+    return f"The policy made there was {WORSE} in {rate_words(summary.harmed)}."
 
 
-def harmful(found: SizeSummary) -> str:
-    """The colour of harm."""
-    return "bad" if found.harmed.happened else "good"
+def harmful(summary: SizeSummary) -> str:
+    """Returns the colour of harm."""
+    return "bad" if summary.harmed.happened else "good"
 
 
 def calibration_box(rehearsal: Rehearsal) -> Element | None:
-    """What the worlds leave of the claim."""
+    """Returns what the worlds leave of the claim; None where it was not calibrated."""
     if rehearsal.calibration is None:
         return None
     mood, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
@@ -135,7 +138,7 @@ def calibration_box(rehearsal: Rehearsal) -> Element | None:
 
 
 def flags_of(findings: Findings) -> list[Flag]:
-    """What the true gains are to be compared with."""
+    """Returns what the true gains are to be compared with."""
     certificate = findings.certificate
     flags = [
         Flag(0.0, "no difference"),
@@ -147,7 +150,7 @@ def flags_of(findings: Findings) -> list[Flag]:
 
 
 def gains_figure(findings: Findings, rehearsal: Rehearsal, size: float) -> Element:
-    """How many worlds have which true gain."""
+    """Returns how many worlds have which true gain."""
     gain = rehearsal.gain[:, rehearsal.sizes.index(size)]
     bins, reach = gain_bins(gain, rehearsal.tolerance, findings.gain), gain_range(gain)
     layers = [
@@ -186,21 +189,21 @@ def gains_figure(findings: Findings, rehearsal: Rehearsal, size: float) -> Eleme
 
 
 def kinds_figure(findings: Findings, rehearsal: Rehearsal, size: float) -> Element:
-    """The true gain in each kind of world."""
-    found = {kind: rehearsal.summary(size, kind) for kind in rehearsal.family}
-    ends = [value for each in found.values() for value in each.gain_quantiles]
+    """Returns the true gain in each kind of world."""
+    by_kind = {kind: rehearsal.summary(size, kind) for kind in rehearsal.family}
+    ends = [value for summary in by_kind.values() for value in summary.gain_quantiles]
     axis = Axis.around("true gain", [*ends, 0.0, findings.gain])
     caption = Caption(
         "kinds-picture",
         "The true gain of the new policy in each kind of world",
         "; ".join(
-            f"{kind}: median {signed(each.gain_quantiles[2])}, worse in "
-            f"{each.harmed.happened:,} of {each.harmed.total:,}"
-            for kind, each in found.items()
+            f"{kind}: median {signed(summary.gain_quantiles[2])}, worse in "
+            f"{summary.harmed.happened:,} of {summary.harmed.total:,}"
+            for kind, summary in by_kind.items()
         )
         + ".",
     )
-    strips = [kind_strip(kind, each) for kind, each in found.items()]
+    strips = [kind_strip(kind, summary) for kind, summary in by_kind.items()]
     text = (
         "The thick part of a strip holds the middle half of the worlds of a kind, the thin one "
         "nine tenths of them; the stroke is the median. Losses are in vermilion."
@@ -208,24 +211,24 @@ def kinds_figure(findings: Findings, rehearsal: Rehearsal, size: float) -> Eleme
     return figure(
         strip_chart(caption, strips, axis, flags_of(findings)),
         text,
-        numbers=kinds_table(found),
+        numbers=kinds_table(by_kind),
     )
 
 
-def kind_strip(kind: str, found: SizeSummary) -> Strip:
-    """The quantiles of the gain in one kind of world."""
-    least, lower, median, upper, most = found.gain_quantiles
+def kind_strip(kind: str, summary: SizeSummary) -> Strip:
+    """Returns the quantiles of the gain in one kind of world."""
+    least, lower, median, upper, most = summary.gain_quantiles
     segments = [
         Segment(low, high, tone, height)
         for low, high, height in ((least, most, THIN), (lower, upper, THICK))
         for low, high, tone in parts_at_0(low, high)
     ]
-    amount = f"worse in {found.harmed.happened:,} of {found.harmed.total:,}"
+    amount = f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}"
     return Strip(kind, amount=amount, segments=segments, point=median)
 
 
 def parts_at_0(low: float, high: float) -> list[tuple[float, float, Tone]]:
-    """What lies below 0, and what lies above."""
+    """Returns what lies below 0, and what lies above."""
     parts: list[tuple[float, float, Tone]] = []
     if low < 0:
         parts.append((low, min(high, 0.0), "vermilion"))
@@ -234,8 +237,8 @@ def parts_at_0(low: float, high: float) -> list[tuple[float, float, Tone]]:
     return parts
 
 
-def kinds_table(found: dict[str, SizeSummary]) -> Element:
-    """The shares in each kind of world."""
+def kinds_table(by_kind: dict[str, SizeSummary]) -> Element:
+    """Returns the shares in each kind of world."""
 
     def share(rate: Rate) -> Cell:
         return Cell(f"{rate.happened:,} of {rate.total:,}", rate.share)
@@ -244,14 +247,14 @@ def kinds_table(found: dict[str, SizeSummary]) -> Element:
         Row(
             [
                 Cell(label(kind)),
-                share(each.harmed),
-                share(each.violated),
-                share(each.certified),
-                Cell(signed(each.gain_quantiles[0]), each.gain_quantiles[0]),
-                Cell(signed(each.gain_quantiles[2]), each.gain_quantiles[2]),
+                share(summary.harmed),
+                share(summary.violated),
+                share(summary.certified),
+                Cell(signed(summary.gain_quantiles[0]), summary.gain_quantiles[0]),
+                Cell(signed(summary.gain_quantiles[2]), summary.gain_quantiles[2]),
             ]
         )
-        for kind, each in found.items()
+        for kind, summary in by_kind.items()
     ]
     columns: list[Column] = [
         Column("Kind of world"),
@@ -269,27 +272,27 @@ def kinds_table(found: dict[str, SizeSummary]) -> Element:
 
 
 def power_part(rehearsal: Rehearsal) -> list[Node]:
-    """How much more data would help: in a sentence, a picture and a table."""
-    found = [rehearsal.summary(size) for size in rehearsal.sizes]
+    """Returns how much more data would help: in a sentence, a picture and a table."""
+    by_size = [rehearsal.summary(size) for size in rehearsal.sizes]
     return [
         element("p", element("strong", more_data_words(rehearsal)), class_="lead"),
-        power_figure(rehearsal, found) if len(found) >= MANY_SIZES else None,
-        power_table(rehearsal, found),
+        power_figure(rehearsal, by_size) if len(by_size) >= MANY_SIZES else None,
+        power_table(rehearsal, by_size),
     ]
 
 
-def power_figure(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
-    """The share of worlds with a certified gain over the number of episodes."""
+def power_figure(rehearsal: Rehearsal, by_size: list[SizeSummary]) -> Element:
+    """Returns the share of worlds with a certified gain over the number of episodes."""
     stream = rehearsal.own_episodes == 1
-    places = [each.size * rehearsal.own_episodes for each in found]
-    rates = [certified_rate(each) for each in found]
+    places = [summary.size * rehearsal.own_episodes for summary in by_size]
+    rates = [certified_rate(summary) for summary in by_size]
     calibrated = rehearsal.calibrated_claim is not None
     lines = [
         Line("a gain is certified" + (", calibrated" if calibrated else ""), points(places, rates),
              "blue")
     ]  # fmt: skip
     if calibrated:
-        before = [each.certified for each in found]
+        before = [summary.certified for summary in by_size]
         lines.append(Line("not calibrated", points(places, before), "grey", dashed=True))
     ends_high = rates[-1].share > 1 / 2  # there the words would hide the line
     band = [
@@ -300,8 +303,8 @@ def power_figure(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
         "power-picture",
         "The share of worlds in which a gain is certified, over the amount of data",
         "; ".join(
-            f"{times_words(each.size)} the data: {percent(rate.share)}"
-            for each, rate in zip(found, rates, strict=True)
+            f"{times_words(summary.size)} the data: {percent(rate.share)}"
+            for summary, rate in zip(by_size, rates, strict=True)
         )
         + f". {more_data_words(rehearsal)}",
     )
@@ -323,12 +326,12 @@ def power_figure(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
 
 
 def points(places: list[float], rates: list[Rate]) -> list[tuple[float, float]]:
-    """The shares in hundredths over their places."""
+    """Returns the shares in hundredths over their places."""
     return [(place, 100 * rate.share) for place, rate in zip(places, rates, strict=True)]
 
 
-def power_table(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
-    """The shares at each size."""
+def power_table(rehearsal: Rehearsal, by_size: list[SizeSummary]) -> Element:
+    """Returns the shares at each size."""
     calibrated = rehearsal.calibrated_claim is not None
     columns = [
         Column("Data", "number"),
@@ -340,20 +343,21 @@ def power_table(rehearsal: Rehearsal, found: list[SizeSummary]) -> Element:
         Column("Policy worse", "number"),
     ]
     rows = []
-    for each in found:
-        rate = certified_rate(each)
-        shares = [each.certified, *([rate] if calibrated else [])]
+    for summary in by_size:
+        rate = certified_rate(summary)
+        shares = [summary.certified, *([rate] if calibrated else [])]
         rows.append(
             Row(
                 [
-                    Cell(f"× {number(each.size)}", each.size),
-                    Cell(f"{each.episodes:,}", each.episodes),
+                    Cell(f"× {number(summary.size)}", summary.size),
+                    Cell(f"{summary.episodes:,}", summary.episodes),
                     *(Cell(percent(share.share), share.share) for share in shares),
                     Cell(f"{percent(rate.low)} to {percent(rate.high)}"),
-                    Cell(percent(each.violated.share), each.violated.share),
-                    Cell(percent(each.harmed.share), each.harmed.share),
+                    Cell(percent(summary.violated.share), summary.violated.share),
+                    Cell(percent(summary.harmed.share), summary.harmed.share),
                 ]
             )
         )
-    caption = f"The stress test by the amount of data, in {counted(found[0].harmed.total, 'world')}"
+    worlds = counted(by_size[0].harmed.total, "world")
+    caption = f"The stress test by the amount of data, in {worlds}"
     return data_table("power-numbers", caption, columns, rows)

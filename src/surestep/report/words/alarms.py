@@ -9,17 +9,17 @@ from surestep.results.record import Record
 
 def baseline_words(record: Record) -> str:
     """Returns what the log's own episodes earned, beside the model's figure; empty without any."""
-    found = record.baseline
-    if found is None:
+    earned = record.baseline
+    if earned is None:
         return ""
     after = (
-        f"; for {found.cut_off:,} that were cut off, the model adds what would have come"
-        if found.cut_off
+        f"; for {earned.cut_off:,} that were cut off, the model adds what would have come"
+        if earned.cut_off
         else ""
     )
     return (
-        f"The {found.episodes:,} episodes of the log earned {number(found.mean)} on average "
-        f"(95\u202f% interval {number(found.low)} to {number(found.high)}{after})."
+        f"The {earned.episodes:,} episodes of the log earned {number(earned.mean)} on average "
+        f"(95\u202f% interval {number(earned.low)} to {number(earned.high)}{after})."
     )
 
 

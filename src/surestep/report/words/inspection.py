@@ -10,19 +10,19 @@ from surestep.results.inspection import Inspection
 
 
 def visits_words(bin: Bin) -> str:
-    """'never', '1 visit' or '2–4 visits'."""
+    """Returns 'never', '1 visit' or '2–4 visits'."""
     if bin.high == 0:
         return "never"
     return counted(bin.low, "visit") if bin.low == bin.high else f"{bin.low:,}–{bin.high:,} visits"
 
 
 def suspicion_words(suspicion: Suspicion) -> str:
-    """'3 rows without a label in column 'ward''."""
+    """Returns how many rows look wrong, and why: '3 rows without a label in column 'ward''."""
     return f"{counted(suspicion.times, suspicion.of)} {suspicion.says}"
 
 
 def ends_words(inspection: Inspection) -> str:
-    """How episodes end."""
+    """Returns how episodes end."""
     episodes = inspection.episodes
     if episodes is None:
         return "loose transitions"
@@ -31,12 +31,12 @@ def ends_words(inspection: Inspection) -> str:
         (episodes.truncated, "truncated"),
         (episodes.without_end, "without an end"),
     )
-    found = [f"{many:,} {how}" for many, how in ends if many]
-    return listed(found) if found else "none"
+    said = [f"{many:,} {how}" for many, how in ends if many]
+    return listed(said) if said else "none"
 
 
 def rewards_words(rewards: Rewards) -> str:
-    """'−400 to 300, median 90', and how far outliers lie."""
+    """Returns '−400 to 300, median 90', and how far outliers lie."""
     middle = number(rewards.quartiles[1])
     words = f"{number(rewards.low)} to {number(rewards.high)}, median {middle}"
     beyond = [
@@ -51,7 +51,7 @@ def rewards_words(rewards: Rewards) -> str:
 
 
 def fit(inspection: Inspection) -> str:
-    """Whether the given policy can have made the log."""
+    """Returns whether the given policy can have made the log, in words."""
     overlap = inspection.overlap
     if overlap is None:
         return "not given"

@@ -12,17 +12,17 @@ TIMES = {0.5: "half", 2.0: "twice", 5.0: "five times", 10.0: "ten times"}
 
 
 def own_size(rehearsal: Rehearsal) -> float:
-    """The size that is nearest to the log at hand, which is 1."""
+    """Returns the size that is nearest to the log at hand, which is 1."""
     return min(rehearsal.sizes, key=lambda size: abs(math.log(size)))
 
 
 def times_words(size: float) -> str:
-    """'ten times', 'half' or '2.5 times'."""
+    """Returns 'ten times', 'half' or '2.5 times'."""
     return TIMES.get(size, f"{size:g} times")
 
 
 def rate_words(rate: Rate) -> str:
-    """'3 of 40 worlds; 95 % interval 1.6 % to 20 %'."""
+    """Returns '3 of 40 worlds; 95 % interval 1.6 % to 20 %'."""
     return (
         f"{rate.happened:,} of {rate.total:,} worlds; 95\u202f% interval {percent(rate.low)} to "
         f"{percent(rate.high)}"
@@ -30,7 +30,7 @@ def rate_words(rate: Rate) -> str:
 
 
 def harm_words(rehearsal: Rehearsal) -> str:
-    """How often the policy was worse than π_b."""
+    """Returns how often the policy was worse than π_b."""
     size = own_size(rehearsal)
     harmed = rehearsal.summary(size).harmed
     other_size = "" if size == 1 else f" with {times_words(size)} the data"
@@ -41,7 +41,7 @@ def harm_words(rehearsal: Rehearsal) -> str:
 
 
 def luck_words(rehearsal: Rehearsal) -> str:
-    """What luck alone would claim where all actions are alike."""
+    """Returns what luck alone would claim where all actions are alike."""
     lucky = int((rehearsal.luck > rehearsal.tolerance).sum())
     sentence = (
         f"Where all actions are alike, so that nothing can be gained, luck alone claims a gain in "
@@ -53,13 +53,14 @@ def luck_words(rehearsal: Rehearsal) -> str:
     return f"{sentence}; claims up to {number(bound)} are no more than that."
 
 
-def certified_rate(found: SizeSummary) -> Rate:
-    """How often a gain is certified: by the calibrated claims where there are any."""
-    return found.certified if found.calibrated_certified is None else found.calibrated_certified
+def certified_rate(summary: SizeSummary) -> Rate:
+    """Returns how often a gain is certified: by the calibrated claims where there are any."""
+    calibrated = summary.calibrated_certified
+    return summary.certified if calibrated is None else calibrated
 
 
 def more_data_words(rehearsal: Rehearsal) -> str:
-    """What it would take to certify an improvement in half of the worlds."""
+    """Returns what it would take to certify an improvement in half of the worlds."""
     sentence = plain_more_data_words(rehearsal)
     if rehearsal.calibration is None or rehearsal.calibration.rank > 0:
         return sentence
@@ -70,7 +71,7 @@ def more_data_words(rehearsal: Rehearsal) -> str:
 
 
 def plain_more_data_words(rehearsal: Rehearsal) -> str:
-    """The same, whatever the calibration says."""
+    """Returns the same, whatever the calibration says."""
     more, largest = rehearsal.more_episodes(), rehearsal.sizes[-1]
     aim = "certify an improvement"
     if more is None and largest > 1:
@@ -97,7 +98,7 @@ def plain_more_data_words(rehearsal: Rehearsal) -> str:
 
 
 def calibration_words(calibration: Calibration, delta: float) -> tuple[str, str, str]:
-    """What the worlds leave of a certificate from draws: a mood, a headline and a sentence."""
+    """Returns what the worlds leave of a claim from draws: a mood, a headline, a sentence."""
     draws, prior, rank = calibration.draws, calibration.rank_of_prior, calibration.rank
     strictest = f"Worlds of the kind “{calibration.strictest}”"
     if rank == 0:

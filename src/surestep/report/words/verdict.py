@@ -216,12 +216,12 @@ def undone_words(belief: Certificate, rehearsal: Rehearsal | None) -> str | None
 
 
 def standing_words(standing: str) -> str:
-    """A standing and what it means."""
+    """Returns a standing and what it means."""
     return f"{standing}, that is, {STANDINGS[standing]}"
 
 
 def remedy(curves: Sequence[ZetaCurve], span: float) -> str | None:
-    """What it would take for the first of the published bounds to say something."""
+    """Returns what it would take for the first of the published bounds to say something."""
     if not curves:
         return None
     first = [
