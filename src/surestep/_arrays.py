@@ -133,7 +133,7 @@ def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: Err
 
 
 def at(array: AnyArray, flat_index: int, describe: Callable[[int], str] | None = None) -> str:
-    """Where an entry is, in words: ' of state 3, action 1' or '[3, 1]'."""
+    """Returns the place of an entry in words: ' of state 3, action 1' or '[3, 1]'."""
     if describe is not None:
         return f" of {describe(flat_index)}"
     return str([int(i) for i in np.unravel_index(flat_index, array.shape)]) if array.ndim else ""
@@ -152,7 +152,7 @@ def refuse_where(
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a setting is a real number that fits a double (NaN and infinities included)."""
+    """Tells whether a setting is a real number that fits a double (NaN and infinities too)."""
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         return False
     try:
@@ -174,7 +174,7 @@ def expect(name: str, value: object, kind: type | tuple[type, ...]) -> None:
     """Refuses an argument of another type."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        wanted = " or ".join(each.__name__ for each in kinds)
+        wanted = " or ".join(allowed.__name__ for allowed in kinds)
         raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected {wanted}")
 
 
@@ -229,7 +229,7 @@ def restore_frozen(instance: Any, state: Sequence[object]) -> None:
 
 
 def equal_fields(first: Any, second: Any) -> bool:
-    """Whether two dataclass instances of one type hold equal values, arrays compared in full."""
+    """Tells whether two dataclass instances of one type are equal, arrays compared in full."""
     pairs = ((getattr(first, f.name), getattr(second, f.name)) for f in dataclasses.fields(first))
     return all(
         a is b or (np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b) for a, b in pairs
@@ -259,7 +259,7 @@ def offsets_of(lengths: AnyArray) -> IntArray:
 
 
 def run_lengths(offsets: IntArray) -> IntArray:
-    """How long each run is."""
+    """Returns the length of each run."""
     return np.diff(offsets)
 
 
@@ -306,7 +306,7 @@ def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
 
 
 class RunWords(NamedTuple):
-    """How messages speak of a distribution per run."""
+    """The words of messages about a distribution per run."""
 
     what: str  # 'transition probabilities'
     noun: str  # 'pair': what a run belongs to

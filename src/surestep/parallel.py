@@ -44,7 +44,7 @@ def map_in_order(
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
+    """Counts the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -135,12 +135,12 @@ def signals_wait() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for number, handler in before.items():
             signal.signal(number, handler)
-        for each in came:
-            signal.raise_signal(each)
+        for late in came:
+            signal.raise_signal(late)
 
 
 def begin_work(lifeline: Connection) -> None:
-    """What a worker does first."""
+    """Prepares a worker: one thread, and an end when its parent ends."""
     use_one_thread()
     threading.Thread(target=end_with, args=(lifeline,), daemon=True).start()
 

@@ -188,7 +188,7 @@ class CountSampler:
     def draw(
         self, episodes: int, horizon: int, rng: np.random.Generator
     ) -> tuple[IntArray, IntArray]:
-        """How often the transitions of the model are taken [T], and where episodes start [S]."""
+        """Draws how often the model's transitions are taken [T], and where episodes start [S]."""
         times = np.zeros(self.mdp.num_transitions, np.int64)
         starts = np.zeros(self.mdp.num_states, np.int64)
         population_counts(

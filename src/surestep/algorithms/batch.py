@@ -58,14 +58,14 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
         plan = plan_elimination(counts.pairs, counts.offsets, counts.successor)
         if plan is not None:
             return bootstrapped_batch(problems, trusted_above(algorithm, problems), plan)
-    found = [
+    improvements = [
         algorithm.improve(problems.problem(index)) for index in range(problems.counts.num_data_sets)
     ]
     return ImprovementBatch(
-        np.stack([each.policy.probability for each in found]),
-        np.stack([each.plan.value for each in found]),
-        np.array([each.plan.iterations for each in found]),
-        found[0].n_wedge,
+        np.stack([improvement.policy.probability for improvement in improvements]),
+        np.stack([improvement.plan.value for improvement in improvements]),
+        np.array([improvement.plan.iterations for improvement in improvements]),
+        improvements[0].n_wedge,
     )
 
 

@@ -46,7 +46,7 @@ class Algorithm(Improver, Protocol):
 
     @property
     def promises(self) -> frozenset[Promise]:
-        """What it promises with these settings."""
+        """Returns the promises that it makes with these settings."""
         ...
 
 

@@ -155,16 +155,16 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
 def differences(
     problem: Problem, log: DecisionLog, policy: Policy, estimator: Estimator
 ) -> FloatArray | None:
-    """What the policy would have earned more than π_b did, episode by episode [E].
+    """Estimates by how much the policy would have earned more than π_b did, each episode [E].
 
     None where the log cannot tell: no weight is left, or it is too large for a double.
     """
     try:
         weights = importance_weights(log, policy, problem.behavior)
-        found = estimator.estimate(weights, problem.single_discount)
+        estimate = estimator.estimate(weights, problem.single_discount)
     except UnsupportedPolicy:
         return None
-    return found.values - returns(weights, problem.single_discount)
+    return estimate.values - returns(weights, problem.single_discount)
 
 
 def predicted_bound(gains: FloatArray, size: int, delta: float) -> float:

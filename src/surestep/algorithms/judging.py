@@ -15,7 +15,7 @@ from surestep.planning.proof import TIE_TOLERANCE
 
 
 def tie_of(q: FloatArray) -> float:
-    """How close two values count as equal: a share of the largest, so that rounding decides not."""
+    """Returns how close two values count as equal: a share of the largest, beyond rounding."""
     return TIE_TOLERANCE * float(np.abs(q).max())
 
 
@@ -60,6 +60,6 @@ def judged(
     problem: Problem, policy: Policy, iterations: int, n_wedge: int | None = None
 ) -> Improvement:
     """The policy with its value in the estimated MDP, for algorithms that plan in another one."""
-    found = evaluate_with_bound(problem.estimate(), policy)
-    plan = Plan(policy, found.value, iterations, found.residual, found.error_bound)
+    evaluation = evaluate_with_bound(problem.estimate(), policy)
+    plan = Plan(policy, evaluation.value, iterations, evaluation.residual, evaluation.error_bound)
     return Improvement.of(problem, plan, n_wedge)

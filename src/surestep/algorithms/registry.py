@@ -46,7 +46,7 @@ ALGORITHMS: dict[str, type[Any]] = {
 
 
 class Description(NamedTuple):
-    """What a person wants to know of an algorithm before choosing it."""
+    """The description of an algorithm for a person who chooses one."""
 
     name: str
     summary: str
@@ -63,7 +63,7 @@ def described(name: str | None = None) -> tuple[Description, ...]:
 
 
 def describe(name: str, kind: type[Any]) -> Description:
-    """What one algorithm says of itself."""
+    """Returns the description of one algorithm, from its own words and settings."""
     settings, example = [], {}
     for field in dataclasses.fields(kind):
         required = field.default is dataclasses.MISSING
@@ -113,7 +113,7 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
 
 
 def needs_log(algorithm: Improver) -> bool:
-    """Whether the algorithm looks at whole episodes, so that counts are not enough for it."""
+    """Tells whether the algorithm looks at whole episodes, so that counts are not enough for it."""
     own = getattr(algorithm, "algorithm", algorithm)  # of one with a floor, or with N∧ to choose
     return (
         isinstance(own, HCPI)

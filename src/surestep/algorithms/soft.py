@@ -219,7 +219,7 @@ class OneStepApproxSoftSPIBB:
 
 
 def one_step_promises(behavior_q: BehaviorQ) -> frozenset[Promise]:
-    """What a single step promises, by where its q comes from."""
+    """Returns the promises of a single step, by where its q comes from."""
     return KEEPS | {Promise.NEVER_WORSE} if behavior_q == "model" else KEEPS
 
 
@@ -262,11 +262,13 @@ def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
     backup = Backup.of(mdp)
     probability = problem.behavior.probability.copy()
     for iteration in range(1, ITERATION_LIMIT + 1):
-        found = evaluate_with_bound(mdp, Policy(mdp.pairs, probability))
-        q = backup.q(found.value)
+        evaluation = evaluate_with_bound(mdp, Policy(mdp.pairs, probability))
+        q = backup.q(evaluation.value)
         if keep_better_rows(offsets, q, step(q), tie_of(q), probability) == 0:
             policy = Policy(mdp.pairs, probability)
-            return Plan(policy, found.value, iteration, found.residual, found.error_bound)
+            return Plan(
+                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound
+            )
     raise NotConverged(f"guarded iteration stopped after {ITERATION_LIMIT} rounds, the limit")
 
 

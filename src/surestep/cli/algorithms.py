@@ -14,14 +14,14 @@ def command(name: str | None, as_json: bool) -> None:
     """List the algorithms with their settings, promises and source; or only the one called NAME."""
     from surestep.algorithms import described
 
-    found = described(name)
+    entries = described(name)
     if as_json:
-        say_json([entry._asdict() for entry in found])
+        say_json([entry._asdict() for entry in entries])
         return
     from rich.padding import Padding
 
     console = terminal(highlight=False)
-    for entry in found:
+    for entry in entries:
         settings = ", ".join(entry.settings) or "no settings"
         console.print(f"[bold]{entry.name}[/]  {settings}")
         lines = [entry.summary, f"[dim]{entry.source}[/]"]

@@ -47,7 +47,7 @@ def command(
     branching: int | None,
     as_json: bool,
 ) -> None:
-    """What N visits buy, and how many visits a loss of ζ takes, for every bound side by side.
+    """Show the ζ that N visits buy, and the visits that a loss of ζ takes, for every bound.
 
     A bound says: with probability 1 − δ the improved policy is worse than the behavior policy by at
     most ζ, if it changes only pairs with more than N visits. Ask with --visits, --zeta, or both.
@@ -90,8 +90,8 @@ def command(
     }
     span = value_span(value_bounds)
     if as_json:
-        found = [answer._asdict() for answer in answers]
-        say_json({"asked": asked, "span": span, "answers": found})
+        content = [answer._asdict() for answer in answers]
+        say_json({"asked": asked, "span": span, "answers": content})
         return
 
     console = terminal()
@@ -125,7 +125,7 @@ def print_table(
 
 
 def verdict(answer: BoundAnswer) -> str:
-    """What a ζ says, loudly where that is nothing."""
+    """Returns what a ζ says in two words, loudly where that is nothing."""
     if answer.zeta is None:
         return ""
     if answer.says_nothing:
@@ -140,7 +140,7 @@ def print_meaning(
     delta: float,
     zeta: float | None,
 ) -> None:
-    """What the numbers mean, and loudly where they mean nothing."""
+    """Prints what the numbers mean, and loudly where they mean nothing."""
     console.print(
         f"A bound claims: with probability {1 - delta:g} the improved policy is worse than the "
         "behavior policy by at most ζ, if it changes only pairs with more visits than that (spi: "

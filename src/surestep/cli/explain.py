@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
-    """Why the policy saved in OUTPUT does what it does in a state.
+    """Explain why the policy saved in OUTPUT does what it does in a state.
 
     Raw values are binned as in the log. Where a state has several columns, give one after the
     other, or each with its name.
@@ -43,15 +43,15 @@ def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     explanation = explain(result, state_of(given, columns))
     if as_json:
         content = dataclasses.asdict(explanation)
-        content["actions"] = [each._asdict() for each in explanation.actions]
+        content["actions"] = [reason._asdict() for reason in explanation.actions]
         say_json(content)
         return
     print_explanation(explanation)
 
 
 def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
-    """The state as a row where columns are named, else as labels in order."""
-    parts = [each.partition("=") for each in given]
+    """Returns the state as a row where columns are named, else as labels in order."""
+    parts = [text.partition("=") for text in given]
     if all(equals and name in columns for name, equals, _ in parts):
         return {name: value for name, _, value in parts}
     if any(equals and name in columns for name, equals, _ in parts):
@@ -60,7 +60,7 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
 
 
 def print_explanation(explanation: Explanation) -> None:
-    """The actions side by side, then what decides between them."""
+    """Prints the actions side by side, then what decides between them."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -80,16 +80,18 @@ def print_explanation(explanation: Explanation) -> None:
         for heading in (before, "new", "visits", "estimated\nvalue", "better than\nbefore by"):
             table.add_column(heading, justify="right")
         table.add_column("")
-        for each in explanation.actions:
-            changed = abs(each.probability - each.behavior) > 1e-12
+        for reason in explanation.actions:
+            changed = abs(reason.probability - reason.behavior) > 1e-12
             table.add_row(
-                *(Text(visible(label)) for label in each.action),
-                f"{each.behavior:.4g}",
-                Text(f"{each.probability:.4g}", style="bold" if changed else ""),
-                f"{each.visits:,}",
-                f"{each.q:.6g}" if each.visits else "unknown",
-                f"{each.advantage:+.4g}" if each.visits else "",
-                "" if each.more_visits is None else f"kept: {each.more_visits:,} more visits to go",
+                *(Text(visible(label)) for label in reason.action),
+                f"{reason.behavior:.4g}",
+                Text(f"{reason.probability:.4g}", style="bold" if changed else ""),
+                f"{reason.visits:,}",
+                f"{reason.q:.6g}" if reason.visits else "unknown",
+                f"{reason.advantage:+.4g}" if reason.visits else "",
+                ""
+                if reason.more_visits is None
+                else f"kept: {reason.more_visits:,} more visits to go",
             )
         console.print(table)
     for sentence in in_words(explanation):

@@ -113,7 +113,7 @@ def command(
 
 
 def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> None:
-    """That the result is saved, what comes next, and how long that should take."""
+    """Prints that the result is saved, what comes next, and how long that should take."""
     console.print(
         f"saved {output}, not yet stress tested; next: {worlds:,} worlds of each kind, about "
         f"{duration(seconds)} (if that is interrupted, the same command goes on)",
@@ -122,7 +122,7 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 
 
 def print_data(console: Console, result: Result) -> None:
-    """What the log holds."""
+    """Prints what the log holds, and which rows were dropped."""
     data, table = result.record.data, result.table
     words = [f"read {data['rows']:,} rows"]
     if data["episodes"] is not None:
@@ -166,7 +166,7 @@ def print_terms(console: Console, result: Result) -> None:
 
 
 def print_answer(console: Console, result: Result) -> None:
-    """What changes, what it should gain, and how sure that is."""
+    """Prints what changes, what it should gain, and how sure that is."""
     from surestep.report.numbers import number, signed
     from surestep.report.words.alarms import alarm_words, baseline_words
     from surestep.report.words.verdict import verdict
@@ -215,7 +215,7 @@ def print_certificates(console: Console, result: Result) -> None:
 
 
 def print_rehearsal(console: Console, result: Result) -> None:
-    """What the stress test found."""
+    """Prints what the stress test found."""
     from surestep.report.words.rehearsal import (
         calibration_words,
         harm_words,

@@ -94,7 +94,7 @@ def next_command(
     bins: tuple[str, ...],
     behavior: str | None,
 ) -> str:
-    """What improves the behavior behind the log; the discount is the user's to choose."""
+    """Returns a command that improves the behavior behind the log; its discount is to be chosen."""
     given = [*columns.items(), ("bin", bins), ("behavior", () if behavior is None else (behavior,))]
     options = [
         word

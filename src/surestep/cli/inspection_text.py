@@ -82,20 +82,20 @@ def overview(inspection: Inspection) -> Iterator[RenderableType]:
 
 
 def coverage(inspection: Inspection) -> Iterator[RenderableType]:
-    """How often pairs are visited, and what that leaves to choose from."""
-    found, n_wedge = inspection.coverage, inspection.n_wedge
+    """Yields how often pairs are visited, and what that leaves to choose from."""
+    seen, n_wedge = inspection.coverage, inspection.n_wedge
     yield Text(
-        f"{counted(found.pairs, 'pair')} = {counted(inspection.states, 'state')} × "
+        f"{counted(seen.pairs, 'pair')} = {counted(inspection.states, 'state')} × "
         f"{counted(len(inspection.actions), 'action')}, by their visits"
-        + (f"; visited ones have {range_words(found.visits)}" if found.visits else "")
+        + (f"; visited ones have {range_words(seen.visits)}" if seen.visits else "")
     )
     yield bars(
-        [(visits_words(bin), bin.times, tone(bin, n_wedge)) for bin in found.histogram], "pair"
+        [(visits_words(bin), bin.times, tone(bin, n_wedge)) for bin in seen.histogram], "pair"
     )
     total = sum(use.visits for use in inspection.actions)
-    share = percent(found.visits_trusted / total) if total else "none"
+    share = percent(seen.visits_trusted / total) if total else "none"
     yield Text(
-        f"more than N∧ = {n_wedge:,} visits: {counted(found.trusted, 'pair')}, with {share} of "
+        f"more than N∧ = {n_wedge:,} visits: {counted(seen.trusted, 'pair')}, with {share} of "
         "all visits"
     )
     yield Padding(
@@ -118,7 +118,7 @@ def coverage(inspection: Inspection) -> Iterator[RenderableType]:
 
 
 def visits_heading(inspection: Inspection) -> str:
-    """What the table of visits shows of all states and actions."""
+    """Returns the heading of the table of visits: which states and actions it shows."""
     parts = [
         f"{min(most, many):,} of {many:,} {things}" if many > most else f"all {many:,} {things}"
         for most, many, things in (
@@ -169,7 +169,7 @@ def cautions(inspection: Inspection) -> Iterator[RenderableType]:
 
 
 def suspicions(inspection: Inspection) -> Iterator[RenderableType]:
-    """What looks wrong, with the first places."""
+    """Yields what looks wrong, with the first places."""
     for suspicion in inspection.suspicions:
         mark, style = ("✗", "red") if suspicion.refused else ("!", "yellow")
         yield marked(mark, style, shown(suspicion_words(suspicion), 400))
@@ -180,7 +180,7 @@ def suspicions(inspection: Inspection) -> Iterator[RenderableType]:
 
 
 def place(example: Example) -> str:
-    """Where a row stands, and what is there."""
+    """Returns where a row stands, and what is there."""
     parts = [] if example.file is None else [shown(example.file, 200)]
     parts.append(f"row {example.row:,}")
     if example.episode is not None:

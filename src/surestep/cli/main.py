@@ -95,12 +95,12 @@ class Verbs(click.Group):
 
 
 def told(number: int) -> str:
-    """What is said of a signal."""
+    """Returns the words for a signal."""
     return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
 
 
 def broken_output() -> str:
-    """What is wrong with standard output, or nothing; it is then out of the way."""
+    """Returns what is wrong with standard output, or nothing; it is then out of the way."""
     try:
         sys.stdout.write("\n")
         sys.stdout.flush()

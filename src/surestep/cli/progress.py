@@ -38,7 +38,7 @@ def progress_bar(title: str) -> Iterator[Advance]:
 
 
 def is_open_file(stream: TextIO) -> bool:
-    """Whether what is written goes to a file, a pipe or a device, and not into this process."""
+    """Tells whether writing goes to a file, a pipe or a device, and not into this process."""
     try:
         return stream.fileno() >= 0
     except (OSError, ValueError):

@@ -27,11 +27,11 @@ class Sizes(click.ParamType[tuple[float, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
-        """Reads them."""
+        """Reads numbers that stand between commas."""
         if not isinstance(value, str):
             return tuple(value)
         try:
-            return tuple(float(each) for each in value.split(","))
+            return tuple(float(number) for number in value.split(","))
         except ValueError:
             self.fail(f"{value!r} is no list of numbers such as 0.5,1,2", param, ctx)
 
@@ -111,7 +111,7 @@ def command(
         def tell_plan(seconds: float) -> None:
             console.print(f"{worlds:,} worlds of each kind, about {duration(seconds / cores)}")
 
-        found = rehearse_log(
+        rehearsed = rehearse_log(
             source,
             asked,
             worlds=worlds,
@@ -124,14 +124,14 @@ def command(
             on_start=tell_plan,
             **given,
         )
-    print_rehearsal(console, found.rehearsal)
+    print_rehearsal(console, rehearsed.rehearsal)
     if output is not None:
         console.print("\nOpen the page: ", end="")
         console.print(f"{output / 'rehearsal.html'}", markup=False, style="bold")
 
 
 def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
-    """What was found, at every size and in every kind of world."""
+    """Prints what was found, at every size and in every kind of world."""
     from rich.table import Table
 
     from surestep.report.numbers import percent, signed
@@ -147,8 +147,8 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
     names = ("", "worlds", "worse", "claim wrong", "certified", "median gain")
     size = own_size(rehearsal)
     by_size = [
-        (f"{each.episodes:,} episodes (× {each.size:g})", each)
-        for each in map(rehearsal.summary, rehearsal.sizes)
+        (f"{summary.episodes:,} episodes (× {summary.size:g})", summary)
+        for summary in map(rehearsal.summary, rehearsal.sizes)
     ]
     by_kind = [(kind, rehearsal.summary(size, kind)) for kind in rehearsal.family]
     for title, rows in (("by the amount of data", by_size), ("by kind of world", by_kind)):
@@ -157,14 +157,14 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         )
         for name in names:
             table.add_column(name, justify="right" if name else "left", no_wrap=not name)
-        for name, found in rows:
+        for name, summary in rows:
             table.add_row(
                 name,
-                f"{found.harmed.total:,}",
-                percent(found.harmed.share),
-                percent(found.violated.share),
-                percent(certified_rate(found).share),
-                signed(found.gain_quantiles[2]),
+                f"{summary.harmed.total:,}",
+                percent(summary.harmed.share),
+                percent(summary.violated.share),
+                percent(certified_rate(summary).share),
+                signed(summary.gain_quantiles[2]),
             )
         console.print(table)
     console.print(harm_words(rehearsal), markup=False)

@@ -23,12 +23,12 @@ OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202
 
 
 def visible(text: str) -> str:
-    """The text, with every character that a terminal would obey replaced by its name.
+    """Returns the text with every character that a terminal would obey replaced by its name.
 
     >>> print(visible("a\\x1b[31mb"))
     a\\x1b[31mb
     """
-    return OBEYED.sub(lambda found: repr(found[0])[1:-1], text)
+    return OBEYED.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def lines(text: str) -> str:
@@ -46,13 +46,13 @@ def say_json(content: object) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False)
     click.echo(
         "\n".join(
-            OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", each) for each in text.split("\n")
+            OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line) for line in text.split("\n")
         )
     )
 
 
 def terminal(**settings: Any) -> Console:
-    """A console of rich, for standard output unless the settings say otherwise."""
+    """Returns a console of rich, for standard output unless the settings say otherwise."""
     from rich.console import Console, RenderHook
     from rich.segment import Segment
 
@@ -78,7 +78,7 @@ def terminal(**settings: Any) -> Console:
             self, renderables: Iterable[ConsoleRenderable]
         ) -> list[ConsoleRenderable]:
             """Wraps each."""
-            return [Shown(each) for each in renderables]
+            return [Shown(renderable) for renderable in renderables]
 
     console = Console(**settings)
     console.push_render_hook(ShowAll())

@@ -17,7 +17,7 @@ class NWedge(click.ParamType[int | str]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        """Reads it."""
+        """Reads a whole number, or `auto`."""
         if value == "auto":
             return "auto"
         try:
@@ -142,18 +142,18 @@ def term_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_settings(given: tuple[str, ...]) -> dict[str, object]:
-    """Settings as numbers where they are some, else as words."""
+    """Reads settings as numbers where they are some, else as words."""
     settings: dict[str, object] = {}
-    for each in given:
-        name, equals, text = each.partition("=")
+    for setting in given:
+        name, equals, text = setting.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"--setting is {each!r}, expected NAME=VALUE")
+            raise click.UsageError(f"--setting is {setting!r}, expected NAME=VALUE")
         settings[name.strip().replace("-", "_")] = read_value(text.strip())
     return settings
 
 
 def read_value(text: str) -> object:
-    """A whole number, a number, or a word."""
+    """Reads a whole number, a number, or a word."""
     for kind in (int, float):
         try:
             return kind(text)

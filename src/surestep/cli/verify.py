@@ -37,7 +37,7 @@ def command(
     from surestep.pipeline import verify_result
 
     with task_progress() as progress:
-        found = verify_result(
+        verification = verify_result(
             output,
             list(logs),
             behavior=behavior,
@@ -46,20 +46,20 @@ def command(
             memory_limit=memory_limit,
             progress=progress,
         )
-    if found.confirmed:
+    if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)
         return
-    if found.level == "same bytes":
+    if verification.level == "same bytes":
         words = "not confirmed: the same bytes, as far as they could be made again"
     else:
         words = "not confirmed: the same values, but bytes could not be demanded"
     say(words, fg="yellow", bold=True)
-    if found.why_not_bytes:
-        say(found.why_not_bytes)
-    if not found.page_compared:
+    if verification.why_not_bytes:
+        say(verification.why_not_bytes)
+    if not verification.page_compared:
         say("report.html was not compared: ties between actions fell otherwise here")
-    for name in found.taken_from_folder:
+    for name in verification.taken_from_folder:
         say(f"not checked: {name}, taken from {output} itself; give it with --{name}")
-    for name in found.strangers:
+    for name in verification.strangers:
         say(f"does not belong to the result: {name}")
     raise SystemExit(1)
