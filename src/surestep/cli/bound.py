@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from surestep.bounds import BoundAnswer
 
 
-@click.command("bound", short_help="What N visits buy, and how many visits a loss of ζ takes.")
+@click.command(
+    "bound", short_help="Show the ζ that N visits buy, and the visits that a loss of ζ takes."
+)
 @click.option("--states", type=int, required=True, help="|S|, the number of states.")
 @click.option("--actions", type=int, required=True, help="|A|, the most actions of a state.")
 @click.option("--discount", type=float, required=True, help="γ, inside (0, 1).")

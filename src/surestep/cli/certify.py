@@ -24,17 +24,23 @@ if TYPE_CHECKING:
     "kinds",
     multiple=True,
     metavar="KIND[:SETTING=VALUE,...]",
-    help="Such as posterior, robust:set=l1,strict=true, a-priori:bound=beta or "
-    "trajectory:interval=student-t. May be given several times.",
+    help="A kind of certificate, such as posterior, robust:set=l1,strict=true, a-priori:bound=beta "
+    "or trajectory:interval=student-t; repeat it for several.",
 )
-@click.option("--delta", type=float, help="δ, in place of the one of the result.")
+@click.option(
+    "--delta", type=float, help="δ: the chance that a claim is wrong.  [default: as in the result]"
+)
 @click.option(
     "--reward-bounds",
     type=(float, float),
     metavar="LOW HIGH",
     help="Every reward lies between these.  [default: as in the result, else those observed]",
 )
-@click.option("--memory-limit", metavar="SIZE", help="Such as 2GB; what needs more spills to disk.")
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Memory to use at most, such as 2GB; what needs more spills to disk.",
+)
 @click.option(
     "-o",
     "--output",

@@ -14,12 +14,16 @@ from surestep.cli.terminal import say
 @click.command("count", short_help="Count a log: tables of decisions to a small, mergeable file.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The file of counts."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The file of counts to write.",
 )
 @log_options
 @click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-    help="Where files are counted: here, or on a Ray cluster, each as a task.",
+    help="Count the files here, or on a Ray cluster, a task a file.",
 )  # fmt: skip
 @click.option("--address", help="The Ray cluster, such as auto or ray://host:10001.")
 def command(

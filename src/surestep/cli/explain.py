@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from surestep.pipeline import Explanation
 
 
-@click.command("explain", short_help="Why a policy does what it does in a state.")
+@click.command("explain", short_help="Explain why a policy does what it does in a state.")
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option(
     "--state",

@@ -22,7 +22,7 @@ from surestep.cli.terminal import say
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="Where to draw: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
+    help="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
 )
 def command(name: str, directory: Path | None, output: Path) -> None:
     """Draw a figure of the paper, with the numbers behind it as CSV beside the picture.

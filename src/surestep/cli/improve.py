@@ -43,16 +43,18 @@ WORDS = {
 @click.option(
     "--worlds",
     type=click.IntRange(min=0),
-    help="Worlds of each kind in the stress test; 0: none.  [default: 10, or what δ needs, as far "
-    "as that takes about half a minute of one core]",
+    help="The number of worlds of each kind in the stress test; 0: none.  [default: 10, or "
+    "what δ needs, as far as that takes about half a minute of one core]",
 )
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End the stress test after that time, with as many worlds as it has reached.",
+    help="Stop the stress test after this time, with as many worlds as were reached.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
+)
 @log_options
 def command(
     logs: tuple[str, ...],

@@ -32,7 +32,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
     "--reward-bounds",
     type=(float, float),
     metavar="LOW HIGH",
-    help="Between which all rewards should lie.",
+    help="The bounds between which all rewards should lie.",
 )
 @click.option(
     "--behavior",

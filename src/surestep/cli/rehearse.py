@@ -44,23 +44,31 @@ class Sizes(click.ParamType[tuple[float, ...]]):
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Worlds of each kind.",
+    help="The number of worlds of each kind.",
 )
 @click.option(
     "--sizes",
     type=Sizes(),
     default="0.5,1,2,5,10",
     show_default=True,
-    help="How much data is collected in them, in multiples of LOG.",
+    help="The amounts of data that are collected in a world, in multiples of LOG.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The seed of the random numbers.",
+)
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End it after that time, with as many worlds as it has reached.",
+    help="Stop after this time, with as many worlds as were reached.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
+)
 @click.option(
     "-o",
     "--output",

@@ -18,19 +18,23 @@ from surestep.cli.terminal import say
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the rows go.  [default: runs/NAME]",
+    help="The folder for the rows.  [default: runs/NAME]",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
-@click.option("--repetitions", type=click.IntRange(min=1), help="Instead of the experiment's own.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(min=1),
+    help="The number of repetitions.  [default: as the experiment says]",
+)
 @click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-    help="Where blocks run: here, or on a Ray cluster.",
+    help="Run the blocks here, or on a Ray cluster.",
 )  # fmt: skip
 @click.option("--address", help="The Ray cluster, such as auto or ray://host:10001.")
-@click.option(
-    "--keep-old", is_flag=True, help="Keep blocks that other code or versions made, as they are."
-)
-@click.option("--list", "list_them", is_flag=True, help="List the catalog.")
+@click.option("--keep-old", is_flag=True, help="Keep blocks that other code or versions made.")
+@click.option("--list", "list_them", is_flag=True, help="List the experiments of the catalog.")
 def command(
     name: str | None,
     output: Path | None,

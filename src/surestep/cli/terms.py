@@ -34,7 +34,10 @@ NAMES = (
 SOURCES = ("behavior", "states", "actions")  # of these, what the log does not hold
 OPTIONS = (
     click.option(
-        "--discount", type=float, required=True, help="γ: what the next step counts, 0 to 1."
+        "--discount",
+        type=float,
+        required=True,
+        help="γ, from 0 to 1: how much the next step counts.",
     ),
     click.option(
         "--behavior",
@@ -43,7 +46,9 @@ OPTIONS = (
         "propensities in the log; or an estimate from it.  [default: propensities, else estimate]",
     ),
     click.option(
-        "--algorithm", metavar="NAME", help="See `surestep algorithms`.  [default: spibb]"
+        "--algorithm",
+        metavar="NAME",
+        help="The algorithm, one of `surestep algorithms`.  [default: spibb]",
     ),
     click.option(
         "--setting",
@@ -55,16 +60,20 @@ OPTIONS = (
     click.option(
         "--n-wedge",
         type=NWedge(),
-        help="N∧: pairs seen at most so often stay. `auto` takes the one with the largest lower "
-        "bound.  [default: auto]",
+        help="N∧: pairs visited at most this often keep their probability. `auto` takes the one "
+        "with the largest lower bound.  [default: auto]",
     ),
-    click.option("--zeta", type=float, help="Choose N∧ so that SPIBB's bound claims a loss ≤ ζ."),
+    click.option(
+        "--zeta",
+        type=float,
+        help="Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.",
+    ),
     click.option(
         "--least-visits",
         type=int,
         metavar="N",
-        help="What was seen less often stays as it is, for every algorithm; an --n-wedge that is "
-        "given wins.  [default: 10]",
+        help="Pairs visited less often keep their probability, whatever the algorithm; an "
+        "--n-wedge that is given holds instead.  [default: 10]",
     ),
     click.option(
         "--delta", type=float, help="δ: the chance that the claim is wrong.  [default: 0.1]"
@@ -85,24 +94,27 @@ OPTIONS = (
         "--reward-at-end",
         type=(float, float),
         metavar="LOW HIGH",
-        help="An episode pays once, at its end, between these, and values lie there too.",
+        help="Episodes pay only once, at their end, a reward between these; values lie there too.",
     ),
     click.option(
         "--return-bounds",
         type=(float, float),
         metavar="LOW HIGH",
-        help="Every episode returns between these, and from no step on more or less, or 0.",
+        help="Every episode returns between these, and so does its rest from any step on, unless "
+        "that is 0.",
     ),
     click.option(
         "--unseen",
         type=click.Choice(["pessimistic", "terminal"]),
-        help="What was never tried is worth the lower value bound, or nothing.  "
-        "[default: pessimistic]",
+        help="The value of a pair that was never tried: the lower value bound (pessimistic), or 0 "
+        "(terminal).  [default: pessimistic]",
     ),
     click.option(
-        "--states", metavar="FILE", help="All states there are, where the log shows fewer."
+        "--states",
+        metavar="FILE",
+        help="A file with all states that there are, where the log shows fewer.",
     ),
-    click.option("--actions", metavar="FILE", help="All actions there are."),
+    click.option("--actions", metavar="FILE", help="A file with all actions that there are."),
     click.option(
         "--kind",
         "certificates",
@@ -119,8 +131,8 @@ OPTIONS = (
     click.option(
         "--logger",
         type=click.Choice(["adaptive", "fixed"]),
-        help="Whether whoever made the log may have learnt on the way: then its first part "
-        "chooses, else one drawn at random.  [default: adaptive]",
+        help="adaptive: whoever made the log may have learnt on the way, so its first part chooses "
+        "the policy; fixed: a part drawn at random does.  [default: adaptive]",
     ),
 )
 

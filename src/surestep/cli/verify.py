@@ -16,7 +16,9 @@ from surestep.cli.terminal import say
 @click.option("--behavior", metavar="POLICY", help="The table of the policy that was given.")
 @click.option("--states", metavar="FILE", help="The list of states that was given.")
 @click.option("--actions", metavar="FILE", help="The list of actions that was given.")
-@click.option("--memory-limit", help="Such as 2GB; what needs more spills to disk.")
+@click.option(
+    "--memory-limit", help="Memory to use at most, such as 2GB; what needs more spills to disk."
+)
 def command(
     output: Path,
     logs: tuple[str, ...],
