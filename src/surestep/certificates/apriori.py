@@ -144,7 +144,7 @@ class APriori:
         return {"radius": float(BOUNDS[self.bound].radius(n_wedge, size)), "loss": loss}
 
     def assumptions(self, problem: Problem) -> tuple[str, ...]:
-        """What must hold for the claim, and what the published proof leaves open."""
+        """Returns what must hold for the claim, and what the published proof leaves open."""
         low, high = problem.value_bounds
         bound = BOUNDS[self.bound]
         sentences = [
@@ -218,15 +218,15 @@ def gain_terms(problem: Problem, policy: Policy) -> dict[str, float]:
 
 
 def performance_with_bound(mdp: FiniteMDP, policy: Policy) -> tuple[float, float]:
-    """ρ(π, M), and how far it can be off: by the values, and by rounding in their weighted sum."""
-    found = evaluate_with_bound(mdp, policy)
+    """Returns ρ(π, M) and its largest error, by the values and by rounding in their sum."""
+    evaluation = evaluate_with_bound(mdp, policy)
     terms = int(np.count_nonzero(mdp.initial)) + 2
-    rounding = terms * 2.0**-52 * float(np.abs(found.value).max())
-    return float(mdp.initial @ found.value), found.error_bound + rounding
+    rounding = terms * 2.0**-52 * float(np.abs(evaluation.value).max())
+    return float(mdp.initial @ evaluation.value), evaluation.error_bound + rounding
 
 
 def copying_error(problem: Problem, change: FloatArray) -> float:
-    """What is lost where π only nearly copies π_b: 2 · max_s Σ_a |π − π_b| · span/(1 − γ).
+    """Bounds the loss where π only nearly copies π_b: 2 · max_s Σ_a |π − π_b| · span/(1 − γ).
 
     The sum is over the pairs that count as unchanged. By the performance difference lemma, policies
     at the distance d = max_s ½‖π − π'‖₁ differ by at most d · span/(1 − γ). Some π' that copies

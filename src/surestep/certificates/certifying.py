@@ -28,7 +28,7 @@ AGREEMENT = 1e-9  # relative; values of another machine may differ in their last
 def certify(
     problem: Problem, policy: Policy | HasPolicy, certifier: Certifier | str
 ) -> Certificate:
-    """What the certifier claims about ρ(policy) − ρ(π_b), from the data of the problem alone.
+    """Returns a certificate about ρ(policy) − ρ(π_b), from the data of the problem alone.
 
     The policy may come as the Plan, the Improvement or the Result that has it.
 
@@ -45,7 +45,7 @@ def certify(
 def certify_batch(
     problems: Sequence[Problem], policies: Sequence[Policy], certifier: Certifier
 ) -> list[Certificate | CertificateRefused]:
-    """What `certify` says of each problem and its policy; a refusal is an answer too.
+    """Returns the `certify` of each problem and its policy; a refusal is an answer too.
 
     Robust certificates of small problems over the same pairs are made together, on all cores.
     """
@@ -54,13 +54,13 @@ def certify_batch(
             f"there are {len(problems)} problems and {len(policies)} policies, expected a policy "
             "for each problem"
         )
-    for each in zip(problems, policies, strict=True):
-        check_question(*each, certifier)
+    for case in zip(problems, policies, strict=True):
+        check_question(*case, certifier)
     if isinstance(certifier, Robust):
         claims = certifier.claims(problems, policies)
     else:
         claims = [
-            claim_or_refusal(*each, certifier) for each in zip(problems, policies, strict=True)
+            claim_or_refusal(*case, certifier) for case in zip(problems, policies, strict=True)
         ]
     return [
         claim if isinstance(claim, CertificateRefused) else with_premises(claim, problem)
@@ -71,7 +71,7 @@ def certify_batch(
 def claim_or_refusal(
     problem: Problem, policy: Policy, certifier: Certifier
 ) -> Certificate | CertificateRefused:
-    """What the certifier says of one problem."""
+    """Returns the certificate of one problem, or its refusal."""
     try:
         return certifier.certify(problem, policy)
     except CertificateRefused as refusal:
@@ -89,7 +89,7 @@ def check_question(problem: Problem, policy: Policy, certifier: Certifier) -> No
 def certify_at(
     problem: Problem, policy: Policy, certifier: Certifier, levels: Sequence[float]
 ) -> list[Certificate]:
-    """What the certifier claims at several δ, not its own; a posterior, by the same draws."""
+    """Returns certificates at several δ, not the certifier's own; a posterior by the same draws."""
     if isinstance(certifier, Posterior):
         check_question(problem, policy, certifier)
         claims = certifier.certify_at(problem, policy, levels)
@@ -124,11 +124,11 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     for name in ("standing", "assumptions", "notes"):
         must_agree(name, getattr(certificate, name), getattr(again, name))
     for name in ("parameters", "figures"):
-        found, expected = getattr(certificate, name), getattr(again, name)
-        must_agree(f"the names of {name}", sorted(found), sorted(expected))
+        claimed, expected = getattr(certificate, name), getattr(again, name)
+        must_agree(f"the names of {name}", sorted(claimed), sorted(expected))
         for key, value in expected.items():
             in_values = name == "figures" and key in certifier.value_figures
-            must_agree(f"{name}.{key}", found[key], value, slack if in_values else 0.0)
+            must_agree(f"{name}.{key}", claimed[key], value, slack if in_values else 0.0)
     return again
 
 
@@ -154,15 +154,15 @@ def certifier_of(certificate: Certificate) -> Certifier:
     return certifier
 
 
-def must_agree(path: str, found: object, expected: object, slack: float = 0.0) -> None:
+def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0) -> None:
     """Refuses a certificate that says something else than what is computed from the data."""
     # Other programs may write the double 4.0 as 4.
-    if is_number(found) and is_number(expected) and float in (type(found), type(expected)):
-        agrees = math.isclose(found, expected, rel_tol=AGREEMENT, abs_tol=slack)
+    if is_number(claimed) and is_number(expected) and float in (type(claimed), type(expected)):
+        agrees = math.isclose(claimed, expected, rel_tol=AGREEMENT, abs_tol=slack)
     else:
-        agrees = type(found) is type(expected) and found == expected
+        agrees = type(claimed) is type(expected) and claimed == expected
     if not agrees:
         raise CertificateMismatch(
-            f"{path} is {found!r} in the certificate, but {expected!r} when computed from this "
+            f"{path} is {claimed!r} in the certificate, but {expected!r} when computed from this "
             "problem and this policy; expected the problem and the policy that were certified"
         )

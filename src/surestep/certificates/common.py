@@ -14,7 +14,7 @@ LARGEST = 1e150  # rewards up to here have squares that are doubles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a kind of certificate must be given beside counts; one that holds out has `training`."""
+    """The needs of a kind of certificate beside counts; one that holds out has `training`."""
 
     episodes: bool = False  # the log itself, not its counts alone
     held_out: bool = False  # a part of the log that had no part in choosing the policy
@@ -37,7 +37,7 @@ def check_n_wedge(n_wedge: object) -> None:
 
 
 def log_sentences(problem: Problem) -> tuple[str, ...]:
-    """What every claim by counts takes for granted about the log and who made it."""
+    """Returns the assumptions of every claim by counts about the log and who made it."""
     return (
         "The log is Markov in the given states, and its dynamics never change.",
         "There are no states and actions beyond those given.",

@@ -114,11 +114,11 @@ class Robust:
     def claims(
         self, problems: Sequence[Problem], policies: Sequence[Policy]
     ) -> list[Certificate | CertificateRefused]:
-        """The certificate of each problem and its policy, or why there is none.
+        """Returns the certificate of each problem and its policy, or why there is none.
 
         Problems that are small and share their pairs are evaluated together.
         """
-        found: list[Certificate | CertificateRefused | None] = [None] * len(problems)
+        claims: list[Certificate | CertificateRefused | None] = [None] * len(problems)
         cases: list[Case] = []
         for place, (problem, policy) in enumerate(zip(problems, policies, strict=True)):
             try:
@@ -126,17 +126,17 @@ class Robust:
                 models = uncertainty_of(problem, self.terms())
                 cases.append(Case(place, problem, policy, models))
             except CertificateRefused as refusal:
-                found[place] = refusal
+                claims[place] = refusal
         for case, compared in zip(cases, comparisons(cases), strict=True):
-            found[case.place] = (
+            claims[case.place] = (
                 compared
                 if isinstance(compared, CertificateRefused)
                 else self.certificate(case, compared)
             )
-        return [each for each in found if each is not None]
+        return [claim for claim in claims if claim is not None]
 
-    def certificate(self, case: Case, found: Comparison) -> Certificate:
-        """The claim with its figures."""
+    def certificate(self, case: Case, comparison: Comparison) -> Certificate:
+        """Returns the claim with its figures."""
         _, problem, policy, models = case
         low, high = problem.value_bounds
         same = bool((policy.probability == problem.behavior.probability).all())
@@ -156,10 +156,10 @@ class Robust:
                 np.count_nonzero(policy.probability != problem.behavior.probability)
             ),
             "parts": models.parts,
-            "lowest_performance": models.least_start(found.our_low),
-            "highest_behavior": -models.least_start(-found.their_high),
-            "difference": models.least_start(found.floor),
-            "evaluation_error": found.error,
+            "lowest_performance": models.least_start(comparison.our_low),
+            "highest_behavior": -models.least_start(-comparison.their_high),
+            "difference": models.least_start(comparison.floor),
+            "evaluation_error": comparison.error,
         }
         if problem.support is not None:
             figures["successors"] = problem.support.successor.size
@@ -167,7 +167,7 @@ class Robust:
         return Certificate(
             kind=self.name,
             standing=self.standing,
-            lower=0.0 if same else found.lower,
+            lower=0.0 if same else comparison.lower,
             delta=self.delta,
             span=high - low,
             assumptions=self.assumptions(problem),
@@ -197,7 +197,7 @@ class Robust:
         )
 
     def assumptions(self, problem: Problem) -> tuple[str, ...]:
-        """What must hold for the claim."""
+        """Returns the sentences that must hold for the claim."""
         low, high = problem.value_bounds
         rewards_lie = f"between {plain(self.reward_low)} and {plain(self.reward_high)}"
         sentences = [
@@ -287,9 +287,11 @@ def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
         best_values(worlds, theirs, highs),
         strict=True,
     )
-    found = [bracket_or_refusal(*each) for each in evaluated]
+    answers = [bracket_or_refusal(*evaluation) for evaluation in evaluated]
     usable = [
-        (case, each) for case, each in zip(cases, found, strict=True) if isinstance(each, Bracket)
+        (case, answer)
+        for case, answer in zip(cases, answers, strict=True)
+        if isinstance(answer, Bracket)
     ]
     gaps = worst_values(
         [bracket.difference for _, bracket in usable],
@@ -299,7 +301,7 @@ def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
     compared = (
         comparison(case, bracket, gap) for (case, bracket), gap in zip(usable, gaps, strict=True)
     )
-    return [next(compared) if isinstance(each, Bracket) else each for each in found]
+    return [next(compared) if isinstance(answer, Bracket) else answer for answer in answers]
 
 
 def bracket_or_refusal(

@@ -180,7 +180,7 @@ class Trajectory:
 
     @property
     def bounds_returns(self) -> bool:
-        """Whether bounds of returns are given, and not only of rewards."""
+        """Tells whether bounds of returns are given, and not only of rewards."""
         return self.return_low is not None or self.return_high is not None
 
     @property
@@ -259,10 +259,10 @@ class Trajectory:
             part = self.training(problem)
             mdp = part.estimate()
             estimator = DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
-            found = estimator.estimate(weights, discount).values
+            values = estimator.estimate(weights, discount).values
         else:
-            found = ESTIMATORS[self.estimator]().estimate(weights, discount).values
-        return found - returns(weights, discount)
+            values = ESTIMATORS[self.estimator]().estimate(weights, discount).values
+        return values - returns(weights, discount)
 
     def _bound(
         self, problem: Problem, policy: Policy, values: FloatArray, train: DecisionLog | None
@@ -334,7 +334,7 @@ class Trajectory:
         return float(problem.single_discount**self.horizon * (high - low))
 
     def assumptions(self, problem: Problem) -> tuple[str, ...]:
-        """What must hold for the claim."""
+        """Returns the sentences that must hold for the claim."""
         sentences = [
             "The behavior policy is known, and made every episode independently of the others.",
             "The policy was chosen without this log."

@@ -53,7 +53,7 @@ REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How the set is to be built."""
+    """Settings of the set of MDPs: its kind, its δ, and what is known of rewards and starts."""
 
     kind: SetKind
     strict: bool
@@ -81,7 +81,7 @@ class Uncertainty:
 
 
 class Observed(NamedTuple):
-    """How often each row led where, the successors rising, and to how many states it may lead."""
+    """The counts of each row's successors, which rise, and how many states it may lead to."""
 
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T]
@@ -101,7 +101,7 @@ class Observed(NamedTuple):
 
 
 def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
-    """The set of all MDPs that the counts leave possible at 1 − δ."""
+    """Returns the set of all MDPs that the counts leave possible at 1 − δ."""
     counts = sorted_counts(problem.counts)
     ends = counts.terminal[counts.pairs.state]
     refuse_unusable(problem, ends, terms)
@@ -116,7 +116,8 @@ def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
         )
     size = counts.pairs.num_states
     low, high = (
-        over_support(each, counts, problem.support) for each in earnings(counts, ends, share, terms)
+        over_support(earned, counts, problem.support)
+        for earned in earnings(counts, ends, share, terms)
     )
     models = RectangularSet(
         counts.pairs,
@@ -161,7 +162,7 @@ def rows_of(observed: Observed, num_states: int, share: float, terms: Terms) -> 
 
 
 def over_support(earned: Earnings, counts: Counts, support: Successors | None) -> Earnings:
-    """What a step earns, at the given successors instead of those that the counts store."""
+    """Returns the earnings of a step at the given successors, not those that the counts store."""
     if support is None:
         return earned
     place = support.places(counts)

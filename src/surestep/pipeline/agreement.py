@@ -43,7 +43,7 @@ def check_same_counts(record: Record, evidence: Evidence) -> None:
 
 
 def check_agreement(saved: Result, made: Result, problem: Problem) -> bool:
-    """Refuses a saved result that says something else; whether no tie fell otherwise.
+    """Refuses a saved result that says something else; returns whether no tie fell otherwise.
 
     Where one did, the pages cannot be held against each other.
     """
@@ -93,7 +93,7 @@ def check_same(
 
 
 def is_list(value: object) -> bool:
-    """Whether JSON has a list for it."""
+    """Tells whether JSON has a list for it."""
     return isinstance(value, list | tuple)
 
 
@@ -111,7 +111,7 @@ def short(value: object) -> str:
 
 
 def same_words(before: str, now: str) -> bool:
-    """Whether texts are equal but for the last digit of numbers that may have been rounded."""
+    """Tells whether texts are equal but for the last digit of numbers that may be rounded."""
     if PRINTED.sub("0.0", before) != PRINTED.sub("0.0", now):
         return False
     pairs = zip(PRINTED.findall(before), PRINTED.findall(now), strict=True)
@@ -119,7 +119,7 @@ def same_words(before: str, now: str) -> bool:
 
 
 def within_last_digit(before: str, now: str) -> bool:
-    """Whether two printed numbers differ by at most one in the last digit."""
+    """Tells whether two printed numbers differ by at most one in the last digit."""
     ours, theirs = (Decimal(text.replace(",", "").replace("−", "-")) for text in (before, now))
     unit = max(ours.as_tuple().exponent, theirs.as_tuple().exponent)
     return abs(ours - theirs) <= Decimal(1).scaleb(unit)  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ def check_same_rehearsal(before: Rehearsal | None, now: Rehearsal | None) -> boo
 
 
 def most_are_close(before: FloatArray, now: FloatArray, slack: float) -> bool:
-    """Whether nine of ten numbers are equal up to rounding."""
+    """Tells whether nine of ten numbers are equal up to rounding."""
     close = np.isclose(before, now, rtol=AGREEMENT, atol=slack, equal_nan=True)
     return close.size == 0 or bool(np.mean(close) >= MOST_WORLDS)
 

@@ -27,7 +27,7 @@ BehaviorKind = Literal["table", "propensities", "estimate"]
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What a problem is made of, but for its terms."""
+    """The parts of a problem, but for its terms."""
 
     vocabulary: Vocabulary
     counts: Counts
@@ -70,7 +70,7 @@ def assemble(
 
 
 def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[str, ...]]:
-    """π_b from the propensities of the log, and what it takes for granted."""
+    """Returns π_b from the propensities of the log, and what that takes for granted."""
     rows, pairs = counts.transitions, numbered.pairs
     state = known_places("state", [joined(label) for label in counts.states], pairs.state_labels)
     action = known_places(
@@ -144,14 +144,14 @@ def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tupl
 
 
 def starts_of(counts: LabelledCounts) -> tuple[str, ...]:
-    """What is taken for granted about starts where the log does not say where episodes begin."""
+    """Returns the assumption about starts, where the log does not say where episodes begin."""
     if counts.episodes.recorded:
         return ()
     return ("Episodes start as often in a state as the log decides there: it names no starts.",)
 
 
 def beyond(states: Sequence[Label] | None, actions: Sequence[Label] | None) -> tuple[str, ...]:
-    """What is taken for granted where nobody said which states and actions there are."""
+    """Returns the assumptions where nobody said which states and actions there are."""
     nouns = {"states": states, "actions": actions}
     return tuple(
         f"There are no {noun} beyond those observed."

@@ -27,7 +27,7 @@ DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
 class RewardFacts(NamedTuple):
-    """What the data show of single rewards."""
+    """The facts about single rewards that the data show."""
 
     bounds: tuple[float, float]  # the smallest and the largest one, and 0, which an end earns
     vary: bool  # one transition earned different rewards
@@ -42,14 +42,14 @@ class RewardFacts(NamedTuple):
 
 
 class Split(NamedTuple):
-    """How a log is split into a part that chooses the policy, and one that judges it."""
+    """The split of a log into a part that chooses the policy, and one that judges it."""
 
     train_share: float
     logger: Logger
 
 
 class Settings(NamedTuple):
-    """What certifiers are told where nothing else was said to them."""
+    """Settings of certifiers, for whatever a certificate that is asked for leaves open."""
 
     delta: float
     reward_bounds: tuple[float, float] | None  # as given; None: nobody said
@@ -99,14 +99,14 @@ class Settings(NamedTuple):
         return certifier
 
     def takes_returns(self, asked: Asked) -> bool:
-        """Whether the claim takes bounds of returns, and was not told them itself."""
+        """Tells whether the claim takes bounds of returns, and was not told them itself."""
         if {"return_low", "return_high"} & set(asked.settings):
             return False
         whole = asked.settings.get("estimator") == "is" and "horizon" not in asked.settings
         return asked.kind != "trajectory" or (whole and self.needs_reward_bounds(asked))
 
     def needs_reward_bounds(self, asked: Asked) -> bool:
-        """Whether the claim rests on what rewards are possible."""
+        """Tells whether the claim rests on bounds of the rewards."""
         if asked.kind == "posterior":
             usual = "bounded" if self.rewards.vary else "deterministic"
             return bool(asked.settings.get("rewards", usual) == "bounded")
@@ -143,7 +143,7 @@ class Claims(NamedTuple):
 
 
 def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) -> Claims:
-    """The claim, and the same at other levels; for the price of one where that is possible."""
+    """Returns the claim, and the same at other δ; for the price of one where that is possible."""
     levels = sorted({*filter(lambda delta: suits(certifier, delta), DELTAS), certifier.delta})
     if isinstance(certifier, Posterior):
         try:
@@ -166,7 +166,7 @@ def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) 
 
 
 def suits(certifier: Certifier, delta: float) -> bool:
-    """Whether so small a δ can be claimed with these settings."""
+    """Tells whether so small a δ can be claimed with these settings."""
     return not isinstance(certifier, Posterior) or delta * (certifier.draws + 1) >= 1 - 1e-9
 
 

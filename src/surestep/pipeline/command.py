@@ -93,7 +93,7 @@ def algorithm_words(parameters: Mapping[str, Any], defaults: Sequence[str]) -> l
 
 
 def made_from_log(parameters: Mapping[str, Any]) -> bool:
-    """Whether a result was made from a log, whose rewards have a column, and not from counts."""
+    """Tells whether a result was made from a log, whose rewards have a column, not from counts."""
     return "reward" in parameters["columns"]
 
 

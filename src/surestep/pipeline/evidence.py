@@ -44,7 +44,7 @@ class Evidence:
 
     @property
     def has_episodes(self) -> bool:
-        """Whether there are whole episodes, step by step."""
+        """Tells whether there are whole episodes, step by step."""
         loose = not self.counts.episodes.recorded or "weight" in self.columns
         return self.source is not None and not loose
 
@@ -118,7 +118,7 @@ def open_source(
     bins: Sequence[str],
     memory_limit: str | None,
 ) -> LogSource | CountsSource:
-    """A log in files, or the counts of one that `surestep count` wrote."""
+    """Opens a log in files, or the counts of one that `surestep count` wrote."""
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     files = tuple(map(read_path, paths))
     found = [*map(is_counts_file, files)]
@@ -159,7 +159,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
 
 
 def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, ...] | None:
-    """The labels in a file or table, or in a list of them."""
+    """Reads the labels in a file or table, or in a list of them."""
     columns = getattr(counts, f"{role}_columns")
     if given is None:
         return None
@@ -171,7 +171,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
 
 
 def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
-    """The columns of each role that there are."""
+    """Returns the columns of each role that there are."""
     if isinstance(log, CountsSource):
         return {"state": log.labelled.state_columns, "action": log.labelled.action_columns}
     found = {role: getattr(log.columns, role) for role in ROLES}

@@ -14,7 +14,7 @@ KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is
 
 
 class ActionReason(NamedTuple):
-    """What is known about one action in the state."""
+    """The figures of one action in the state that is explained."""
 
     action: Label
     behavior: float  # π_b
@@ -41,12 +41,12 @@ class Explanation:
 
     @property
     def visits(self) -> int:
-        """How often the part of the log decides there that chose the policy."""
+        """Counts the visits of the state in the part of the log that chose the policy."""
         return sum(each.visits for each in self.actions)
 
     @property
     def changed(self) -> bool:
-        """Whether the new policy does something else."""
+        """Tells whether π_I does something else than π_b there."""
         return any(abs(each.probability - each.behavior) > 1e-12 for each in self.actions)
 
 
@@ -73,7 +73,7 @@ def explain(result: Result, state: Labels) -> Explanation:
 
 
 def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
-    """What is known about one pair."""
+    """Returns the figures of one pair."""
     table = result.table
     visits = int(table.visits[pair])
     trusted = None if table.trusted is None else bool(table.trusted[pair])
@@ -90,7 +90,7 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
 
 
 def in_words(explanation: Explanation) -> tuple[str, ...]:
-    """What the policy does there and why, in sentences."""
+    """Explains in sentences what the policy does there and why."""
     if not explanation.actions:
         return ("Nothing is ever decided there: episodes end, or the log goes no further.",)
     sentences = [f"The log decides there {times(explanation.visits)}."]
@@ -112,7 +112,7 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
 
 
 def other_words(explanation: Explanation) -> list[str]:
-    """What an algorithm that is no SPIBB minds, and where its best action stands."""
+    """Explains what an algorithm that is no SPIBB minds, and which action it values most."""
     constraint = ALGORITHMS[explanation.algorithm].constraint
     best = max(explanation.actions, key=lambda each: each.q)
     return [
@@ -122,7 +122,7 @@ def other_words(explanation: Explanation) -> list[str]:
 
 
 def spibb_words(explanation: Explanation) -> list[str]:
-    """Which actions keep their probability for lack of data, and where the rest of it goes."""
+    """Explains which actions keep their probability for lack of data, and where the rest goes."""
     sentences = list[str]()
     free = [each for each in explanation.actions if each.trusted is not False]
     kept = [each for each in explanation.actions if each.trusted is False]

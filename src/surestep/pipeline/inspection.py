@@ -91,7 +91,7 @@ def checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | 
 
 
 def coverage(facts: LogFacts, n_wedge: int) -> Coverage:
-    """How often pairs were visited."""
+    """Counts the visits of pairs."""
     pairs = len(facts.states) * len(facts.actions)
     visits = facts.visits[facts.visits > 0]
     trusted = visits[visits > n_wedge]
@@ -110,7 +110,7 @@ def coverage(facts: LogFacts, n_wedge: int) -> Coverage:
 
 
 def visit_edges(visits: IntArray, n_wedge: int) -> list[int]:
-    """Where bins of visits begin: 1, 2, 5, 10, 20, … and just above N∧, of which none is close."""
+    """Returns where bins of visits begin: 1, 2, 5, 10, 20, … and just above N∧, none near it."""
     largest = int(visits.max(initial=1))
     round_numbers = [
         factor * 10**power for power in range(len(str(largest))) for factor in (1, 2, 5)
@@ -121,7 +121,7 @@ def visit_edges(visits: IntArray, n_wedge: int) -> list[int]:
 
 
 def binned(values: IntArray, times: IntArray, edges: Sequence[int]) -> tuple[Bin, ...]:
-    """How many values, each so many times, lie from each edge to before the next."""
+    """Counts the values, each so many times, that lie from each edge to before the next."""
     if values.size == 0:
         return ()
     place = np.searchsorted(edges, values, side="right") - 1
@@ -143,14 +143,14 @@ def spread(values: IntArray, times: IntArray) -> Spread | None:
 
 
 def states_by_pairs(facts: LogFacts, counted: BoolArray) -> tuple[int, ...]:
-    """In how many states 0, 1, … all actions are counted."""
+    """Counts the states in which 0, 1, … all actions are counted."""
     number = np.bincount(facts.state[counted], minlength=len(facts.states))
     found: list[int] = np.bincount(number, minlength=len(facts.actions) + 1).tolist()
     return tuple(found)
 
 
 def action_use(facts: LogFacts, trusted: BoolArray) -> tuple[ActionUse, ...]:
-    """How often each action was taken, and in how many states."""
+    """Counts for each action how often it was taken, and in how many states."""
     size = len(facts.actions)
     visits = np.zeros(size, np.int64)
     np.add.at(visits, facts.action, facts.visits)
@@ -161,7 +161,7 @@ def action_use(facts: LogFacts, trusted: BoolArray) -> tuple[ActionUse, ...]:
 
 
 def busiest_states(facts: LogFacts) -> tuple[StateUse, ...]:
-    """The states with most visits, equal ones in the order of their labels."""
+    """Returns the states with most visits, equal ones in the order of their labels."""
     total = np.zeros(len(facts.states), np.int64)
     np.add.at(total, facts.state, facts.visits)
     chosen = np.argsort(-total, kind="stable")[:BUSIEST]
@@ -175,7 +175,7 @@ def busiest_states(facts: LogFacts) -> tuple[StateUse, ...]:
 
 
 def episode_lengths(facts: LogFacts) -> EpisodeLengths | None:
-    """How long episodes are, in bins of equal width."""
+    """Counts the episodes by length, in bins of equal width."""
     episodes = facts.episodes
     if episodes is None:
         return None
@@ -204,7 +204,7 @@ def cautions(
     by_tried: Sequence[int],
     by_trusted: Sequence[int],
 ) -> list[Caution]:
-    """What the log is too thin for."""
+    """Returns warnings about what the log is too thin for."""
     found = list[Caution]()
     states, more = len(facts.states), f"more than {n_wedge:,} visits"
     free = sum(by_trusted[2:])

@@ -20,7 +20,7 @@ from surestep.results.record import Record, current_machine, current_versions
 
 
 class Rehearsed(NamedTuple):
-    """How the whole is rehearsed."""
+    """Settings of the rehearsal of a whole improvement."""
 
     worlds: int  # of each kind; 0: not at all
     sizes: Sequence[float] = ()
@@ -40,7 +40,7 @@ def record_of(
     baseline: Baseline | None,
     alarms: tuple[Alarm, ...],
 ) -> Record:
-    """With what the result was made, and what it must be read with."""
+    """Returns the record: with what the result was made, and what it must be read with."""
     algorithm, chosen_by = settled.algorithm, settled.chosen_by
     split = terms.certifier_settings(evidence.rewards).split if terms.splits else None
     words = evidence.assembly.vocabulary
@@ -107,7 +107,7 @@ def seeds_of(algorithm: Algorithm, rehearsal: Rehearsed) -> dict[str, int]:
 
 
 def data_summary(counts: LabelledCounts) -> DataSummary:
-    """What the log holds."""
+    """Returns the size of the log, and of what was left out of it."""
     return DataSummary(
         counts.rows_read,
         dict(counts.dropped),

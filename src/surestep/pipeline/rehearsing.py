@@ -27,14 +27,14 @@ PAGE = "rehearsal.html"
 
 @dataclass(frozen=True, slots=True)
 class RehearsedLog:
-    """What the rehearsal of a log found, the page that shows it, and with what it was made."""
+    """The rehearsal of a log, the page that shows it, and with what it was made."""
 
     rehearsal: Rehearsal
     page: str  # HTML
     record: Record
 
     def files(self) -> dict[str, bytes]:
-        """What a saved rehearsal consists of."""
+        """Renders the files of a saved rehearsal."""
         contents = {
             REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
             PAGE: self.page.encode(),

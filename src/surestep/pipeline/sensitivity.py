@@ -62,7 +62,7 @@ def n_wedge_curve(
     gain_of: Callable[[Improvement], float],
     progress: Callable[[int, int], None],
 ) -> tuple[NWedgePoint, ...]:
-    """What every N∧ of a grid would have given; nothing where there is no N∧.
+    """Returns the outcome of every N∧ of a grid; nothing where there is no N∧.
 
     The claim at the N∧ that was used is the certificate's own.
     """
@@ -100,7 +100,7 @@ def other_candidates(
     used: int,
     progress: Callable[[int, int], None],
 ) -> list[Candidate]:
-    """The whole improvement once more for every N∧ of the usual grid, and the one that was used.
+    """Makes the whole improvement once more for every N∧ of the usual grid, and the one used.
 
     Their claims are those that a choice would go by. An a-priori bound is asked at each N∧.
     """
@@ -129,7 +129,7 @@ def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:
 
 
 def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:
-    """L of the same policy at other levels; nothing where the certifier refuses it."""
+    """Returns L of the same policy at other δ; nothing where the certifier refuses it."""
     return tuple(DeltaPoint(each.delta, each.lower) for each in claims if each.lower is not None)
 
 

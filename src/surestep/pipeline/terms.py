@@ -46,7 +46,7 @@ DEFAULT_LOGGER: Logger = "adaptive"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a user may say about an improvement; None where nothing was said."""
+    """Terms of an improvement, as a user gave them; None where nothing was said."""
 
     discount: float
     algorithm: str | Algorithm | None = None  # a name, or settings
@@ -207,7 +207,7 @@ class Terms:
         return tuple(map(Asked.of, given))
 
     def certifier_settings(self, rewards: RewardFacts) -> Settings:
-        """What certifiers are told, but for what depends on the algorithm."""
+        """Returns the settings of certifiers, but for what depends on the algorithm."""
         split = Split(
             self.said_of_split("train_share", DEFAULT_TRAIN_SHARE),
             self.said_of_split("logger", DEFAULT_LOGGER),
@@ -242,20 +242,20 @@ class Terms:
 
     @property
     def splits(self) -> bool:
-        """Whether a part of the data is held out, to judge by."""
+        """Tells whether a part of the data is held out, to judge by."""
         takes = (asked for asked in self.asked if "train_share" in asked.takes)
         return self.has_episodes and any(asked.settings.get("train_share") != 0 for asked in takes)
 
     @property
     def least_worlds(self) -> int:
-        """How many worlds of each kind a rehearsal needs: a posterior is calibrated in them."""
+        """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         delta = float(first.settings.get("delta", self.level))
         return least_draws(delta) if first.kind == "posterior" else 1
 
     @property
     def why_not_rehearsed(self) -> str:
-        """What stands against a rehearsal; empty where nothing does."""
+        """Returns what stands against a rehearsal; empty where nothing does."""
         first = self.asked[0]
         if first.settings.get("claim") == "horizon":
             return "the claim is about the first steps only, while worlds are compared by ρ"
@@ -268,7 +268,7 @@ class Terms:
 
     @property
     def unseen_rule(self) -> UnseenRule:
-        """What a pair is worth that was never tried."""
+        """Returns the rule for the value of pairs that were never tried."""
         return DEFAULT_UNSEEN if self.unseen is None else self.unseen
 
     def defaults(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ GIVEN_AGAIN = ("behavior", "states", "actions")
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found about a saved result that nothing refutes."""
+    """The outcome of making a saved result again, where nothing refutes it."""
 
     level: Literal["same bytes", "same values"]
     why_not_bytes: str = ""  # what is not as the record says; empty where bytes were demanded
@@ -48,7 +48,7 @@ class Verification:
 
     @property
     def confirmed(self) -> bool:
-        """Whether every byte in the folder has been made again."""
+        """Tells whether every byte in the folder has been made again."""
         return self.level == "same bytes" and not self.taken_from_folder and not self.strangers
 
 
@@ -107,7 +107,7 @@ def first_change(folder: Path, made: Result) -> str | None:
 
 
 def open_again(record: Record, log: object, memory_limit: str | None) -> LogSource | CountsSource:
-    """The log, read as the record says; or counts, where the result was made from counts."""
+    """Opens the log as the record says; or counts, where the result was made from counts."""
     if isinstance(log, LogSource | LabelledCounts):
         raise InvalidParameter(
             f"log is a {type(log).__name__}, expected files or a table, which are read with the "
@@ -135,7 +135,7 @@ def check_parquet(saved: Result, folder: Path) -> None:
 
 
 def completed(saved: Result, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What is given, and from the folder what is not; and the names of the latter."""
+    """Returns what is given, and from the folder what is not; and the names of the latter."""
     parameters, table = saved.record.parameters, saved.table
     kind = parameters["behavior"]
     words, deciding = table.vocabulary, int((~table.quiet).sum())
@@ -169,7 +169,7 @@ def table_of(saved: Result) -> BehaviorTable:
 
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:
-    """What here is not as the record says, so that bytes may differ; empty where nothing is."""
+    """Returns what here differs from the record, so that bytes may; empty where nothing does."""
     here = current_versions()
     for name in dict.fromkeys([*here, *record.versions]):
         if record.versions.get(name) != here.get(name):
@@ -192,5 +192,5 @@ def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> st
 
 
 def fingerprint(file: InputFile) -> tuple[str, int, str]:
-    """What does not change when a file is renamed."""
+    """Returns what does not change when a file is renamed."""
     return file.role, file.size, file.sha256
