@@ -50,7 +50,7 @@ class SPIBB:
     def for_zeta(
         cls, zeta: float, problem: Problem, bound: str | Bound = "spibb", delta: float = 0.1
     ) -> SPIBB:
-        """With the N∧ from which on the bound claims a loss of at most `zeta`."""
+        """Returns SPIBB with the N∧ from which on the bound claims a loss of at most `zeta`."""
         expect("problem", problem, Problem)
         return cls(
             n_wedge=n_wedge(

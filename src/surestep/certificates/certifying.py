@@ -98,7 +98,7 @@ def certify_at(
 
 
 def with_delta(certifier: Certifier, delta: float) -> Certifier:
-    """The same claim at another level."""
+    """Returns the same certifier at another δ."""
     changed: Certifier = dataclasses.replace(certifier, delta=delta)  # type: ignore[type-var]
     return changed
 

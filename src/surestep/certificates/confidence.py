@@ -133,7 +133,7 @@ def mixture_regret(k: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def row_regret(times: IntArray, offsets: IntArray, support: IntArray) -> FloatArray:
-    """The same for rows [K] and Dirichlet(½, …, ½) over `support` [K] states.
+    """Computes `mixture_regret` of rows [K], with Dirichlet(½, …, ½) over `support` [K] states.
 
     ln B(k + ½) − ln B(½) = Σ (lnΓ(k+½) − lnΓ(½)) − lnΓ(n + m/2) + lnΓ(m/2): states that were never
     seen add nothing.
@@ -147,6 +147,6 @@ def row_regret(times: IntArray, offsets: IntArray, support: IntArray) -> FloatAr
 
 
 def rounding(n: FloatArray) -> FloatArray:
-    """More than sums and differences of terms up to n ln n are off."""
+    """Bounds the rounding in sums and differences of terms up to n ln n."""
     error: FloatArray = 2.0**-47 * n * np.log(n + 2.0)
     return error

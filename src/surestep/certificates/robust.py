@@ -101,7 +101,7 @@ class Robust:
 
     @property
     def standing(self) -> Standing:
-        """In which sense the confidence is meant."""
+        """Returns the sense in which the confidence is meant."""
         return "proved" if self.strict else "asymptotic"
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
@@ -184,7 +184,7 @@ class Robust:
         )
 
     def terms(self) -> Terms:
-        """The settings of the set."""
+        """Returns the settings of the set of MDPs."""
         reward_range = None
         if self.reward_low is not None and self.reward_high is not None:
             reward_range = (float(self.reward_low), float(self.reward_high))

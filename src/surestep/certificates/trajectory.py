@@ -185,7 +185,7 @@ class Trajectory:
 
     @property
     def standing(self) -> Standing:
-        """In which sense the confidence is meant."""
+        """Returns the sense in which the confidence is meant."""
         return "proved" if self.interval in PROVED else "asymptotic"
 
     def training(self, problem: Problem) -> Problem:
@@ -311,7 +311,7 @@ class Trajectory:
         return -(high - low) * discounted_steps(discount, self.horizon)
 
     def _most(self, problem: Problem, policy: Policy, least: float) -> float:
-        """The largest: with all weight that the policies allow in as many steps."""
+        """Returns the largest one: with all weight that the policies allow in as many steps."""
         behavior, steps = problem.behavior.probability, self.horizon or 1
         going_on = ~problem.counts.terminal[problem.counts.pairs.state]
         taken = (behavior > 0) & going_on

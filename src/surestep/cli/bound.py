@@ -104,7 +104,7 @@ def command(
 def print_table(
     console: Console, answers: tuple[BoundAnswer, ...], visits: int | None, zeta: float | None
 ) -> None:
-    """The bounds side by side."""
+    """Prints the bounds side by side."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -123,7 +123,7 @@ def command(
 
 
 def print_claim(console: Console, certificate: Certificate, *, fresh: bool, named: bool) -> None:
-    """The claim, its standing, and all that it assumes."""
+    """Prints the claim, its standing, and all that it assumes."""
     from surestep.report.words.certificates import certificate_name
     from surestep.report.words.verdict import standing_words, verdict
 

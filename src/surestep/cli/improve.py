@@ -140,7 +140,7 @@ def print_data(console: Console, result: Result) -> None:
 
 
 def print_terms(console: Console, result: Result) -> None:
-    """Every parameter that nobody gave, and what N∧ is."""
+    """Prints every parameter that nobody gave, and what N∧ is."""
     record = result.record
     given = record.parameters
     for name in record.defaults:
@@ -205,7 +205,7 @@ def print_answer(console: Console, result: Result) -> None:
 
 
 def print_certificates(console: Console, result: Result) -> None:
-    """All certificates, a line each, and what they claim together."""
+    """Prints all certificates, a line each, and what they claim together."""
     from surestep.report.words.certificates import claim_words, names_of, together_words
 
     console.print()
@@ -244,7 +244,7 @@ def print_rehearsal(console: Console, result: Result) -> None:
 
 
 def shown(value: object) -> str:
-    """A parameter for a person."""
+    """Returns a parameter as a person reads it."""
     if isinstance(value, list):
         return (", " if isinstance(value[0], str) else " to ").join(map(shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

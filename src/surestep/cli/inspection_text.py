@@ -217,7 +217,7 @@ def sparkline(values: Sequence[int]) -> Text:
 
 
 def tone(bin: Bin, n_wedge: int) -> str:
-    """Green where SPIBB would trust the pairs of a bin."""
+    """Returns the colour of a bin: green where SPIBB would trust its pairs."""
     return "green" if bin.low > n_wedge else "yellow" if bin.high else "red"
 
 

@@ -23,7 +23,7 @@ class Advance(Protocol):
     """Moves a bar to `done` of `total`, and may give it another title."""
 
     def __call__(self, done: int, total: int, what: str = ..., /) -> None:
-        """Draws."""
+        """Shows how much is done."""
         ...
 
 
@@ -51,7 +51,7 @@ def silent(done: int, total: int, what: str = "", /) -> None:
 
 @contextmanager
 def bar(title: str) -> Iterator[Advance]:
-    """A bar in a terminal."""
+    """Shows a bar in a terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -89,7 +89,7 @@ class Lines:
     """Lines about what is being done: at its beginning, and every ten seconds."""
 
     def __init__(self, title: str) -> None:
-        """Nothing is told yet."""
+        """Starts with nothing told."""
         self.title, self.now = title, ""
         self.began = self.told = 0.0
         self.first = 0

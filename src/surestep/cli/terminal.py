@@ -32,7 +32,7 @@ def visible(text: str) -> str:
 
 
 def lines(text: str) -> str:
-    """The same, line by line: ends of lines stay."""
+    """Returns the text made visible line by line: ends of lines stay."""
     return "\n".join(map(visible, text.split("\n")))
 
 

@@ -109,7 +109,7 @@ class RiverCells:
 
     @property
     def truth(self) -> None:
-        """No finite model is the river."""
+        """Returns None: no finite model is the river."""
         return None
 
     def state(self, position: object) -> IntArray:

@@ -111,7 +111,7 @@ def draw_world(ratio: float, rng: np.random.RandomState) -> tuple[Garnet, int, P
 
 
 def draw_garnet(rng: np.random.RandomState) -> Garnet:
-    """For each pair, the chances are the gaps between sorted uniform numbers in [0, 1]."""
+    """Draws chances that are, for each pair, the gaps between sorted uniform numbers in [0, 1]."""
     shape = (STATES * ACTIONS, SUCCESSORS)
     successor, probability = np.empty(shape, np.int64), np.empty(shape)
     for pair in range(STATES * ACTIONS):

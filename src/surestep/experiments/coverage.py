@@ -93,7 +93,7 @@ def cell_summaries(columns: Columns) -> list[CellSummary]:
 
 
 def family_summaries(columns: Columns) -> list[CellSummary]:
-    """The same with the MDPs of a family pooled.
+    """Returns a summary for each cell, in which the MDPs of a family are pooled.
 
     Rates are averages over these MDPs. Their intervals are about that average and for these MDPs
     only: given the MDPs, repetitions are independent, and counts with unequal chances spread less

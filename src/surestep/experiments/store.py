@@ -51,11 +51,11 @@ class Store:
 
     @property
     def table(self) -> Path:
-        """All rows, once the run is complete."""
+        """Returns the path of the table of all rows, written once the run is complete."""
         return self.directory / "table.parquet"
 
     def block(self, key: str) -> Path:
-        """The rows of one block."""
+        """Returns the path of the rows of one block."""
         return self.directory / "blocks" / f"{key}.parquet"
 
     @contextmanager
@@ -174,7 +174,7 @@ class Store:
         }
 
     def write_block(self, key: str, columns: Mapping[str, AnyArray], origin: Origin) -> None:
-        """The rows of a block with what made them, whole or not at all."""
+        """Writes the rows of a block with what made them, whole or not at all."""
         size = len(next(iter(columns.values())))
         marked = {**columns, "code": np.full(size, origin.code, object)}
         with connection() as database:
@@ -182,7 +182,7 @@ class Store:
             write_query(database, f"SELECT * {WHOLE} FROM rows", self.block(key), origin.to_json())
 
     def write_table(self, keys: Sequence[str]) -> None:
-        """All rows of the blocks, in one order."""
+        """Writes all rows of the blocks, in one order."""
         import duckdb
 
         paths = [escaped(self.block(key)) for key in keys]
@@ -241,7 +241,7 @@ def connection() -> Any:
 
 
 def write_query(database: Any, query: str, path: Path, origin: str | None = None) -> None:
-    """The result of a query as a Parquet file that may say what made it, whole or not at all."""
+    """Writes the result of a query as Parquet that may say what made it, whole or not at all."""
     import duckdb
 
     temporary = beside(path)

@@ -61,7 +61,7 @@ def limit_memory(database: Any, limit: str, share: float = 1.0) -> int:
 
 
 def first_lines(problem: Exception) -> str:
-    """What DuckDB says, without its advice about its own settings."""
+    """Returns what DuckDB says, without its advice about its own settings."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     kept = lines[: next((i for i, x in enumerate(lines) if x.startswith("Possible")), 3)][:3]
     return "; ".join(kept)

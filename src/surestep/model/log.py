@@ -207,7 +207,7 @@ def row_name(offsets: IntArray, row: int) -> str:
 
 
 def check_order(pairs: Pairs, offsets: IntArray, state: IndexArray, next_state: IndexArray) -> None:
-    """Within an episode, a step begins where the one before it led to."""
+    """Checks that within an episode a step begins where the one before it led to."""
     torn = next_state[:-1] != state[1:]
     torn[offsets[1:-1] - 1] = False  # the next row belongs to the next episode
     refuse_where(
@@ -223,7 +223,7 @@ def check_order(pairs: Pairs, offsets: IntArray, state: IndexArray, next_state: 
 
 
 def check_flags(offsets: IntArray, terminated: BoolArray, truncated: BoolArray) -> None:
-    """The last row of each episode says how it ended, and no other row does."""
+    """Checks that the last row of each episode says how it ended, and no other row does."""
     flagged = terminated | truncated
     last = offsets[1:] - 1
     early = flagged.copy()

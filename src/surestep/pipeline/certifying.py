@@ -34,7 +34,7 @@ class RewardFacts(NamedTuple):
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> RewardFacts:
-        """From the least and the greatest reward of each transition, in exact whole units."""
+        """Returns the facts, from the least and the greatest reward of each transition."""
         least, greatest = counts.transitions.least_reward, counts.transitions.greatest_reward
         unit = 10**counts.scale
         low, high = int(least.min(initial=0)) / unit, int(greatest.max(initial=0)) / unit
@@ -62,7 +62,7 @@ class Settings(NamedTuple):
     single_returns: tuple[float, float] | None = None  # what single rewards allow an episode
 
     def of_algorithm(self, algorithm: Algorithm, n_wedge: int | None) -> Settings:
-        """With the published bound that goes with the algorithm, at the N∧ that it used."""
+        """Returns these with the published bound that goes with the algorithm, at its N∧."""
         # 0 visits buy nothing: then the certifier finds its own.
         return self._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
 

@@ -133,7 +133,7 @@ class Draft:
         return result_of(self.findings)
 
     def like(self, record: Record) -> Draft:
-        """The same, as if made with the versions and on the machine of a record."""
+        """Returns the draft as if made with the versions and on the machine of a record."""
 
         def moved(own: Record) -> Record:
             return replace(own, versions=record.versions, machine=record.machine)
@@ -194,7 +194,7 @@ def draft_with(
     how: Rehearsed,
     progress: Progress,
 ) -> Draft:
-    """The same with a stress test of a given size."""
+    """Improves, certifies and drafts the result, for a stress test of a given size."""
     problem, algorithm, part = question.problem, question.algorithm, question.training
     told = terms.certifier_settings(evidence.rewards)
     progress("improving the policy", 0, 1)

@@ -144,14 +144,14 @@ def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
 
 
 def solve_dense(chain: Chain) -> FloatArray:
-    """By LAPACK's dense LU: S² memory, S³ time."""
+    """Solves by LAPACK's dense LU: S² memory, S³ time."""
     system = np.eye(chain.reward.size)
     np.subtract.at(system, (run_owners(chain.offsets), chain.successor), chain.weight)
     return np.linalg.solve(system, chain.reward)
 
 
 def solve_sparse(chain: Chain) -> FloatArray:
-    """By SuperLU: exact; time and memory grow with the fill."""
+    """Solves by SuperLU: exact; time and memory grow with the fill."""
     factors = splu((identity(chain.reward.size, format="csr") - chain.matrix()).tocsc())
     solution: FloatArray = factors.solve(chain.reward)
     return solution
@@ -160,7 +160,7 @@ def solve_sparse(chain: Chain) -> FloatArray:
 def solve_krylov(
     chain: Chain, start: FloatArray, target: float, limit: int
 ) -> tuple[FloatArray, float]:
-    """By BiCGSTAB from `start`, until the residual is at most `target` or nothing is gained.
+    """Solves by BiCGSTAB from `start`, until the residual is at most `target` or nothing is gained.
 
     The point reached and its largest residual. A breakdown restarts the iteration where it is.
     """
@@ -189,7 +189,7 @@ def solve_krylov(
 def solve_sweeps(
     chain: Chain, start: FloatArray, target: float, limit: int
 ) -> tuple[FloatArray, float]:
-    """By at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
+    """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
 
     The point reached and the size of the last change. The residual there is no larger: W is
     nonnegative and its rows sum to at most 1.
@@ -206,7 +206,7 @@ def solve_sweeps(
 def solve_fast_sweeps(
     chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> tuple[FloatArray, float]:
-    """By sweeps for as long as each shrinks the residual a lot, as they do on models that mix fast.
+    """Solves by sweeps while each shrinks the residual a lot, as on models that mix fast.
 
     On a uniform horizon, a change that is the same for all states goes on to be γ times as large
     for ever, so it is added up at once and does not count as residual.

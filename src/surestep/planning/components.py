@@ -29,7 +29,7 @@ class Components:
 
     @classmethod
     def of(cls, model: Backup) -> Components:
-        """By a depth-first search along all transitions, where there is a way back at all."""
+        """Finds the components, by a depth-first search where there is a way back at all."""
         states = model.pair_offsets.size - 1
         if leads_ahead(*model[:3]):
             backwards = np.arange(states, dtype=np.int32)[::-1].copy()
@@ -41,7 +41,7 @@ class Components:
 
     @property
     def number(self) -> int:
-        """C."""
+        """Returns C, the number of components."""
         return self.starts.size - 1
 
     def states(self, component: int) -> IndexArray:

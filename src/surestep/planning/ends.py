@@ -51,7 +51,7 @@ class Edges(NamedTuple):
 
     @classmethod
     def of(cls, model: RowModel, pairs: BoolArray) -> Edges:
-        """Those of the pairs marked [K]."""
+        """Returns the edges of the pairs marked [K]."""
         pair = run_owners(model.offsets)
         possible = pairs[pair] & (model.probability > 0)
         pair = pair[possible]

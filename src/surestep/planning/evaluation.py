@@ -238,7 +238,7 @@ def solve_slowly(
     horizon: Horizon,
     good_enough: Callable[[FloatArray, float], bool],
 ) -> FloatArray:
-    """By BiCGSTAB, and by sweeps where that breaks down."""
+    """Solves by BiCGSTAB, and by sweeps where that breaks down."""
     residual = largest(change_range(chain, start))
     value = start
     if not good_enough(value, residual):
@@ -252,7 +252,7 @@ def solve_slowly(
 def solve_components(
     chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> FloatArray:
-    """One component after the other, those that others lead to first."""
+    """Solves one component after the other, those that others lead to first."""
     components, value = Components.of(chain.model()), start.copy()
     reached = components.settle(0, target, value)
     while reached < components.number:

@@ -171,7 +171,7 @@ class Judge:
     def verdict(
         self, residuals: tuple[float, float], value_scale: float, tie_tolerance: float = 0.0
     ) -> Verdict:
-        """From the smallest and the largest residual, max |v|, and what a greedy step gives up."""
+        """Judges by the smallest and the largest residual, max |v|, and the cost of ties."""
         if not (np.isfinite(residuals).all() and np.isfinite(value_scale)):
             raise NotConverged("the values are too large for doubles; scale the rewards down")
         scale = self.reward_scale + value_scale + SMALLEST_NORMAL  # no |q| is larger

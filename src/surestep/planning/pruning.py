@@ -32,7 +32,7 @@ class Backup(NamedTuple):
 
     @classmethod
     def of(cls, mdp: FiniteMDP) -> Backup:
-        """The whole model."""
+        """Returns the arrays of the whole model."""
         return cls(
             mdp.pairs.offsets,
             mdp.offsets,

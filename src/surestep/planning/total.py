@@ -244,7 +244,7 @@ class Quotient(NamedTuple):
 
     @classmethod
     def of(cls, mdp: FiniteMDP) -> Quotient:
-        """Without the pairs inside; their states share what is left."""
+        """Builds the model without the pairs inside components, whose states become one."""
         components = end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
         component, inner = components
         alone = np.arange(mdp.num_states) + component.max() + 1

@@ -174,7 +174,7 @@ def must_be(name: str, value: object, kind: Any) -> None:
 
 
 def current_versions() -> dict[str, str]:
-    """Of surestep, of Python, and of what numbers come from."""
+    """Returns the versions of surestep, of Python, and of what numbers come from."""
     return {
         "surestep": __version__,
         "python": platform.python_version(),

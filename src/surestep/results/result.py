@@ -221,7 +221,7 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
 
 
 def text_of(folder: Path, name: str) -> str:
-    """A file of text."""
+    """Reads a file of text."""
     try:
         return read_whole(path_in(folder, name)).decode()
     except UnicodeDecodeError:

@@ -229,7 +229,7 @@ def policy_from_propensities(pairs: Pairs, seen: object, low: object, high: obje
 
 
 def check_propensities(pairs: Pairs, pair: IntArray, least: FloatArray, most: FloatArray) -> None:
-    """One probability above 0 for each pair, and each pair once."""
+    """Checks that each pair is there once, with one probability above 0."""
     state = pairs.state
 
     def where(i: int) -> str:

@@ -30,7 +30,7 @@ class Quantiles:
     number: int
 
     def __post_init__(self) -> None:
-        """2 to 1,000 bins."""
+        """Checks that there are 2 to 1,000 bins."""
         whole = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
         if not whole or not 2 <= self.number <= MOST_QUANTILES:
             raise InvalidParameter(

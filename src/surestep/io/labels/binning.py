@@ -32,7 +32,7 @@ class Binning:
     width: float | None = None
 
     def __post_init__(self) -> None:
-        """Either edges or a width, as doubles."""
+        """Checks that there are either edges or a width, and keeps them as doubles."""
         if (self.edges is None) == (self.width is None):
             raise InvalidParameter("a binning has either edges or a width, expected one of them")
         if self.width is not None:

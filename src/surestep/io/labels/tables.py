@@ -87,7 +87,7 @@ def nowhere(labels: Mapping[str, Label]) -> str:
 
 
 def found_at(place: str) -> str:
-    """The place before a sentence, where it is known."""
+    """Returns the place as the beginning of a sentence, where it is known."""
     return f"{place}: " if place else ""
 
 

@@ -66,7 +66,7 @@ class ColumnMapping:
         return named if isinstance(named, str) else ", ".join(named)
 
     def __post_init__(self) -> None:
-        """A log is either whole episodes in order, or loose transitions that say where they led."""
+        """Checks that there are whole episodes in order, or transitions that say where they led."""
         if self.next_state and len(self.next_state) != len(self.state):
             raise InvalidLog(
                 f"the next state has {len(self.next_state)} columns "

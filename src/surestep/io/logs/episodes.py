@@ -31,7 +31,7 @@ class Episodes(NamedTuple):
 
 
 def sum_up_episodes(look: Look) -> None:
-    """The table `episodes`: one row each, in which `different` steps lie from `low` to `high`."""
+    """Creates the table `episodes`: a row each, with `different` steps from `low` to `high`."""
     look.database.execute(
         "CREATE TEMP TABLE episodes AS SELECT episode, sum(rows)::BIGINT AS rows, "
         "sum(steps)::BIGINT AS steps, sum(different)::BIGINT AS different, min(low) AS low, "

@@ -100,7 +100,7 @@ def refuse_early(table: Table, database: Any, roles: RoleSql, memory_limit: str)
 
 
 def too_many(memory_limit: str, groups: int, where: str) -> InvalidParameter:
-    """The error that more groups are than the limit allows."""
+    """Returns the error that there are more groups than the limit allows."""
     needed = groups * GROUP_BYTES
     return InvalidParameter(
         f"memory_limit is {memory_limit!r}, but {where} {groups:,} groups (of state, action, next "
@@ -110,7 +110,7 @@ def too_many(memory_limit: str, groups: int, where: str) -> InvalidParameter:
 
 
 def number_codes(database: Any, role: str, codes: str) -> None:
-    """The table `{role}_codes`: distinct codes, each with a number."""
+    """Creates the table `{role}_codes`: distinct codes, each with a number."""
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE {role}_codes AS "
         f"SELECT row_number() OVER () - 1 AS number, * FROM ({codes})"
@@ -133,7 +133,7 @@ def number_labels(database: Any, role: str, codes: Sequence[LabelCode]) -> tuple
 
 
 def number_groups(database: Any, roles: RoleSql) -> None:
-    """The table `numbered`: the groups of decisions, every code replaced by its number."""
+    """Creates the table `numbered`: the groups of decisions, codes replaced by their numbers."""
     width, acting = len(roles.codes.state), len(roles.codes.action)
     here = " AND ".join(f"here.state_{i} = counted.state_{i}" for i in range(width))
     there = " AND ".join(f"there.state_{i} = counted.next_{i}" for i in range(width))

@@ -119,7 +119,7 @@ def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
 
 
 def count_visits(look: Look) -> None:
-    """The table `visited`: each pair with its rows, and how many are known to lead somewhere.
+    """Creates the table `visited`: each pair with its rows, and those that lead somewhere.
 
     Counting drops the last row of an episode that goes on elsewhere, so it is no visit here either.
     """

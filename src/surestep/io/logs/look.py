@@ -125,7 +125,7 @@ def code_text(code: LabelCode) -> str:
 
 
 def create_view(look: Look) -> None:
-    """The view `seen`: the columns under names of our own, NULL where they say nothing usable.
+    """Creates the view `seen`: columns under names of our own, NULL where nothing is usable.
 
     `weight` is how many rows a row stands for. In an RLDS table the last observation of an episode
     carries the flags, and no decision.

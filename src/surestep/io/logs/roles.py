@@ -100,7 +100,7 @@ def code_of(column: str, kind: str) -> LabelCode:
 
 
 def no_nan(column: str) -> Check:
-    """NaN is how some tables say that there is nothing."""
+    """Returns the check for NaN, by which some tables say that there is nothing."""
     return Check(f"isnan({sql_name(column)})", column, "a label")
 
 
@@ -248,5 +248,5 @@ class RoleSql:
 
 
 def missing(code: LabelCode, where: str = "") -> Check:
-    """No label where there must be one."""
+    """Returns the check for a missing label where there must be one."""
     return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, "a label")

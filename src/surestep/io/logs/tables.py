@@ -120,7 +120,7 @@ def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def check_same_headers(files: Sequence[Path]) -> None:
-    """All files have the columns of the first."""
+    """Checks that all files have the columns of the first."""
     first = csv_header(files[0])
     for file in files[1:]:
         if csv_header(file) != first:
@@ -178,7 +178,7 @@ def watched(database: Any, progress: Callable[[int, int], None] | None) -> Itera
 
 
 def register(database: Any, table: Table) -> None:
-    """A table in memory as the view `frame`."""
+    """Registers a table in memory as the view `frame`."""
     import duckdb
 
     try:
