@@ -45,13 +45,17 @@ class Evidence:
     @property
     def has_episodes(self) -> bool:
         """Tells whether there are whole episodes, step by step."""
-        loose = not self.counts.episodes.recorded or "weight" in self.columns
-        return self.source is not None and not loose
+        return self.source is not None and has_episodes(self.source, self.counts)
 
     @property
     def seed(self) -> int:
         """Returns the seed of certificates where none is given: nobody can have tried others."""
         return seed_of(self.counts)
+
+
+def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:
+    """Returns whether there are whole episodes, step by step."""
+    return bool(counts.episodes.recorded) and source.columns.weight is None
 
 
 def seed_of(counts: LabelledCounts) -> int:

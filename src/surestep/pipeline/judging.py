@@ -21,19 +21,25 @@ from surestep.certificates.episodes import (
 )
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
+from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
 from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
 from surestep.pipeline.certifying import RewardFacts, Settings, Split
-from surestep.pipeline.evidence import CountsSource, gather, seed_of
+from surestep.pipeline.evidence import CountsSource, gather, has_episodes, seed_of
 from surestep.pipeline.improving import READ_OFF, Progress, problem_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms, terms_of
 from surestep.pipeline.verifying import completed, open_again
-from surestep.results.record import InputFile
+from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 
 SAME_CHANCE = 1e-6
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
+SOME_OLD = "Some of this log is what the policy was made from."
+NOT_LOOKED_AT = (
+    "No episode of this log is one that the policy was made from: nobody could look, since only "
+    "whole episodes are known again."
+)
 UNUSED_BOUNDS = (0.0, 1.0)  # claims that are made again have bounds of their own
 
 
@@ -43,7 +49,7 @@ class Judged:
 
     certificates: tuple[Certificate, ...]
     same_log: bool
-    fresh: bool  # no file of the log is one that the policy was made from
+    fresh: bool  # nothing shows that the policy was made from any of it
     settled_on: Certificate  # the one that may prove: of the result, or on a fresh log the first
 
 
@@ -79,7 +85,7 @@ def certify_result(
         certifier = told.certifier(each)
         judge.check_may_judge(certifier)
         claims.append(certify(judge.problem, judge.policy, certifier))
-    fresh = not judge.same_log and not judge.overlaps
+    fresh = not judge.same_log and not judge.overlap
     settled_on = claims[0] if fresh else judge.saved.certificate
     return Judged(tuple(claims), judge.same_log, fresh, settled_on)
 
@@ -116,7 +122,7 @@ class Judge:
     problem: Problem
     policy: Policy
     same_log: bool
-    overlaps: bool  # a file of this log is one that the policy was made from
+    overlap: str  # how this log shows that the policy was made from some of it; else empty
 
     @classmethod
     def of(
@@ -132,8 +138,6 @@ class Judge:
         source = open_again(saved.record, log, memory_limit)
         counts = source.counts()
         same_log = counts_digest(counts) == saved.record.counts_sha256
-        used = {each.sha256 for each in saved.record.inputs if each.role == "log"}
-        overlaps = any(InputFile.of("log", path).sha256 in used for path in source.files)
         terms = terms_of(saved.record)
         if reward_bounds is not None:
             terms = replace(terms, reward_bounds=reward_bounds)
@@ -153,6 +157,10 @@ class Judge:
                 )
             log_of_steps = source.load(problem.counts.pairs)
             problem = replace(problem, log=log_of_steps, counts=log_of_steps.counts())
+        overlap = ""
+        if not same_log:
+            overlap, premise = shared_with(saved.record, source, counts, problem)
+            problem = replace(problem, premises=(*problem.premises, premise))
         steps = None if isinstance(source, CountsSource) else source
         check_said_of_episodes(terms, problem, counts, steps)
         if saved.record.parameters["behavior"] == "estimate":
@@ -160,7 +168,7 @@ class Judge:
             behavior = Policy(problem.counts.pairs, saved.table.behavior, estimated=True)
             problem = replace(problem, behavior=behavior)
         policy = Policy(problem.counts.pairs, saved.table.probability)
-        return cls(saved, terms, told, splits, problem, policy, same_log, overlaps)
+        return cls(saved, terms, told, splits, problem, policy, same_log, overlap)
 
     @property
     def algorithm(self) -> Algorithm:
@@ -181,10 +189,10 @@ class Judge:
         """Refuses a certifier that must not see what chose the policy, where this log shows it."""
         if not certifier.needs.held_out and not holds_out(certifier):
             return
-        if not self.same_log and self.overlaps:
+        if not self.same_log and self.overlap:
             raise CertificateRefused(
-                "a file of this log is one that the policy was made from, so that its episodes "
-                "cannot judge it; expected files that had no part in it"
+                f"{self.overlap}, so that its episodes cannot judge it; expected episodes that had "
+                "no part in it"
             )
         if self.same_log and not self.is_split_alike(certifier):
             raise CertificateRefused(
@@ -192,6 +200,30 @@ class Judge:
                 "expected another log, or a policy made with `surestep improve --kind "
                 f"{certifier.name}`, and the same train_share, logger and seed"
             )
+
+
+def shared_with(
+    record: Record, source: LogSource | CountsSource, counts: LabelledCounts, problem: Problem
+) -> tuple[str, str]:
+    """Returns how a log shows that a policy was made from some of it, and what is taken as true.
+
+    Files are known again by their bytes, and episodes by their steps, wherever they stand.
+    """
+    used = {each.sha256 for each in record.inputs if each.role == "log"}
+    if any(InputFile.of("log", path).sha256 in used for path in source.files):
+        return "a file of this log is one that the policy was made from", SOME_OLD
+    known = record.known_episodes
+    if known is None or isinstance(source, CountsSource) or not has_episodes(source, counts):
+        return "", NOT_LOOKED_AT
+    met = known.met_in(source.load(problem.counts.pairs) if problem.log is None else problem.log)
+    if met.are_old:
+        words = f"{met.alike:,} of {met.looked_at:,} episodes of this log that were looked at"
+        return f"{words} are ones that the policy was made from", SOME_OLD
+    return "", (
+        "No episode of this log is one that the policy was made from: of "
+        f"{met.looked_at:,} that were looked at, {met.alike:,} look like one, and by chance up to "
+        f"{met.most:,} may."
+    )
 
 
 def splits_of(saved: Result, told: Settings) -> frozenset[tuple[float, str, int | None]]:

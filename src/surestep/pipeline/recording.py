@@ -16,6 +16,7 @@ from surestep.pipeline.terms import Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
+from surestep.results.known_episodes import KnownEpisodes
 from surestep.results.record import Record, current_machine, current_versions
 
 
@@ -97,6 +98,7 @@ def record_of(
         command_line(parameters, defaults, evidence.files),
         baseline,
         alarms,
+        None if problem.log is None else KnownEpisodes.of(problem.log),
     )
 
 
