@@ -425,6 +425,15 @@ def test_batches_have_the_values_of_their_models(data):
         assert each.num_states == batch.num_states
 
 
+def test_a_row_of_zeros_is_an_end_of_its_model():
+    # Models of a batch store the same transitions, also those that only others may take.
+    R = [[1.0], [3.0]]
+    waits = model([[[0.5, 0.5]], [[0, 0]]], R)
+    batch = MDPBatch.from_models([waits, model(np.zeros((2, 1, 2)), R)])
+    found = evaluate_batch(batch, Policy.uniform(waits))
+    assert found.value == pytest.approx(np.array([[5.0, 3.0], [1.0, 3.0]]))
+
+
 def test_one_bad_model_of_a_batch_is_named():
     good = model([[[0.5, 0.5]], [[0, 0]]], [[1.0], [0.0]], state_labels=NAMES[:2])
     bad = model([[[1.0, 0.0]], [[0, 0]]], [[1.0], [0.0]], state_labels=NAMES[:2])
