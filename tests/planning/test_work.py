@@ -9,7 +9,7 @@ from surestep import FiniteMDP, Policy, evaluate_with_bound
 from surestep.errors import NotConverged
 from surestep.planning import chain, components, evaluation, iteration, robust
 from surestep.planning.chain import Chain
-from surestep.planning.proof import Horizon, Judge
+from surestep.planning.proof import Horizon, Judge, Verdict
 
 STEPS = Horizon(1.0, 50.0, uniform=False)
 
@@ -372,6 +372,30 @@ def test_both_sides_move_at_once_while_half_of_the_residual_goes(left, turns, wa
     assert plan.iterations == 3
     assert improved.number == turns
     assert [given[2] for given in solved.arguments] == pytest.approx([0.01, 0.01 * left])
+
+
+@pytest.mark.parametrize(("floor", "refused"), [(1.0, True), (0.99, False)])
+def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refused):
+    # The first residual is the reward of 1, and no error is good enough.
+    judge = SimpleNamespace(
+        horizon=Horizon(1.0, 2.0, uniform=False),
+        verdict=lambda *_: Verdict(-2.0, 2.0, goal=0.0, floor=floor),
+        refuse=stop,
+    )
+    mdp, update = two_choices(1), Calls(lambda *_: np.ones(1))
+    planners = (
+        lambda: iteration.jacobi(mdp, judge, 1, np.inf),
+        lambda: iteration.gauss_seidel(mdp, judge, 2),
+        lambda: iteration.iterate(mdp, lambda q: np.ones(1), np.zeros(1), update, judge, 1),
+    )
+    for plan, at_last in zip(planners, (None, None, NotConverged), strict=True):
+        expected = Stopped if refused else at_last
+        if expected is None:
+            assert plan() is None
+        else:
+            with pytest.raises(expected):
+                plan()
+    assert update.number == (0 if refused else 1)
 
 
 def test_policy_iteration_has_a_limit(watch):
