@@ -335,6 +335,10 @@ def test_a_model_without_any_end_is_refused_by_name():
         with pytest.raises(NeverEnds, match=r"state 'home' \(with 1 other state\) never ends"):
             plan(mdp)
     assert optimal(mdp.with_discount([[1.0], [0.9], [1.0]])).value.tolist() == [0, 0, 0]
+    # A state that may go round, but need not, is not the one to name.
+    leaving = model([[[0, 0], [1, 0]], [[0, 1], [0, 1]]], np.zeros((2, 2)), state_labels=NAMES[:2])
+    with pytest.raises(NeverEnds, match=r"^state 'home' never ends under any policy"):
+        optimal(leaving)
 
 
 def test_sweeps_need_that_all_policies_end():
