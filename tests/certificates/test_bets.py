@@ -45,7 +45,7 @@ def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is(monk
     asked = []
 
     def never(series, complete, stake, mean, goal, one_of):
-        asked.append(mean)
+        asked.append((mean, goal))
         return 0
 
     monkeypatch.setattr(bets, "enough_series_reach", never)
@@ -53,7 +53,9 @@ def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is(monk
     assert lower_limit(series, np.array([0, 0]), 0.5, 0.0, DELTA) == 0.0
     assert not asked
     assert lower_limit(series, np.array([1, 2]), 0.5, 0.0, DELTA) == 0.0
-    assert asked == (0.5 ** np.arange(1, 61)).tolist()
+    means, goals = zip(*asked, strict=True)
+    assert list(means) == (0.5 ** np.arange(1, 61)).tolist()
+    assert goals == pytest.approx([3 / DELTA * (1 + 1e-9)] * 60, rel=1e-12)
 
 
 def test_a_goal_is_for_a_third_and_a_stake_for_a_length_and_a_variance():
