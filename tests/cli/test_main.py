@@ -60,3 +60,13 @@ def test_the_module_and_the_installed_command_are_the_same():
         assert as_module.returncode == as_command.returncode == 0
         assert as_module.stdout == as_command.stdout == answer(option).stdout
         assert as_module.stderr == as_command.stderr == ""
+
+
+def test_help_loads_nothing_that_takes_its_time():
+    code = (
+        "import importlib, sys; from surestep.cli.main import VERBS\n"
+        "for verb in VERBS.values(): importlib.import_module(verb)\n"
+        "print(*{'numpy', 'duckdb', 'numba', 'rich'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

@@ -8,19 +8,7 @@ from typing import Any
 
 import click
 
-HELP = {  # of the option of each role
-    "state": "The column with the state; repeat it where there are several.",
-    "action": "The column with the action; repeat it where there are several.",
-    "reward": "The column with the reward.",
-    "next_state": "The column with the state that follows; repeat it where there are several.",
-    "episode": "The column that says to which episode a row belongs.",
-    "step": "The column with the number of the step in its episode.",
-    "terminated": "The column that says whether the episode ended with this step.",
-    "truncated": "The column that says whether the recording was cut after this step.",
-    "is_last": "The column that marks rows with a last observation only (RLDS).",
-    "behavior_prob": "The column with the probability that the action had when it was taken.",
-    "weight": "The column with the number of identical rows that a row stands for.",
-}
+from surestep.io.logs.columns import ROLE_OPTIONS, ROLES, option_of
 
 
 def log_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -31,7 +19,7 @@ def log_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_columns(**options: Any) -> None:
-        given = {role: options.pop(f"column_{role}") for role in HELP}
+        given = {role: options.pop(f"column_{role}") for role in ROLE_OPTIONS}
         command(columns={role: names for role, names in given.items() if names}, **options)
 
     decorated: Callable[..., None] = click.option(
@@ -46,12 +34,12 @@ def log_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="COLUMN:RULE",
         help="Bin a column of numbers: age:quantiles=10, pressure:width=5 or x:edges=0,1,5.",
     )(decorated)
-    for role, words in reversed(HELP.items()):
+    for role in reversed(ROLE_OPTIONS):
         decorated = click.option(
-            f"--{role.replace('_', '-')}",
+            option_of(role),
             f"column_{role}",
             multiple=True,
             metavar="COLUMN",
-            help=words,
+            help=ROLES[role].help,
         )(decorated)
     return decorated

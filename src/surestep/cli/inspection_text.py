@@ -10,7 +10,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surestep.io.logs.columns import RARE, ROLES
 from surestep.io.logs.look import Example
 from surestep.report.numbers import counted, percent
 from surestep.report.words.inspection import (
@@ -75,9 +74,8 @@ def overview(inspection: Inspection) -> Iterator[RenderableType]:
         )
     yield table
     names = plain_table()
-    for role in ROLES:
-        if role not in RARE or getattr(inspection.columns, role):
-            names.add_row(role.replace("_", " "), shown(inspection.columns.described(role), 120))
+    for role in inspection.columns.shown:
+        names.add_row(role.replace("_", " "), shown(inspection.columns.described(role), 120))
     yield Padding(names, (1, 0, 0, 0), expand=False)
 
 

@@ -8,13 +8,8 @@ from typing import Any
 
 from surestep.algorithms import ALGORITHMS
 from surestep.choosing import n_wedge_setting
+from surestep.io.logs.columns import ROLE_OPTIONS, option_of
 from surestep.results.record import InputFile
-
-ROLE_OPTIONS = (
-    *("state", "action", "reward", "next_state", "episode", "step"),
-    *("terminated", "truncated", "is_last", "behavior_prob", "weight"),
-)
-
 
 DECLARED = ("reward_bounds", "reward_at_end", "return_bounds")
 
@@ -30,7 +25,7 @@ def command_line(
     words = ["surestep", "improve", *(names["log"] or ["LOG"])]
     for role in ROLE_OPTIONS if made_from_log(parameters) else ():
         for column in parameters["columns"].get(role, ()):
-            words += [option(role), column]
+            words += [option_of(role), column]
     for rule in parameters["bins"]:
         words += ["--bin", rule]
     kind = parameters["behavior"]
@@ -38,7 +33,7 @@ def command_line(
         words += ["--behavior", *((names["behavior"] or ["POLICY"]) if kind == "table" else [kind])]
     for role in ("states", "actions"):
         if parameters[role] == "listed":
-            words += [option(role), *(names[role] or [role.upper()])]
+            words += [option_of(role), *(names[role] or [role.upper()])]
     words += ["--discount", repr(parameters["discount"]), *algorithm_words(parameters, defaults)]
     if parameters["least_visits"] is not None and "least_visits" not in defaults:
         words += ["--least-visits", str(parameters["least_visits"])]
@@ -48,14 +43,14 @@ def command_line(
     if "value_bounds" not in defaults and not {"reward_at_end", "return_bounds"} & set(said):
         words += ["--value-bounds", *map(repr, parameters["value_bounds"])]
     for name in said:
-        words += [option(name), *map(repr, parameters[name])]
+        words += [option_of(name), *map(repr, parameters[name])]
     if "unseen" not in defaults:
         words += ["--unseen", parameters["unseen"]]
     if "certificates" not in defaults:
         words += [word for kind in parameters["certificates"] for word in ("--kind", kind)]
     for name in ("train_share", "logger"):
         if parameters[name] is not None and name not in defaults:
-            words += [option(name), str(parameters[name])]
+            words += [option_of(name), str(parameters[name])]
     if "worlds" not in defaults:
         words += ["--worlds", str(parameters["worlds"])]
     return shlex.join([*words, "-o", "OUT"])
@@ -98,8 +93,3 @@ def made_from_log(parameters: Mapping[str, Any]) -> bool:
 
 
 FILE_ROLES = ("log", "behavior", "states", "actions")
-
-
-def option(role: str) -> str:
-    """The option of a role: '--next-state'."""
-    return f"--{role.replace('_', '-')}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from log_tables import write_table
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, SurestepError
 from surestep.io import read_log
-from surestep.io.logs.columns import ALIASES, resolve
+from surestep.io.logs.columns import ROLES, resolve
 
 HEADER = "episode,step,state,action,reward,terminated,truncated"
 ROW = {"episode": "1", "step": 0, "state": "a", "action": "x", "reward": 1.0}
@@ -176,14 +176,14 @@ def test_any_bytes_are_counted_or_refused(content, kind, folder):
         assert "fuzz" in str(refusal)  # noqa: PT017
 
 
-@pytest.mark.parametrize("role", [role for role in ALIASES if role != "weight"])
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "weight"])
 def test_every_alias_is_found_and_the_canonical_name_goes_first(role):
     base = [name for name in ("episode", "step", "state", "action", "reward") if name != role]
-    for alias in ALIASES[role]:
+    for alias in ROLES[role].aliases:
         for written in (alias, alias.upper()):
             found = getattr(resolve([*base, written]), role)
             assert found in (written, (written,))
-    both = getattr(resolve([*base, ALIASES[role][-1], role]), role)
+    both = getattr(resolve([*base, ROLES[role].aliases[-1], role]), role)
     assert both in (role, (role,))
 
 

@@ -4,32 +4,77 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from surestep.errors import InvalidLog, InvalidParameter
 
-# The canonical name of each role first, then what Minari and Gymnasium, D4RL and d3rlpy, RLDS, and
-# OBP and SCOPE-RL call it.
-ALIASES = {
-    "episode": ("episode", "episode_id", "trajectory", "trajectory_id"),
-    "step": ("step", "timestep", "time_step", "t"),
-    "state": ("state", "observation", "observations", "obs", "context"),
-    "action": ("action", "actions"),
-    "reward": ("reward", "rewards"),
-    "next_state": ("next_state", "next_observation", "next_observations", "next_obs"),
-    "terminated": (
-        *("terminated", "terminations", "termination", "terminals", "terminal"),
-        *("is_terminal", "done", "dones"),
+
+class Role(NamedTuple):
+    """What a column may mean: the names it goes by, and the words of its option."""
+
+    # The canonical name first, then what Minari and Gymnasium, D4RL and d3rlpy, RLDS, and OBP and
+    # SCOPE-RL call it.
+    aliases: tuple[str, ...]
+    help: str  # of its option
+    several: bool = False  # it may have more than one column
+    needed: bool = False  # no log is without
+    rare: bool = False  # nobody misses it
+
+
+# As they are shown and recorded.
+ROLES = {
+    "episode": Role(
+        ("episode", "episode_id", "trajectory", "trajectory_id"),
+        "The column that says to which episode a row belongs.",
     ),
-    "truncated": ("truncated", "truncations", "truncation", "timeouts", "timeout"),
-    "is_last": ("is_last",),
-    "behavior_prob": ("behavior_prob", "pscore", "propensity", "action_prob"),
-    "weight": (),  # never by name: it may be that of a patient
+    "step": Role(
+        ("step", "timestep", "time_step", "t"),
+        "The column with the number of the step in its episode.",
+    ),
+    "state": Role(
+        ("state", "observation", "observations", "obs", "context"),
+        "The column with the state; repeat it where there are several.",
+        several=True,
+        needed=True,
+    ),
+    "action": Role(
+        ("action", "actions"),
+        "The column with the action; repeat it where there are several.",
+        several=True,
+        needed=True,
+    ),
+    "reward": Role(("reward", "rewards"), "The column with the reward.", needed=True),
+    "next_state": Role(
+        ("next_state", "next_observation", "next_observations", "next_obs"),
+        "The column with the state that follows; repeat it where there are several.",
+        several=True,
+    ),
+    "terminated": Role(
+        (
+            *("terminated", "terminations", "termination", "terminals", "terminal"),
+            *("is_terminal", "done", "dones"),
+        ),
+        "The column that says whether the episode ended with this step.",
+    ),
+    "truncated": Role(
+        ("truncated", "truncations", "truncation", "timeouts", "timeout"),
+        "The column that says whether the recording was cut after this step.",
+    ),
+    "is_last": Role(
+        ("is_last",), "The column that marks rows with a last observation only (RLDS).", rare=True
+    ),
+    "behavior_prob": Role(
+        ("behavior_prob", "pscore", "propensity", "action_prob"),
+        "The column with the probability that the action had when it was taken.",
+        rare=True,
+    ),
+    "weight": Role(
+        (),  # never by name: it may be that of a patient
+        "The column with the number of identical rows that a row stands for.",
+        rare=True,
+    ),
 }
-ROLES = tuple(ALIASES)
-SEVERAL = ("state", "action", "next_state")  # roles that may have more than one column
-NEEDED = ("state", "action", "reward")
-RARE = ("is_last", "behavior_prob", "weight")  # roles that nobody misses
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +100,12 @@ class ColumnMapping:
 
     def __str__(self) -> str:
         """One line a role: 'state       ward, severity'."""
-        shown = [role for role in ROLES if role not in RARE or getattr(self, role)]
-        return "\n".join(f"{role:<11} {self.described(role)}" for role in shown)
+        return "\n".join(f"{role:<11} {self.described(role)}" for role in self.shown)
+
+    @property
+    def shown(self) -> list[str]:
+        """The roles that people look for: a rare one only where it has a column."""
+        return [name for name, role in ROLES.items() if not role.rare or getattr(self, name)]
 
     def described(self, role: str) -> str:
         """Returns the columns of a role in words."""
@@ -97,6 +146,10 @@ class ColumnMapping:
             )
 
 
+# As they are asked for: what a log must have comes first.
+ROLE_OPTIONS = tuple(field.name for field in fields(ColumnMapping))
+
+
 def resolve(
     columns: Sequence[str], chosen: Mapping[str, str | Sequence[str]] | None = None
 ) -> ColumnMapping:
@@ -115,22 +168,23 @@ def resolve(
     taken = {name for given in asked.values() for name in given}
     free = [name for name in columns if name not in taken]
     resolved = {
-        role: asked.get(role) or by_name(role, free if role in RARE else columns) for role in ROLES
+        name: asked.get(name) or by_name(name, free if role.rare else columns)
+        for name, role in ROLES.items()
     }
     if resolved["is_last"] and "truncated" not in asked:
         resolved["truncated"] = ()  # what is not terminal at the last observation was cut short
     if not resolved["next_state"]:
         following = tuple(f"next_{name}" for name in resolved["state"])
         resolved["next_state"] = following if all(name in columns for name in following) else ()
-    for role in NEEDED:
-        if not resolved[role]:
+    for role in ROLES:
+        if ROLES[role].needed and not resolved[role]:
             raise InvalidLog(
                 f"no column says what the {role} is; {closest(role, columns)}; name it with "
-                f"--{role.replace('_', '-')}"
+                f"{option_of(role)}"
             )
     return ColumnMapping(
         **{
-            role: given if role in SEVERAL else given[0] if given else None
+            role: given if ROLES[role].several else given[0] if given else None
             for role, given in resolved.items()
         }  # type: ignore[arg-type]
     )
@@ -138,12 +192,12 @@ def resolve(
 
 def names(role: object, given: object) -> tuple[str, ...]:
     """Checks and returns the columns that someone chose for a role."""
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise InvalidParameter(f"role is {role!r}, expected one of {', '.join(ROLES)}")
     columns = (given,) if isinstance(given, str) else given
     if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
         raise InvalidParameter(f"columns of {role} are {given!r}, expected names")
-    if len(columns) > 1 and role not in SEVERAL:
+    if len(columns) > 1 and not ROLES[role].several:
         raise InvalidParameter(f"{role} has {len(columns)} columns, expected one")
     twice = [name for index, name in enumerate(columns) if name in columns[:index]]
     if twice:
@@ -153,14 +207,14 @@ def names(role: object, given: object) -> tuple[str, ...]:
 
 def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Returns the column that has the role's name or one of its aliases, in any case of letters."""
-    wanted = ALIASES[role]
+    wanted = ROLES[role].aliases
     if wanted and wanted[0] in columns:
         return (wanted[0],)
     matches = [name for name in columns if name.lower() in wanted]
     if len(matches) > 1:
         raise InvalidLog(
             f"the {role} may be column {' or '.join(map(repr, matches))}; choose one with "
-            f"--{role.replace('_', '-')}"
+            f"{option_of(role)}"
         )
     return tuple(matches)
 
@@ -171,3 +225,8 @@ def closest(name: str, columns: Sequence[str]) -> str:
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     return f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
+
+
+def option_of(role: str) -> str:
+    """Returns the option that names the columns of a role: '--next-state'."""
+    return f"--{role.replace('_', '-')}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from surestep.io.logs.columns import RARE, ROLES
 from surestep.io.logs.look import Example
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
@@ -331,8 +330,7 @@ def columns_section(inspection: Inspection) -> Element:
     """Returns which column means what."""
     entries = [
         (role.replace("_", " "), label(inspection.columns.described(role)))
-        for role in ROLES
-        if role not in RARE or getattr(inspection.columns, role)
+        for role in inspection.columns.shown
     ]
     return section("columns", facts(entries))
 
