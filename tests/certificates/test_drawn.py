@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from surestep import Counts, Policy, Problem
+from surestep import Counts, Pairs, Policy, Problem
 from surestep.certificates import Posterior, drawn
 from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.posterior import model_draws
@@ -99,6 +100,57 @@ def test_what_values_may_be_off_grows_with_their_terms():
     low, high = models.value_bounds
     endless = drawn.proven_error(models, one, one, math.inf * one)
     assert (endless == 2 * (high - low)).all()
+
+
+@pytest.mark.parametrize(("states", "iterated"), [(128, False), (129, True)])
+def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, monkeypatch):
+    asked = []
+
+    def solver(name):
+        def solve(size, *given):
+            asked.append((name, given[8:-3]))
+            given[-3][:], given[-2][:], given[-1][:] = 2.0, 0.2, 4.0
+
+        return SimpleNamespace(all=solve)
+
+    monkeypatch.setattr(drawn, "eliminate_drawn", solver("eliminate"))
+    monkeypatch.setattr(drawn, "iterate_drawn", solver("iterate"))
+    models = SimpleNamespace(
+        counts=SimpleNamespace(pairs=Pairs.full(states, 1)), discount=1.0, value_bounds=(0.0, 1.0)
+    )
+    chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
+    policies, start = np.ones((1, states)), np.full((1, states), 7.0)
+    found, error = drawn.performances(models, chunk, policies, start, 9.0, keep=True)
+    # The steps are 4 / (1 − 0.2), and the residual counts in each of them.
+    assert found.tolist() == [[2.0]]
+    assert error == pytest.approx(np.array([[0.2 * 4 / 0.8]]), rel=1e-9)
+    assert [name for name, _ in asked] == (["iterate"] if iterated else ["eliminate"]) * 2
+    if iterated:
+        (accuracy, steps, keep, values), (enough, first, kept, guess) = (
+            each for _, each, _ in asked
+        )
+        assert (accuracy, steps, keep, values is start) == (1e-6, 9.0, True, True)
+        assert (enough, first, kept, guess.any()) == (0.01, 1.0, False, False)
+
+
+@pytest.mark.parametrize(("discount", "steps"), [(0.75, 4.0), (0.0, 1.0)])
+def test_with_a_discount_steps_need_no_model(discount, steps):
+    models = SimpleNamespace(discount=discount)
+    chunk = drawn.Chunk(*(np.zeros((3, 1)) for _ in range(5)))
+    assert drawn.step_bounds(models, chunk, np.ones((2, 1))) == pytest.approx(
+        np.full((3, 2), steps)
+    )
+
+
+@pytest.mark.parametrize(("found", "residual"), [(0.0, 0.2), (2.0, 1.0)])
+def test_what_is_not_proven_to_end_has_no_bound_on_its_steps(found, residual, monkeypatch):
+    def solve(size, *given):
+        given[-3][:], given[-2][:], given[-1][:] = found, residual, 4.0
+
+    monkeypatch.setattr(drawn, "eliminate_drawn", SimpleNamespace(all=solve))
+    models = SimpleNamespace(counts=SimpleNamespace(pairs=Pairs.full(2, 1)), discount=1.0)
+    chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
+    assert drawn.step_bounds(models, chunk, np.ones((1, 2))).tolist() == [[math.inf]]
 
 
 def rewards(*rows, atoms=(), **terms):

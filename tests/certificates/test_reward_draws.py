@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from surestep import Counts, Policy, Problem
 from surestep.certificates.refuting import (
@@ -14,9 +16,10 @@ from surestep.certificates.refuting import (
     mean_rewards,
 )
 from surestep.certificates.reward_draws import (
-    LEAST_OTHERS,
-    MOST_OTHERS,
+    Kin,
     all_known,
+    atoms_of,
+    calm_groups,
     kin_of,
     reward_draws,
     weight_of_others,
@@ -177,16 +180,63 @@ def test_others_weigh_what_they_tell():
     # Means of 10 visits, 0, 1 and 2: Σ n (m − M)² = 20, and single rewards vary by 0.9 · 10/9 = 1.
     # Of 20, 2 · 1 is noise, and N − Σ n²/N = 20: τ² = 18/20, κ = 1/0.9.
     assert layout([0, 1, 2], [10, 10, 10], 0.9) == pytest.approx(1 / 0.9)
-    assert layout([0, 10, 20], [10, 10, 10], 0.9) == LEAST_OTHERS
-    assert layout([1, 1, 1], [10, 10, 10], 0.9) == MOST_OTHERS
+    assert layout([0, 10, 20], [10, 10, 10], 0.9) == 1.0
+    assert layout([1, 1, 1], [10, 10, 10], 0.9) == 100.0
     assert layout([0, 0.45, 0.9], [10, 10, 10], 0.9) == pytest.approx(1 / (2.05 / 20))
-    groups = weight_of_others(
-        np.array([5.0, 0, 1, 2, 7]),
-        np.full(5, 0.9),
-        np.array([1, 10, 10, 10, 1]),
-        np.arange(5) // 4,
+
+
+def moments(mean, spread, visits, group):
+    """κ as the docstring says, group by group; between 1 and 100."""
+    between, reached = 0.0, 0.0
+    for g in set(group):
+        rows = [(n, m) for n, m, each in zip(visits, mean, group, strict=True) if each == g]
+        total = sum(n for n, _ in rows)
+        center = sum(n * m for n, m in rows) / total
+        between += sum(n * (m - center) ** 2 for n, m in rows)
+        reached += total - sum(n**2 for n, _ in rows) / total
+    single = sum(n * v for n, v in zip(visits, spread, strict=True)) / max(
+        sum(visits) - len(visits), 1
     )
-    assert groups == LEAST_OTHERS  # the first is of the group of the three, the last one alone
+    excess = between - (len(mean) - len(set(group))) * single
+    return 100.0 if excess <= 0 else min(max(single * reached / excess, 1.0), 100.0)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(-24, 24).map(lambda eighths: eighths / 8),  # alone, it is its own mean
+            st.floats(0.1, 4),
+            st.integers(1, 9),
+            st.sampled_from([0, 1, 4]),
+        ),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_others_weigh_by_the_moments_of_a_one_way_layout(rows):
+    mean, spread, visits, group = map(np.array, zip(*rows, strict=True))
+    found = weight_of_others(mean, spread, visits, group)
+    assert found == pytest.approx(moments(*zip(*rows, strict=True)), rel=1e-6)
+
+
+def test_atoms_are_the_rows_by_group_and_weigh_by_what_is_known_of_them():
+    # κ = 3: one visit weighs 1, three 3 · 4 / 6, and what is known 4; equal rows are one.
+    rows = np.zeros((5, 5))
+    rows[:, 0], rows[:, 4] = [7.0, 5.0, 5.0, 5.0, 5.0], [1.0, 3.0, 1.0, 0.0, 1.0]
+    offsets, atoms = atoms_of(rows, np.array([2, 0, 0, 0, 2]), 4, 3.0, (-1.0, 9.0))
+    assert offsets.tolist() == [0, 1, 1, 3, 3]
+    assert atoms[:, 0].tolist() == [5.0, 5.0, 7.0, -1.0, 9.0]
+    assert atoms[:, 4].tolist() == [7.0, 1.0, 1.0, 0.5, 0.5]
+    assert not atoms[:, 1:4].any()
+
+
+def test_a_group_is_calm_where_five_unusual_rewards_could_be_expected():
+    # A tenth of 50 visits had not the usual reward: 5 of 50 others could be expected.
+    kin = Kin(False, np.zeros(1, int), np.array([0, 1, 2, 3]), 5)
+    minority = np.array([0.1, 0.0, 0.0, 0.0])
+    found = calm_groups(kin, np.array([50, 50, 49, 51]), minority)
+    assert found.tolist() == [False, True, False, True, False]
+    assert not calm_groups(kin, np.array([50, 50, 49, 51]), 0 * minority).any()
 
 
 def test_weights_of_others_do_not_depend_on_the_unit():
@@ -204,10 +254,11 @@ def test_weights_of_others_do_not_depend_on_the_unit():
             0.0,
             2 * unit,
         )
-        for unit in (1.0, 1e140)
+        for unit in (1.0, 1e140, 1e-140)
     ]
-    assert found[0].others == pytest.approx(found[1].others)
-    assert found[0].by_successor == found[1].by_successor
+    for other in found[1:]:
+        assert found[0].others == pytest.approx(other.others)
+        assert found[0].by_successor == other.by_successor
 
 
 @pytest.mark.parametrize(
@@ -224,6 +275,36 @@ def test_rewards_are_like_those_that_predict_them(table, by_successor, groups):
     mean, observed = mean_rewards(counts)
     found = kin_of(counts, mean, observed)
     assert (found.by_successor, found.number) == (by_successor, groups)
+
+
+def left_out_error(mean, group):
+    """Σ (mean − what the others of its group and the mean of all others say of it)²."""
+    total = 0.0
+    for i, own in enumerate(mean):
+        others = [m for j, m in enumerate(mean) if j != i]
+        alike = [m for j, m in enumerate(mean) if j != i and group[j] == group[i]]
+        rest = sum(others) / max(len(others), 1)
+        total += (own - (sum(alike) + rest) / (len(alike) + 1)) ** 2
+    return total
+
+
+@given(
+    table=st.lists(st.integers(0, 9), min_size=6, max_size=6),
+    seen=st.lists(st.booleans(), min_size=6, max_size=6).filter(any),
+)
+def test_the_groups_are_those_in_which_means_predict_each_other_best(table, seen):
+    times = np.array(seen, int).reshape(2, 3)
+    visits = np.stack([times, 0 * times], axis=2)
+    counts = Counts.from_dense(visits, reward_sums=np.array(table, float).reshape(2, 3) * times)
+    mean, observed = mean_rewards(counts)
+    found = kin_of(counts, mean, observed)
+    state, action = np.repeat([0, 1], 3), np.tile(range(3), 2)
+    errors = [
+        left_out_error([m for m, s in zip(table, seen, strict=True) if s], each[np.array(seen)])
+        for each in (state, action, np.zeros(6, int))
+    ]
+    chosen = left_out_error(mean[observed].tolist(), found.of_seen[observed])
+    assert chosen == pytest.approx(min(errors), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(
