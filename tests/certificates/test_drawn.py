@@ -126,9 +126,7 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
     assert error == pytest.approx(np.array([[0.2 * 4 / 0.8]]), rel=1e-9)
     assert [name for name, _ in asked] == (["iterate"] if iterated else ["eliminate"]) * 2
     if iterated:
-        (accuracy, steps, keep, values), (enough, first, kept, guess) = (
-            each for _, each, _ in asked
-        )
+        (accuracy, steps, keep, values), (enough, first, kept, guess) = (each for _, each in asked)
         assert (accuracy, steps, keep, values is start) == (1e-6, 9.0, True, True)
         assert (enough, first, kept, guess.any()) == (0.01, 1.0, False, False)
 
