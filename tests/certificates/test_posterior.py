@@ -838,3 +838,61 @@ def test_what_are_no_policies_is_refused(policies):
     problem, _ = example()
     with pytest.raises(InvalidParameter, match=r"polic"):
         posterior_gains(problem, policies, Posterior())
+
+
+def test_a_list_of_one_policy_has_its_gains_in_a_row():
+    problem, policy = example()
+    settings = Posterior(draws=9)
+    assert posterior_gains(problem, [policy], settings).tolist() == [
+        posterior_gains(problem, policy, settings).tolist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("weight", "allowed"), [(1e-3, True), (0.999e-3, False), (1e9, True), (1e9 + 1, False)]
+)
+def test_a_weight_is_from_a_thousandth_to_a_milliard(weight, allowed):
+    if allowed:
+        assert Posterior(prior_weight=weight).prior_weight == weight
+        return
+    with pytest.raises(InvalidParameter, match=r"expected 0.001 to 1e9"):
+        Posterior(prior_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("delta", "draws", "rank"), [(0.1, 1000, 100), (0.1, 9, 1), (0.29, 99, 29), (0.999, 1, 1)]
+)
+def test_the_rank_is_a_whole_number_but_for_rounding(delta, draws, rank):
+    assert Posterior(delta=delta, draws=draws).rank == rank
+
+
+def test_a_claim_tells_its_settings_and_what_it_saw(monkeypatch):
+    asked = []
+
+    def gains(models, behavior, policies, draws, memory):
+        asked.append((draws, memory))
+        return drawn.Gains(np.array([np.arange(-50.0, draws - 50)] * len(policies)), 0.25)
+
+    monkeypatch.setattr("surestep.certificates.posterior.drawn_gains", gains)
+    problem, policy = example()
+    claim = certify(problem, policy, Posterior())
+    assert set(asked) == {(1000, 2**29)}
+    usual = {"delta": 0.1, "prior_weight": 5.0, "draws": 1000, "seed": 0, "train_share": 0.0}
+    assert claim.parameters.items() >= usual.items()
+    low, high = problem.value_bounds
+    assert (claim.lower, claim.span) == (49.0, high - low)  # the 100th, from −50 on
+    expected = {
+        "rank": 100,
+        "mean_gain": 449.5,
+        "median_gain": 449.5,
+        "draws_with_a_loss": 50,
+        "evaluation_error": 0.25,
+        "states": 4,
+        "value_low": low,
+        "value_high": high,
+        "visits": 64,
+        "episodes": 9,
+        "unseen_pairs": 1,
+        "changed_pairs": 6,
+    }
+    assert claim.figures.items() >= expected.items()
