@@ -13,7 +13,7 @@ from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.posterior import model_draws
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import VALUES_BESIDE
-from surestep.kernels.posterior import REMAINDER, SINGLY
+from surestep.kernels.posterior import REMAINDER
 
 # Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
 TABLE = np.zeros((5, 2, 5), int)
@@ -28,8 +28,8 @@ def models_of(**terms):
     problem = Problem(
         counts=counts, behavior=Policy.uniform(counts), discount=0.75, value_bounds=(-1.0, 8.0)
     )
-    settings = Posterior()
-    return replace(model_draws(problem, settings, settings.prior_for(problem)), **terms)
+    settings = Posterior(prior="weight")
+    return replace(model_draws(problem, settings, *settings.priors_for(problem)), **terms)
 
 
 @pytest.mark.parametrize("memory", [10_000, 123_457])
@@ -70,17 +70,22 @@ def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
 
 def test_cells_are_expected_by_how_rows_are_drawn():
     used = np.arange(10) < 4  # the first two states: rows with 2, 0, 1 and 0 successors seen
-    assert drawn.expected_cells(models_of(alpha=SINGLY), used) == 4 * 5
-    # Sticks of Beta(1, θ), θ = α · unseen, until the share ε = REMAINDER is left: 1 + θ ln(1/ε) of
-    # them on average, one for what is left, and no more than there are states.
-    alpha, unseen = SINGLY / 4, np.array([3, 5, 4, 5])
-    sticks = np.minimum(unseen, 2 + alpha * unseen * math.log(1 / REMAINDER)).sum()
+    models, piece = models_of(), 1 / math.log(1 / REMAINDER)
+
+    def with_weight(weight, models=models):
+        return replace(models, rows=models.rows._replace(weight=weight))
+
+    assert with_weight(5.001 * piece).rows.singly
+    assert drawn.expected_cells(with_weight(5.001 * piece), used) == 4 * 5
+    # Pieces of Beta(1, c), until the share ε = REMAINDER is left: 1 + c ln(1/ε) of them on average,
+    # one for what is left, and no more than there are other states.
+    sticks = np.minimum([3, 5, 4, 5], 2 + 1.5).sum()
     expected = 3 + sticks + 8 * math.sqrt(sticks) + 16
-    assert drawn.expected_cells(models_of(alpha=alpha), used) == int(expected)
+    assert drawn.expected_cells(with_weight(1.5 * piece), used) == int(expected)
     full = np.ones((5, 2, 5), int)
     full[:, :, 0], full[4] = 0, 0
     counts = Counts.from_dense(full, rewards=np.zeros((5, 2)), terminal=[False] * 4 + [True])
-    models = models_of(alpha=SINGLY * 0.999, counts=counts)  # one state is missing in each row
+    models = with_weight(4.999 * piece, models_of(counts=counts))  # one state is missing in each
     assert drawn.expected_cells(models, used) == int(16 + 4 + 8 * math.sqrt(4) + 16)
 
 

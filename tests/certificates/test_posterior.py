@@ -32,12 +32,12 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, drawn, posterior_gains
+from surestep.certificates import Posterior, drawn, posterior_gains, verify
 from surestep.certificates.posterior import model_draws, with_few_draws
 from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.kernels.posterior import REMAINDER, SINGLY
+from surestep.kernels.posterior import REMAINDER
 from surestep.model import Successors
 from surestep.model.counts import LoggedRewards
 
@@ -90,13 +90,13 @@ def dense_times(counts):
 # ---- rows -------------------------------------------------------------------------------------
 
 
-def drawn_rows(counts, alpha, draws):
-    """Drawn rows of the first pair [draws, S]."""
+def drawn_rows(counts, prior, weight, draws):
+    """Drawn rows of the first pair [draws, S], and whether all states are drawn for themselves."""
     problem = Problem(
         counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
     )
-    settings = Posterior()
-    models = replace(model_draws(problem, settings, settings.prior_for(problem)), alpha=alpha)
+    settings = Posterior(prior=prior, prior_weight=weight)
+    models = model_draws(problem, settings, *settings.priors_for(problem))
     used = np.arange(counts.pairs.num_pairs) == 0
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, draws, 2**30)
     assert len(chunk.ends) == draws
@@ -108,41 +108,55 @@ def drawn_rows(counts, alpha, draws):
         assert end >= 0
         assert np.unique(target[:end]).size == end  # nobody is drawn twice
         row[target[:end]] = share[:end]
-    return rows
+    return rows, models.rows.singly
 
 
-def one_row(times):
-    """Counts of which the first pair has these."""
-    table = np.zeros((len(times), 1, len(times)), int)
-    table[0, 0] = times
-    return Counts.from_dense(table, rewards=np.zeros((len(times), 1)))
+def weights_in(counts, prior, weight):
+    """The weights of the posteriors of all rows [S, A, S], from dense tables."""
+    times, size = dense_times(counts), counts.pairs.num_states
+    if prior != "pooled":
+        return times + {"weight": weight / size, "uniform": 1.0, "jeffreys": 0.5}[prior]
+    every = times.sum(axis=(0, 1)) + weight / size
+    pooled = times.sum(axis=1) + weight * every / every.sum()
+    return times + weight * (pooled / pooled.sum(axis=1, keepdims=True))[:, np.newaxis]
+
+
+def first_row(times, *others):
+    """Counts of which the first pair has these, other actions of its state the others."""
+    size, rng = len(times), np.random.default_rng(4)
+    table = rng.poisson(0.5, (size, 1 + len(others), size))
+    table[0] = [times, *others]
+    return Counts.from_dense(table, rewards=np.zeros(table.shape[:2]))
 
 
 ROWS = {
-    "sparse": ([4, 0, 1] + [0] * 27, 0.05),
-    "very sparse": ([1, 0, 2] + [0] * 57, 0.004),
-    "never visited": ([0] * 25, 0.04),
-    "all drawn": ([3, 0, 0, 1, 0, 0], 0.3),
-    "never visited, all drawn": ([0] * 6, 0.5),
-    "all seen": ([3, 1, 2], 0.01),
+    "even, sparse": (first_row([4, 0, 1] + [0] * 27), "weight", 1.5),
+    "even, very sparse": (first_row([1, 0, 2] + [0] * 57), "weight", 0.24),
+    "even, never visited": (first_row([0] * 25), "weight", 1.0),
+    "even, all drawn": (first_row([3, 0, 0, 1, 0, 0]), "weight", 1.8),
+    "even, all seen": (first_row([3, 1, 2]), "weight", 0.03),
+    "sparse": (first_row([4, 0, 1] + [0] * 27, [0, 3, 3] + [0] * 27), "pooled", 1.5),
+    "very sparse": (first_row([1, 0, 2] + [0] * 37, [2] + [0] * 39), "pooled", 0.9),
+    "never visited": (first_row([0] * 25, [5, 0, 1] * 8 + [0]), "pooled", 1.0),
+    "a state never visited": (first_row([0] * 25), "pooled", 1.0),
+    "all drawn": (first_row([3, 0, 0, 1, 0, 0], [0, 0, 2, 2, 2, 0]), "pooled", 1.8),
 }
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_have_the_moments_of_a_dirichlet(name):
-    times, alpha = ROWS[name]
+    counts, prior, weight = ROWS[name]
     draws = 40_000
-    rows = drawn_rows(one_row(times), alpha, draws)
+    rows, singly = drawn_rows(counts, prior, weight, draws)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
-    assert (alpha < SINGLY) == ("all drawn" not in name)
-    shape = np.array(times) + alpha
+    assert singly == ("all drawn" in name)
+    shape = weights_in(counts, prior, weight)[0, 0]
     mean, total = shape / shape.sum(), shape.sum()
     covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
     centred = rows - mean
     products = np.einsum("ni,nj->nij", centred, centred)
     checks = [(centred.mean(axis=0), centred.std(axis=0), 0.0)]
-    # What is left at last is of one state.
-    more = REMAINDER**2 if alpha < SINGLY else 0.0
+    more = 0.0 if singly else REMAINDER**2  # what is left at last is of one state
     checks.append((products.mean(axis=0) - covariance, products.std(axis=0), more))
     number = sum(np.size(gap) for gap, _, _ in checks)
     limit = scipy.stats.norm.isf(RARE / 2 / number)
@@ -152,13 +166,13 @@ def test_rows_have_the_moments_of_a_dirichlet(name):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_sums_over_rows_have_the_law_of_a_dirichlet(name):
-    times, alpha = ROWS[name]
+    counts, prior, weight = ROWS[name]
     rng = np.random.default_rng(8)
-    rows = drawn_rows(one_row(times), alpha, 20_000)
-    dense = rng.dirichlet(np.array(times) + alpha, 20_000)
-    weight = rng.normal(size=len(times))
+    rows, _ = drawn_rows(counts, prior, weight, 20_000)
+    dense = rng.dirichlet(weights_in(counts, prior, weight)[0, 0], 20_000)
+    worth = rng.normal(size=counts.pairs.num_states)
     for here, there in (
-        (rows @ weight, dense @ weight),
+        (rows @ worth, dense @ worth),
         (rows.max(axis=1), dense.max(axis=1)),
         ((rows**2).sum(axis=1), (dense**2).sum(axis=1)),
     ):
@@ -173,19 +187,17 @@ def oracle_gains(problem, policy, settings, draws, rng):
     """Δ in models drawn with NumPy, state by state in full, and solved by LAPACK."""
     counts, pairs = problem.counts, problem.counts.pairs
     size, times = pairs.num_states, dense_times(problem.counts)
-    alpha = {"weight": settings.prior_weight / size, "uniform": 1.0, "jeffreys": 0.5}[
-        settings.prior
-    ]
-    allowed = np.flatnonzero(~counts.terminal)
-    start_alpha = settings.prior_weight / allowed.size if settings.prior == "weight" else alpha
+    allowed, weight = np.flatnonzero(~counts.terminal), settings.prior_weight
+    shapes = weights_in(counts, settings.prior, weight)
+    starts = {"uniform": 1.0, "jeffreys": 0.5}.get(settings.prior, weight / allowed.size)
     gains = []
     for _ in range(draws):
         initial = np.zeros(size)
-        initial[allowed] = rng.dirichlet(counts.starts[allowed] + start_alpha)
+        initial[allowed] = rng.dirichlet(counts.starts[allowed] + starts)
         if settings.starts == "known":
             initial = counts.starts / counts.starts.sum()
         values = []
-        P = np.stack([[rng.dirichlet(row + alpha) for row in state] for state in times])
+        P = np.stack([[rng.dirichlet(row) for row in state] for state in shapes])
         R = oracle_rewards(counts, times, settings, rng)
         P[counts.terminal], R[counts.terminal] = 0.0, 0.0
         for each in (problem.behavior, policy):
@@ -213,15 +225,20 @@ def oracle_rewards(counts, times, settings, rng):
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
 SETTINGS = {
-    "known": (None, Posterior()),
-    "known, few weights": (None, Posterior(prior_weight=0.2)),
+    "even": (None, Posterior(prior="weight")),
+    "even, few weights": (None, Posterior(prior="weight", prior_weight=0.2)),
+    "pooled": (None, Posterior(prior="pooled")),
+    "pooled, few weights": (None, Posterior(prior="pooled", prior_weight=0.2)),
     "uniform": (None, Posterior(prior="uniform")),
     "jeffreys, known starts": (None, Posterior(prior="jeffreys", starts="known")),
-    "like the others": ("transition", Posterior()),
-    "like the others, by pair": ("pair", Posterior()),
-    "between bounds": ("transition", Posterior(**BOUNDS)),
-    "noise": ("transition", Posterior(rewards="bounded", **BOUNDS)),
-    "noise, by pair": ("pair", Posterior(rewards="bounded", prior_weight=0.2, **BOUNDS)),
+    "like the others": ("transition", Posterior(prior="weight")),
+    "like the others, by pair": ("pair", Posterior(prior="pooled")),
+    "between bounds": ("transition", Posterior(prior="weight", **BOUNDS)),
+    "noise": ("transition", Posterior(prior="pooled", rewards="bounded", **BOUNDS)),
+    "noise, by pair": (
+        "pair",
+        Posterior(prior="weight", rewards="bounded", prior_weight=0.2, **BOUNDS),
+    ),
 }
 
 
@@ -261,10 +278,35 @@ def test_both_ways_to_solve_agree(monkeypatch):
     np.testing.assert_allclose(near, exact, atol=1e-4)
 
 
+def test_the_cautious_gains_are_the_smaller_ones_of_two_priors():
+    problem, policy = example()
+    policies = [policy, Policy.deterministic(problem.counts, [0, 0, 0, 0])]
+    settings = Posterior(draws=199)
+    even, pooled = (
+        posterior_gains(problem, policies, replace(settings, prior=prior))
+        for prior in ("weight", "pooled")
+    )
+    found = posterior_gains(problem, policies, settings)
+    assert (found <= even).all()
+    assert not (found == even).all()
+    np.testing.assert_array_equal(
+        np.sort(found, axis=1), np.minimum(np.sort(even, axis=1), np.sort(pooled, axis=1))
+    )
+    for row, gains in zip(even, found, strict=True):
+        assert (np.diff(gains[np.argsort(row)]) >= 0).all()  # in the order of the first prior
+    claim = certify(problem, policy, settings)
+    claims = [
+        certify(problem, policy, replace(settings, prior=prior)).lower
+        for prior in ("weight", "pooled")
+    ]
+    assert claim.lower == min(claims)
+    assert verify(claim, problem, policy) == claim
+
+
 def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
     problem, policy = example()
     other = Policy.deterministic(problem.counts, [0, 0, 0, 0])
-    settings = Posterior(prior_weight=0.2)
+    settings = Posterior(prior="pooled", prior_weight=0.2)
     whole = posterior_gains(problem, policy, settings)
     assert whole.shape == (1000,)
     for memory in (4000, 20_001):
@@ -289,7 +331,7 @@ def test_gains_depend_neither_on_threads_nor_on_memory(solver, monkeypatch):
     if threads < 2:
         pytest.skip("there is one thread only")
     problem, policy = example()
-    settings = Posterior(prior_weight=0.2, draws=300)
+    settings = Posterior(prior="pooled", prior_weight=0.2, draws=300)
     whole = posterior_gains(problem, policy, settings)
     few = posterior_gains(problem, policy, settings, memory=10_000)
     try:
@@ -365,13 +407,14 @@ def test_the_behavior_policy_loses_nothing():
 
 def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     problem, policy = example(value_bounds=(-1.4, 1.5))
-    free = posterior_gains(replace(problem, value_bounds=(-99.0, 99.0)), policy, Posterior())
-    held = posterior_gains(problem, policy, Posterior())
+    settings = Posterior(prior="weight")
+    free = posterior_gains(replace(problem, value_bounds=(-99.0, 99.0)), policy, settings)
+    held = posterior_gains(problem, policy, settings)
     assert (held <= free + 1e-9).all()
     assert (held < free - 0.1).any()
     assert (np.abs(held) <= 2.9).all()
     monkeypatch.setattr(drawn, "performances", lambda *_, **__: (PERFORMANCES, 0 * PERFORMANCES))
-    models = model_draws(problem, Posterior(), Posterior().prior_for(problem))
+    models = model_draws(problem, settings, *settings.priors_for(problem))
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
     lower = drawn.drawn_gains(models, problem.behavior.probability, others, 4, 2**20).lower
@@ -437,7 +480,7 @@ def test_many_draws_of_many_states_stay_within_the_memory():
 # ---- the promise ------------------------------------------------------------------------------
 
 
-PROMISE = Posterior(prior_weight=2.0, draws=19)
+PROMISE = Posterior(prior="weight", prior_weight=2.0, draws=19)
 
 
 def drawn_world(rng):
@@ -537,7 +580,7 @@ def test_steps_on_the_way_earn_nothing_where_only_ends_pay():
     # drawn model be above 1, which nothing can earn here.
     rng = np.random.default_rng(3)
     problem, settings = noisy_problem(noisy_world("at the end", rng), "at the end", 60, rng)
-    models = model_draws(problem, settings, settings.prior_for(problem))
+    models = model_draws(problem, settings, settings.priors_for(problem)[1])
     used = ~problem.counts.terminal[problem.counts.pairs.state]
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 100, 49, 2**24)
     drawn.draw_chunk(models, used, 0, chunk)
@@ -683,7 +726,7 @@ def test_gains_without_a_discount_are_those_of_discounts_near_1(states, memory):
 def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     problem, policy = ending_example(4)
     settings = Posterior(draws=19)
-    models = model_draws(problem, settings, settings.prior_for(problem))
+    models = model_draws(problem, settings, settings.priors_for(problem)[0])
     everyone = np.stack([problem.behavior.probability, policy.probability])
     bounds = []
 
@@ -774,7 +817,7 @@ def test_a_model_that_does_not_fit_is_refused():
     [
         ({"delta": 0.0}, "delta is 0.0"),
         ({"delta": "0.1"}, "delta is '0.1'"),
-        ({"prior": "flat"}, "prior is 'flat', expected one of weight, uniform"),
+        ({"prior": "flat"}, "prior is 'flat', expected one of cautious, weight, pooled, uniform"),
         ({"prior": ["weight"]}, "prior is"),
         ({"prior_weight": 0}, "prior_weight is 0"),
         ({"prior_weight": np.nan}, "prior_weight is nan"),
@@ -814,17 +857,18 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
         return " ".join(certify(problem, policy, Posterior(draws=9, **settings)).assumptions)
 
     text = assumed(problem)
-    assert "Dirichlet prior over all 4 states, with weight 1.25 each" in text
+    assert "over all 4 states, with weight 1.25 each, or with a weight of 5 that lies where" in text
+    assert "The latter prior was read off the same data, so this is no exact posterior." in text
     assert "The rewards are known." in text
     assert "Dirichlet prior over 3 states, with weight 1.66667 each" in text
     assert "The behavior policy is known." in text
-    assert "no exact posterior" not in text
+    assert "no exact posterior" not in assumed(problem, prior="weight")
     assert "start as they did in the log" in assumed(problem, starts="known")
     assert "no exact posterior" in assumed(problem, prior="empirical-bayes")
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))
     assert "relative to the estimate" in assumed(guessed)
     observed = with_sums(problem, "transition")
-    assert "no exact posterior" in assumed(observed)
+    assert "no exact posterior" in assumed(observed, prior="weight")
     ranged = assumed(observed, **BOUNDS)
     assert "always the same" in ranged
     assert "lie between -0.5 and 1.5" in ranged

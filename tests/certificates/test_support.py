@@ -75,7 +75,7 @@ def example(*, allowed=ALLOWED, weight=WEIGHT, per="pair", known=True):
 
 def drawn_rows(problem, certifier, draws):
     """Drawn rows of all pairs [draws, K, S]."""
-    models = model_draws(problem, certifier, certifier.prior_for(problem))
+    models = model_draws(problem, certifier, *certifier.priors_for(problem))
     counts = problem.counts
     used = ~counts.terminal[counts.pairs.state]
     chunk = drawn.room_for(models, drawn.expected_cells(models, used), draws, 2**30)
@@ -105,8 +105,8 @@ def shapes_of(problem, prior, weight=5.0):
 @pytest.mark.parametrize(
     "certifier",
     [
-        Posterior(),
-        Posterior(prior_weight=0.02),
+        Posterior(prior="weight"),
+        Posterior(prior="weight", prior_weight=0.02),
         Posterior(prior="uniform"),
         Posterior(prior="jeffreys"),
         Posterior(prior="own"),
@@ -168,7 +168,7 @@ def oracle_gains(problem, policy, rewards, certifier, draws, rng):
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
 CASES = {
-    "spread": ("pair", True, Posterior()),
+    "spread": ("pair", True, Posterior(prior="weight")),
     "own": ("transition", True, Posterior(prior="own")),
     "own, unseen rewards": ("transition", False, Posterior(prior="own", **BOUNDS)),
     "own, noise": ("transition", False, Posterior(prior="own", rewards="bounded", **BOUNDS)),

@@ -14,9 +14,8 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import VALUES_BESIDE, eliminate_drawn, iterate_drawn
-from surestep.kernels.posterior import LOW, REMAINDER, SINGLY, draw_models
+from surestep.kernels.posterior import LOW, REMAINDER, draw_models
 from surestep.model.counts import Counts
-from surestep.model.successors import Successors
 from surestep.parallel import available_cores
 from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
 
@@ -63,25 +62,24 @@ class RewardDraws(NamedTuple):
 
 
 class PriorRows(NamedTuple):
-    """What rows are drawn from.
+    """What rows are drawn from; in the order in which the kernel takes the fields.
 
-    Without weights, a row is about all states, those that are not stored included.
+    Without `given` weights, a row is about all states, those that are not stored included. Its
+    prior has the total `weight`, `pooled` of which lies where steps of its state led.
     """
 
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T]
     times: IntArray  # [T]
-    weight: FloatArray  # [T] of the prior, where rows are about the stored successors only
+    given: FloatArray  # [T] weights, where rows are about the stored successors only
+    weight: float  # c
+    pooled: FloatArray  # [K]
+    elsewhere: FloatArray  # [S] running sums of the chances of all states
 
-    @classmethod
-    def of(cls, counts: Counts) -> PriorRows:
-        """Rows about all states."""
-        return cls(counts.offsets, counts.successor, counts.times, np.zeros(0))
-
-    @classmethod
-    def given(cls, counts: Counts, support: Successors, weight: FloatArray) -> PriorRows:
-        """Rows about given successors, with weights [T']."""
-        return cls(support.offsets, support.successor, support.times(counts), weight)
+    @property
+    def singly(self) -> bool:
+        """Whether breaking a stick would take a piece for nearly every state: then all have one."""
+        return self.weight * -math.log(REMAINDER) >= self.elsewhere.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,8 +90,7 @@ class ModelDraws:
     rows: PriorRows
     discount: float
     value_bounds: tuple[float, float]
-    alpha: float  # α of every state in every row that is about all states
-    start_alpha: float  # α of every start; 0: starts are known
+    start_weight: FloatArray  # [S] of the posterior of starts; empty where they are known
     rewards: RewardDraws
     seed: int
 
@@ -223,16 +220,15 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     """How many transitions a drawn model has, with some to spare."""
     counts = models.counts
-    if models.rows.weight.size > 0:
-        return int(run_lengths(models.rows.offsets)[used].sum())
-    seen = np.diff(np.concatenate([[0], np.cumsum(counts.times > 0)])[counts.offsets])
-    unseen = counts.pairs.num_states - seen[used]
-    if models.alpha >= SINGLY:
-        more = float(unseen.sum())
-    else:
-        sticks = np.minimum(unseen, 2.0 + models.alpha * unseen * -math.log(REMAINDER))
-        more = float(sticks.sum()) + 8 * math.sqrt(float(sticks.sum())) + 16
-    return int(seen[used].sum() + more)
+    rows = models.rows
+    if rows.given.size > 0:
+        return int(run_lengths(rows.offsets)[used].sum())
+    if rows.singly:
+        return int(np.count_nonzero(used)) * counts.pairs.num_states
+    seen = np.diff(np.concatenate([[0], np.cumsum(counts.times > 0)])[counts.offsets])[used]
+    sticks = np.minimum(counts.pairs.num_states - seen, 2.0 - rows.weight * math.log(REMAINDER))
+    more = float(sticks.sum())
+    return int(seen.sum() + more + 8 * math.sqrt(more) + 16)
 
 
 def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
@@ -264,24 +260,19 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
 def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
     """The draws `first_draw` … into the chunk."""
     counts, pairs = models.counts, models.counts.pairs
-    started = np.flatnonzero(counts.starts)
     arrays: tuple[Any, ...] = chunk
     draw_models.all(
         len(chunk.ends),
         models.seed,
         first_draw,
-        models.alpha,
+        pairs.offsets,
         used,
         np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
-        models.rows.offsets,
-        models.rows.successor,
-        models.rows.times,
-        models.rows.weight,
+        *models.rows,
+        np.cumsum(models.rows.times, dtype=np.float64),
+        models.rows.singly,
+        models.start_weight,
         *models.rewards,
-        models.start_alpha,
-        started.astype(np.int32),
-        counts.starts[started],
-        startable(counts),
         *arrays,
     )
 

@@ -41,7 +41,7 @@ from surestep.certificates.episodes import (
     split_seed,
     training_part,
 )
-from surestep.certificates.prior import Prior, PriorName, prior_of
+from surestep.certificates.prior import OF_A_WEIGHT, Prior, PriorName, prior_sentences, priors_of
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
@@ -50,8 +50,7 @@ from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 
 Starts = Literal["posterior", "known"]
-# Chosen on Gridworld and Wet Chicken. By benchmarks/posterior.py not refuted for 10 and 30 states,
-# but too sure from 100 states on, where pairs have few successors and actions do little.
+# Chosen on Gridworld and Wet Chicken, and not refuted by benchmarks/posterior.py.
 DEFAULT_WEIGHT = 5.0
 LARGEST_SEED = 2**63 - 1
 FEW_DRAWS, MOST_DRAWS = 99, 10_000_000
@@ -63,10 +62,12 @@ class Posterior:
     """The claim of a Bayesian who drew `draws` models from the posterior.
 
     Priors of a row, over the states that its pair may lead to: "weight" has the total weight
-    `prior_weight`, the same for each state; "uniform" has weight 1 a state, "jeffreys" ½;
-    "empirical-bayes" is "weight" with the weight that makes the data likeliest, which leaves no
-    exact posterior; "own" has the weights of the problem's support. `starts` are "known" to be
-    distributed as in the log, or have the same kind of prior ("own": of weight `prior_weight`).
+    `prior_weight`, the same for each state; "pooled" has it where steps of the row's state lead,
+    whatever the action; "cautious" is both, and the smaller claim. "uniform" has weight 1 a state,
+    "jeffreys" ½; "empirical-bayes" is "weight" with the weight that makes the data likeliest; "own"
+    has the weights of the problem's support. "pooled" and "empirical-bayes" are read off the data,
+    which leaves no exact posterior. `starts` are "known" to be distributed as in the log, or have a
+    prior that is the same for each state, of the same weight ("own": of weight `prior_weight`).
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was
     observed is exact; "bounded" ones are noise between `reward_low` and `reward_high`. What was
@@ -79,7 +80,7 @@ class Posterior:
     """
 
     delta: float = 0.1
-    prior: PriorName = "weight"
+    prior: PriorName = "cautious"
     prior_weight: float = DEFAULT_WEIGHT
     draws: int = 1000
     seed: int = 0
@@ -105,7 +106,7 @@ class Posterior:
         weight = self.prior_weight
         if not (is_number(weight) and 1e-3 <= weight <= 1e9):
             raise InvalidParameter(f"prior_weight is {shown(weight)}, expected 0.001 to 1e9")
-        if self.prior not in ("weight", "own") and weight != DEFAULT_WEIGHT:
+        if self.prior not in OF_A_WEIGHT and weight != DEFAULT_WEIGHT:
             raise InvalidParameter(
                 f"prior_weight is {weight!r}, but the prior {self.prior} has a weight of its own; "
                 "expected none"
@@ -151,12 +152,11 @@ class Posterior:
     ) -> list[Certificate]:
         """The claims at several δ, all from the same draws."""
         problem = self.judging(problem)
-        prior = self.prior_for(problem)
-        models = model_draws(problem, self, prior)
-        found = gains_of(problem, [policy], self, models, MEMORY)
+        priors = self.priors_for(problem)
+        found = gains_of(problem, [policy], self, priors, MEMORY)
         gains = np.sort(found.lower[0])
         return [
-            replace(self, delta=delta).claim(problem, policy, prior, gains, found.error)
+            replace(self, delta=delta).claim(problem, policy, priors, gains, found.error)
             for delta in levels
         ]
 
@@ -174,7 +174,7 @@ class Posterior:
         self,
         problem: Problem,
         policy: Policy,
-        prior: Prior,
+        priors: tuple[Prior, ...],
         gains: FloatArray,
         error: float,
     ) -> Certificate:
@@ -188,8 +188,8 @@ class Posterior:
             "median_gain": float(np.median(gains)),
             "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
             "evaluation_error": error,
-            "alpha": prior.alpha,
-            "total_prior_weight": prior.total,
+            "alpha": priors[0].alpha,
+            "total_prior_weight": priors[0].total,
             "states": problem.num_states,
             "discount": problem.single_discount,
             "value_low": low,
@@ -210,32 +210,28 @@ class Posterior:
             lower=float(gains[self.rank - 1]),
             delta=self.delta,
             span=high - low,
-            assumptions=self.assumptions(problem, prior),
+            assumptions=self.assumptions(problem, priors),
             notes=notes,
             parameters={field.name: getattr(self, field.name) for field in fields(self)},
             figures=figures,
         )
 
-    def prior_for(self, problem: Problem) -> Prior:
-        """The prior of the problem's rows and starts."""
-        return prior_of(problem, self.prior, float(self.prior_weight))
+    def priors_for(self, problem: Problem) -> tuple[Prior, ...]:
+        """The priors of the problem's rows and starts, under each of which the claim holds."""
+        return priors_of(problem, self.prior, float(self.prior_weight))
 
-    def assumptions(self, problem: Problem, prior: Prior) -> tuple[str, ...]:
+    def assumptions(self, problem: Problem, priors: tuple[Prior, ...]) -> tuple[str, ...]:
         """What must hold for the claim, the prior first of all."""
         low, high = problem.value_bounds
-        sentences = list(prior.sentences(problem))
-        if self.prior == "empirical-bayes":
-            sentences.append(
-                "The weight of the prior was read off the same data, so this is no exact posterior."
-            )
-        sentences += [
+        sentences = [
+            *prior_sentences(problem, priors),
             *log_sentences(problem),
             *reward_sentences(problem, self.rewards, self.reward_low, self.reward_high),
             "Episodes start as they did in the log."
             if self.starts == "known"
             else "The chances of the starts are a draw from a Dirichlet prior over "
             f"{int(startable(problem.counts).sum())} states, with weight "
-            f"{prior.start_alpha:.6g} each.",
+            f"{priors[0].start_alpha:.6g} each.",
             f"Every value lies between {low!r} and {high!r}, as given.",
             "The policy was not chosen by means of these very draws.",
         ]
@@ -268,8 +264,7 @@ def posterior_gains(
         expect("policy", policy, Policy)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     problem = settings.judging(problem)
-    models = model_draws(problem, settings, settings.prior_for(problem))
-    lower = gains_of(problem, several, settings, models, memory).lower
+    lower = gains_of(problem, several, settings, settings.priors_for(problem), memory).lower
     return lower[0] if single else lower
 
 
@@ -282,13 +277,32 @@ def with_few_draws(settings: Posterior) -> Posterior:
 
 
 def gains_of(
-    problem: Problem, policies: list[Policy], settings: Posterior, models: ModelDraws, memory: int
+    problem: Problem,
+    policies: list[Policy],
+    settings: Posterior,
+    priors: tuple[Prior, ...],
+    memory: int,
 ) -> Gains:
-    """The gains of the policies over π_b in the draws."""
+    """The gains of the policies over π_b in the draws; of several priors, the smaller ones.
+
+    That is, each gain under the first prior, but no more than the gain of the same rank under any
+    other one.
+    """
     rows = np.stack([policy.probability for policy in policies])
     different, place = np.unique(rows, axis=0, return_inverse=True)
-    found = drawn_gains(models, problem.behavior.probability, different, settings.draws, memory)
-    return Gains(found.lower[place.reshape(-1)], found.error)
+    behavior = problem.behavior.probability
+    every = [
+        drawn_gains(
+            model_draws(problem, settings, prior), behavior, different, settings.draws, memory
+        )
+        for prior in priors
+    ]
+    lower = every[0].lower
+    if len(priors) > 1:
+        order = np.argsort(lower, axis=1)
+        least = np.min([np.sort(each.lower, axis=1) for each in every], axis=0)
+        np.put_along_axis(lower, order, least, axis=1)
+    return Gains(lower[place.reshape(-1)], max(each.error for each in every))
 
 
 def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDraws:
@@ -313,8 +327,9 @@ def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDra
         rows=prior.rows,
         discount=discount,
         value_bounds=problem.value_bounds,
-        alpha=0.0 if prior.alpha is None else prior.alpha,
-        start_alpha=0.0 if settings.starts == "known" else prior.start_alpha,
+        start_weight=np.zeros(0)
+        if settings.starts == "known"
+        else problem.counts.starts + prior.start_alpha * startable(problem.counts),
         rewards=rewards,
         seed=int(settings.seed),
     )

@@ -1,16 +1,18 @@
 """Models drawn from a Dirichlet posterior, sparsely and exactly.
 
-The row of a pair is Dirichlet over all S states: α + times for a successor that was seen, α for the
-m others. Few of those get any weight worth mentioning when α is small. Together they get
-Gamma(αm), against Gamma(α + times) for each that was seen; and in an order drawn with chances
-proportional to their weights, the i-th takes a share W_i ~ Beta(1 + α, (m − i)α) of what the ones
-before it left, while *which* states stand in that order is uniformly random (a finite form of
-stick-breaking). So the states that matter come first, and when little is left, the next one takes
-all of it: every mean stays what it is, and rows vary by a trifle more than they should.
+The row of a pair is Dirichlet(times + c · m): what was seen, and a base m of total weight c. Gamma
+numbers add up, so it is a mixture of Dirichlet(times) and Dirichlet(c · m), with weights Gamma(n)
+and Gamma(c). The latter is drawn by breaking a stick (Sethuraman 1994): again and again a state
+that is drawn from m gets a share Beta(1, c) of what is left. So few states get all that is worth
+mentioning, and when little is left, the next one takes all of it: every mean stays what it is, and
+rows vary by a trifle more than they should.
 
-A row may also be about given successors only, each with a weight of its own; then all of them are
-drawn. Gamma numbers of tiny shapes are too small for doubles, so their logarithms are: for a shape
-a < 1, Gamma(a) has the law of Gamma(a + 1) · U^(1/a).
+To draw from m costs no table of m: with the chance `pooled` it is where a step of the row's own
+state led, any of the log with the same chance, and otherwise a draw from `elsewhere`.
+
+Where c is large beside the number of states, or a row is about given successors only, all of them
+are drawn. Gamma numbers of tiny shapes are too small for doubles, so their logarithms are: for a
+shape a < 1, Gamma(a) has the law of Gamma(a + 1) · U^(1/a).
 """
 
 from __future__ import annotations
@@ -35,112 +37,161 @@ from surestep.kernels._compile import (
     inlined,
     tasks,
 )
-from surestep.kernels.random_words import Words, beta, broken_off, gamma, start_stream, uniform
+from surestep.kernels.random_words import Words, beta, gamma, start_stream, uniform
 
 # Of a row: what the last state takes, at most. That adds no more than its square to the variance of
 # a mean over the row (of values that span 1), which is of the order of 1/n after n visits.
 REMAINDER = 0.01
-SINGLY = 0.08  # α from which on nearly all unseen states would be drawn: then all of them are
 LOW, REACH, FIRST, SECOND, WEIGHT = range(5)  # what a row of a table of rewards holds
 
 
-@helper
-def draw_row(
+@inlined
+def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
+    """The first of `sums`[begin:end], which rise, that is above x; or the last."""
+    low, high = begin, end - 1
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] > x:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inlined
+def draw_state(
     words: Words,
-    row: int,
+    pooled: float,
     first: int,
     last: int,
     successor: IndexArray,
+    sums: FloatArray,
+    elsewhere: FloatArray,
+) -> tuple[np.int64, Words]:
+    """A state of the base: with the chance `pooled` where one of the steps first … last led.
+
+    `sums` [T] are running sums of the steps, `elsewhere` [S] those of the chances of all states.
+    """
+    u, words = uniform(words)
+    v, words = uniform(words)
+    if u < pooled:
+        before = sums[first - 1] if first > 0 else 0.0
+        t = first_above(sums, first, last, before + v * (sums[last - 1] - before))
+        return np.int64(successor[t]), words
+    state = first_above(elsewhere, 0 * first, elsewhere.size, v * elsewhere[-1])
+    return np.int64(state), words
+
+
+@helper
+def draw_sparse_row(
+    words: Words,
+    first: int,
+    last: int,
+    state_first: int,
+    state_last: int,
+    successor: IndexArray,
     times: IntArray,
-    alpha: float,
-    size: int,
-    taken: IntArray,
+    sums: FloatArray,
+    weight: float,
+    pooled: float,
+    elsewhere: FloatArray,
+    place: IntArray,
     target: IndexArray,
     share: FloatArray,
     begin: int,
 ) -> tuple[int, Words]:
     """One row, into `target` and `share` from `begin` on; where it ends, or −1 if it does not fit.
 
-    The row is about `size` states, those s with `taken`[s] ≠ `row`.
+    `place` [S] says where a state stands, if that is not before `begin`.
     """
-    end, total, unseen, left = begin, 0.0, size, 0.0
+    end, total = begin, 0.0
     for t in range(first, last):
         if times[t] > 0:
             if end == target.size:
                 return -1, words
-            taken[successor[t]] = row
-            target[end] = successor[t]
-            share[end], words = gamma(words, alpha + times[t])
+            place[successor[t]], target[end] = end, successor[t]
+            share[end], words = gamma(words, np.float64(times[t]))
             total += share[end]
             end += 1
-            unseen -= 1
-    if alpha >= SINGLY:
-        if target.size - end < unseen:
-            return -1, words
-        for s in range(taken.size):
-            if taken[s] != row:
-                target[end] = s
-                share[end], words = gamma(words, alpha)
-                total += share[end]
-                end += 1
-    elif unseen > 0:
-        left = 1.0
-        if total > 0.0:
-            left, words = gamma(words, alpha * unseen)
-        total += left
-        while left > 0.0:
+    left = 1.0
+    if total > 0.0:
+        left, words = gamma(words, weight)
+    total += left
+    while left > 0.0:
+        broken = 1.0
+        if left > REMAINDER * total:
+            u, words = uniform(words)
+            broken = 1.0 - math.exp(math.log(u) / weight)
+        state, words = draw_state(
+            words, pooled, state_first, state_last, successor, sums, elsewhere
+        )
+        if place[state] < begin:
             if end == target.size:
                 return -1, words
-            unseen -= 1
-            broken = 1.0
-            if unseen > 0 and left > REMAINDER * total:
-                broken, words = broken_off(words, alpha, alpha * unseen)
-            u, words = uniform(words)
-            while taken[np.uint64(u * taken.size)] == row:
-                u, words = uniform(words)
-            drawn = np.uint64(u * taken.size)
-            taken[drawn] = row
-            target[end] = drawn
-            share[end] = left * broken
-            left *= 1.0 - broken
+            place[state], target[end], share[end] = end, state, 0.0
             end += 1
+        share[place[state]] += left * broken
+        left *= 1.0 - broken
     for i in range(begin, end):
         share[i] /= total
     return end, words
 
 
 @helper
-def draw_given_row(
-    words: Words,
-    first: int,
-    last: int,
-    successor: IndexArray,
-    times: IntArray,
-    weight: FloatArray,
-    target: IndexArray,
-    share: FloatArray,
-    begin: int,
-) -> tuple[int, Words]:
-    """One row over its given successors, into `target` and `share`; where it ends, or −1."""
-    end = begin + last - first
-    if end > target.size:
-        return -1, words
+def draw_shares(words: Words, share: FloatArray, begin: int, end: int) -> Words:
+    """Draws from a Dirichlet whose weights stand in `share`[begin:end], in their place."""
     largest, total = -np.inf, 0.0
-    for t in range(first, last):
-        i, shape = begin + t - first, weight[t] + times[t]
-        target[i] = successor[t]
-        drawn, words = gamma(words, shape if shape >= 1.0 else shape + 1.0)
-        share[i] = math.log(drawn)
-        if shape < 1.0:
-            boost, words = uniform(words)
-            share[i] += math.log(boost) / shape
-        largest = max(largest, share[i])
+    for i in range(begin, end):
+        shape = share[i]
+        if shape > 0.0:
+            drawn, words = gamma(words, shape if shape >= 1.0 else shape + 1.0)
+            share[i] = math.log(drawn)
+            if shape < 1.0:
+                boost, words = uniform(words)
+                share[i] += math.log(boost) / shape
+            largest = max(largest, share[i])
+        else:
+            share[i] = -np.inf
     for i in range(begin, end):
         share[i] = math.exp(share[i] - largest)
         total += share[i]
     for i in range(begin, end):
         share[i] /= total
-    return end, words
+    return words
+
+
+@helper
+def weigh_all(
+    first: int,
+    last: int,
+    state_first: int,
+    state_last: int,
+    successor: IndexArray,
+    times: IntArray,
+    weight: float,
+    pooled: float,
+    elsewhere: FloatArray,
+    target: IndexArray,
+    share: FloatArray,
+    begin: int,
+) -> int:
+    """The weights of all states in a row, into `share` from `begin` on; where it ends, or −1."""
+    end = begin + elsewhere.size
+    if end > target.size:
+        return -1
+    before, steps = 0.0, 0
+    for s in range(elsewhere.size):
+        target[begin + s] = s
+        share[begin + s] = weight * (1.0 - pooled) * (elsewhere[s] - before) / elsewhere[-1]
+        before = elsewhere[s]
+    for t in range(state_first, state_last):
+        steps += times[t]
+    for t in range(state_first, state_last):
+        if steps > 0:
+            share[begin + successor[t]] += weight * pooled * (times[t] / steps)
+    for t in range(first, last):
+        share[begin + successor[t]] += times[t]
+    return end
 
 
 @inlined
@@ -173,14 +224,7 @@ def draw_like(
     before = sums[begin - 1] if begin > 0 else 0.0
     u, words = uniform(words)
     x = before + u * (sums[end - 1] - before)
-    low, high = begin, end - 1  # of the first running sum above x, or the last
-    while low < high:
-        middle = (low + high) // 2
-        if sums[middle] > x:
-            high = middle
-        else:
-            low = middle + 1
-    return draw_mean(words, atoms, low)
+    return draw_mean(words, atoms, first_above(sums, begin, end, x))
 
 
 @inlined
@@ -233,9 +277,9 @@ def weigh_atoms(
 
 
 @tasks(
-    I64, I64, F64, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, I64, I64,
-    INTS_IN, TABLE_IN, INTS_IN, TABLE_IN, F64, F64, INDICES_IN, INTS_IN, BOOLS_IN,
-    COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT,
+    I64, I64, INTS_IN, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, F64,
+    FLOATS_IN, FLOATS_IN, FLOATS_IN, I64, FLOATS_IN, I64, I64, INTS_IN, TABLE_IN, INTS_IN, TABLE_IN,
+    F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT,
     threads_from=1_000,
 )  # fmt: skip
 def draw_models(
@@ -243,13 +287,19 @@ def draw_models(
     end_task: int,
     seed: int,
     first_draw: int,
-    alpha: float,
+    pair_offsets: IntArray,
     used: BoolArray,
     ending: FloatArray,
     offsets: IntArray,
     successor: IndexArray,
     times: IntArray,
-    prior_weight: FloatArray,
+    given: FloatArray,
+    weight: float,
+    pooled: FloatArray,
+    elsewhere: FloatArray,
+    sums: FloatArray,
+    singly: int,
+    start_weight: FloatArray,
     per_pair: int,
     by_successor: int,
     group: IntArray,
@@ -257,10 +307,6 @@ def draw_models(
     group_offsets: IntArray,
     atoms: FloatArray,
     others: float,
-    start_alpha: float,
-    start_state: IndexArray,
-    start_times: IntArray,
-    startable: BoolArray,
     ends: IntArray,
     target: IndexArray,
     share: FloatArray,
@@ -271,69 +317,77 @@ def draw_models(
 
     Row k of draw b is `target`, `share`[b, ends[b, k]:ends[b, k+1]], and earns `reward`[b, k] on
     average. Pairs that are not used have no row and their `ending` reward. `ends`[b, K] = −1 where
-    the draw does not fit. Starts are drawn unless `start_alpha` is 0. With `prior_weight` [T], the
-    stored successors are all.
+    the draw does not fit. With the weights `given` [T], the stored successors are all; otherwise
+    rows are about all states, each drawn for itself where `singly` says so. Starts are drawn
+    unless `start_weight` [S] is empty.
     """
-    num_pairs, num_states = used.size, startable.size
+    num_pairs, num_states = used.size, pair_offsets.size - 1
     zero = 0 * first_task  # a plain 0 has a type of its own: helpers would be compiled for it too
     for b in range(first_task, end_task):
-        taken, place = np.full(num_states, -1), np.full(num_states, -1)
+        place, known = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
-        sums, kinship = np.empty(len(atoms)), np.empty(group_offsets.size - 1)
+        atom_sums, kinship = np.empty(len(atoms)), np.empty(group_offsets.size - 1)
         words = start_stream(seed, draw, num_pairs + 1)
-        weigh_atoms(words, group_offsets, atoms, sums, kinship)
+        weigh_atoms(words, group_offsets, atoms, atom_sums, kinship)
         end = zero
+        s = zero
         for k in range(num_pairs):
             ends[b, k] = end
             reward[b, k] = ending[k]
             if not used[k] or end < 0:
                 continue
+            while k >= pair_offsets[s + 1]:
+                s += 1
+            state_first, state_last = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
             begin, first, last = end, offsets[k], offsets[k + 1]
             words = start_stream(seed, draw, k)
-            if prior_weight.size > 0:
-                end, words = draw_given_row(
-                    words, first, last, successor, times, prior_weight, target[b], share[b], begin,
+            if given.size > 0:
+                end = begin + last - first
+                if end > target.shape[1]:
+                    end = zero - 1
+                else:
+                    for t in range(first, last):
+                        target[b, begin + t - first] = successor[t]
+                        share[b, begin + t - first] = given[t] + times[t]
+                    words = draw_shares(words, share[b], begin, end)
+            elif singly:
+                end = weigh_all(
+                    first, last, state_first, state_last, successor, times, weight, pooled[k],
+                    elsewhere, target[b], share[b], begin,
                 )  # fmt: skip
+                if end >= 0:
+                    words = draw_shares(words, share[b], begin, end)
             else:
-                end, words = draw_row(
-                    words, k, first, last, successor, times, alpha, num_states, taken,
-                    target[b], share[b], begin,
+                end, words = draw_sparse_row(
+                    words, first, last, state_first, state_last, successor, times, sums, weight,
+                    pooled[k], elsewhere, place, target[b], share[b], begin,
                 )  # fmt: skip
             if end < 0:
                 continue
             if per_pair:
                 kin = group[k]
                 reward[b, k], words = draw_reward(
-                    words, seen, k, atoms, sums, kinship[kin], others,
+                    words, seen, k, atoms, atom_sums, kinship[kin], others,
                     group_offsets[kin], group_offsets[kin + 1],
                 )  # fmt: skip
                 continue
             for t in range(first, last):
-                place[successor[t]] = t
+                known[successor[t]] = t
             earned = 0.0
             for i in range(begin, end):
-                t = place[target[b, i]]
+                t = known[target[b, i]]
                 if not first <= t < last:
                     t = -1
                 kin = np.int64(target[b, i]) if by_successor else group[k]
                 one_reward, words = draw_reward(
-                    words, seen, t, atoms, sums, kinship[kin], others,
+                    words, seen, t, atoms, atom_sums, kinship[kin], others,
                     group_offsets[kin], group_offsets[kin + 1],
                 )  # fmt: skip
                 earned += share[b, i] * one_reward
             reward[b, k] = earned
         ends[b, num_pairs] = end
-        if start_alpha > 0.0:
-            size = zero
-            for s in range(num_states):
-                initial[b, s] = 0.0
-                taken[s] = -1 if startable[s] else num_pairs
-                size += startable[s]
-            where, chance = np.empty(num_states, np.int32), np.empty(num_states)
+        if start_weight.size > 0:
             words = start_stream(seed, draw, num_pairs)
-            end, _ = draw_row(
-                words, num_pairs, zero, start_state.size, start_state, start_times, start_alpha,
-                size, taken, where, chance, zero,
-            )  # fmt: skip
-            for i in range(end):
-                initial[b, where[i]] = chance[i]
+            for s in range(num_states):
+                initial[b, s] = start_weight[s]
+            words = draw_shares(words, initial[b], zero, num_states)

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from surestep._arrays import BoolArray
 from surestep.algorithms import Improver
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.drawn import SMALL, expected_cells
@@ -81,18 +80,21 @@ def work_of_world(problem: Problem, algorithm: Improver, certifier: Certifier) -
         drawing = AS_MANY_AS_DRAWS * 2 * TO_DRAW * problem.counts.successor.size
         return TO_SET_UP + drawing + SYSTEMS * policies * eliminating
     cells, draws = cells_of(problem, certifier), with_few_draws(certifier).draws
-    evaluating = eliminating if size <= SMALL else TO_ITERATE * cells
-    return TO_SET_UP + draws * (2 * TO_DRAW * cells + policies * evaluating)
+    evaluating = len(cells) * eliminating if size <= SMALL else TO_ITERATE * sum(cells)
+    return TO_SET_UP + draws * (2 * TO_DRAW * sum(cells) + policies * evaluating)
 
 
-def cells_of(problem: Problem, certifier: Posterior) -> int:
-    """How many transitions a drawn model has."""
-    try:
-        models = model_draws(problem, certifier, certifier.prior_for(problem))
-    except CertificateRefused:  # then nothing is drawn
-        return int(problem.counts.successor.size)
+def cells_of(problem: Problem, certifier: Posterior) -> list[int]:
+    """Returns how many transitions a model has that is drawn under each prior."""
     counts = problem.counts
-    return expected_cells(models, np.asarray(~counts.terminal[counts.pairs.state]))
+    used: BoolArray = ~counts.terminal[counts.pairs.state]
+    try:
+        return [
+            expected_cells(model_draws(problem, certifier, prior), used)
+            for prior in certifier.priors_for(problem)
+        ]
+    except CertificateRefused:  # then nothing is drawn
+        return [int(counts.successor.size)]
 
 
 def policies_of(problem: Problem, algorithm: Improver) -> int:

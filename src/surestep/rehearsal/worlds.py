@@ -142,7 +142,12 @@ class DrawnFromPosterior:
 
     def is_of(self, certifier: Certifier) -> bool:
         """Whether a certifier has this very prior, whose worlds would hardly prove it wrong."""
-        if not isinstance(certifier, Posterior) or certifier.prior != self.prior:
+        if not isinstance(certifier, Posterior):
+            return False
+        if self.prior != certifier.prior and (self.prior, certifier.prior) != (
+            "weight",
+            "cautious",
+        ):
             return False
         return self.weight is None or self.weight == certifier.prior_weight
 
@@ -157,8 +162,7 @@ class DrawnFromPosterior:
             rows=prior.rows,
             discount=problem.single_discount,
             value_bounds=problem.value_bounds,
-            alpha=0.0 if prior.alpha is None else prior.alpha,
-            start_alpha=0.0,
+            start_weight=np.zeros(0),
             rewards=no_rewards,
             seed=int(rng.integers(2**63 - 1)),
         )

@@ -54,7 +54,7 @@ def certificate_name(claim: Certificate) -> str:
         "robust": [given.get("set"), "strict" if given.get("strict") else None],
         "posterior": [
             f"prior weight {number(weight)}"
-            if given.get("prior") == "weight" and isinstance(weight, int | float)
+            if given.get("prior") in ("cautious", "weight") and isinstance(weight, int | float)
             else given.get("prior"),
             "held-out data" if is_held_out(claim) else None,
         ],
