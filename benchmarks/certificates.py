@@ -2,7 +2,7 @@
 
     python benchmarks/certificates.py [--large 10000] [--wide 716] [--robust 25]
                                       [--rehearsal 1000] [--sizes 5] [--stitched 40]
-                                      [--benchmarks 4] [--episodes 10000]
+                                      [--benchmarks 4] [--episodes 10000] [--work 25 150 716]
 
 Small: 50 trajectories of Wet Chicken and of Gridworld, 25 states each. Large: a random model with 2
 actions and 5 seen successors a pair: 10⁴ states have 10⁵ transitions in the counts. Wide: that many
@@ -11,6 +11,10 @@ SPIBB and a posterior certificate from 99 draws in that many worlds of Gridworld
 after as many at one size to calibrate, on all cores; CPU seconds are those of all cores together.
 Robust: certificates of 25 data sets of Gridworld, 1,000 trajectories each, made one set at a time
 by the loop in Python, one at a time by the compiled loop, and in one batch.
+
+Work: for that many states, with 2, 5 and 25 actions, what the stress test of a default improvement
+is said to take and what it takes, in seconds of one core: the worlds in which all actions are alike
+at every size, and one world of each other kind where these take less than a minute.
 
 Stitched: SPIBB with N∧ chosen by the training part, in that many data sets of benchmarks whose
 truth is known: the mean L, the mean of the gain that the policy really has, how often L is above 0,
@@ -22,6 +26,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,19 +43,20 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify_batch
-from surestep.choosing import choose_n_wedge
+from surestep.choosing import AutoNWedge, choose_n_wedge
 from surestep.environments import make
 from surestep.model.counts import LoggedRewards
 from surestep.parallel import available_cores
 from surestep.planning import robust_batch
 from surestep.rehearsal import default_family, rehearse
 from surestep.rehearsal.rehearse import SIZES
+from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 
 # The arguments of the quickest run.
 SMALLEST = (
     "--large", "50", "--wide", "20", "--robust", "1", "--rehearsal", "1", "--sizes", "1",
     "--stitched", "1",
-    "--benchmarks", "1", "--episodes", "50",
+    "--benchmarks", "1", "--episodes", "50", "--work",
 )  # fmt: skip
 STITCHED = (("gridworld", 300), ("gridworld", 1000), ("random-mdp", 1000), ("wet-chicken", 10_000))
 ACTIONS, SUCCESSORS, VISITS = 2, 5, 20
@@ -220,27 +226,55 @@ def report_stitched(name: str, episodes: int, data_sets: int) -> None:
     )
 
 
-def report_logged(states: int, episodes: int) -> None:
-    """Prints the time of one stitched certificate of a random model with an end."""
+def logged_problem(states: int, actions: int, episodes: int, discount: float) -> Problem:
+    """The log of a random model with an end."""
     rng = np.random.default_rng(0)
-    shape = (states * ACTIONS, SUCCESSORS)
+    shape = (states * actions, SUCCESSORS)
     successor = rng.integers(0, states + 1, shape)
     successor[:, 0] = np.where(rng.random(len(successor)) < 0.5, states, successor[:, 0])
-    probability = np.zeros((states + 1, ACTIONS, states + 1))
-    chances = rng.dirichlet(np.ones(SUCCESSORS), len(successor)).reshape(states, ACTIONS, -1)
-    pairs = np.indices((states, ACTIONS, SUCCESSORS))
+    probability = np.zeros((states + 1, actions, states + 1))
+    chances = rng.dirichlet(np.ones(SUCCESSORS), len(successor)).reshape(states, actions, -1)
+    pairs = np.indices((states, actions, SUCCESSORS))
     np.add.at(probability, (pairs[0], pairs[1], successor.reshape(chances.shape)), chances)
     reward = np.zeros_like(probability)
     reward[: states // 2, :, states] = 1.0
-    mdp = FiniteMDP.from_dense(probability, reward, 0.95)
+    mdp = FiniteMDP.from_dense(probability, reward, discount)
     behavior = Policy.uniform(mdp)
     log = sample_log(mdp, behavior, episodes, 50, rng)
-    problem = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.95, value_bounds=(0.0, 1.0), log=log
+    return Problem(
+        counts=log.counts(), behavior=behavior, discount=discount, value_bounds=(0.0, 1.0), log=log
     )
+
+
+def report_logged(states: int, episodes: int) -> None:
+    """Prints the time of one stitched certificate of a random model with an end."""
+    problem = logged_problem(states, ACTIONS, episodes, 0.95)
     judge = Stitched(logger="fixed")
     policy = SPIBB(n_wedge=20).improve(judge.training(problem)).policy
     report(judge, f"random, {episodes:,} episodes", problem, policy)
+
+
+def report_work(states: int, actions: int) -> None:
+    """Prints the seconds that the worlds of a stress test are said to take, and do take."""
+    problem = logged_problem(states, actions, 7 * states, 0.99)
+    problem = replace(problem, behavior=estimate_behavior(problem.counts))
+    proof, belief = Stitched(), Posterior(train_share=0.3, rewards="deterministic")
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=9), certifier=proof, least=9, otherwise=belief)
+    work = work_in(problem, auto, [proof, belief])
+    of_luck = work.of(0, (1.0,)) / STEPS_A_SECOND
+    others = work.of(1, (1.0,)) / STEPS_A_SECOND - of_luck
+    lines = [(0, "worlds in which all actions are alike", of_luck)]
+    lines += [(1, "these, and a world of each other kind", of_luck + others)] if others < 60 else []
+    for worlds, words, said in lines:
+        for _ in range(2):  # the first compiles, or loads, the kernels
+            start = time.process_time()
+            rng = np.random.default_rng(0)
+            rehearse(problem, auto, proof, belief=belief, rng=rng, worlds=worlds, sizes=(1.0,))
+            taken = time.process_time() - start
+        print(
+            f"work       {problem.num_states:5,} states, {actions:2} actions: {words}: "
+            f"{said:.1f} s said, {taken:.1f} s taken ({said / taken:.2f} times)"
+        )
 
 
 def main() -> None:
@@ -254,6 +288,9 @@ def main() -> None:
     )
     parser.add_argument("--benchmarks", type=int, help="of the stitched ones, the first so many")
     parser.add_argument("--stitched", type=int, default=40, help="data sets of stitched ones")
+    parser.add_argument(
+        "--work", type=int, nargs="*", default=[25, 150, 716], help="states of stress tests"
+    )
     parser.add_argument("--episodes", type=int, default=10_000, help="episodes for 100 states")
     given = parser.parse_args()
     cases = small("wet-chicken", 10), small("gridworld", 27), wide(given.wide), large(given.large)
@@ -261,6 +298,8 @@ def main() -> None:
         report(Posterior(), *case)
     report_robust(given.robust)
     report_rehearsal(given.rehearsal, given.sizes)
+    for states in given.work:
+        report_work(states, 2 if states < 100 else 5 if states < 500 else 25)
     for name, episodes in STITCHED[: given.benchmarks]:
         report_stitched(name, episodes, given.stitched)
     report_logged(100, given.episodes)

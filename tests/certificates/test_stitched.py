@@ -30,7 +30,17 @@ from surestep import (
     sample_log,
 )
 from surestep.certificates import Stitched, verify
-from surestep.certificates.stacks import Course, Draw, Stacks, Tails, course_of, roll_out, stacks_of
+from surestep.certificates.stacks import (
+    Course,
+    Draw,
+    Stacks,
+    Tails,
+    Way,
+    course_of,
+    roll_out,
+    roll_out_each,
+    stacks_of,
+)
 from surestep.certificates.stitched import Bet, Plan
 from surestep.choosing import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
@@ -238,6 +248,17 @@ def test_the_kernel_does_what_the_definition_says(seed, who):
         expected = followed(stacks, course, readable, who, number_of(seed, 2, run))
         assert rounds.complete[run] == len(expected)
         np.testing.assert_allclose(rounds.differences[run, : len(expected)], expected, atol=1e-12)
+
+
+def test_ways_that_are_rolled_out_together_are_what_each_is_alone():
+    stacks, course = random_course(3)
+    readable, draw = stacks.sizes > 1, Draw(3, 1, BOTH, 3, stacks.starts.size)
+    ways = [Way(who, horizon) for who in (BOTH, OURS, THEIRS) for horizon in (1, 3, None)]
+    together = roll_out_each(stacks, course, readable, ways, draw)
+    for way, rounds in zip(ways, together, strict=True):
+        alone = roll_out(stacks, course, readable, way.horizon, draw._replace(who=way.who))
+        for one, other in zip(rounds, alone, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_the_same_policy_twice_makes_no_difference():

@@ -9,7 +9,7 @@ import pytest
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Stitched, stitched
 from surestep.certificates.stacks import Draw, Rounds
-from surestep.certificates.stitched import Bet, Folds, Plan, least_of, most_rounds, span_of
+from surestep.certificates.stitched import Bet, Folds, Plan, bet_on, least_of, most_rounds, span_of
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 
@@ -18,40 +18,31 @@ STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
 UNPLANNED = Bet(BOTH, 0.1, None, 0.0, 0.0)
 
 
-def planned(monkeypatch, values, ratio):
+def planned(values, ratio):
     """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
     values = np.array(values)
     complete = np.full(values.shape[0], values.shape[1])
-    asked = []
-
-    def roll_out(stacks, course, readable, horizon, draw):
-        asked.append((readable.tolist(), horizon, draw))
-        return Rounds(values, complete, np.zeros_like(complete))
-
-    monkeypatch.setattr("surestep.certificates.stitched.roll_out", roll_out)
-    bet = Stitched(seed=5).bet_with(STACKS, COURSE, ratio, UNPLANNED)
-    assert asked == [([True, False, True], None, Draw(5, 1, BOTH, 4, 7))]
-    return bet
+    return bet_on(Rounds(values, complete, np.zeros_like(complete)), COURSE, ratio, UNPLANNED)
 
 
-def test_the_limit_to_be_expected_is_that_of_the_stake(monkeypatch):
-    bet = planned(monkeypatch, [[0.0, 1.0] * 500, [1.0, 0.0] * 500], 1.5)
+def test_the_limit_to_be_expected_is_that_of_the_stake():
+    bet = planned([[0.0, 1.0] * 500, [1.0, 0.0] * 500], 1.5)
     number, variance, goal = 1500.0, 0.25, math.log(30.0)
     stake = math.sqrt(2 * goal / (number * variance))
     assert bet.stake == pytest.approx(stake)
     assert bet.score == pytest.approx(0.5 - goal / (stake * number) - stake * variance / 2)
 
 
-def test_a_stake_is_no_larger_than_what_may_be_lost_and_a_spread_no_smaller(monkeypatch):
+def test_a_stake_is_no_larger_than_what_may_be_lost_and_a_spread_no_smaller():
     # Equal values count as spread by 1e-3 of the range.
-    bet = planned(monkeypatch, [[1.0] * 20], 1.0)
+    bet = planned([[1.0] * 20], 1.0)
     goal, capped = math.log(30.0), 0.99 / 3.0
     assert bet.stake == pytest.approx(math.sqrt(2 * goal / (20 * 2e-3**2)))
     assert bet.score == pytest.approx(1.0 - goal / (capped * 20) - capped * 2e-3**2 / 2, rel=1e-8)
 
 
-def test_without_rounds_the_least_is_expected(monkeypatch):
-    bet = planned(monkeypatch, np.zeros((2, 0)), 1.0)
+def test_without_rounds_the_least_is_expected():
+    bet = planned(np.zeros((2, 0)), 1.0)
     assert (bet.stake, bet.score) == (0.0, pytest.approx(-2.0 - 2e-9, abs=1e-12))
 
 
@@ -62,14 +53,29 @@ def test_the_least_of_a_round_is_a_little_less_for_rounding(who, least):
     assert span_of(course) == pytest.approx(5.0 + 3e-9, abs=1e-12)
 
 
+def planned_at(monkeypatch, score):
+    """The bets of a plan where fold 1 expects `score(bet)`, and all that it looked at."""
+    asked, looked_at = [], []
+
+    def roll_out_each(stacks, course, readable, ways, draw):
+        asked.append((readable.tolist(), draw))
+        return [*ways]
+
+    def bet_on(way, course, ratio, bet):
+        looked_at.append(bet)
+        assert (way, ratio) == ((bet.who, bet.horizon), 1.5)
+        return bet._replace(score=score(bet))
+
+    monkeypatch.setattr(stitched, "roll_out_each", roll_out_each)
+    monkeypatch.setattr(stitched, "bet_on", bet_on)
+    bets = Stitched(seed=5).plan_at(STACKS, COURSE, 1.5, 0.1).bets
+    assert asked == [([True, False, True], Draw(5, 1, BOTH, 4, 7))]
+    return bets, looked_at
+
+
 def scored(monkeypatch, scores):
     """The bets of a plan where fold 1 expects so much of BOTH, OURS and THEIRS."""
-
-    def bet(self, stacks, course, ratio, who, delta):
-        return Bet(who, delta, None, 0.0, scores[who])
-
-    monkeypatch.setattr(Stitched, "bet", bet)
-    return Stitched().plan_at(STACKS, COURSE, 1.0, 0.1).bets
+    return planned_at(monkeypatch, lambda bet: scores[bet.who])[0]
 
 
 def test_policies_are_rolled_out_apart_where_that_promises_clearly_more(monkeypatch):
@@ -83,16 +89,19 @@ def test_policies_are_rolled_out_apart_where_that_promises_clearly_more(monkeypa
     assert len(scored(monkeypatch, [0.0, equal, 0.0])) == 1
 
 
-def test_the_best_horizon_is_taken(monkeypatch):
-    asked = []
+def test_the_best_horizon_of_each_is_taken(monkeypatch):
+    best = {BOTH: 6.0, OURS: 7.0, THEIRS: 99.0}
 
-    def bet_with(self, stacks, course, ratio, bet):
-        asked.append(bet)
-        return bet._replace(score=-abs((bet.horizon or 99) - 6.0))
+    def score(bet):
+        return (bet.who != BOTH) - abs((bet.horizon or 99) - best[bet.who])
 
-    monkeypatch.setattr(Stitched, "bet_with", bet_with)
-    assert Stitched().bet(STACKS, COURSE, 1.0, OURS, 0.1).horizon == 6
-    assert asked == [Bet(OURS, 0.1, horizon, 0.0, 0.0) for horizon in (2, 4, 6, 7, 10, None)]
+    (ours, theirs), asked = planned_at(monkeypatch, score)
+    assert (ours.horizon, theirs.horizon) == (7, None)
+    assert asked == [
+        Bet(who, pytest.approx(delta), horizon, 0.0, 0.0)
+        for who, delta in ((BOTH, 0.1), (OURS, 0.075), (THEIRS, 0.025))
+        for horizon in (2, 4, 6, 7, 10, None)
+    ]
 
 
 @pytest.mark.parametrize(("gain", "robust"), [(-0.1, False), (0.0, False), (0.1, True)])

@@ -181,8 +181,34 @@ def test_more_work_is_done_at_one_size_and_too_much_is_not(made, log, monkeypatc
     assert plan(made, log, worlds=30)[0][:2] == (30, OWN_SIZE)  # as asked for
     monkeypatch.setattr(constant, work(9, OWN_SIZE) - 1)
     how, _ = plan(made, log)
-    assert (how.worlds, how.why_none.why) == (0, "too much work")
-    assert how.why_none.seconds == work(9, OWN_SIZE) / 1e9
+    assert (how.worlds, how.sizes, how.why_none.why) == (0, OWN_SIZE, "too much work")
+    assert how.seconds == work(0, OWN_SIZE) / 1e9
+    assert how.why_none.seconds == pytest.approx((work(10, OWN_SIZE) - work(0, OWN_SIZE)) / 1e9)
+    # Where nothing is only believed, there is nothing to measure.
+    monkeypatch.setattr(constant, 1.0)
+    how, _ = plan(made, log, certificates=["robust"])
+    assert (how.worlds, how.sizes, how.why_none.why) == (0, (), "too much work")
+
+
+def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
+    log, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("surestep.pipeline.stress_test.MOST_WORK", 1.0)
+    made = draft(gather(surestep.read_log(log, columns=COLUMNS)), Terms(discount=0.9), nobody)
+    out = tmp_path / "out"
+    begin(out, made.result.files())
+    assert surestep.load(out).awaits_stress_test
+    result = made.finished(nobody, folder=out)
+    finish(out, result.files())
+    saved = surestep.load(out)
+    assert not saved.awaits_stress_test
+    assert saved.record.parameters["worlds"] == 0
+    wrong = saved.rehearsal.wrong_beliefs
+    assert wrong.total == saved.rehearsal.luck.size == 10
+    words = f"such a belief was wrong in {wrong.happened} of 10 worlds of the stress test"
+    assert words in saved.report
+    assert "Only worlds in which all actions are alike were gone through." in saved.report
+    assert verify_result(out, log).confirmed
 
 
 def test_a_leftover_of_a_finished_stress_test_is_a_stranger(made, whole, log, tmp_path):

@@ -25,6 +25,7 @@ from surestep.rehearsal import (
     DrawnFromPosterior,
     EpisodeBootstrap,
     calibrate,
+    rehearsal_from_json,
     rehearse,
 )
 from surestep.rehearsal.block import Block, Outcomes, claimed, run_block, true_gains
@@ -39,6 +40,7 @@ from surestep.rehearsal.rehearse import (
     claims_of_rank,
     read_sizes,
     tolerance_of,
+    with_fewest_draws,
 )
 from surestep.rehearsal.worlds import ActionsAlike
 
@@ -374,7 +376,7 @@ def test_bounds_that_a_world_breaks_are_reported():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"worlds": 0}, "worlds is 0, expected a whole number of 1 or more"),
+        ({"worlds": -1}, "worlds is -1, expected a whole number of 1 or more"),
         ({"worlds": 5}, "worlds is 5 for each kind, expected at least 1/delta − 1 = 9"),
         ({"sizes": ()}, "expected multiples of the data"),
         ({"sizes": (2.0, 1.0)}, "expected positive numbers that rise"),
@@ -440,8 +442,8 @@ def test_the_choice_of_n_wedge_is_rehearsed_too():
         family=[Completed("self-loop")],
     )  # fmt: skip
     alone = rehearse(
-        problem, Alone(auto), POSTERIOR, rng=np.random.default_rng(2), worlds=9, sizes=(1.0,),
-        family=[Completed("self-loop")],
+        problem, Alone(with_fewest_draws(auto)), POSTERIOR, rng=np.random.default_rng(2),
+        worlds=9, sizes=(1.0,), family=[Completed("self-loop")],
     )  # fmt: skip
     np.testing.assert_allclose(found.gain, alone.gain, atol=1e-9)
     np.testing.assert_allclose(found.claim, alone.claim, atol=1e-9)
@@ -454,7 +456,7 @@ def test_what_is_believed_where_nothing_is_provable_is_chosen_together_as_alone(
     auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=judge, otherwise=POSTERIOR)
     found, alone, cautious = (
         run(problem, judge, seed=2, algorithm=each, **terms)
-        for each in (auto, Alone(auto), replace(auto, otherwise=None))
+        for each in (auto, Alone(with_fewest_draws(auto)), replace(auto, otherwise=None))
     )
     np.testing.assert_allclose(found.gain, alone.gain, atol=1e-9)
     assert (found.gain > 0).any()
@@ -469,6 +471,20 @@ class Alone:
 
     def improve(self, problem):
         return self.algorithm.improve(problem)
+
+
+def test_without_worlds_of_other_kinds_luck_is_seen_all_the_same():
+    problem, judge = problem_with(30), Robust(known_start=True)
+    found = run(problem, judge, worlds=0, sizes=(1.0,), belief=POSTERIOR)
+    assert (found.worlds, found.family, found.gain.shape) == (0, (), (0, 1))
+    assert found.wrong_beliefs.total == found.luck.size == 10
+    assert found.more_episodes() is None
+    again = rehearsal_from_json(found.to_json())
+    assert again.to_json() == found.to_json()
+    assert again.gain.shape == (0, 1)
+    # They are the first of those that a rehearsal with other kinds has.
+    other = run(problem, judge, worlds=1, sizes=(1.0,), belief=POSTERIOR)
+    np.testing.assert_array_equal(other.lucky_belief, found.lucky_belief)
 
 
 def test_optimistic_worlds_are_held_against_a_claim_but_do_not_calibrate_it():

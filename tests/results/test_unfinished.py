@@ -18,13 +18,13 @@ from surestep.results.unfinished import (
 )
 
 
-def run_json(worlds, *outputs):
-    content = {"parameters": {"worlds": worlds}, "outputs": dict.fromkeys(outputs, "digest")}
+def run_json(sizes, *outputs):
+    content = {"parameters": {"sizes": sizes}, "outputs": dict.fromkeys(outputs, "digest")}
     return json.dumps(content).encode()
 
 
-BEGINNING = {"run.json": run_json(1), "policy.csv": b"old"}
-END = {"run.json": run_json(1, "rehearsal.json"), "policy.csv": b"new", "rehearsal.json": b"{}"}
+BEGINNING = {"run.json": run_json([1.0]), "policy.csv": b"old"}
+END = {"run.json": run_json([1.0], "rehearsal.json"), "policy.csv": b"new", "rehearsal.json": b"{}"}
 
 
 def inside(folder):
@@ -34,10 +34,10 @@ def inside(folder):
 @pytest.mark.parametrize(
     ("content", "unfinished"),
     [
-        (run_json(1), True),
-        (run_json(0), False),  # none was planned
-        (run_json(1, "policy.csv"), True),
-        (run_json(1, "policy.csv", "rehearsal.json"), False),
+        (run_json([1.0]), True),
+        (run_json([]), False),  # none was planned
+        (run_json([1.0], "policy.csv"), True),
+        (run_json([1.0], "policy.csv", "rehearsal.json"), False),
         (b"[" * 100_000, False),
         (b"{}", False),
         (b"[]", False),
@@ -107,10 +107,10 @@ def test_parts_of_a_stress_test_are_strangers_once_it_is_done(tmp_path):
     assert strangers(tmp_path) == ("notes.txt",)
 
 
-@pytest.mark.parametrize(("worlds", "awaited"), [(0, False), (1, True), (9, True)])
-def test_a_result_awaits_the_stress_test_that_was_planned(worlds, awaited):
+@pytest.mark.parametrize(("sizes", "awaited"), [([], False), ([1.0], True), ([0.5, 1.0], True)])
+def test_a_result_awaits_the_stress_test_that_was_planned(sizes, awaited):
     findings = maintenance_findings()
-    parameters = {**findings.record.parameters, "worlds": worlds}
+    parameters = {**findings.record.parameters, "sizes": sizes}
     record = dataclasses.replace(findings.record, parameters=parameters)
     result = Result(findings.table, (), record, "")
     assert result.awaits_stress_test == awaited

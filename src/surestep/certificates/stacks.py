@@ -7,6 +7,7 @@ the stacks: how they act, what a cut rollout counts for, and how the two are dis
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -141,6 +142,13 @@ class Rounds(NamedTuple):
         return self.differences[there]
 
 
+class Way(NamedTuple):
+    """Who is rolled out, and for how many steps at the most."""
+
+    who: int  # BOTH, OURS or THEIRS
+    horizon: int | None  # None: a rollout is never cut for its length
+
+
 class Draw(NamedTuple):
     """Who is rolled out, with which random numbers, in how many runs and rounds."""
 
@@ -155,16 +163,23 @@ def roll_out(
     stacks: Stacks, course: Course, readable: BoolArray, horizon: int | None, draw: Draw
 ) -> Rounds:
     """Rounds until an entry is missing; a pair that is not `readable` [K] cuts a rollout."""
+    return roll_out_each(stacks, course, readable, [Way(draw.who, horizon)], draw)[0]
+
+
+def roll_out_each(
+    stacks: Stacks, course: Course, readable: BoolArray, ways: Sequence[Way], draw: Draw
+) -> list[Rounds]:
+    """Returns the rounds of each of several ways, all with the same random numbers."""
+    tasks = len(ways) * draw.runs
     found = Rounds(
-        np.zeros((draw.runs, draw.rounds)),
-        np.zeros(draw.runs, np.int64),
-        np.zeros(draw.runs, np.int64),
+        np.zeros((tasks, draw.rounds)), np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
     )
     stitched_rounds.all(
-        draw.runs,
+        tasks,
         draw.seed,
         draw.purpose,
-        draw.who,
+        np.array([way.who for way in ways]),
+        np.array([FOREVER if way.horizon is None else way.horizon for way in ways]),
         *stacks,
         course.start_chances,
         course.pair_offsets,
@@ -175,11 +190,12 @@ def roll_out(
         course.tails.at_pair,
         course.tails.at_state,
         course.discount,
-        FOREVER if horizon is None else horizon,
         np.array(course.limits),
         *found,
     )
-    return found
+    differences, complete, cuts = found
+    parts = [slice(first, first + draw.runs) for first in range(0, tasks, draw.runs)]
+    return [Rounds(differences[part], complete[part], cuts[part]) for part in parts]
 
 
 def horizons(discount: float) -> tuple[int | None, ...]:

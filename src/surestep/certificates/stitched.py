@@ -74,9 +74,11 @@ from surestep.certificates.stacks import (
     Rounds,
     Stacks,
     Tails,
+    Way,
     course_of,
     horizons,
     roll_out,
+    roll_out_each,
     stacks_of,
 )
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
@@ -355,42 +357,24 @@ class Stitched:
 
     def plan_at(self, stacks: Stacks, course: Course, ratio: float, delta: float) -> Plan:
         """The bet on both policies at once, or those on either if fold 1 expects clearly more."""
-        ours, theirs = (1 - BEHAVIOR_SHARE) * delta, BEHAVIOR_SHARE * delta
-        paired = Plan((self.bet(stacks, course, ratio, BOTH, delta),))
-        apart = Plan(
-            (
-                self.bet(stacks, course, ratio, OURS, ours),
-                self.bet(stacks, course, ratio, THEIRS, theirs),
-            )
-        )
-        return apart if apart.score > paired.score + CLEARLY * span_of(course) else paired
-
-    def bet(self, stacks: Stacks, course: Course, ratio: float, who: int, delta: float) -> Bet:
-        """The bet with the best horizon."""
+        levels = {
+            BOTH: delta,
+            OURS: (1 - BEHAVIOR_SHARE) * delta,
+            THEIRS: BEHAVIOR_SHARE * delta,
+        }
+        ways = [Way(who, horizon) for who in levels for horizon in horizons(course.discount)]
+        draw = Draw(int(self.seed), PLANNING, BOTH, REHEARSALS, most_rounds(stacks, course))
+        rounds = roll_out_each(stacks, course, stacks.sizes > 0, ways, draw)
         bets = [
-            self.bet_with(stacks, course, ratio, Bet(who, delta, horizon, 0.0, 0.0))
-            for horizon in horizons(course.discount)
+            bet_on(each, course, ratio, Bet(way.who, levels[way.who], way.horizon, 0.0, 0.0))
+            for way, each in zip(ways, rounds, strict=True)
         ]
-        return max(bets, key=lambda bet: bet.score)
-
-    def bet_with(self, stacks: Stacks, course: Course, ratio: float, bet: Bet) -> Bet:
-        """The stake of a bet, and what to expect of it, by rounds on fold 1.
-
-        With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake
-        λ, the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
-        """
-        draw = Draw(int(self.seed), PLANNING, bet.who, REHEARSALS, most_rounds(stacks, course))
-        found = roll_out(stacks, course, stacks.sizes > 0, bet.horizon, draw)
-        values, least = found.values, least_of(bet.who, course)
-        if values.size == 0:
-            return bet._replace(score=least)
-        mean, smallest = float(values.mean()), SMALLEST_SPREAD * span_of(course)
-        variance = max(float(values.var()), smallest**2)
-        number = ratio * float(found.complete.mean())
-        stake = usual_stake(number, variance, bet.delta)
-        capped = min(stake, LARGEST_SHARE / max(mean - least, smallest))
-        score = mean - log_goal(bet.delta) / (capped * number) - capped * variance / 2
-        return bet._replace(stake=stake, score=max(score, least))
+        both, ours, theirs = (
+            max((bet for bet in bets if bet.who == who), key=lambda bet: bet.score)
+            for who in levels
+        )
+        paired, apart = Plan((both,)), Plan((ours, theirs))
+        return apart if apart.score > paired.score + CLEARLY * span_of(course) else paired
 
     def initial(self, problem: Problem) -> FloatArray | None:
         """The start distribution [S] where it is known."""
@@ -514,6 +498,24 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
                 f"the behavior policy is estimated from the {part} that is to certify; expected an "
                 "estimate from the training part"
             )
+
+
+def bet_on(rounds: Rounds, course: Course, ratio: float, bet: Bet) -> Bet:
+    """Returns the bet with its stake, and with what to expect of it, by rounds on fold 1.
+
+    With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
+    the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
+    """
+    values, least = rounds.values, least_of(bet.who, course)
+    if values.size == 0:
+        return bet._replace(score=least)
+    mean, smallest = float(values.mean()), SMALLEST_SPREAD * span_of(course)
+    variance = max(float(values.var()), smallest**2)
+    number = ratio * float(rounds.complete.mean())
+    stake = usual_stake(number, variance, bet.delta)
+    capped = min(stake, LARGEST_SHARE / max(mean - least, smallest))
+    score = mean - log_goal(bet.delta) / (capped * number) - capped * variance / 2
+    return bet._replace(stake=stake, score=max(score, least))
 
 
 def most_rounds(stacks: Stacks, course: Course) -> int:

@@ -44,7 +44,8 @@ WORDS = {
     "--worlds",
     type=click.IntRange(min=0),
     help="The number of worlds of each kind in the stress test; 0: none.  [default: 10, or "
-    "what δ needs, as far as that takes about half a minute of one core]",
+    "what δ needs, as far as that takes about half a minute of one core; beyond, only those that "
+    "say how often beliefs are wrong]",
 )
 @click.option(
     "--time-limit",
@@ -95,7 +96,7 @@ def command(
             console.print(str(source.columns), markup=False)
         made = draft(gather(source, **given), asked, progress)
         result = made.result
-        if made.how.worlds > 0:
+        if made.how.sizes:
             begin(output, result.files())
             cores = workers or available_cores()
             print_plan(console, output, made.how.worlds, made.how.seconds / cores)
@@ -116,9 +117,12 @@ def command(
 
 def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> None:
     """Prints that the result is saved, what comes next, and how long that should take."""
+    next_ones = (
+        f"{worlds:,} worlds of each kind" if worlds else "worlds in which all actions are alike"
+    )
     console.print(
-        f"saved {output}, not yet stress tested; next: {worlds:,} worlds of each kind, about "
-        f"{duration(seconds)} (if that is interrupted, the same command goes on)",
+        f"saved {output}, not yet stress tested; next: {next_ones}, about {duration(seconds)} "
+        "(if that is interrupted, the same command goes on)",
         markup=False,
     )
 
@@ -219,6 +223,8 @@ def print_certificates(console: Console, result: Result) -> None:
 def print_rehearsal(console: Console, result: Result) -> None:
     """Prints what the stress test found."""
     from surestep.report.words.rehearsal import (
+        ONLY_BELIEVED,
+        belief_words,
         calibration_words,
         harm_words,
         luck_words,
@@ -234,6 +240,13 @@ def print_rehearsal(console: Console, result: Result) -> None:
         return
     if rehearsal is None:
         console.print("\nNo stress test was made: see `surestep rehearse --help`.")
+        return
+    if rehearsal.worlds == 0:
+        console.print(f"\n{luck_words(rehearsal)}", markup=False)
+        believed = belief_words(rehearsal)
+        if believed is not None:
+            console.print(f"{ONLY_BELIEVED} {believed}", markup=False)
+        console.print("No other kinds of worlds were gone through: see `surestep rehearse --help`.")
         return
     console.print(f"\n{harm_words(rehearsal)}", markup=False)
     if rehearsal.calibration is not None:

@@ -80,8 +80,8 @@ def coupled_chances(
 
 
 @tasks(
-    I64, I64, I64, INTS_IN, FLOATS_IN, INTS_IN, BOOLS_IN, INTS_IN, FLOATS_IN, INTS_IN, TABLE_IN,
-    BOOLS_IN, BOOLS_IN, TABLE_IN, TABLE_IN, TABLE_IN, F64, I64, FLOATS_IN,
+    I64, I64, INTS_IN, INTS_IN, INTS_IN, FLOATS_IN, INTS_IN, BOOLS_IN, INTS_IN, FLOATS_IN, INTS_IN,
+    TABLE_IN, BOOLS_IN, BOOLS_IN, TABLE_IN, TABLE_IN, TABLE_IN, F64, FLOATS_IN,
     TABLE_OUT, INTS_OUT, INTS_OUT,
     threads_from=RUN_THREADS,
 )  # fmt: skip
@@ -90,7 +90,8 @@ def stitched_rounds(
     last: int,
     seed: int,
     purpose: int,
-    who: int,
+    sides: IntArray,
+    horizons: IntArray,
     offsets: IntArray,
     reward: FloatArray,
     successor: IntArray,
@@ -105,42 +106,44 @@ def stitched_rounds(
     at_pair: FloatArray,
     at_state: FloatArray,
     discount: float,
-    horizon: int,
     limits: FloatArray,
     differences: FloatArray,
     complete: IntArray,
     cuts: IntArray,
 ) -> None:
-    """G_I − G_b of each round of the runs first, …, last − 1, into `differences` [runs, rounds].
+    """G_I − G_b of each round of the tasks first, …, last − 1, into `differences` [tasks, rounds].
 
-    `who` is BOTH, or one policy alone: OURS gives G_I, THEIRS −G_b.
+    There are several ways, each with as many runs, one after the other: the way w rolls out who
+    `sides`[w] says, BOTH or one policy alone (OURS gives G_I, THEIRS −G_b), and cuts rollouts after
+    `horizons`[w] steps. Runs of the same number have the same random numbers, whatever the way.
 
     The entries of pair k are `offsets[k]` … `offsets[k+1] − 1` of `reward`, `successor` and
     `ended`. Round i starts in `starts[i]`, or, where there are `start_chances` [S], in a state
     drawn by these cumulated ones. `chances` [2, 2K] are those of `coupled_chances`.
 
     A rollout ends with `at_end` [2, S] where the process is over. It is cut where it takes a pair
-    that is not `readable` [K], which is worth `at_pair` [2, K], or after `horizon` steps, which is
+    that is not `readable` [K], which is worth `at_pair` [2, K], or after its horizon, which is
     worth `at_state` [2, S]. What it then has in all is at least `limits[0]` for π_I, at most
-    `limits[1]` for π_b. `cuts` [runs] counts cut rollouts.
+    `limits[1]` for π_b. `cuts` [tasks] counts cut rollouts.
 
-    Where the log lacks an entry, the run is over: `complete` [runs] says how many whole rounds
+    Where the log lacks an entry, the run is over: `complete` [tasks] says how many whole rounds
     there are.
     """
     num_pairs, num_states = offsets.size - 1, over.size
-    rounds = differences.shape[1]
+    rounds, runs = differences.shape[1], differences.shape[0] // sides.size
     base = np.zeros(num_pairs, np.int64)
     reads = np.zeros((2, num_pairs), np.int64)
     visits = np.zeros(num_states, np.int64)
     read_pairs = np.empty(num_pairs, np.int64)
     seen_states = np.empty(num_states, np.int64)
-    for run in range(first, last):
+    for task in range(first, last):
+        who, horizon, run = sides[task // runs], horizons[task // runs], task % runs
         for k in range(num_pairs):
             base[k] = 0
             reads[0, k] = 0
             reads[1, k] = 0
         run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
-        complete[run], cuts[run] = 0, 0
+        complete[task], cuts[task] = 0, 0
         missing = False
         for i in range(rounds):
             word = joined(run_word, i)
@@ -204,9 +207,9 @@ def stitched_rounds(
                 base[k] += max(reads[0, k], reads[1, k])
                 reads[0, k] = 0
                 reads[1, k] = 0
-            differences[run, i] = earned
-            complete[run] = i + 1
-            cuts[run] += cut_here
+            differences[task, i] = earned
+            complete[task] = i + 1
+            cuts[task] += cut_here
 
 
 @kernel(TABLE_IN, INTS_IN, F64, F64, F64, I64, returns=I64)

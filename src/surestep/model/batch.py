@@ -104,7 +104,9 @@ class MDPBatch:
                     raise ShapeMismatch(f"model {index} has another {what} than model 0")
         size = np.int64(first.num_states)
         keys = [run_owners(model.offsets) * size + model.successor for model in models]
-        union = np.unique(np.concatenate(keys))
+        union = np.concatenate(keys)
+        if not (np.diff(union) > 0).all():  # as those of one model mostly do
+            union = np.unique(union)
         probability = np.zeros((len(models), union.size))
         for row, key, model in zip(probability, keys, models, strict=True):
             row[np.searchsorted(union, key)] = model.probability

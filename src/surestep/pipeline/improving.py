@@ -153,7 +153,7 @@ class Draft:
 
         Where a time limit leaves too few worlds, it is still without.
         """
-        if self.how.worlds == 0:
+        if not self.how.sizes:
             return self.result
         limit = None if time_limit is None else TimeLimit(time_limit, self.least_worlds)
         try:
@@ -170,7 +170,14 @@ class Draft:
         how = self.how
         if rehearsal.worlds < how.worlds:
             how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
-        return result_of(replace(self.findings, rehearsal=rehearsal, record=self.record(how)))
+        return result_of(
+            replace(
+                self.findings,
+                rehearsal=rehearsal,
+                no_rehearsal=how.why_none,
+                record=self.record(how),
+            )
+        )
 
 
 def draft(
@@ -251,7 +258,7 @@ def draft_with(
         certifier=certifiers[0],
         claims=claims,
         others=tuple(others),
-        no_rehearsal=NoRehearsal("to come") if how.worlds else how.why_none,
+        no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
         data=data_summary(evidence.counts),
         record=record(how),
         progress=lambda done, total: progress("trying other settings", done, total),

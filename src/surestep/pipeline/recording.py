@@ -23,12 +23,12 @@ from surestep.results.record import Record, current_machine, current_versions
 class Rehearsed(NamedTuple):
     """Settings of the rehearsal of a whole improvement."""
 
-    worlds: int  # of each kind; 0: not at all
-    sizes: Sequence[float] = ()
+    worlds: int  # of each kind; 0: none but those in which all actions are alike
+    sizes: Sequence[float] = ()  # of the data; none: not at all
     seed: int = 0
     seconds: float = 0.0  # of one core that it takes, roughly
     time_limit: float | None = None  # in seconds, where one decided the number of worlds
-    why_none: NoRehearsal = DECLINED  # where there are no worlds
+    why_none: NoRehearsal = DECLINED  # where there are no worlds, or none of other kinds
 
 
 def record_of(
@@ -105,7 +105,7 @@ def record_of(
 def seeds_of(algorithm: Algorithm, rehearsal: Rehearsed) -> dict[str, int]:
     """The seeds that are no settings of a certificate."""
     seeds: dict[str, int] = {"algorithm": algorithm.seed} if hasattr(algorithm, "seed") else {}
-    return seeds | ({"rehearsal": rehearsal.seed} if rehearsal.worlds else {})
+    return seeds | ({"rehearsal": rehearsal.seed} if rehearsal.sizes else {})
 
 
 def data_summary(counts: LabelledCounts) -> DataSummary:

@@ -3,8 +3,11 @@
 Its size follows from the problem alone, never from a clock, so that it can be repeated. What a
 rehearsal takes is counted in steps (`surestep.rehearsal.work`). Up to `MOST_WORK` of them, ten
 worlds of each kind are gone through, or as many as δ needs, at all sizes. Beyond, with the data as
-large as the log only, and in as many worlds as that allows; where these are too few for δ, the
-stress test is not begun unless somebody asks for it.
+large as the log only, and in as many worlds as that allows. Where these are too few for δ, only
+those in which all actions are alike are gone through, unless somebody asks for the others: they
+say how often a belief is wrong where nothing can be gained, and whoever holds one has to know that
+at every size. They take about as long as the beliefs that are held themselves: each has a few
+dozen draws, where a belief has a thousand.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
 from surestep.rehearsal.rehearse import SIZES
-from surestep.rehearsal.work import STEPS_A_SECOND, work_of
+from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 from surestep.results.findings import DECLINED, NoRehearsal
 from surestep.results.record import current_machine, current_versions
 from surestep.results.unfinished import STRESS_TEST
@@ -48,6 +51,11 @@ class Question(NamedTuple):
         """Returns those that are rehearsed."""
         return [self.certifier, *([] if self.belief is None else [self.belief])]
 
+    @property
+    def believes(self) -> bool:
+        """Whether something is only believed."""
+        return any(isinstance(each, Posterior) for each in self.certifiers)
+
 
 def planned(terms: Terms, question: Question) -> Rehearsed:
     """How the whole is rehearsed: as asked for, or by default as far as the work is affordable."""
@@ -56,9 +64,10 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
     if terms.worlds == 0:
         return Rehearsed(0, why_none=DECLINED)
 
+    work = work_in(question.problem, question.algorithm, question.certifiers)
+
     def seconds(worlds: int, sizes: tuple[float, ...]) -> float:
-        rehearsed = (question.problem, question.algorithm, question.certifiers)
-        return work_of(*rehearsed, worlds, sizes) / STEPS_A_SECOND
+        return work.of(worlds, sizes) / STEPS_A_SECOND
 
     most, least = MOST_WORK / STEPS_A_SECOND, terms.least_worlds
     usual = max(USUAL_WORLDS, least)
@@ -67,9 +76,13 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
     if worlds is None:
         affordable = (each for each in range(usual, least - 1, -1) if seconds(each, sizes) <= most)
         worlds = next(affordable, 0)
-    if worlds == 0:
-        return Rehearsed(0, why_none=NoRehearsal("too much work", seconds(least, sizes)))
-    return Rehearsed(worlds, sizes, seconds=seconds(worlds, sizes))
+    if worlds > 0:
+        return Rehearsed(worlds, sizes, seconds=seconds(worlds, sizes))
+    of_luck = seconds(0, OWN_SIZE)
+    why = NoRehearsal("too much work", seconds(usual, OWN_SIZE) - of_luck)
+    if not question.believes:
+        return Rehearsed(0, why_none=why)
+    return Rehearsed(0, OWN_SIZE, seconds=of_luck, why_none=why)
 
 
 def rehearsal_of(

@@ -6,8 +6,9 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from surestep.certificates import Certifier, Posterior, Trajectory
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.posterior import with_few_draws
 from surestep.certificates.registry import check_certifier
+from surestep.choosing import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model.problem import Problem
 from surestep.parallel import map_in_order
@@ -77,23 +79,28 @@ def rehearse(
     Sizes are multiples of the user's data. A posterior certificate is first calibrated, in as many
     other worlds of the same kinds at size 1. What luck alone would claim is seen in as many worlds
     in which all actions are alike, and so is how often a `belief` is wrong that is held beside a
-    certificate of another kind. Nothing but the problem is looked at, and the result
-    depends on the generator's state, not on the number of workers.
+    certificate of another kind. With 0 worlds there are only these, as few as `least_of_luck`.
+    Nothing but the problem is looked at, and the result depends on the generator's state, not on
+    the number of workers.
 
     Blocks that `kept` has are not made again, and those that are made are kept there. After a time
     limit the rehearsal is one of as many worlds as were reached, or `OutOfTime` where these are too
     few.
     """
     expect("rng", rng, np.random.Generator)
-    expect_count("worlds", worlds, MOST_OF_A_KIND)
+    if worlds != 0:
+        expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
-    kinds = default_family(problem, certifier) if family is None else read_family(family)
+    kinds: tuple[WorldKind, ...] = ()
+    if worlds > 0:
+        kinds = default_family(problem, certifier) if family is None else read_family(family)
     factors = read_sizes(sizes)
     own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
     lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
     beside = None if belief is None else replace(belief, draws=fewest_draws(belief.delta))
-    plan = Plan(problem, algorithm, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds)
+    chooser = with_fewest_draws(algorithm)
+    plan = Plan(problem, chooser, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds)
     least_lucky = least_of_luck(certifier.delta)
     alike = plan._replace(
         kinds=(actions_alike(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
@@ -103,20 +110,21 @@ def rehearse(
     if calibrates:
         stages.insert(0, (plan, CALIBRATING, (own_size,)))
     blocks = [block for part, stage, at in stages for block in part.blocks(stage, at)]
-    # In rounds, so that all kinds get equally far; but the fewest worlds of luck are due at once.
+    # In rounds, so that all kinds get equally far; but the fewest worlds of luck come before all.
     due = {
-        block.place: 0 if block.stage == LUCK and block.first < least_lucky else block.first
+        block.place: -1 if block.stage == LUCK and block.first < least_lucky else block.first
         for block in blocks
     }
     blocks.sort(key=lambda block: due[block.place])
-    here = None if kept is None else kept.about(problem, algorithm, (lighter, beside))
+    here = None if kept is None else kept.about(problem, chooser, (lighter, beside))
     outcomes = run_blocks(blocks, here, workers, progress, time_limit)
     done = len(outcomes)
     reached = worlds if done == len(blocks) else due[blocks[done].place]
     if time_limit is not None and reached < min(time_limit.least_worlds, worlds):
         raise OutOfTime(
-            f"the time limit of {time_limit.seconds:g} s ended the stress test after {reached} of "
-            f"{worlds} worlds of each kind, expected at least {time_limit.least_worlds}"
+            f"the time limit of {time_limit.seconds:g} s ended the stress test after "
+            f"{max(reached, 0)} of {worlds} worlds of each kind, expected at least "
+            f"{time_limit.least_worlds}, and all in which luck alone is seen"
         )
     found = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
     plan, alike = plan._replace(worlds=reached), alike._replace(worlds=max(reached, least_lucky))
@@ -129,7 +137,8 @@ def rehearse(
     if calibrates:
         calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
     reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
-    outside = np.concatenate([each.outside for each in reported]) > tolerance
+    together = partial(rows_of, num_sizes=len(factors))
+    outside = together([each.outside for each in reported]) > tolerance
     return Rehearsal(
         kind=certifier.name,
         delta=certifier.delta,
@@ -139,17 +148,36 @@ def rehearse(
         episodes=tuple(size.episodes for size in data_sizes),
         horizon=tuple(size.horizon for size in data_sizes),
         own_episodes=own_size.episodes,
-        gain=np.concatenate([each.gain for each in reported]),
-        claim=np.concatenate([each.claim for each in reported]),
+        gain=together([each.gain for each in reported]),
+        claim=together([each.claim for each in reported]),
         calibrated_claim=claims_of_rank(calibration, reported),
         calibration=calibration,
         tolerance=tolerance,
         outside=outside,
         limits=limits_of(problem, outside),
         luck=np.concatenate([each.claim[:, 0] - each.gain[:, 0] for each in lucky]),
-        belief=np.concatenate([each.belief for each in reported]),
+        belief=together([each.belief for each in reported]),
         lucky_belief=np.concatenate([each.belief[:, 0] - each.gain[:, 0] for each in lucky]),
     )
+
+
+def rows_of(parts: Sequence[FloatArray], num_sizes: int) -> FloatArray:
+    """Returns the rows of all parts [W, Z]; there may be none."""
+    return np.concatenate([np.zeros((0, num_sizes)), *parts])
+
+
+def with_fewest_draws(algorithm: Improver) -> Improver:
+    """Returns the same algorithm; posteriors that choose its N∧ have as few draws as beliefs."""
+    if not isinstance(algorithm, AutoNWedge):
+        return algorithm
+
+    def lighter(judge: Certifier | None) -> Any:
+        if not isinstance(judge, Posterior):
+            return judge
+        return replace(judge, draws=min(judge.draws, fewest_draws(judge.delta)))
+
+    judges = lighter(algorithm.certifier), lighter(algorithm.otherwise)
+    return replace(algorithm, certifier=judges[0], otherwise=judges[1])
 
 
 def fewest_draws(delta: float) -> int:
@@ -218,7 +246,8 @@ def calibrate(
     if not any(kind.calibrates for kind in kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
     seed = int(rng.integers(2**63 - 1))
-    plan = Plan(problem, algorithm, with_few_draws(certifier), None, kinds, seed, worlds)
+    chooser = with_fewest_draws(algorithm)
+    plan = Plan(problem, chooser, with_few_draws(certifier), None, kinds, seed, worlds)
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
     found = list(map_in_order(run_block, blocks, workers=workers))
     return calibrated(plan, found, tolerance_of(problem))

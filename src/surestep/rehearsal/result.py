@@ -123,8 +123,8 @@ class Rehearsal:
 
     @property
     def worlds(self) -> int:
-        """How many worlds of each kind there are."""
-        return self.member.size // len(self.family)
+        """How many worlds of each kind there are, but for those in which all actions are alike."""
+        return self.member.size // max(len(self.family), 1)
 
     def summary(self, size: float = 1.0, kind: str | None = None) -> SizeSummary:
         """One size, in all worlds or in those of one kind."""
@@ -191,6 +191,8 @@ class Rehearsal:
         """
         if not 0 < chance <= 1:
             raise InvalidParameter(f"chance is {chance!r}, expected more than 0 and at most 1")
+        if self.worlds == 0:
+            return None
         power = self.power()
         enough = np.flatnonzero(power >= chance)
         if enough.size == 0:
@@ -230,6 +232,7 @@ class Rehearsal:
             "summary": {
                 name: [self.summary(size, kind).in_json() for size in self.sizes]
                 for name, kind in [("all", None), *((each, each) for each in self.family)]
+                if self.worlds > 0
             },
             "luck": without_nan(self.luck[np.newaxis])[0],
             "belief": without_nan(self.belief),
@@ -248,7 +251,8 @@ def rehearsal_from_json(text: str) -> Rehearsal:
     """The rehearsal that `to_json` wrote; the summary in it is for readers."""
     try:
         content = json.loads(text)
-        found, gain = content["calibration"], np.array(content["gain"], np.float64)
+        num_sizes = len(content["sizes"])
+        found, gain = content["calibration"], with_nan(content["gain"], num_sizes)
         outside = np.zeros(gain.shape, np.bool_)
         for world, size in content["outside_value_bounds"]:
             outside[world, size] = True
@@ -269,15 +273,15 @@ def rehearsal_from_json(text: str) -> Rehearsal:
             horizon=tuple(map(int, content["horizon"])),
             own_episodes=int(content["own_episodes"]),
             gain=gain,
-            claim=with_nan(content["claim"]),
-            calibrated_claim=None if later is None else with_nan(later),
+            claim=with_nan(content["claim"], num_sizes),
+            calibrated_claim=None if later is None else with_nan(later, num_sizes),
             calibration=calibration,
             tolerance=float(content["tolerance"]),
             outside=outside,
             limits=tuple(map(str, content["limits"])),
-            luck=with_nan([content["luck"]])[0],
-            belief=with_nan(content["belief"]),
-            lucky_belief=with_nan([content["lucky_belief"]])[0],
+            luck=with_nan([content["luck"]], len(content["luck"]))[0],
+            belief=with_nan(content["belief"], num_sizes),
+            lucky_belief=with_nan([content["lucky_belief"]], len(content["lucky_belief"]))[0],
         )
         if json.loads(rehearsal.to_json()) != content:
             raise ValueError("its parts do not fit together")
@@ -294,12 +298,11 @@ def luck_limit(luck: FloatArray, delta: float) -> float | None:
     return float(np.sort(np.nan_to_num(luck, nan=-np.inf))[place - 1])
 
 
-def with_nan(table: list[list[float | None]]) -> FloatArray:
-    """The table behind `without_nan`."""
-    numbers: FloatArray = np.array(
-        [[math.nan if each is None else each for each in row] for row in table], np.float64
-    )
-    return numbers
+def with_nan(table: list[list[float | None]], columns: int) -> FloatArray:
+    """The table behind `without_nan`, which has so many columns, and perhaps no row."""
+    rows = [[math.nan if each is None else each for each in row] for row in table]
+    numbers: FloatArray = np.array(rows, np.float64)
+    return numbers if rows else numbers.reshape(0, columns)
 
 
 def without_nan(table: FloatArray) -> list[list[float | None]]:

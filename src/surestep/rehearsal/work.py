@@ -1,50 +1,101 @@
 """How much work a rehearsal is: a number of steps that follows from the problem alone.
 
-A step takes about a nanosecond on one core. With n draws, P policies among which N∧ is chosen, and
-C transitions in a drawn model of S states, one world at one size takes about
+A step takes about a nanosecond on one core. What one world takes has three parts. To build a truth
+of T transitions, and to evaluate policies in it:
 
-    5·10⁶ + n · (2 · 100 · C + (P + 3) · E) steps,  E = 0.6 · S³/3 up to 128 states, 20 · C above:
+    700 · T steps.
 
-models are drawn twice, to choose and to claim, and every policy is evaluated in each, π_b too.
-Certificates without draws solve some 20 systems of S equations for every policy, and go over the T
-observed transitions as often as 100 draws would:
+What every data set takes, however large it is: 5·10⁶ to begin with; 1200 · T for each policy among
+which N∧ is chosen, by T observed transitions; 10⁷, and 2·10⁶ for each of these policies, where
+whole episodes are looked at; and the draws of posteriors. One with n draws of models with C
+transitions and S states, which judges p policies and π_b, takes under each of its priors
 
-    5·10⁶ + 100 · 2 · 100 · T + 20 · (P + 3) · 0.6 · S³/3 steps.
+    n · (80 · C + (p + 1) · E) steps,  E = 0.6 · S³/3 up to 128 states, 50 · C above.
 
-Certificates of whole episodes put N steps of a log together in 16 runs for every policy, and in 40
-to claim, after the episodes were drawn:
+One without draws solves some 20 systems of S equations for every policy, and goes over the observed
+transitions as often as 100 draws would. And what grows with the N steps of the data, where whole
+episodes are looked at: to record them and to count them in several ways; and where they are
+stitched, to roll out policies in some runs, few of which read every step:
 
-    5·10⁷ + 30 · (16 · P + 40) · N steps,  and 20 · 60 · T for every policy that is planned.
+    1000 · N + 2 · N · runs steps.
 
 A world of each kind is gone through at every size, and once more where it calibrates; and there are
-ten, or as many as of a kind, in which all actions are alike.
+ten, or as many as of a kind, in which all actions are alike. `benchmarks/certificates.py` compares
+the seconds that this says with those it takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from surestep._arrays import BoolArray
-from surestep.algorithms import Improver
+import numpy as np
+
+from surestep._arrays import BoolArray, run_owners
+from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.drawn import SMALL, expected_cells
+from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.posterior import model_draws, with_few_draws
+from surestep.certificates.stacks import horizons
+from surestep.certificates.stitched import REHEARSALS, RUNS
 from surestep.choosing import AutoNWedge
 from surestep.errors import CertificateRefused
 from surestep.model.problem import Problem
-from surestep.rehearsal.worlds import default_family, least_of_luck
+from surestep.rehearsal.rehearse import fewest_draws
+from surestep.rehearsal.worlds import (
+    ActionsAlike,
+    Completed,
+    DrawnFromPosterior,
+    WorldKind,
+    default_family,
+    least_of_luck,
+)
 
 STEPS_A_SECOND = 1e9  # of one core
-TO_DRAW = 100.0  # steps for one transition of a drawn model
+TO_BUILD = 700.0  # steps for one transition of a truth
+TO_DRAW = 80.0  # steps for one transition of a drawn model
 TO_ELIMINATE = 0.6  # steps for one product of an elimination
-TO_ITERATE = 20.0  # steps for one transition, over all iterations
-AS_MANY_AS_DRAWS = 100  # passes of a certificate without draws
+TO_ITERATE = 50.0  # steps for one transition, over all iterations
+TO_PASS = 100.0  # steps for one observed transition, in a pass of a certificate without draws
+PASSES = 200  # of such a certificate
 SYSTEMS = 20  # that it solves for every policy
-RUNS_TO_CHOOSE, RUNS_TO_CLAIM = 16, 40  # through the steps of a log
-TO_STITCH = 30.0  # steps for one step of the log
-ITERATIONS = 60.0
-TO_SET_UP_EPISODES = 5e7
+TO_RECORD = 1000.0  # steps for one step of the data
+TO_STITCH = 2.0  # steps for one step of the data, in a run that may read it
+SIDES = 3  # both policies at once, or either alone
+TO_PLAN = 1200.0  # steps for one observed transition, over all iterations
 TO_SET_UP = 5e6  # steps for a world at a size, however small
+TO_SET_UP_EPISODES = 1e7  # more where whole episodes are looked at
+TO_SET_UP_A_PLAN = 2e6  # for each policy then: these are not planned together
+
+
+class Share(NamedTuple):
+    """The steps of one data set: those that it takes in any case, and those of data of size 1."""
+
+    fixed: float
+    of_data: float
+
+    def at(self, size: float) -> float:
+        """Returns the steps of a data set of some size."""
+        return self.fixed + size * self.of_data
+
+
+class Work(NamedTuple):
+    """What the parts of a rehearsal take."""
+
+    each: Share  # a data set of a world
+    built: tuple[float, ...]  # the truth of a world of each kind
+    calibrating: tuple[float, ...]  # the same, of the kinds that calibrate
+    lucky: float  # the truth of a world in which all actions are alike
+    least_lucky: int  # the fewest of these
+
+    def of(self, worlds: int, sizes: Sequence[float]) -> float:
+        """Returns the steps of a rehearsal in so many worlds of each kind, at these sizes."""
+        at_sizes, own = sum(map(self.each.at, sizes)), self.each.at(1.0)
+        rounds = sum(self.built) + len(self.built) * at_sizes
+        rounds += sum(self.calibrating) + len(self.calibrating) * own
+        return worlds * rounds + max(worlds, self.least_lucky) * (self.lucky + own)
 
 
 def work_of(
@@ -54,40 +105,86 @@ def work_of(
     worlds: int,
     sizes: Sequence[float],
 ) -> float:
-    """The steps of a rehearsal in `worlds` worlds of each kind of the default family.
+    """Returns the steps of a rehearsal in `worlds` worlds of each kind of the default family."""
+    return work_in(problem, algorithm, certifiers).of(worlds, sizes)
 
-    The first certifier is the one that is rehearsed.
-    """
-    certifier = certifiers[0]
-    kinds = default_family(problem, certifier)
-    calibrating = sum(kind.calibrates for kind in kinds) if isinstance(certifier, Posterior) else 0
-    passes = worlds * (calibrating + len(kinds) * sum(sizes)) + max(
-        worlds, least_of_luck(certifier.delta)
+
+def work_in(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifier]) -> Work:
+    """Returns what a rehearsal takes; the first certifier is the one that is rehearsed."""
+    first = certifiers[0]
+    kinds = default_family(problem, first)
+    again = [kind for kind in kinds if kind.calibrates and isinstance(first, Posterior)]
+
+    def building(kinds: Sequence[WorldKind]) -> tuple[float, ...]:
+        return tuple(TO_BUILD * size_of_truth(problem, kind) for kind in kinds)
+
+    (lucky,) = building([ActionsAlike()])
+    share = share_of(problem, algorithm, certifiers)
+    return Work(share, building(kinds), building(again), lucky, least_of_luck(first.delta))
+
+
+def share_of(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifier]) -> Share:
+    """Returns what a data set takes: to plan, to choose among the plans, and to claim."""
+    policies, first = policies_of(problem, algorithm), certifiers[0]
+    whole = needs_log(algorithm) or any(map(needs_episodes, certifiers))
+    planned = policies * TO_PLAN * problem.counts.successor.size
+    if whole:
+        planned += TO_SET_UP_EPISODES + policies * TO_SET_UP_A_PLAN
+    judged: list[Share] = []
+    if isinstance(algorithm, AutoNWedge):
+        judges = [each for each in (algorithm.certifier, algorithm.otherwise) if each is not None]
+        judged += [judging(problem, each, policies, fewest_draws(each.delta)) for each in judges]
+    for each in certifiers:
+        draws = fewest_draws(each.delta)
+        if isinstance(each, Posterior) and each is first:
+            draws = with_few_draws(each).draws
+        judged.append(judging(problem, each, 1, draws))
+    recorded = TO_RECORD * float(problem.counts.visits.sum()) if whole else 0.0
+    return Share(
+        TO_SET_UP + planned + sum(each.fixed for each in judged),
+        recorded + sum(each.of_data for each in judged),
     )
-    return passes * sum(work_of_world(problem, algorithm, each) for each in certifiers)
 
 
-def work_of_world(problem: Problem, algorithm: Improver, certifier: Certifier) -> float:
-    """The steps of one world at one size."""
-    size, policies = problem.num_states, policies_of(problem, algorithm) + 3
+def judging(problem: Problem, judge: Certifier, policies: int, draws: int) -> Share:
+    """Returns what it takes to judge so many policies, with so many draws if there are any."""
+    size = problem.num_states
     eliminating = TO_ELIMINATE * size**3 / 3
-    if certifier.needs.episodes:
-        runs = RUNS_TO_CHOOSE * (policies - 3) + RUNS_TO_CLAIM
-        steps = TO_STITCH * runs * float(problem.counts.visits.sum())
-        plans = policies * TO_ITERATE * ITERATIONS * problem.counts.successor.size
-        return TO_SET_UP_EPISODES + steps + plans
-    if not isinstance(certifier, Posterior):
-        drawing = AS_MANY_AS_DRAWS * 2 * TO_DRAW * problem.counts.successor.size
-        return TO_SET_UP + drawing + SYSTEMS * policies * eliminating
-    cells, draws = cells_of(problem, certifier), with_few_draws(certifier).draws
-    evaluating = len(cells) * eliminating if size <= SMALL else TO_ITERATE * sum(cells)
-    return TO_SET_UP + draws * (2 * TO_DRAW * sum(cells) + policies * evaluating)
+    if isinstance(judge, Posterior):
+        cells = cells_of(problem, judge, problem.behavior.probability > 0)
+        evaluating = len(cells) * eliminating if size <= SMALL else TO_ITERATE * sum(cells)
+        return Share(draws * (TO_DRAW * sum(cells) + (policies + 1) * evaluating), 0.0)
+    if judge.needs.episodes:
+        runs = policies * SIDES * len(horizons(problem.single_discount)) * REHEARSALS + RUNS
+        return Share(0.0, TO_STITCH * runs * float(problem.counts.visits.sum()))
+    passing = PASSES * TO_PASS * problem.counts.successor.size
+    return Share(passing + SYSTEMS * policies * eliminating, 0.0)
 
 
-def cells_of(problem: Problem, certifier: Posterior) -> list[int]:
-    """Returns how many transitions a model has that is drawn under each prior."""
+def size_of_truth(problem: Problem, kind: WorldKind) -> float:
+    """Returns about how many transitions a world of that kind has."""
     counts = problem.counts
-    used: BoolArray = ~counts.terminal[counts.pairs.state]
+    observed, unseen = counts.successor.size, problem.unseen_pairs()
+    deciding = ~counts.terminal[counts.pairs.state]
+    if isinstance(kind, ActionsAlike):
+        size = np.int64(problem.num_states)
+        keys = counts.pairs.state[run_owners(counts.offsets)] * size + counts.successor
+        pooled = np.bincount(np.unique(keys) // size, minlength=problem.num_states)
+        return float(pooled[counts.pairs.state].sum())
+    if isinstance(kind, Completed) and kind.fill == "uniform":
+        return observed + float(problem.support_sizes()[unseen].sum())
+    if isinstance(kind, DrawnFromPosterior):
+        judge = Posterior(prior=kind.prior)
+        if kind.weight is not None:
+            judge = replace(judge, prior_weight=kind.weight)
+        return float(sum(cells_of(problem, judge, deciding)))
+    return float(observed + np.count_nonzero(unseen))
+
+
+def cells_of(problem: Problem, certifier: Posterior, taken: BoolArray) -> list[int]:
+    """Returns how many transitions models drawn under each prior have, of the pairs taken [K]."""
+    counts = problem.counts
+    used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
     try:
         return [
             expected_cells(model_draws(problem, certifier, prior), used)

@@ -73,7 +73,7 @@ class Result:
     @property
     def awaits_stress_test(self) -> bool:
         """Tells whether a stress test was planned, and has not been finished yet."""
-        return self.rehearsal is None and self.record.parameters["worlds"] > 0
+        return self.rehearsal is None and len(self.record.parameters["sizes"]) > 0
 
     @property
     def verdict(self) -> Rung:

@@ -33,7 +33,7 @@ def is_unfinished(folder: Path) -> bool:
     """Tells whether a folder was saved before its stress test, which is still to come."""
     try:
         record = json.loads(path_in(folder, RUN).read_bytes())
-        return record["parameters"]["worlds"] > 0 and REHEARSAL not in record["outputs"]
+        return len(record["parameters"]["sizes"]) > 0 and REHEARSAL not in record["outputs"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 

@@ -7,7 +7,12 @@ from surestep.report.numbers import counted, listed, number, percent, relative, 
 from surestep.report.pages.shared_parts import none_made
 from surestep.report.tables import key, more, small
 from surestep.report.words.alarms import alarm_words, baseline_words
-from surestep.report.words.rehearsal import harm_words, more_data_words
+from surestep.report.words.rehearsal import (
+    harm_words,
+    left_out_words,
+    luck_words,
+    more_data_words,
+)
 from surestep.report.words.verdict import STANDINGS, Verdict, remedy, standing_words, verdict
 from surestep.results.findings import Findings
 
@@ -130,6 +135,17 @@ def stress_test_line(findings: Findings) -> Element:
     rehearsal = findings.rehearsal
     if rehearsal is None:
         return none_made(findings, element("a", "The rehearsal", href="#rehearsal"))
+    if rehearsal.worlds == 0:
+        return element(
+            "div",
+            element(
+                "p",
+                element("strong", luck_words(rehearsal)),
+                f" {left_out_words(findings.no_rehearsal.seconds)} ",
+                element("a", "The rehearsal", href="#rehearsal"),
+            ),
+            class_="box plain",
+        )
     return element(
         "div",
         element(

@@ -20,8 +20,10 @@ from surestep.report.words.certificates import (
     refusal_reason,
     together_words,
 )
+from surestep.report.words.rehearsal import ONLY_BELIEVED, belief_words
 from surestep.report.words.verdict import STANDINGS, standing_words
 from surestep.results.findings import Findings
+from surestep.results.ladder import belief_in
 
 STANDING_TONES: dict[str, Tone] = {
     "proved": "blue",
@@ -162,6 +164,7 @@ def certificates_section(findings: Findings) -> Element | None:
         "section",
         element("h2", "All guarantees side by side"),
         element("p", together_words(claims)),
+        beliefs_part(findings, claims),
         claims_figure(findings, claims, names),
         refusals(claims),
         claims_table(findings, claims, names),
@@ -180,6 +183,15 @@ def certificates_section(findings: Findings) -> Element | None:
         ],
         id="certificates",
     )
+
+
+def beliefs_part(findings: Findings, claims: Sequence[Certificate]) -> Element | None:
+    """Returns how often beliefs are wrong, as far as there is one and that was measured."""
+    rehearsal = findings.rehearsal
+    measured = None if rehearsal is None else belief_words(rehearsal)
+    if measured is None or belief_in(claims) is None:
+        return None
+    return element("p", f"{ONLY_BELIEVED} {measured}")
 
 
 def refusals(claims: Sequence[Certificate]) -> Element | None:

@@ -22,9 +22,13 @@ from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.pages.shared_parts import none_made
 from surestep.report.tables import Cell, Column, Row, data_table, figure, key
 from surestep.report.words.rehearsal import (
+    ONLY_BELIEVED,
+    belief_words,
     calibration_words,
     certified_rate,
+    left_out_words,
     luck_words,
+    lucky_words,
     more_data_words,
     own_size,
     rate_words,
@@ -37,6 +41,7 @@ from surestep.results.findings import Findings
 HEADING = "Rehearsal: a stress test, not a confidence level"
 ALL = 104.0  # a little more than 100 %, so that a line there can be seen
 MANY_SIZES = 2  # fewer make no curve
+BELIEF = "posterior"  # the kind of certificate whose claims are beliefs themselves
 THIN, THICK = 5.0, 16.0  # strips from 5 to 95 %, and from 25 to 75 % of the worlds
 WORSE, SAME, BETTER = "worse than the current policy", "no difference", "better"
 
@@ -47,6 +52,10 @@ def rehearsal_section(findings: Findings) -> Element:
     if rehearsal is None:
         parts = none_made(findings), how_to_make_one()
         return element("section", element("h2", HEADING), parts, id="rehearsal")
+    if rehearsal.worlds == 0:
+        return element(
+            "section", element("h2", HEADING), luck_parts(findings, rehearsal), id="rehearsal"
+        )
     size = own_size(rehearsal)
     summary = rehearsal.summary(size)
     return element(
@@ -55,16 +64,43 @@ def rehearsal_section(findings: Findings) -> Element:
         element("p", rehearsed_words(rehearsal, size)),
         rates(rehearsal, summary),
         calibration_box(rehearsal),
-        element("p", luck_words(rehearsal)) if rehearsal.luck.size else None,
+        said_of_luck(rehearsal),
         element("h3", "What the new policy truly gains there"),
         gains_figure(findings, rehearsal, size),
         kinds_figure(findings, rehearsal, size) if len(rehearsal.family) > 1 else None,
         element("h3", "How much more data would help"),
         power_part(rehearsal),
-        element("h3", "What this stress test does not say"),
-        element("ul", [element("li", limit) for limit in rehearsal.limits], class_="plain"),
+        not_said(rehearsal),
         id="rehearsal",
     )
+
+
+def luck_parts(findings: Findings, rehearsal: Rehearsal) -> list[Node]:
+    """Returns a stress test in worlds in which all actions are alike, and in no others."""
+    return [
+        element("p", lucky_words(rehearsal)),
+        said_of_luck(rehearsal),
+        element("p", left_out_words(findings.no_rehearsal.seconds)),
+        how_to_make_one(),
+        not_said(rehearsal),
+    ]
+
+
+def said_of_luck(rehearsal: Rehearsal) -> list[Node]:
+    """Returns what luck alone claims where all actions are alike, and how it misleads beliefs."""
+    believed = belief_words(rehearsal) if rehearsal.kind != BELIEF else None
+    return [
+        element("p", luck_words(rehearsal)) if rehearsal.luck.size else None,
+        element("p", f"{ONLY_BELIEVED} {believed}") if believed else None,
+    ]
+
+
+def not_said(rehearsal: Rehearsal) -> list[Node]:
+    """Returns what the stress test does not say."""
+    return [
+        element("h3", "What this stress test does not say"),
+        element("ul", [element("li", limit) for limit in rehearsal.limits], class_="plain"),
+    ]
 
 
 def how_to_make_one() -> Element:

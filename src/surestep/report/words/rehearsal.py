@@ -8,6 +8,7 @@ from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
 from surestep.report.numbers import about, counted, duration, number, percent
 from surestep.results.findings import NoRehearsal
 
+ONLY_BELIEVED = "What a posterior says is only believed."
 TIMES = {0.5: "half", 2.0: "twice", 5.0: "five times", 10.0: "ten times"}
 
 
@@ -51,6 +52,27 @@ def luck_words(rehearsal: Rehearsal) -> str:
     if lucky == 0 or bound is None or bound <= 0:
         return f"{sentence}."
     return f"{sentence}; claims up to {number(bound)} are no more than that."
+
+
+def belief_words(rehearsal: Rehearsal) -> str | None:
+    """Returns how often such beliefs are wrong where actions do nothing; None: none was held."""
+    wrong = rehearsal.wrong_beliefs
+    if wrong is None:
+        return None
+    return (
+        "Where all actions are alike, so that nothing can be gained, such a belief was wrong in "
+        f"{wrong.happened:,} of {wrong.total:,} worlds of the stress test (95\u202f% interval "
+        f"{percent(wrong.low)} to {percent(wrong.high)})."
+    )
+
+
+def left_out_words(seconds: float) -> str:
+    """Returns that only worlds of luck were gone through, and what the others would take."""
+    return (
+        "Only worlds in which all actions are alike were gone through. For a problem of this size "
+        f"those of other kinds take about {duration(seconds)} of one core more: they are gone "
+        "through only if that is asked for."
+    )
 
 
 def certified_rate(summary: SizeSummary) -> Rate:
@@ -131,9 +153,25 @@ def rehearsed_words(rehearsal: Rehearsal, size: float) -> str:
     kinds = counted(len(rehearsal.family), "kind")
     other_size = "" if size == 1 else f" In each, {times_words(size)} the data was collected."
     return (
-        f"The whole way from a log to a policy and its guarantee ({rehearsal.kind}, δ = "
-        f"{number(rehearsal.delta)}) was gone again in {worlds} of {kinds}, made from this log, in "
+        f"{way_words(rehearsal)} was gone again in {worlds} of {kinds}, made from this log, in "
         f"which the truth is known.{other_size} What follows are shares of these worlds."
+    )
+
+
+def lucky_words(rehearsal: Rehearsal) -> str:
+    """Returns what was rehearsed where only worlds of luck were gone through."""
+    worlds = counted(rehearsal.luck.size, "world")
+    return (
+        f"{way_words(rehearsal)} was gone again in {worlds}, made from this log, in which all "
+        "actions are alike. What follows are shares of these worlds."
+    )
+
+
+def way_words(rehearsal: Rehearsal) -> str:
+    """Returns what is gone through again in each world."""
+    return (
+        f"The whole way from a log to a policy and its guarantee ({rehearsal.kind}, δ = "
+        f"{number(rehearsal.delta)})"
     )
 
 

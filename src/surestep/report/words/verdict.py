@@ -9,6 +9,7 @@ from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, number, percent
+from surestep.report.words.rehearsal import belief_words
 from surestep.results.findings import ZetaCurve
 from surestep.results.ladder import belief_in, rung_of, undone
 
@@ -115,14 +116,11 @@ def believed_words(first: Certificate, belief: Certificate, rehearsal: Rehearsal
     ]
     if first is not belief:
         sentences.append(claim_sentence(first))
-    wrong = None if rehearsal is None else rehearsal.wrong_beliefs
+    measured = None if rehearsal is None else belief_words(rehearsal)
+    unknown = "there was no stress test." if rehearsal is None else "the stress test held none."
     sentences.append(
-        "How often such beliefs are wrong where actions do little was not measured: "
-        + ("there was no stress test." if rehearsal is None else "the stress test held none.")
-        if wrong is None
-        else "Where all actions are alike, so that nothing can be gained, such a belief was wrong "
-        f"in {wrong.happened:,} of {wrong.total:,} worlds of the stress test (95\u202f% interval "
-        f"{percent(wrong.low)} to {percent(wrong.high)})."
+        measured
+        or f"How often such beliefs are wrong where actions do little was not measured: {unknown}"
     )
     return Verdict(
         "believed better",
