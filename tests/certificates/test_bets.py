@@ -1,6 +1,8 @@
 """Bets against a mean: capitals by going through their series, and where enough of them are won."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -56,6 +58,18 @@ def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is(monk
     means, goals = zip(*asked, strict=True)
     assert list(means) == (0.5 ** np.arange(1, 61)).tolist()
     assert goals == pytest.approx([3 / DELTA * (1 + 1e-9)] * 60, rel=1e-12)
+
+
+def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
+    # Two fair arms, tossed once in either half; each half bets on the arm that won in it.
+    means = [Fraction(0)] * 3
+    for outcome in itertools.product((0, 1), repeat=4):
+        halves = (outcome[:2], outcome[2:])
+        arms = [int(half[1] > half[0]) for half in halves]
+        capital = [1 + Fraction(2 * halves[1 - i][arms[i]] - 1, 2) for i in (0, 1)]
+        for i, value in enumerate((*capital, capital[0] * capital[1])):
+            means[i] += value / 16
+    assert means == [1, 1, Fraction(17, 16)]
 
 
 def test_a_goal_is_for_a_third_and_a_stake_for_a_length_and_a_variance():
