@@ -34,7 +34,6 @@ from scipy.stats import binom
 from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Certifier, Posterior, Stitched
-from surestep.certificates.refuting import rewards_vary
 from surestep.certificates.stitched import Folds
 from surestep.choosing import AutoNWedge, ChosenNWedge, choose_n_wedge
 from surestep.environments import Benchmark, make
@@ -46,7 +45,7 @@ SMALLEST = ("--data-sets", "1", "--worlds", "bandit", "--workers", "1")
 DELTA, FALSE_ALARMS = 0.1, 0.001
 GRID = (5, 20, 100, 10**9)  # candidates for N∧; the last one leaves π_b as it is
 ALIKE = 9  # worlds in which all actions are alike: one more exceeds all of them with chance δ
-WARDS = 30
+WARDS = 60
 DRAWS = 199  # of a posterior
 
 
@@ -85,29 +84,30 @@ FAMILIES = (
     Family("bandit", {"arms": 100}, 1_000),
     Family("adaptive", {}, 300),
     Family("adaptive/bandit", {}, 1_000),
-    Family("sure-or-rare", {}, 15_000, 0),
+    Family("sure-or-rare", {}, 36_000, 0),
 )
 
 
-def sure_or_rare(arms: int = 5, rare: float = 0.1) -> Benchmark:
-    """Builds one decision in 30 wards: π_b mostly takes what pays ½ for sure, and rarely an arm.
+def sure_or_rare(arms: int = 10, rare: float = 0.1) -> Benchmark:
+    """Builds a decision in 60 wards: π_b mostly sends to where one in two wins, rarely to an arm.
 
-    Each of the arms wins 1 with chance 0.45, so that nothing is gained by any.
+    Each of the arms wins with chance 0.45, so that nothing is gained by any.
     """
-    won, lost, paid = WARDS, WARDS + 1, WARDS + 2
+    hall, won, lost = range(WARDS, WARDS + 3)
     rows = np.zeros((WARDS + 3, arms + 1, WARDS + 3))
-    rows[:WARDS, 0, paid] = 1.0
+    rows[:WARDS, 0, hall] = 1.0
     rows[:WARDS, 1:, won], rows[:WARDS, 1:, lost] = 0.45, 0.55
+    rows[hall, :, won] = rows[hall, :, lost] = 0.5
     prize, begin = np.zeros(WARDS + 3), np.zeros(WARDS + 3)
-    prize[won], prize[paid], begin[:WARDS] = 1.0, 0.5, 1 / WARDS
-    mdp = FiniteMDP.from_dense(rows, np.broadcast_to(prize, rows.shape), 0.95, initial=begin)
+    prize[won], begin[:WARDS] = 1.0, 1 / WARDS
+    mdp = FiniteMDP.from_dense(rows, np.broadcast_to(prize, rows.shape), 1.0, initial=begin)
     behavior = np.full((WARDS + 3, arms + 1), rare / arms)
     behavior[:, 0] = 1 - rare
     return Benchmark(
         name="sure-or-rare",
         mdp=mdp,
         behavior=Policy.from_dense(mdp, behavior),
-        horizon=1,
+        horizon=2,
         rewards="observed",
         value_bounds=(0.0, 1.0),
     )
@@ -236,7 +236,7 @@ def less_luck(
     if lower <= 0:
         return lower
     problem, rng = data.problem, np.random.default_rng([data.number, ALIKE])
-    noise = data.reward_range if rewards_vary(problem.counts) else None
+    noise = None if problem.counts.rewards.known else data.reward_range
     world = ActionsAlike(noise).world(problem, rng)
     benchmark = replace(data.benchmark, mdp=world.truth, simulator=None)
     luck = 0.0
