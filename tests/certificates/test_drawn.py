@@ -170,6 +170,15 @@ def rewards(*rows, atoms=(), **terms):
 UNKNOWN = (math.nan,)
 
 
+def test_known_rewards_are_what_they_are_in_one_group_of_no_atoms():
+    known = RewardDraws.known(np.array([3.0, math.nan]), per_pair=True, num_pairs=2)
+    assert known.seen.tolist()[0] == [3.0, 0.0, 0.0, 0.0, 0.0]
+    assert math.isnan(known.seen[1, 0])
+    assert (known.per_pair, known.by_successor, known.others) == (True, False, 0.0)
+    assert known.group.tolist() == known.group_offsets.tolist() == [0, 0]
+    assert known.atoms.shape == (0, 5)
+
+
 def test_rewards_move_with_their_transitions():
     moved = rewards((3.0, 1.0, 5.0, 6.0, 11.0), (-2.0,), (4.0,)).moved(np.array([2, -1, 0]), 4)
     assert moved.seen[0].tolist() == [4.0, 0.0, 0.0, 0.0, 0.0]

@@ -864,6 +864,11 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     assert "The behavior policy is known." in text
     assert "no exact posterior" not in assumed(problem, prior="weight")
     assert "start as they did in the log" in assumed(problem, starts="known")
+    assert "not looked at" not in text
+    part = Posterior(train_share=0.25).assumptions(problem, Posterior().priors_for(problem))[-1]
+    assert (
+        part == "The policy was chosen from the first 0.25 of the log only, which is not looked at."
+    )
     assert "no exact posterior" in assumed(problem, prior="empirical-bayes")
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))
     assert "relative to the estimate" in assumed(guessed)

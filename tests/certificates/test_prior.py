@@ -115,6 +115,19 @@ def test_a_pooled_weight_within_given_successors_is_that_of_all_states_without_t
             assert found.given[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
 
 
+def test_a_state_that_was_visited_once_or_never_has_its_share_of_a_pooled_weight():
+    times = np.zeros((3, 1, 3), int)
+    times[0, 0, 1] = 1
+    counts = Counts.from_dense(times, rewards=np.zeros((3, 1)))
+    support = Successors(counts.pairs, [0, 2, 4, 6], [0, 1, 1, 2, 0, 2])
+    problem = replace(problem_of(), counts=counts, behavior=Policy.uniform(counts), support=support)
+    found = prior_of(problem, "pooled", 6.0).rows.given
+    for pair in range(3):
+        given = slice(2 * pair, 2 * pair + 2)
+        base = np.array(exact_base(times, pair, Fraction(6)), float)[support.successor[given]]
+        assert found[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
+
+
 def test_the_cautious_prior_is_two():
     even, pooled = priors_of(problem_of(), "cautious", 6.0)
     assert (even.name, even.alpha, even.start_alpha) == ("weight", 1.5, 2.0)

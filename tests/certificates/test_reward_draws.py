@@ -318,6 +318,21 @@ def test_rewards_of_pairs_are_like_those_of_the_state_or_of_the_action(table, gr
     assert found.of_pair.tolist() == found.of_seen.tolist() == owner.tolist()
 
 
+@pytest.mark.parametrize(("greatest", "differs"), [(1e-9, False), (1.1e-9, True)])
+def test_rewards_are_the_same_up_to_rounding_of_the_largest(greatest, differs):
+    problem = noisy(
+        sums=[[4, 0], [4, 0]],
+        least=[[1, 0], [1, 0]],
+        greatest=[[1, greatest], [1, 0]],
+        times=[[4, 4], [4, 4]],
+    )
+    if not differs:
+        assert reward_draws(problem, "deterministic", None, None).seen[1, 0] == 0.0
+        return
+    with pytest.raises(CertificateRefused, match=r"earned 0\.0 and 1\.1e-09 in the log"):
+        reward_draws(problem, "deterministic", None, None)
+
+
 def test_nothing_can_be_drawn_of_rewards_that_nobody_saw():
     counts = Counts.from_dense(np.zeros((1, 1, 1), int), reward_sums=np.zeros((1, 1)))
     empty = replace(problem_of(PAIRS), counts=counts, behavior=Policy.uniform(counts))

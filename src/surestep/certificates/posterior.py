@@ -299,10 +299,9 @@ def gains_of(
         for prior in priors
     ]
     lower = every[0].lower
-    if len(priors) > 1:
-        order = np.argsort(lower, axis=1)
-        least = np.min([np.sort(each.lower, axis=1) for each in every], axis=0)
-        np.put_along_axis(lower, order, least, axis=1)
+    order = np.argsort(lower, axis=1)
+    least = np.min([np.sort(each.lower, axis=1) for each in every], axis=0)
+    np.put_along_axis(lower, order, least, axis=1)
     return Gains(lower[place.reshape(-1)], max(each.error for each in every))
 
 
