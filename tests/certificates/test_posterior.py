@@ -945,3 +945,14 @@ def test_a_claim_tells_its_settings_and_what_it_saw(monkeypatch):
         "changed_pairs": 6,
     }
     assert claim.figures.items() >= expected.items()
+
+
+def test_where_all_episodes_are_over_at_once_a_gain_is_that_of_the_ends():
+    counts = Counts.from_dense(
+        np.zeros((1, 2, 1), int), rewards=[[1.0, 3.0]], starts=[2], terminal=[True]
+    )
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 4.0)
+    )
+    better = Policy.deterministic(counts.pairs, [1])
+    assert posterior_gains(problem, better, Posterior(draws=9)) == pytest.approx(1.0, abs=1e-9)
