@@ -45,7 +45,7 @@ PARAMETERS: dict[str, Any] = {
     "time_limit": float | int | None,
 }
 FORMAT = "surestep run"
-VERSION = 4
+VERSION = 5
 ESTIMATES = ["behavior", "policy"]
 COUNTED = ("episodes", "cut_off", "model_episodes")  # of a baseline
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
