@@ -188,7 +188,7 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
         ({"train_share": 0}, "train_share is 0, .* made without this log"),
         ({"train_share": 1.0}, "train_share is 1.0, expected more than 0 and less than 1"),
         ({"train_share": "half"}, "train_share is 'half'"),
-        ({"logger": "random"}, "logger is 'random', expected one of fixed, adaptive"),
+        ({"logger": "random"}, "logger is 'random', expected one of adaptive, fixed"),
         ({"least_visits": 0}, "least_visits is 0, expected a whole number of at least 1"),
         ({"certificates": ["no-claim"]}, "there is no certificate of the kind 'no-claim'"),
         ({"certificates": [Policy]}, "a certifier is of type type"),

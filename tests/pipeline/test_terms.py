@@ -6,7 +6,8 @@ from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
 from surestep.errors import InvalidParameter
 from surestep.pipeline.certifying import RewardFacts
-from surestep.pipeline.terms import DEFAULT_LEAST_VISITS, Terms
+from surestep.pipeline.terms import Terms
+from surestep.terms import DEFAULT_LEAST_VISITS
 
 EXACT = RewardFacts((0.0, 1.0), False)
 

@@ -10,42 +10,25 @@ import click
 from surestep.cli.columns import log_options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
-from surestep.cli.terms import SOURCES, term_options
+from surestep.cli.terms import term_options
 from surestep.report.numbers import duration
+from surestep.terms import label_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from surestep.results import Result
 
-WORDS = {
-    "behavior": "behavior policy",
-    "n_wedge": "N∧",
-    "least_visits": "least visits of what may change",
-    "train_share": "share of the log that chooses the policy",
-    "worlds": "worlds of each kind in the stress test",
-    "delta": "δ",
-    "value_bounds": "value bounds, from the rewards observed,",
-    "unseen": "worth of what nobody tried",
-}
-
 
 @click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@term_options
+@term_options()
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     help="A new folder for the result, or one to go on with.",
-)
-@click.option(
-    "--worlds",
-    type=click.IntRange(min=0),
-    help="The number of worlds of each kind in the stress test; 0: none.  [default: 10, or "
-    "what δ needs, as far as that takes about half a minute of one core; beyond, only those that "
-    "say how often beliefs are wrong]",
 )
 @click.option(
     "--time-limit",
@@ -63,10 +46,10 @@ def command(
     columns: dict[str, tuple[str, ...]],
     bins: tuple[str, ...],
     memory_limit: str | None,
-    worlds: int | None,
     workers: int | None,
     time_limit: float | None,
     terms: dict[str, Any],
+    sources: dict[str, Any],
 ) -> None:
     """Improve the policy behind LOG (CSV, Parquet or JSON lines, or counts of `surestep count`).
 
@@ -88,13 +71,12 @@ def command(
         from surestep.results.unfinished import begin, check_can_begin, finish
 
         check_can_begin(output)
-        given = {name: terms.pop(name) for name in SOURCES}
-        asked = Terms(**terms, worlds=worlds)
+        asked = Terms(**terms)
         source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
         console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
         if isinstance(source, LogSource):
             console.print(str(source.columns), markup=False)
-        made = draft(gather(source, **given), asked, progress)
+        made = draft(gather(source, **sources), asked, progress)
         result = made.result
         if made.how.sizes:
             begin(output, result.files())
@@ -151,7 +133,7 @@ def print_terms(console: Console, result: Result) -> None:
         value = given["algorithm"]["algorithm"] if name == "algorithm" else given[name]
         if name == "n_wedge":
             value = "auto"
-        console.print(f"by default: {WORDS.get(name, name)} = {shown(value)}", markup=False)
+        console.print(f"by default: {label_of(name)} = {shown(value)}", markup=False)
     if given["behavior"] == "estimate":
         console.print("The behavior policy is estimated: all claims are relative to the estimate.")
     if given["n_wedge"] is None:

@@ -10,7 +10,7 @@ import click
 from surestep.cli.columns import log_options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
-from surestep.cli.terms import SOURCES, term_options
+from surestep.cli.terms import term_options
 from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Sizes(click.ParamType[tuple[float, ...]]):
 
 @click.command("rehearse", short_help="Stress test an improvement, and see what more data brings.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@term_options
+@term_options(but="worlds")
 @click.option(
     "--worlds",
     type=click.IntRange(min=1),
@@ -89,6 +89,7 @@ def command(
     workers: int | None,
     time_limit: float | None,
     terms: dict[str, Any],
+    sources: dict[str, Any],
 ) -> None:
     """Rehearse what `surestep improve` would do with LOG, given the same options.
 
@@ -110,7 +111,6 @@ def command(
 
         if output is not None:
             check_can_begin(output)
-        given = {name: terms.pop(name) for name in SOURCES}
         asked = Terms(**terms, worlds=worlds)
         source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
         cores = workers or available_cores()
@@ -130,7 +130,7 @@ def command(
             output=output,
             progress=progress,
             on_start=tell_plan,
-            **given,
+            **sources,
         )
     print_rehearsal(console, rehearsed.rehearsal)
     if output is not None:

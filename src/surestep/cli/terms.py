@@ -1,4 +1,7 @@
-"""The options that say what an improvement is made of, for all verbs that improve."""
+"""The options that say what an improvement is made of, for all verbs that improve.
+
+They are those that `surestep.terms` declares.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,22 @@ from functools import wraps
 from typing import Any
 
 import click
+
+from surestep.terms import (
+    AUTO,
+    SOURCES,
+    TERMS,
+    AlgorithmSettings,
+    Bounds,
+    Choice,
+    Number,
+    Shape,
+    Term,
+    Texts,
+    Whole,
+)
+
+Command = Callable[..., None]
 
 
 class NWedge(click.ParamType[int | str]):
@@ -18,139 +37,71 @@ class NWedge(click.ParamType[int | str]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """Reads a whole number, or `auto`."""
-        if value == "auto":
-            return "auto"
+        if value == AUTO:
+            return AUTO
         try:
             return int(value)
         except ValueError:
             self.fail(f"{value!r} is neither a whole number nor 'auto'", param, ctx)
 
 
-NAMES = (
-    *("discount", "behavior", "algorithm", "settings", "n_wedge", "zeta", "least_visits"),
-    *("delta", "value_bounds", "reward_bounds", "reward_at_end", "return_bounds", "unseen"),
-    *("states", "actions", "certificates", "train_share", "logger"),
-)
-SOURCES = ("behavior", "states", "actions")  # of these, what the log does not hold
-OPTIONS = (
-    click.option(
-        "--discount",
-        type=float,
-        required=True,
-        help="γ, from 0 to 1: how much the next step counts.",
-    ),
-    click.option(
-        "--behavior",
-        metavar="POLICY|estimate|propensities",
-        help="The policy that made the log: a table of state, action, probability; the "
-        "propensities in the log; or an estimate from it.  [default: propensities, else estimate]",
-    ),
-    click.option(
-        "--algorithm",
-        metavar="NAME",
-        help="The algorithm, one of `surestep algorithms`.  [default: spibb]",
-    ),
-    click.option(
-        "--setting",
-        "settings",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="A setting of the algorithm, such as epsilon=0.1.",
-    ),
-    click.option(
-        "--n-wedge",
-        type=NWedge(),
-        help="N∧: pairs visited at most this often keep their probability. `auto` takes the one "
-        "with the largest lower bound.  [default: auto]",
-    ),
-    click.option(
-        "--zeta",
-        type=float,
-        help="Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.",
-    ),
-    click.option(
-        "--least-visits",
-        type=int,
-        metavar="N",
-        help="Pairs visited less often keep their probability, whatever the algorithm; an "
-        "--n-wedge that is given holds instead.  [default: 10]",
-    ),
-    click.option(
-        "--delta", type=float, help="δ: the chance that the claim is wrong.  [default: 0.1]"
-    ),
-    click.option(
-        "--value-bounds",
-        type=(float, float),
-        metavar="LOW HIGH",
-        help="Every value lies between these.  [default: what the rewards observed allow]",
-    ),
-    click.option(
-        "--reward-bounds",
-        type=(float, float),
-        metavar="LOW HIGH",
-        help="Every reward lies between these.  [default: those observed]",
-    ),
-    click.option(
-        "--reward-at-end",
-        type=(float, float),
-        metavar="LOW HIGH",
-        help="Episodes pay only once, at their end, a reward between these; values lie there too.",
-    ),
-    click.option(
-        "--return-bounds",
-        type=(float, float),
-        metavar="LOW HIGH",
-        help="Every episode returns between these, and so does its rest from any step on, unless "
-        "that is 0.",
-    ),
-    click.option(
-        "--unseen",
-        type=click.Choice(["pessimistic", "terminal"]),
-        help="The value of a pair that was never tried: the lower value bound (pessimistic), or 0 "
-        "(terminal).  [default: pessimistic]",
-    ),
-    click.option(
-        "--states",
-        metavar="FILE",
-        help="A file with all states that there are, where the log shows fewer.",
-    ),
-    click.option("--actions", metavar="FILE", help="A file with all actions that there are."),
-    click.option(
-        "--kind",
-        "certificates",
-        multiple=True,
-        metavar="KIND[:SETTING=VALUE,...]",
-        help="A certificate to make, such as robust:set=l1; the result stands by the first.  "
-        "[default: stitched, posterior, robust, a-priori; of counts robust, a-priori]",
-    ),
-    click.option(
-        "--train-share",
-        type=float,
-        help="The share of the log that chooses the policy; the rest judges it.  [default: 0.3]",
-    ),
-    click.option(
-        "--logger",
-        type=click.Choice(["adaptive", "fixed"]),
-        help="adaptive: whoever made the log may have learnt on the way, so its first part chooses "
-        "the policy; fixed: a part drawn at random does.  [default: adaptive]",
-    ),
-)
+def term_options(*, but: str = "") -> Callable[[Command], Command]:
+    """Adds the options, `but` one that the verb has of its own.
+
+    The command is given `terms` and `sources`, ready for `Terms` and `gather`.
+    """
+    declared = {name: term for name, term in TERMS.items() if name != but}
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_terms(**options: Any) -> None:
+            terms = {name: read(term.shape, options.pop(name)) for name, term in declared.items()}
+            sources = {name: options.pop(name) for name in SOURCES}
+            command(terms=terms, sources=sources, **options)
+
+        decorated: Command = with_terms
+        for name, term in reversed((SOURCES | declared).items()):
+            decorated = term_option(name, term)(decorated)
+        return decorated
+
+    return decorate
 
 
-def term_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options; the command is given `terms`, ready for `surestep.improve`."""
+def term_option(name: str, term: Term) -> Callable[[Command], Command]:
+    """Returns the option of a term."""
+    return click.option(
+        term.option_for(name),
+        name,
+        type=click_type(term.shape),
+        multiple=isinstance(term.shape, Texts | AlgorithmSettings),
+        required=term.required,
+        metavar="LOW HIGH" if isinstance(term.shape, Bounds) else term.metavar,
+        help=term.full_help,
+    )
 
-    @wraps(command)
-    def with_terms(**options: Any) -> None:
-        terms = {name: options.pop(name) for name in NAMES}
-        terms["settings"] = read_settings(terms["settings"])
-        terms["certificates"] = terms["certificates"] or None
-        command(terms=terms, **options)
 
-    decorated: Callable[..., None] = with_terms
-    for option in reversed(OPTIONS):
-        decorated = option(decorated)
-    return decorated
+def click_type(shape: Shape) -> Any:
+    """Returns how click reads a value; limits are checked where all terms are."""
+    match shape:
+        case Number():
+            return float
+        case Whole(or_auto=or_auto):
+            return NWedge() if or_auto else int
+        case Bounds():
+            return (float, float)
+        case Choice(words):
+            return click.Choice(words)
+    return str
+
+
+def read(shape: Shape, given: Any) -> Any:
+    """Returns an option's value as a term has it: None, or no settings, where nobody gave one."""
+    match shape:
+        case AlgorithmSettings():
+            return read_settings(given)
+        case Texts():
+            return given or None
+    return given
 
 
 def read_settings(given: tuple[str, ...]) -> dict[str, object]:

@@ -248,7 +248,12 @@ def draft_with(
     )
 
     def record(how: Rehearsed) -> Record:
-        return record_of(evidence, terms, problem, settled, how, estimates, baseline, alarms)
+        return record_of(
+            *(evidence, terms, problem, settled, how),
+            estimates=estimates,
+            baseline=baseline,
+            alarms=alarms,
+        )
 
     findings = findings_of(
         part,

@@ -12,12 +12,13 @@ from surestep.model import Problem
 from surestep.pipeline.command import command_line
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.sensitivity import Settled
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import Terms, to_json
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.known_episodes import KnownEpisodes
-from surestep.results.record import Record, current_machine, current_versions
+from surestep.results.record import PARAMETERS, Record, current_machine, current_versions
+from surestep.terms import TERMS
 
 
 class Rehearsed(NamedTuple):
@@ -37,46 +38,15 @@ def record_of(
     problem: Problem,
     settled: Settled,
     rehearsal: Rehearsed,
+    *,
     estimates: Mapping[str, float],
     baseline: Baseline | None,
     alarms: tuple[Alarm, ...],
 ) -> Record:
     """Returns the record: with what the result was made, and what it must be read with."""
-    algorithm, chosen_by = settled.algorithm, settled.chosen_by
-    split = terms.certifier_settings(evidence.rewards).split if terms.splits else None
     words = evidence.assembly.vocabulary
     quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
-    parameters: dict[str, Any] = {
-        "discount": problem.single_discount,
-        "algorithm": json.loads(settings_to_json(algorithm)),
-        "n_wedge": settled.improvement.n_wedge,
-        "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
-        "zeta": terms.zeta,
-        "least_visits": terms.floor,
-        "delta": terms.level,
-        "value_bounds": list(problem.value_bounds),
-        **{
-            name: None if bounds is None else list(bounds)
-            for name, bounds in (
-                ("reward_bounds", terms.reward_bounds),
-                ("reward_at_end", terms.reward_at_end),
-                ("return_bounds", terms.return_bounds),
-            )
-        },
-        "unseen": problem.unseen,
-        "behavior": evidence.behavior,
-        "states": evidence.states,
-        "actions": evidence.actions,
-        "columns": {role: list(names) for role, names in evidence.columns.items()},
-        "bins": list(evidence.bins),
-        "seeds": {"certificates": terms.data_seed} | seeds_of(algorithm, rehearsal),
-        "certificates": [str(asked) for asked in terms.asked],
-        "train_share": split and split.train_share,
-        "logger": split and split.logger,
-        "worlds": rehearsal.worlds,
-        "sizes": list(rehearsal.sizes),
-        "time_limit": rehearsal.time_limit,
-    }
+    parameters = parameters_of(evidence, terms, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
     if rehearsal.time_limit is not None:  # the number of worlds is what was reached
         defaults = tuple(name for name in defaults if name != "worlds")
@@ -100,6 +70,39 @@ def record_of(
         alarms,
         None if problem.log is None else KnownEpisodes.of(problem.log),
     )
+
+
+def parameters_of(
+    evidence: Evidence, terms: Terms, problem: Problem, settled: Settled, rehearsal: Rehearsed
+) -> dict[str, Any]:
+    """Returns the parameters: every term as it was said or taken, but for those that were settled
+    by the data or by other terms.
+    """
+    split = terms.certifier_settings(evidence.rewards).split if terms.splits else None
+    said = {name: terms.used(name) for name, term in TERMS.items() if term.recorded is not None}
+    chosen_by = settled.chosen_by
+    said |= {
+        "discount": problem.single_discount,
+        "algorithm": json.loads(settings_to_json(settled.algorithm)),
+        "n_wedge": settled.improvement.n_wedge,
+        "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
+        "least_visits": terms.floor,
+        "delta": terms.level,
+        "value_bounds": problem.value_bounds,
+        "behavior": evidence.behavior,
+        "states": evidence.states,
+        "actions": evidence.actions,
+        "columns": {role: list(names) for role, names in evidence.columns.items()},
+        "bins": evidence.bins,
+        "seeds": {"certificates": terms.data_seed} | seeds_of(settled.algorithm, rehearsal),
+        "certificates": [str(asked) for asked in terms.asked],
+        "train_share": split and split.train_share,
+        "logger": split and split.logger,
+        "worlds": rehearsal.worlds,
+        "sizes": rehearsal.sizes,
+        "time_limit": rehearsal.time_limit,
+    }
+    return {name: to_json(said[name]) for name in PARAMETERS}
 
 
 def seeds_of(algorithm: Algorithm, rehearsal: Rehearsed) -> dict[str, int]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any
 
 from surestep._arrays import expect, expect_count, in_digits, is_number, least_draws, shown
 from surestep.algorithms import (
@@ -23,7 +23,6 @@ from surestep.algorithms.contract import check_whole
 from surestep.bounds import equivalent_n_wedge
 from surestep.certificates import Asked, Certifier, Posterior
 from surestep.certificates.common import LARGEST
-from surestep.certificates.episodes import Logger
 from surestep.choosing import AutoNWedge, Method, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
@@ -31,81 +30,42 @@ from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifying import BOUND_OF, RewardFacts, Settings, Split, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.results.record import Record
-
-AUTO: Literal["auto"] = "auto"
-DEFAULT_ALGORITHM = "spibb"
-DEFAULT_DELTA = 0.1
-DEFAULT_UNSEEN: UnseenRule = "pessimistic"
-DEFAULT_LEAST_VISITS = 10
-# The first is the one that a result stands by. It is settled before the data.
-DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust", "a-priori")
-DEFAULT_OF_COUNTS = ("robust", "a-priori")  # counts cannot be split into two parts
-DEFAULT_TRAIN_SHARE = 0.3
-DEFAULT_LOGGER: Logger = "adaptive"
+from surestep.terms import (
+    AUTO,
+    DEFAULT_CERTIFICATES,
+    DEFAULT_OF_COUNTS,
+    TERMS,
+    AlgorithmName,
+    Bounds,
+    Choice,
+    Declared,
+    Number,
+    Shape,
+    Term,
+    Whole,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Terms of an improvement, as a user gave them; None where nothing was said."""
+class Terms(Declared):
+    """The terms that `surestep.terms` declares, checked, and what follows from them."""
 
-    discount: float
-    algorithm: str | Algorithm | None = None  # a name, or settings
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of a named algorithm
-    n_wedge: int | Literal["auto"] | None = None
-    zeta: float | None = None
-    least_visits: int | None = None  # what was seen less often stays as it is
-    delta: float | None = None
-    value_bounds: tuple[float, float] | None = None
-    reward_bounds: tuple[float, float] | None = None
-    reward_at_end: tuple[float, float] | None = None  # an episode pays once, at its end
-    return_bounds: tuple[float, float] | None = None  # of whole episodes; see `declared_values`
-    unseen: UnseenRule | None = None
-    certificates: Sequence[str | Certifier] | None = None  # the one to stand by first
-    worlds: int | None = None  # of each kind in the stress test; 0: none
-    train_share: float | None = None  # of the log, which chooses the policy; the rest judges it
-    logger: Logger | None = None  # whether whoever made the log may have learnt on the way
     # What the data say, once they are known; see `about`.
     has_episodes: bool = True  # whole ones, and not only their counts
     data_seed: int = 0  # of certificates, where none is given: a digest of the data
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
-        if not (is_number(self.discount) and 0 <= self.discount <= 1):
-            raise InvalidParameter(f"discount is {shown(self.discount)}, expected 0 to 1")
-        if self.delta is not None and not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(
-                f"delta is {shown(self.delta)}, expected more than 0 and less than 1"
-            )
+        expect("settings", self.settings, Mapping)
+        for name, term in TERMS.items():
+            check_value(name, term, getattr(self, name))
         if self.n_wedge is not None and self.zeta is not None:
             raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
-        if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
-            make_algorithm(self.algorithm)  # which names the closest ones
-        if type(self.algorithm) not in (str, type(None), *ALGORITHMS.values()):
-            raise InvalidParameter(
-                f"algorithm is of type {type(self.algorithm).__name__}, expected a name or one of "
-                "surestep.algorithms with its settings"
-            )
-        expect("settings", self.settings, Mapping)
-        self.check_split()
-        if self.least_visits is not None:
-            check_whole("least_visits", self.least_visits, 1, "what was seen less often stays")
         self.check_settings()
         self.check_certificates()
+        self.check_bounds()
+        self.check_worlds()
         self.check_same_split()
-
-    def check_split(self) -> None:
-        """Refuses shares that leave nothing to choose by, or nothing to judge by."""
-        share = self.train_share
-        if share is not None and not (is_number(share) and 0 < share < 1):
-            only = "; 0 is for a policy that was made without this log" if share == 0 else ""
-            raise InvalidParameter(
-                f"train_share is {shown(share)}, expected more than 0 and less than 1: that part "
-                f"chooses the policy, and the rest judges it{only}"
-            )
-        if self.logger is not None and self.logger not in get_args(Logger):
-            raise InvalidParameter(
-                f"logger is {shown(self.logger)}, expected one of {', '.join(get_args(Logger))}"
-            )
 
     def check_same_split(self) -> None:
         """Refuses a kind of certificate that is told another split than all."""
@@ -137,10 +97,6 @@ class Terms:
                         f"{name} is given beside an algorithm that has its settings already"
                     )
             return
-        if isinstance(self.n_wedge, str) and self.n_wedge != AUTO:
-            raise InvalidParameter(
-                f"n_wedge is {self.n_wedge!r}, expected a whole number, or {AUTO!r}"
-            )
         wedge = n_wedge_setting(ALGORITHMS[self.name])
         for name in ("n_wedge", "zeta"):
             if getattr(self, name) is not None and wedge in self.settings:
@@ -154,17 +110,16 @@ class Terms:
             )
 
     def check_certificates(self) -> None:
-        """Refuses kinds that do not exist or come twice, bounds upside down, and too few worlds."""
+        """Refuses kinds that do not exist or come twice."""
         texts = [str(asked) for asked in self.asked]
         if not texts or len(set(texts)) < len(texts):
             raise InvalidParameter(
                 f"the certificates asked for are {', '.join(texts) or 'none'}; expected at least "
                 "one, and none twice"
             )
-        check_ends("value_bounds", self.value_bounds)
-        check_ends("reward_bounds", self.reward_bounds)
-        check_ends("reward_at_end", self.reward_at_end)
-        check_ends("return_bounds", self.return_bounds)
+
+    def check_bounds(self) -> None:
+        """Refuses bounds that are said twice, and those that leave nothing open."""
         if self.reward_at_end is not None and self.return_bounds is not None:
             raise InvalidParameter(
                 "both reward_at_end and return_bounds are given, expected one: what an episode "
@@ -184,18 +139,22 @@ class Terms:
             raise InvalidParameter(
                 f"reward_bounds is {self.reward_bounds}, expected two numbers that differ"
             )
-        if self.worlds is not None:
-            whole = isinstance(self.worlds, int) and not isinstance(self.worlds, bool)
-            least = self.least_worlds
-            if not whole or (self.worlds != 0 and self.worlds < least):
-                raise InvalidParameter(
-                    f"worlds is {shown(self.worlds)}, expected 0, or at least {in_digits(least)} "
-                    "of each kind: fewer do not show what happens so rarely"
-                )
-            if self.worlds:
-                expect_count("worlds", self.worlds, MOST_OF_A_KIND)
-            if self.worlds and self.why_not_rehearsed:
-                raise InvalidParameter(f"worlds is {self.worlds}, but {self.why_not_rehearsed}")
+
+    def check_worlds(self) -> None:
+        """Refuses fewer worlds than δ needs, more than anybody can wait for, and needless ones."""
+        if self.worlds is None:
+            return
+        whole = isinstance(self.worlds, int) and not isinstance(self.worlds, bool)
+        least = self.least_worlds
+        if not whole or (self.worlds != 0 and self.worlds < least):
+            raise InvalidParameter(
+                f"worlds is {shown(self.worlds)}, expected 0, or at least {in_digits(least)} "
+                "of each kind: fewer do not show what happens so rarely"
+            )
+        if self.worlds:
+            expect_count("worlds", self.worlds, MOST_OF_A_KIND)
+        if self.worlds and self.why_not_rehearsed:
+            raise InvalidParameter(f"worlds is {self.worlds}, but {self.why_not_rehearsed}")
 
     @property
     def asked(self) -> tuple[Asked, ...]:
@@ -208,10 +167,7 @@ class Terms:
 
     def certifier_settings(self, rewards: RewardFacts) -> Settings:
         """Returns the settings of certifiers, but for what depends on the algorithm."""
-        split = Split(
-            self.said_of_split("train_share", DEFAULT_TRAIN_SHARE),
-            self.said_of_split("logger", DEFAULT_LOGGER),
-        )
+        split = Split(self.said_of_split("train_share"), self.said_of_split("logger"))
         return Settings(
             delta=self.level,
             reward_bounds=self.known_rewards,
@@ -234,11 +190,11 @@ class Terms:
         low, high = in_all_steps(with_zero(single), self.discount)
         return (low, high) if low >= -LARGEST and high <= LARGEST else None
 
-    def said_of_split(self, name: str, usual: Any) -> Any:
+    def said_of_split(self, name: str) -> Any:
         """Returns what was said of the split: what is said of one kind holds for all."""
         kinds = [asked.settings for asked in self.asked if asked.settings.get("train_share") != 0]
         said = [getattr(self, name), *(each.get(name) for each in kinds)]
-        return next((each for each in said if each is not None), usual)
+        return next((each for each in said if each is not None), TERMS[name].default)
 
     @property
     def splits(self) -> bool:
@@ -264,36 +220,41 @@ class Terms:
     @property
     def level(self) -> float:
         """δ."""
-        return DEFAULT_DELTA if self.delta is None else float(self.delta)
+        return float(self.used("delta"))
 
     @property
     def unseen_rule(self) -> UnseenRule:
         """Returns the rule for the value of pairs that were never tried."""
-        return DEFAULT_UNSEEN if self.unseen is None else self.unseen
+        rule: UnseenRule = self.used("unseen")
+        return rule
 
     def defaults(self) -> tuple[str, ...]:
-        """The parameters that nobody gave."""
-        names = ["algorithm", "least_visits", "delta", "value_bounds", "unseen", "certificates"]
-        names += ["train_share", "logger", "worlds"]
-        taken = [name for name in names if getattr(self, name) is None]
-        unused = [] if self.splits else ["train_share", "logger"]
+        """Returns the parameters that nobody gave, and that something was taken for."""
+        void = [] if self.splits else ["train_share", "logger"]
         if self.floor is None:
-            unused.append("least_visits")
-        taken = [name for name in taken if name not in unused]
-        if self.value_bounds is None and (self.reward_bounds or self.declared_values):
-            taken.remove("value_bounds")  # they follow from other bounds
+            void.append("least_visits")
+        if self.reward_bounds or self.declared_values:
+            void.append("value_bounds")  # they follow from other bounds
         wedge = n_wedge_setting(ALGORITHMS[self.name])
-        said = self.n_wedge is not None or self.zeta is not None or wedge in self.settings
-        if isinstance(self.algorithm, str | None) and wedge is not None and not said:
-            taken.insert(1, "n_wedge")
-        return tuple(taken)
+        named = isinstance(self.algorithm, str | None)
+        if not named or wedge is None or wedge in self.settings or self.zeta is not None:
+            void.append("n_wedge")
+        return tuple(
+            name
+            for name, term in TERMS.items()
+            if term.has_default and getattr(self, name) is None and name not in void
+        )
+
+    def used(self, name: str) -> Any:
+        """Returns what was said of a term, or what is taken where nobody said anything."""
+        said = getattr(self, name)
+        return TERMS[name].default if said is None else said
 
     @property
     def name(self) -> str:
         """The name of the algorithm."""
-        if self.algorithm is None:
-            return DEFAULT_ALGORITHM
-        return self.algorithm if isinstance(self.algorithm, str) else self.algorithm.name
+        algorithm: str | Algorithm = self.used("algorithm")
+        return algorithm if isinstance(algorithm, str) else algorithm.name
 
     @property
     def floor(self) -> int | None:
@@ -303,7 +264,7 @@ class Terms:
         given = algorithm is None or wedge in self.settings or isinstance(self.n_wedge, int)
         if wedge is not None and given:
             return None
-        return DEFAULT_LEAST_VISITS if self.least_visits is None else self.least_visits
+        return int(self.used("least_visits"))
 
     def algorithm_for(self, problem: Problem, rewards: RewardFacts) -> Method:
         """Returns what improves: N∧ as given, from ζ, or chosen by a certificate.
@@ -439,6 +400,27 @@ def with_zero(bounds: tuple[float, float]) -> tuple[float, float]:
     return min(0.0, float(bounds[0])), max(0.0, float(bounds[1]))
 
 
+def check_value(name: str, term: Term, value: Any) -> None:
+    """Refuses a value that is not of the shape that its term declares; None: nobody gave any."""
+    match term.shape, value:
+        case _, None if not term.required:
+            return
+        case Number(limits=(low, high), open=is_open), _:
+            between = is_number(value) and (low < value < high if is_open else low <= value <= high)
+            if not between:
+                raise InvalidParameter(f"{name} is {shown(value)}, expected {term.shape.words}")
+        case Whole(or_auto=True), str() if value != AUTO:
+            raise InvalidParameter(f"{name} is {value!r}, expected a whole number, or {AUTO!r}")
+        case Whole(least=int(least), why=why), _:
+            check_whole(name, value, least, why)
+        case Choice(words), _ if value not in words:
+            raise InvalidParameter(f"{name} is {shown(value)}, expected one of {', '.join(words)}")
+        case Bounds(), _:
+            check_ends(name, value)
+        case AlgorithmName(), _:
+            check_algorithm(value)
+
+
 def check_ends(name: str, bounds: object) -> None:
     """Refuses what are no bounds; None: nobody gave any."""
     if bounds is None:
@@ -451,34 +433,58 @@ def check_ends(name: str, bounds: object) -> None:
         )
 
 
+def check_algorithm(algorithm: object) -> None:
+    """Refuses what is neither the name of an algorithm nor one with its settings."""
+    if isinstance(algorithm, str) and algorithm not in ALGORITHMS:
+        make_algorithm(algorithm)  # which names the closest ones
+    if type(algorithm) not in (str, *ALGORITHMS.values()):
+        raise InvalidParameter(
+            f"algorithm is of type {type(algorithm).__name__}, expected a name or one of "
+            "surestep.algorithms with its settings"
+        )
+
+
 def terms_of(record: Record) -> Terms:
-    """The terms under which a result was made: what nobody gave is left open again."""
-    given, defaults = record.parameters, record.defaults
-    settings = dict(given["algorithm"])
-    algorithm = settings_from_json(json.dumps(settings))
-    name = settings.pop("algorithm")
-    chosen = given["n_wedge_chosen_by"] is not None
-    if chosen or given["zeta"] is not None:
-        settings.pop(str(n_wedge_setting(algorithm)), None)
-    low, high = given["value_bounds"]
+    """Returns the terms under which a result was made: what nobody gave is left open again."""
+    return terms_from(record.parameters, record.defaults)
+
+
+def terms_from(parameters: Mapping[str, Any], defaults: Sequence[str]) -> Terms:
+    """Returns the terms that lead to these parameters, of which `defaults` were not given."""
     said: dict[str, Any] = {
-        name: None if given[name] is None else (given[name][0], given[name][1])
-        for name in ("reward_bounds", "reward_at_end", "return_bounds")
+        name: None if name in defaults else from_json(term.shape, parameters[name])
+        for name, term in TERMS.items()
+        if term.recorded is not None
     }
-    followed = "value_bounds" in defaults or said["reward_at_end"] or said["return_bounds"]
-    return Terms(
-        discount=given["discount"],
-        algorithm=None if "algorithm" in defaults else name,
-        settings=settings,
-        n_wedge=AUTO if chosen and "n_wedge" not in defaults else None,
-        least_visits=None if "least_visits" in defaults else given["least_visits"],
-        zeta=given["zeta"],
-        delta=None if "delta" in defaults else given["delta"],
-        value_bounds=None if followed else (low, high),
-        **said,
-        unseen=None if "unseen" in defaults else given["unseen"],
-        certificates=None if "certificates" in defaults else given["certificates"],
-        worlds=None if "worlds" in defaults else given["worlds"],
-        train_share=None if "train_share" in defaults else given["train_share"],
-        logger=None if "logger" in defaults else given["logger"],
-    )
+    if said["reward_at_end"] or said["return_bounds"]:
+        said["value_bounds"] = None  # they follow from these
+    return Terms(**said | algorithm_said(parameters, defaults))
+
+
+def algorithm_said(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
+    """Returns what was said of the algorithm, its N∧ and its settings."""
+    settings = dict(parameters["algorithm"])
+    algorithm = settings_from_json(json.dumps(settings))
+    name, wedge = settings.pop("algorithm"), n_wedge_setting(algorithm)
+    n_wedge = None if wedge is None else settings.pop(wedge)
+    if parameters["n_wedge_chosen_by"] is not None:
+        n_wedge = None if "n_wedge" in defaults else AUTO
+    if parameters["zeta"] is not None:
+        n_wedge = None  # it follows from ζ
+    if settings.get("delta") == parameters["delta"]:
+        del settings["delta"]  # it is that of all
+    return {
+        "algorithm": None if "algorithm" in defaults else name,
+        "n_wedge": n_wedge,
+        "settings": settings,
+    }
+
+
+def to_json(value: Any) -> Any:
+    """Returns the value of a term as run.json has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def from_json(shape: Shape, value: Any) -> Any:
+    """Returns the value of a term that run.json has."""
+    return (value[0], value[1]) if isinstance(shape, Bounds) and value is not None else value

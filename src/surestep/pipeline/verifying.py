@@ -32,8 +32,7 @@ from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import InputFile, Record, current_machine, current_versions
 from surestep.results.result import PARQUET, POLICY, Result, load, strangers
 from surestep.results.unfinished import path_in
-
-GIVEN_AGAIN = ("behavior", "states", "actions")
+from surestep.terms import SOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +143,8 @@ def completed(saved: Result, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
         "states": list(words.states[:deciding]) if parameters["states"] == "listed" else None,
         "actions": list(words.actions) if parameters["actions"] == "listed" else None,
     }
-    known = {name: inside[name] if given[name] is None else given[name] for name in GIVEN_AGAIN}
-    taken = tuple(name for name in GIVEN_AGAIN if given[name] is None and inside[name] is not None)
+    known = {name: inside[name] if given[name] is None else given[name] for name in SOURCES}
+    taken = tuple(name for name in SOURCES if given[name] is None and inside[name] is not None)
     if kind != "table" and "behavior" not in saved.record.defaults:
         known["behavior"] = kind if given["behavior"] is None else given["behavior"]
     return known, taken

@@ -17,32 +17,19 @@ from surestep.errors import FileFailure, InvalidResult
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.known_episodes import KnownEpisodes
+from surestep.terms import SOURCES, TERMS, Bounds, Texts
 
+# After which term a run has more to say than a user may, and of which type it is.
+BESIDE: dict[str, dict[str, Any]] = {
+    "n_wedge": {"n_wedge_chosen_by": str | None},
+    "unseen": dict.fromkeys(SOURCES, str) | {"columns": dict, "bins": list, "seeds": dict},
+    "worlds": {"sizes": list, "time_limit": float | int | None},
+}
 PARAMETERS: dict[str, Any] = {
-    "discount": float | int,
-    "algorithm": dict,
-    "n_wedge": int | None,
-    "n_wedge_chosen_by": str | None,
-    "zeta": float | int | None,
-    "least_visits": int | None,
-    "delta": float | int,
-    "value_bounds": list,
-    "reward_bounds": list | None,
-    "reward_at_end": list | None,
-    "return_bounds": list | None,
-    "unseen": str,
-    "behavior": str,
-    "states": str,
-    "actions": str,
-    "columns": dict,
-    "bins": list,
-    "seeds": dict,
-    "certificates": list,
-    "train_share": float | int | None,
-    "logger": str | None,
-    "worlds": int,
-    "sizes": list,
-    "time_limit": float | int | None,
+    name: kind
+    for own, term in TERMS.items()
+    for name, kind in ({own: term.recorded} | BESIDE.get(own, {})).items()
+    if kind is not None
 }
 FORMAT = "surestep run"
 VERSION = 5
@@ -120,13 +107,14 @@ class Record:
             must_be("a seed", seed, int)
         for size in self.parameters["sizes"]:
             must_be("a size", size, float | int)
-        lists = (self.parameters["bins"], self.parameters["certificates"])
-        for texts in (self.defaults, *lists, *self.parameters["columns"].values()):
+        given = [self.parameters[name] for name in TERMS if isinstance(TERMS[name].shape, Texts)]
+        lists = (self.parameters["bins"], *given, *self.parameters["columns"].values())
+        for texts in (self.defaults, *(each for each in lists if each is not None)):
             must_be("a list", texts, list | tuple)
             for text in texts:
                 must_be("an item", text, str)
-        for name in ("value_bounds", "reward_bounds", "reward_at_end", "return_bounds"):
-            bounds = self.parameters[name]
+        for name, term in TERMS.items():
+            bounds = self.parameters[name] if isinstance(term.shape, Bounds) else None
             if bounds is None:
                 continue
             if len(bounds) != 2:
