@@ -158,10 +158,15 @@ def test_what_never_varied_is_exact_where_others_vary():
     assert found.seen[[0, 2]].tolist() == [[2.0, 0, 0, 0, 0]] * 2
     assert found.seen[[1, 3], :4].tolist() == [[0.0, 1.0, 12, 28], [0.0, 1.0, 10, 10]]
     assert found.seen[[1, 3], 4].tolist() == [40, 20]
+    # Shares of 0.3 and 0.5 of 1, with 2 as the unit.
+    others = moments((0.15, 0.25), (0.21 / 4, 0.25 / 4), (40, 20), (0, 0))
+    assert found.others == pytest.approx(others)
+    assert 1 < others < 100
     # Of 30 rewards 22 / 60 would not have been the usual one: 5 of 13.6, and not of 13.
-    for visits, exact in ((13, False), (14, True)):
+    # So it is whether 12 of 40 rewards were 1, or 28.
+    for visits, ones, exact in ((13, 12, False), (14, 12, True), (13, 28, False), (14, 28, True)):
         few = noisy(
-            sums=[[2 * (visits - 1), 12], [2, 10]],
+            sums=[[2 * (visits - 1), ones], [2, 10]],
             least=[[2, 0], [2, 0]],
             greatest=[[2, 1], [2, 1]],
             times=[[visits - 1, 40], [1, 20]],
