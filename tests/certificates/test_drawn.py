@@ -145,15 +145,23 @@ def test_with_a_discount_steps_need_no_model(discount, steps):
     )
 
 
-@pytest.mark.parametrize(("found", "residual"), [(0.0, 0.2), (2.0, 1.0)])
-def test_what_is_not_proven_to_end_has_no_bound_on_its_steps(found, residual, monkeypatch):
+@pytest.mark.parametrize(
+    ("found", "residual", "scale", "steps"),
+    [
+        (0.0, 0.2, 4.0, math.inf),
+        (2.0, 1.0, 4.0, math.inf),
+        (2.0, 0.0, 2.0**40, 2.0**40 / (1 - (2 * 2 + 8) * 2.0**-12)),  # terms of rounding
+    ],
+)
+def test_steps_are_bounded_by_what_is_proven(found, residual, scale, steps, monkeypatch):
     def solve(size, *given):
-        given[-3][:], given[-2][:], given[-1][:] = found, residual, 4.0
+        given[-3][:], given[-2][:], given[-1][:] = found, residual, scale
 
     monkeypatch.setattr(drawn, "eliminate_drawn", SimpleNamespace(all=solve))
     models = SimpleNamespace(counts=SimpleNamespace(pairs=Pairs.full(2, 1)), discount=1.0)
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
-    assert drawn.step_bounds(models, chunk, np.ones((1, 2))).tolist() == [[math.inf]]
+    bound = drawn.step_bounds(models, chunk, np.ones((1, 2)))
+    assert bound == pytest.approx(np.array([[steps]]), rel=1e-12)
 
 
 def rewards(*rows, atoms=(), **terms):
