@@ -121,22 +121,6 @@ def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
     return x / (x + y), words
 
 
-@helper
-def broken_off(words: Words, alpha: float, rest: float) -> tuple[float, Words]:
-    """A number from Beta(1 + α, rest), for α of no more than about 0.1.
-
-    Drawn from Beta(1, rest) by inversion, and kept with probability x^α, which is about rest^(−α)
-    on average.
-    """
-    while True:
-        u, words = uniform(words)
-        x = 1.0 - math.exp(math.log(u) / rest)
-        u, words = uniform(words)
-        # By convexity x^α ≥ 1 + α (1 − 1/x): saves the logarithms, nearly always.
-        if x > 0.0 and ((1.0 - u) * x >= alpha * (1.0 - x) or math.log(u) <= alpha * math.log(x)):
-            return x, words
-
-
 @kernel(I64, I64, I64, FLOATS_OUT)
 def uniforms(seed: int, draw: int, row: int, numbers: FloatArray) -> None:
     """The first numbers of a stream."""
