@@ -24,8 +24,7 @@ from surestep.cli.rehearse import command as rehearse_command
 from surestep.cli.terms import read
 from surestep.errors import InvalidParameter
 from surestep.model.problem import UnseenRule
-from surestep.pipeline import improving
-from surestep.pipeline.command import words_of
+from surestep.pipeline.recording import words_of
 from surestep.pipeline.terms import Terms, terms_from
 from surestep.results.record import PARAMETERS
 from surestep.terms import (
@@ -101,7 +100,7 @@ def test_it_is_a_parameter_of_improve_and_handed_on(monkeypatch):
     def hear(**said):
         raise Heard(said)
 
-    monkeypatch.setattr(improving, "Terms", hear)
+    monkeypatch.setattr(sys.modules[surestep.improve.__module__], "Terms", hear)
     given_terms = {name: object() for name in TERMS}
     with pytest.raises(Heard) as heard:
         surestep.improve("log.csv", **given_terms)

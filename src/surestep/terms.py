@@ -4,7 +4,7 @@ A declaration says what a value looks like and within which limits, what is take
 anything, and the words of its option. All else follows from it: the options of the command line
 (`surestep.cli.terms`), the checks (`surestep.pipeline.terms`), the parameters of run.json and their
 types (`surestep.results.record`), how they are read back, and the command that makes a result
-again (`surestep.pipeline.command`). A new term is a field of `Declared`, a parameter of
+again (`surestep.pipeline.recording`). A new term is a field of `Declared`, a parameter of
 `surestep.improve`, and whatever uses it.
 
 Nothing is imported here that takes its time: `surestep --help` reads it.

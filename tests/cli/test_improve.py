@@ -324,7 +324,8 @@ def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
 
 SLOW = """
 import sys, time
-import {module} as module
+from importlib import import_module
+module = import_module("{module}")
 def slow(*arguments, **options):
     print("now", flush=True)
     time.sleep(600)
@@ -336,7 +337,7 @@ main(sys.argv[1:], prog_name="surestep")
 
 @pytest.mark.parametrize(
     ("module", "step"),
-    [("surestep.pipeline", "gather"), ("surestep.pipeline.improving", "result_page")],
+    [("surestep.pipeline", "gather"), ("surestep.pipeline.improve", "result_page")],
 )
 def test_ctrl_c_leaves_nothing_behind(module, step, logs, tmp_path):
     arguments = ["improve", logs / "log.csv", *PUMPS, *UNTESTED]

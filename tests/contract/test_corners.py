@@ -21,7 +21,7 @@ from surestep.bounds import compare_bounds
 from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Stitched, Trajectory
 from surestep.errors import SurestepError
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import draft, problem_of, with_log
+from surestep.pipeline.improve import draft, problem_of, with_log
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import read_sizes
 

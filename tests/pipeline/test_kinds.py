@@ -12,11 +12,11 @@ from surestep.algorithms import SPIBB, estimate_behavior
 from surestep.certificates import APriori, Posterior, Robust, training_part
 from surestep.choosing import choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
+from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import draft
-from surestep.pipeline.judging import certify_result
+from surestep.pipeline.improve import draft
 from surestep.pipeline.terms import Terms
-from surestep.pipeline.verifying import verify_result
+from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
 from surestep.report.words.verdict import verdict
 

@@ -11,7 +11,7 @@ from surestep.certificates import Posterior, Robust
 from surestep.errors import RefutedBounds
 from surestep.pipeline import certify_result, rehearse_log
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import draft
+from surestep.pipeline.improve import draft
 from surestep.pipeline.terms import Terms
 
 # Each of two arms pays the same every time, one of them 2, the other 0.5.

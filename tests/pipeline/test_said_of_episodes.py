@@ -12,7 +12,7 @@ from surestep.cli.main import main
 from surestep.errors import InvalidParameter, RefutedBounds
 from surestep.io import write_counts
 from surestep.pipeline import certify_result, verify_result
-from surestep.pipeline.improving import READ_OFF
+from surestep.pipeline.improve import READ_OFF
 from surestep.pipeline.terms import Terms, terms_of
 
 HEADER = "episode,step,state,action,reward,terminated,next_state"

@@ -13,7 +13,7 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from surestep.errors import FileFailure
 from surestep.pipeline import Terms, draft, explain, gather, verify_result
-from surestep.pipeline.improving import prepared
+from surestep.pipeline.improve import prepared
 from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
 from surestep.rehearsal.rehearse import SIZES, rehearse
 from surestep.rehearsal.work import work_of

@@ -5,7 +5,7 @@ import pytest
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
 from surestep.errors import InvalidParameter
-from surestep.pipeline.certifying import RewardFacts
+from surestep.pipeline.certifiers import RewardFacts
 from surestep.pipeline.terms import Terms
 from surestep.terms import DEFAULT_LEAST_VISITS
 

@@ -60,7 +60,7 @@ def command(
     that look wrong, with their places. It refuses only what cannot be read at all.
     """
     from surestep.io import is_counts_file, read_log
-    from surestep.pipeline.inspection import inspect
+    from surestep.pipeline.inspect import inspect
 
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")

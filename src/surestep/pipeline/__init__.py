@@ -1,12 +1,12 @@
 """From a log to a result, and from a result back to the log."""
 
+from surestep.pipeline.certify import Judged, certify_result, check_certificates
 from surestep.pipeline.evidence import gather, open_source
-from surestep.pipeline.explaining import ActionReason, Explanation, explain, in_words
-from surestep.pipeline.improving import Draft, draft, improve
-from surestep.pipeline.judging import Judged, certify_result, check_certificates
-from surestep.pipeline.rehearsing import RehearsedLog, rehearse_log
+from surestep.pipeline.explain import ActionReason, Explanation, explain, in_words
+from surestep.pipeline.improve import Draft, draft, improve
+from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.terms import Terms
-from surestep.pipeline.verifying import Verification, verify_result
+from surestep.pipeline.verify import Verification, verify_result
 
 __all__ = [
     "ActionReason",

@@ -10,7 +10,7 @@ from surestep._arrays import FloatArray, freeze, run_sums
 from surestep.certificates import Certifier
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
-from surestep.pipeline.certifying import Claims
+from surestep.pipeline.certifiers import Claims
 from surestep.pipeline.sensitivity import Settled, delta_curve, n_wedge_curve, zeta_curves
 from surestep.planning import occupancy
 from surestep.results.findings import DataSummary, Findings, NoRehearsal, StateChange, WantedPair

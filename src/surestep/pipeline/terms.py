@@ -27,7 +27,7 @@ from surestep.choosing import AutoNWedge, Method, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.certifying import BOUND_OF, RewardFacts, Settings, Split, mean_reward_range
+from surestep.pipeline.certifiers import BOUND_OF, RewardFacts, Settings, Split, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.results.record import Record
 from surestep.terms import (

@@ -16,7 +16,7 @@ from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, SurestepEr
 from surestep.io import read_log
 from surestep.io.labels.behavior import check_log_fits, read_behavior_table
 from surestep.io.labels.binning import Binning
-from surestep.pipeline.assembly import assemble
+from surestep.pipeline.evidence import assemble
 
 COLUMNS = ("state", "action", "probability")
 KINDS = (".csv", ".jsonl", ".parquet")

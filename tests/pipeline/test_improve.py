@@ -23,7 +23,7 @@ from surestep.io import read_counts, write_counts
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.findings import decision_visits, state_changes
-from surestep.pipeline.improving import draft
+from surestep.pipeline.improve import draft
 from surestep.pipeline.terms import Terms
 
 DISCOUNTS = st.sampled_from([0.3, 0.9])

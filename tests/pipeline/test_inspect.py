@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_tables import frame_of
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
-from surestep.pipeline.inspection import binned, inspect, spread, visit_edges
+from surestep.pipeline.inspect import binned, inspect, spread, visit_edges
 from surestep.results.inspection import as_json
 
 COUNTS = st.lists(st.integers(1, 3000), min_size=1, max_size=30).map(np.array)

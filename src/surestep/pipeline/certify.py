@@ -1,4 +1,4 @@
-"""Further certificates about a saved policy: from the log that made it, or from another one."""
+"""`certify`: further claims about a saved policy, from the log that made it or from another one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
-from surestep.pipeline.assembly import Assembly, logged_policy, starts_of
-from surestep.pipeline.certifying import RewardFacts, Settings, Split
-from surestep.pipeline.evidence import CountsSource, gather, has_episodes, seed_of
-from surestep.pipeline.improving import READ_OFF, Progress, problem_of
+from surestep.pipeline.certifiers import RewardFacts, Settings, Split
+from surestep.pipeline.evidence import (
+    Assembly,
+    CountsSource,
+    gather,
+    has_episodes,
+    logged_policy,
+    seed_of,
+    starts_of,
+)
+from surestep.pipeline.improve import READ_OFF, Progress, problem_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms, terms_of
-from surestep.pipeline.verifying import completed, open_again
+from surestep.pipeline.verify import completed, open_again
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 

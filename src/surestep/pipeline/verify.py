@@ -24,9 +24,9 @@ from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.source import LogSource, read_log
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_page, check_same_counts
-from surestep.pipeline.command import made_from_log
 from surestep.pipeline.evidence import CountsSource, Evidence, gather, open_source
-from surestep.pipeline.improving import Progress, draft
+from surestep.pipeline.improve import Progress, draft
+from surestep.pipeline.recording import made_from_log
 from surestep.pipeline.terms import terms_of
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import InputFile, Record, current_machine, current_versions

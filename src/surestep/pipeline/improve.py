@@ -1,4 +1,4 @@
-"""The main job: from a log of decisions to a better policy, its certificate and its report."""
+"""`improve`: from a log of decisions to a better policy, its certificate and its report."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
-from surestep.pipeline.assembly import Assembly
-from surestep.pipeline.certifying import certified, certified_at_levels, splitting
-from surestep.pipeline.evidence import Evidence, gather
+from surestep.pipeline.certifiers import certified, certified_at_levels, splitting
+from surestep.pipeline.evidence import Assembly, Evidence, gather
 from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (

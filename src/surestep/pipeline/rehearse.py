@@ -9,10 +9,9 @@ from pathlib import Path
 
 from surestep._files import read_path, write_folder
 from surestep.errors import InvalidParameter
-from surestep.pipeline.command import rehearse_command
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import Progress, draft_with, prepared
-from surestep.pipeline.recording import Rehearsed
+from surestep.pipeline.improve import Progress, draft_with, prepared
+from surestep.pipeline.recording import Rehearsed, rehearse_command
 from surestep.pipeline.stress_test import rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, TimeLimit
