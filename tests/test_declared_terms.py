@@ -24,8 +24,8 @@ from surestep.cli.rehearse import command as rehearse_command
 from surestep.cli.terms import read
 from surestep.errors import InvalidParameter
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.recording import words_of
-from surestep.pipeline.terms import Terms, terms_from
+from surestep.pipeline.recording import terms_from, words_of
+from surestep.pipeline.terms import Terms
 from surestep.results.record import PARAMETERS
 from surestep.terms import (
     SOURCES,

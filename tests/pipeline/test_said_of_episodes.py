@@ -13,7 +13,8 @@ from surestep.errors import InvalidParameter, RefutedBounds
 from surestep.io import write_counts
 from surestep.pipeline import certify_result, verify_result
 from surestep.pipeline.improve import READ_OFF
-from surestep.pipeline.terms import Terms, terms_of
+from surestep.pipeline.recording import terms_of
+from surestep.pipeline.terms import Terms
 
 HEADER = "episode,step,state,action,reward,terminated,next_state"
 SURVIVAL = [

@@ -20,7 +20,7 @@ from labelled_worlds import COLUMNS, DERIVED, NAMES, world
 from log_tables import frame_of
 from surestep.errors import FileFailure, InvalidParameter, InvalidResult, SurestepError
 from surestep.pipeline import explain
-from surestep.pipeline.terms import terms_of
+from surestep.pipeline.recording import terms_of
 from surestep.results.result import (
     certificates_from_json,
     certificates_to_json,

@@ -34,8 +34,9 @@ from surestep.pipeline.evidence import (
     starts_of,
 )
 from surestep.pipeline.improve import READ_OFF, Progress, problem_of
+from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
-from surestep.pipeline.terms import Terms, terms_of
+from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import completed, open_again
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load

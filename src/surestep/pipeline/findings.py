@@ -59,7 +59,9 @@ def findings_of(
         no_rehearsal=no_rehearsal,
         data=data,
         zeta_curves=zeta_curves(problem, certificate.delta),
-        n_wedge_curve=n_wedge_curve(problem, settled, certificate, certifier, gain_of, progress),
+        n_wedge_curve=n_wedge_curve(
+            problem, settled, certificate, certifier, gain_of=gain_of, progress=progress
+        ),
         delta_curve=delta_curve(claims.at),
         wanted=wanted_pairs(table, ours, improvement),
         record=record,

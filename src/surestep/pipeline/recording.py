@@ -1,4 +1,4 @@
-"""The record of an improvement: with what it was made, and the command that makes it again."""
+"""The record of an improvement: its parameters, the terms that lead to them, and the command."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from surestep.algorithms import Algorithm, settings_to_json
+from surestep.algorithms import Algorithm, settings_from_json, settings_to_json
+from surestep.choosing import n_wedge_setting
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
 from surestep.model import Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.sensitivity import Settled
-from surestep.pipeline.terms import Terms, terms_from, to_json
+from surestep.pipeline.terms import Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.known_episodes import KnownEpisodes
 from surestep.results.record import PARAMETERS, InputFile, Record, current_machine, current_versions
-from surestep.terms import SOURCES, TERMS
+from surestep.terms import AUTO, SOURCES, TERMS, Bounds, Shape
 
 FILE_ROLES = ("log", *SOURCES)
 
@@ -122,6 +123,59 @@ def data_summary(counts: LabelledCounts) -> DataSummary:
         counts.transitions.times.size,
         *(counts.episodes if counts.episodes.recorded else (None, None, None)),
     )
+
+
+# ---- from a record back to terms --------------------------------------------------------------
+
+
+def terms_of(record: Record) -> Terms:
+    """Returns the terms under which a result was made: what nobody gave is left open again."""
+    return terms_from(record.parameters, record.defaults)
+
+
+def terms_from(parameters: Mapping[str, Any], defaults: Sequence[str]) -> Terms:
+    """Returns the terms that lead to these parameters, of which `defaults` were not given."""
+    said: dict[str, Any] = {
+        name: None if name in defaults else from_json(term.shape, parameters[name])
+        for name, term in TERMS.items()
+        if term.recorded is not None
+    }
+    if said["reward_at_end"] or said["return_bounds"]:
+        said["value_bounds"] = None  # they follow from these
+    return Terms(**said | algorithm_said(parameters, defaults))
+
+
+def algorithm_said(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
+    """Returns what was said of the algorithm, its N∧ and its settings."""
+    settings = dict(parameters["algorithm"])
+    algorithm = settings_from_json(json.dumps(settings))
+    name, wedge = settings.pop("algorithm"), n_wedge_setting(algorithm)
+    n_wedge = None if wedge is None else getattr(algorithm, wedge)
+    settings.pop(str(wedge), None)
+    if parameters["n_wedge_chosen_by"] is not None:
+        n_wedge = None if "n_wedge" in defaults else AUTO
+    if parameters["zeta"] is not None:
+        n_wedge = None  # it follows from ζ
+    if settings.get("delta") == parameters["delta"]:
+        del settings["delta"]  # it is that of all
+    return {
+        "algorithm": None if "algorithm" in defaults else name,
+        "n_wedge": n_wedge,
+        "settings": settings,
+    }
+
+
+def to_json(value: Any) -> Any:
+    """Returns the value of a term as run.json has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def from_json(shape: Shape, value: Any) -> Any:
+    """Returns the value of a term that run.json has."""
+    return (value[0], value[1]) if isinstance(shape, Bounds) and value is not None else value
+
+
+# ---- and to a command --------------------------------------------------------------------------
 
 
 def command_line(

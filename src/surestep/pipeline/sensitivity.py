@@ -59,6 +59,7 @@ def n_wedge_curve(
     settled: Settled,
     certificate: Certificate,
     certifier: Certifier,
+    *,
     gain_of: Callable[[Improvement], float],
     progress: Callable[[int, int], None],
 ) -> tuple[NWedgePoint, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from surestep.algorithms import (
     Algorithm,
     Floored,
     make_algorithm,
-    settings_from_json,
 )
 from surestep.algorithms.contract import check_whole
 from surestep.bounds import equivalent_n_wedge
@@ -29,7 +27,6 @@ from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifiers import BOUND_OF, RewardFacts, Settings, Split, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
-from surestep.results.record import Record
 from surestep.terms import (
     AUTO,
     DEFAULT_CERTIFICATES,
@@ -40,7 +37,6 @@ from surestep.terms import (
     Choice,
     Declared,
     Number,
-    Shape,
     Term,
     Whole,
 )
@@ -442,49 +438,3 @@ def check_algorithm(algorithm: object) -> None:
             f"algorithm is of type {type(algorithm).__name__}, expected a name or one of "
             "surestep.algorithms with its settings"
         )
-
-
-def terms_of(record: Record) -> Terms:
-    """Returns the terms under which a result was made: what nobody gave is left open again."""
-    return terms_from(record.parameters, record.defaults)
-
-
-def terms_from(parameters: Mapping[str, Any], defaults: Sequence[str]) -> Terms:
-    """Returns the terms that lead to these parameters, of which `defaults` were not given."""
-    said: dict[str, Any] = {
-        name: None if name in defaults else from_json(term.shape, parameters[name])
-        for name, term in TERMS.items()
-        if term.recorded is not None
-    }
-    if said["reward_at_end"] or said["return_bounds"]:
-        said["value_bounds"] = None  # they follow from these
-    return Terms(**said | algorithm_said(parameters, defaults))
-
-
-def algorithm_said(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
-    """Returns what was said of the algorithm, its N∧ and its settings."""
-    settings = dict(parameters["algorithm"])
-    algorithm = settings_from_json(json.dumps(settings))
-    name, wedge = settings.pop("algorithm"), n_wedge_setting(algorithm)
-    n_wedge = None if wedge is None else settings.pop(wedge)
-    if parameters["n_wedge_chosen_by"] is not None:
-        n_wedge = None if "n_wedge" in defaults else AUTO
-    if parameters["zeta"] is not None:
-        n_wedge = None  # it follows from ζ
-    if settings.get("delta") == parameters["delta"]:
-        del settings["delta"]  # it is that of all
-    return {
-        "algorithm": None if "algorithm" in defaults else name,
-        "n_wedge": n_wedge,
-        "settings": settings,
-    }
-
-
-def to_json(value: Any) -> Any:
-    """Returns the value of a term as run.json has it."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-def from_json(shape: Shape, value: Any) -> Any:
-    """Returns the value of a term that run.json has."""
-    return (value[0], value[1]) if isinstance(shape, Bounds) and value is not None else value

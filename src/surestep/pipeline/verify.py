@@ -26,8 +26,7 @@ from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_page, check_same_counts
 from surestep.pipeline.evidence import CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import Progress, draft
-from surestep.pipeline.recording import made_from_log
-from surestep.pipeline.terms import terms_of
+from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import InputFile, Record, current_machine, current_versions
 from surestep.results.result import PARQUET, POLICY, Result, load, strangers

@@ -66,6 +66,7 @@ class PolicyTable:
         estimate: FiniteMDP,
         improvement: Improvement,
         quiet: BoolArray,
+        *,
         judging: Problem | None,
         delta: float,
     ) -> PolicyTable:
