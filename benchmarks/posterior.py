@@ -1,11 +1,12 @@
 """How often a posterior claim of held-out data is wrong, by size of problem and kind of rewards.
 
     python benchmarks/posterior.py [--table sizes noise] [--repetitions 200] [--states 10 700]
+                                   [--prior cautious]
 
 Worlds are drawn at random: every state leads to a few others, with chances that are drawn for each
 action, and one step in twenty ends the episode. "Effects" is the share of the differences between
 actions that is kept. The behavior policy is drawn, too, and makes two logs of the same size. SPIBB
-(N∧ = 5) chooses a policy from one; the posterior with its default prior, weight 5, claims a gain
+(N∧ = 5) chooses a policy from one; the posterior, by default with its default prior, claims a gain
 from the other, and the claim is held against the truth at δ = 0.1. Every repetition has a world of
 its own; there are fewer of them for more than 30 states, and at least 10. Nobody knows the rewards:
 
@@ -39,6 +40,7 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior
+from surestep.certificates.prior import PriorName
 from surestep.experiments.coverage import lower_limit
 
 # The arguments of the quickest run.
@@ -133,7 +135,9 @@ def problem_of(world: World, log: DecisionLog, rewards: tuple[float, float]) -> 
     )
 
 
-def claim_and_truth(cell: Cell, draws: int, seed: int) -> tuple[float, float]:
+def claim_and_truth(
+    cell: Cell, draws: int, seed: int, prior: PriorName = "cautious"
+) -> tuple[float, float]:
     """L of a log, for a policy of another one; and what it gains."""
     rng = np.random.default_rng([seed, *cell[:4]])
     world = draw_world(cell, rng)
@@ -141,7 +145,7 @@ def claim_and_truth(cell: Cell, draws: int, seed: int) -> tuple[float, float]:
     ranges = [(min(0.0, log.reward.min()), max(1e-3, log.reward.max())) for log in logs]
     chosen, judged = (problem_of(world, log, each) for log, each in zip(logs, ranges, strict=True))
     policy = SPIBB(n_wedge=N_WEDGE).improve(chosen).policy
-    certifier = Posterior(delta=DELTA, draws=draws, seed=seed)
+    certifier = Posterior(delta=DELTA, draws=draws, seed=seed, prior=prior)
     if cell.rewards != "exact":
         low, high = ranges[1]
         certifier = replace(certifier, rewards="bounded", reward_low=low, reward_high=high)
@@ -162,14 +166,14 @@ def cells(table: str) -> Iterator[Cell]:
             yield Cell(states, 3, 3, visits, effects, rewards)
 
 
-def report(table: Sequence[Cell], repetitions: int, draws: int) -> None:
+def report(table: Sequence[Cell], repetitions: int, draws: int, prior: PriorName) -> None:
     """Prints a line for every cell, and how many are refuted."""
     heads = ("rewards", *Cell._fields[:-1], "wrong", "of", "positive", "mean L", "mean gain")
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
     refuted = 0
     for cell in table:
         number = min(repetitions, max(10, round(repetitions * 30 / cell.states)))
-        rows = [claim_and_truth(cell, draws, seed) for seed in range(number)]
+        rows = [claim_and_truth(cell, draws, seed, prior) for seed in range(number)]
         lower, gain = np.array(rows).T
         wrong = int(np.count_nonzero(lower > gain))
         refuted += lower_limit(wrong, number, FALSE_ALARMS / len(table)) > DELTA
@@ -187,11 +191,12 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--states", type=int, nargs=2, default=(10, 700), help="least and most")
     parser.add_argument("--draws", type=int, default=99, help="models that a claim is drawn from")
+    parser.add_argument("--prior", choices=("cautious", "weight", "pooled"), default="cautious")
     given = parser.parse_args()
     for name in given.table:
         least, most = given.states
         table = [cell for cell in cells(name) if least <= cell.states <= most]
-        report(table, given.repetitions, given.draws)
+        report(table, given.repetitions, given.draws, given.prior)
 
 
 if __name__ == "__main__":
