@@ -15,7 +15,8 @@ from surestep.certificates import (
     posterior_gains,
     training_part,
 )
-from surestep.choosing import CHOOSING, AutoNWedge, any_gain, choose_n_wedge, usual_grid
+from surestep.certificates.posterior import CHOOSING
+from surestep.choosing import AutoNWedge, any_gain, choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import Rate
 

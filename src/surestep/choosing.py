@@ -22,28 +22,17 @@ import numpy as np
 from surestep._arrays import FloatArray, expect
 from surestep.algorithms import ALGORITHMS, Algorithm, Floored, improve_batch
 from surestep.algorithms.registry import kind_of
-from surestep.certificates import (
-    CERTIFIERS,
-    Certifier,
-    Posterior,
-    Stitched,
-    Trajectory,
-    certify,
-    certify_batch,
-    posterior_gains,
-)
+from surestep.certificates import CERTIFIERS, Certifier, certify
+from surestep.certificates.bounding import choosing_bounds
 from surestep.certificates.episodes import training_for
-from surestep.certificates.posterior import with_few_draws
+from surestep.certificates.protocol import Bound
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import ProblemBatch
 
-SEEDS = 2**63  # a posterior's seeds are below
-CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
-Bound = float | CertificateRefused
 
 
 class Candidate(NamedTuple):
@@ -140,16 +129,11 @@ class AutoNWedge:
         self, judge: Certifier, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
     ) -> list[Bound]:
         """Returns the lower bound of each candidate by one judge, or why there is none."""
-        if isinstance(judge, Posterior):
-            # What it would hold out is held out already.
-            other = replace(judge, seed=(judge.seed + CHOOSING) % SEEDS, train_share=0.0)
-            judge = with_few_draws(other)
-        elif isinstance(judge, Stitched):
-            return expected_bounds(problem, policies, judge)
-        elif isinstance(judge, Trajectory):
-            training = judge.training(problem)
-            policies = [each.policy for each in self.improved(training, grid)]
-        return lower_bounds(problem, policies, judge)
+
+        def again(part: Problem) -> list[Policy]:
+            return [each.policy for each in self.improved(part, grid)]
+
+        return choosing_bounds(judge, problem, policies, again)
 
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
         """What each N∧ gives."""
@@ -235,35 +219,6 @@ def choose_n_wedge(
         grid=tuple(each.n_wedge for each in choice.candidates),
         lower=tuple(number_or_none(each.lower) for each in choice.candidates),
     )
-
-
-def lower_bounds(problem: Problem, policies: Sequence[Policy], certifier: Certifier) -> list[Bound]:
-    """L of each policy, or why there is none; a posterior judges all in the same draws."""
-    if isinstance(certifier, Posterior):
-        try:
-            gains = np.sort(posterior_gains(problem, policies, certifier), axis=1)
-        except CertificateRefused as reason:
-            return [reason] * len(policies)
-        return [float(each) for each in gains[:, certifier.rank - 1]]
-    claims = certify_batch([problem] * len(policies), policies, certifier)
-    return [bound_of(each) for each in claims]
-
-
-def expected_bounds(
-    problem: Problem, policies: Sequence[Policy], certifier: Stitched
-) -> list[Bound]:
-    """The L that a training part expects of each policy on the rest, or why there is none."""
-    try:
-        return [*certifier.expected_lower(problem, policies)]
-    except CertificateRefused as reason:
-        return [reason] * len(policies)
-
-
-def bound_of(claim: Certificate | CertificateRefused) -> Bound:
-    """L, or why there is none."""
-    if isinstance(claim, CertificateRefused):
-        return claim
-    return CertificateRefused(" ".join(claim.notes)) if claim.lower is None else claim.lower
 
 
 def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:

@@ -7,7 +7,8 @@ from surestep.certificates.episodes import training_part
 from surestep.certificates.named import Asked, make_certifier
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
-from surestep.certificates.registry import CERTIFIERS, Certifier
+from surestep.certificates.protocol import Certifier
+from surestep.certificates.registry import CERTIFIERS
 from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory

@@ -8,14 +8,16 @@ V_max), so what was never seen cannot look like a gain.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surestep._arrays import FloatArray, refuse_where, run_sums
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
 from surestep.certificates.common import Needs, check_delta, check_n_wedge, log_sentences
+from surestep.certificates.known import Known
 from surestep.certificates.refuting import check_ends, check_observed
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
@@ -53,6 +55,11 @@ class APriori:
             raise InvalidParameter(f"bound is {self.bound!r}, expected one of {', '.join(BOUNDS)}")
         check_delta(self.delta)
         check_n_wedge(self.n_wedge)
+
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from what is known: the bound of the algorithm."""
+        return known.usual() | {"bound": known.bound, "n_wedge": known.n_wedge}
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = gain − f(γ) · V_max · radius(N∧), less what evaluating and copying may be off."""

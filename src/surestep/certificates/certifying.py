@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from surestep._arrays import expect, is_number
+from surestep.certificates.bounding import claims_of
 from surestep.certificates.named import make_certifier
-from surestep.certificates.posterior import Posterior
-from surestep.certificates.registry import CERTIFIERS, Certifier, check_certifier
-from surestep.certificates.robust import Robust
+from surestep.certificates.protocol import Certifier, Claim, believes
+from surestep.certificates.registry import CERTIFIERS, check_certifier
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -44,7 +44,7 @@ def certify(
 
 def certify_batch(
     problems: Sequence[Problem], policies: Sequence[Policy], certifier: Certifier
-) -> list[Certificate | CertificateRefused]:
+) -> list[Claim]:
     """Returns the `certify` of each problem and its policy; a refusal is an answer too.
 
     Robust certificates of small problems over the same pairs are made together, on all cores.
@@ -56,26 +56,10 @@ def certify_batch(
         )
     for case in zip(problems, policies, strict=True):
         check_question(*case, certifier)
-    if isinstance(certifier, Robust):
-        claims = certifier.claims(problems, policies)
-    else:
-        claims = [
-            claim_or_refusal(*case, certifier) for case in zip(problems, policies, strict=True)
-        ]
     return [
         claim if isinstance(claim, CertificateRefused) else with_premises(claim, problem)
-        for claim, problem in zip(claims, problems, strict=True)
+        for claim, problem in zip(claims_of(certifier, problems, policies), problems, strict=True)
     ]
-
-
-def claim_or_refusal(
-    problem: Problem, policy: Policy, certifier: Certifier
-) -> Certificate | CertificateRefused:
-    """Returns the certificate of one problem, or its refusal."""
-    try:
-        return certifier.certify(problem, policy)
-    except CertificateRefused as refusal:
-        return refusal
 
 
 def check_question(problem: Problem, policy: Policy, certifier: Certifier) -> None:
@@ -89,8 +73,8 @@ def check_question(problem: Problem, policy: Policy, certifier: Certifier) -> No
 def certify_at(
     problem: Problem, policy: Policy, certifier: Certifier, levels: Sequence[float]
 ) -> list[Certificate]:
-    """Returns certificates at several δ, not the certifier's own; a posterior by the same draws."""
-    if isinstance(certifier, Posterior):
+    """Returns certificates at several δ, not the certifier's own; by the same draws, if by any."""
+    if believes(certifier):
         check_question(problem, policy, certifier)
         claims = certifier.certify_at(problem, policy, levels)
         return [with_premises(claim, problem) for claim in claims]

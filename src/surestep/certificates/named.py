@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surestep.certificates.common import Needs
+from surestep.certificates.known import Known, told_to
 from surestep.certificates.no_claim import NoClaim
-from surestep.certificates.registry import CERTIFIERS, Certifier
+from surestep.certificates.protocol import Certifier
+from surestep.certificates.registry import CERTIFIERS
 from surestep.errors import InvalidParameter
 
 WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
@@ -44,6 +47,16 @@ class Asked(NamedTuple):
         """The certifier; settings that were given win over `more`."""
         certifier: Certifier = CERTIFIERS[self.kind](**{**more, **self.settings})
         return certifier
+
+    def make_with(self, known: Known) -> Certifier:
+        """Returns the certifier with everything that it takes from what is known."""
+        return self.make(**told_to(CERTIFIERS[self.kind], known, self.settings))
+
+    @property
+    def needs(self) -> Needs:
+        """Returns what the kind must be given beside counts."""
+        needs: Needs = CERTIFIERS[self.kind].needs
+        return needs
 
     @property
     def takes(self) -> tuple[str, ...]:

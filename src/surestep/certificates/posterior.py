@@ -16,13 +16,14 @@ trifle more than the posterior does (`kernels.posterior`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from surestep._arrays import (
+    BoolArray,
     FloatArray,
     expect,
     expect_count,
@@ -31,8 +32,15 @@ from surestep._arrays import (
     least_draws,
     shown,
 )
+from surestep.certificates.bounding import lower_bounds, with_few_draws
 from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
-from surestep.certificates.drawn import Gains, ModelDraws, drawn_gains, startable
+from surestep.certificates.drawn import (
+    Gains,
+    ModelDraws,
+    drawn_gains,
+    expected_cells,
+    startable,
+)
 from surestep.certificates.episodes import (
     Logger,
     check_split,
@@ -41,7 +49,9 @@ from surestep.certificates.episodes import (
     split_seed,
     training_part,
 )
+from surestep.certificates.known import Known, ends
 from surestep.certificates.prior import OF_A_WEIGHT, Prior, PriorName, prior_sentences, priors_of
+from surestep.certificates.protocol import Bound
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Scalar
@@ -52,8 +62,9 @@ from surestep.model.problem import Problem
 Starts = Literal["posterior", "known"]
 # Chosen on Gridworld and Wet Chicken, and not refuted by benchmarks/posterior.py.
 DEFAULT_WEIGHT = 5.0
-LARGEST_SEED = 2**63 - 1
-FEW_DRAWS, MOST_DRAWS = 99, 10_000_000
+SEEDS = 2**63  # all are below
+MOST_DRAWS = 10_000_000
+CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 MEMORY = 2**29  # bytes of drawn models held at a time
 
 
@@ -93,7 +104,7 @@ class Posterior:
 
     name: ClassVar = "posterior"
     value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
-    needs: ClassVar = Needs()
+    needs: ClassVar = Needs(calibration=True)
     may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
@@ -118,8 +129,8 @@ class Posterior:
                 f"{in_digits(least_draws(self.delta))}: fewer do not show what happens so rarely"
             )
         whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
-        if not whole or not 0 <= self.seed <= LARGEST_SEED:
-            raise InvalidParameter(f"seed is {shown(self.seed)}, expected 0 to {LARGEST_SEED}")
+        if not whole or not 0 <= self.seed < SEEDS:
+            raise InvalidParameter(f"seed is {shown(self.seed)}, expected 0 to {SEEDS - 1}")
         check_split(self.train_share, self.logger)
         self._check_reward_bounds()
 
@@ -138,10 +149,38 @@ class Posterior:
                 f"numbers, the lower one first, up to {LARGEST:g}, or neither"
             )
 
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from what is known: rewards that vary are noisy."""
+        noisy = given.get("rewards", "bounded" if known.rewards_vary else "deterministic")
+        if known.rewards_vary and noisy == "deterministic":
+            raise InvalidParameter(
+                "rewards is 'deterministic', but one transition earned different rewards; expected "
+                "'bounded', or leave it out"
+            )
+        told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
+        return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
+
     @property
     def rank(self) -> int:
         """r = ⌊δ(n + 1)⌋, n at most: L is the r-th smallest of n draws."""
         return min(math.floor(self.delta * (self.draws + 1) + 1e-9), int(self.draws))
+
+    @property
+    def noise(self) -> tuple[float, float] | None:
+        """Returns the bounds of single rewards, where they are noisy."""
+        if self.rewards != "bounded":
+            return None
+        return float(self.reward_low or 0.0), float(self.reward_high or 0.0)
+
+    def with_draws(self, draws: int) -> Posterior:
+        """Returns the same with so many draws."""
+        return replace(self, draws=draws)
+
+    def has_prior(self, name: str, weight: float | None) -> bool:
+        """Tells whether this is its prior, one of two in which a cautious one believes."""
+        same = name == self.prior or (name, self.prior) == ("weight", "cautious")
+        return same and weight in (None, self.prior_weight)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
@@ -159,6 +198,30 @@ class Posterior:
             replace(self, delta=delta).claim(problem, policy, priors, gains, found.error)
             for delta in levels
         ]
+
+    def gains(self, problem: Problem, policies: Sequence[Policy]) -> FloatArray:
+        """Returns the Δ_k of each policy in the same draws [P, draws]."""
+        return posterior_gains(problem, policies, self)
+
+    def choosing_bounds(
+        self, problem: Problem, policies: Sequence[Policy], again: object
+    ) -> list[Bound]:
+        """Returns the lower bounds by other draws, and as few as suffice to compare."""
+        # What it would hold out is held out already.
+        other = replace(self, seed=(self.seed + CHOOSING) % SEEDS, train_share=0.0)
+        return lower_bounds(with_few_draws(other), problem, policies)
+
+    def cells(self, problem: Problem, taken: BoolArray) -> list[int]:
+        """Returns how many transitions models drawn under each prior have, of the pairs taken."""
+        counts = problem.counts
+        used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
+        try:
+            return [
+                expected_cells(model_draws(problem, self, prior), used)
+                for prior in self.priors_for(problem)
+            ]
+        except CertificateRefused:  # then nothing is drawn
+            return [int(counts.successor.size)]
 
     def training(self, problem: Problem) -> Problem:
         """Returns the part of the problem that the policy may be chosen from."""
@@ -266,15 +329,6 @@ def posterior_gains(
     problem = settings.judging(problem)
     lower = gains_of(problem, several, settings, settings.priors_for(problem), memory).lower
     return lower[0] if single else lower
-
-
-def with_few_draws(settings: Posterior) -> Posterior:
-    """The same with no more draws than 99, or what its δ needs: to compare, not to claim.
-
-    99 rank policies at a tenth of the cost of 1000.
-    """
-    enough = max(FEW_DRAWS, least_draws(settings.delta))
-    return replace(settings, draws=min(settings.draws, enough))
 
 
 def gains_of(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from surestep.certificates.apriori import APriori
-from surestep.certificates.common import Needs
 from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior
@@ -13,9 +12,6 @@ from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
 from surestep.errors import InvalidParameter
-from surestep.model.certificate import Certificate
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
@@ -26,24 +22,6 @@ CERTIFIERS: dict[str, type[Any]] = {
     "trajectory": Trajectory,
     "stitched": Stitched,
 }
-
-
-class Certifier(Protocol):
-    """A frozen dataclass of settings with one verb."""
-
-    name: ClassVar[str]  # the kind of its certificates
-    value_figures: ClassVar[frozenset[str]]  # figures in the unit of values: 0 is as good as 1e-12
-    needs: ClassVar[Needs]  # what it must be given beside counts
-    may_choose: ClassVar[bool]  # whether its claims may choose among policies, as N∧ does
-
-    @property
-    def delta(self) -> float:
-        """δ, the chance that the claim is wrong."""
-        ...
-
-    def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """The claim about the policy; CertificateRefused where there is none."""
-        ...
 
 
 def check_certifier(certifier: object) -> None:

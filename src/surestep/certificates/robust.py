@@ -31,14 +31,15 @@ fixed points: the operators are monotone, so that every sweep is a bound on the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums, shown
 from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
+from surestep.certificates.known import Known, ends
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model.certificate import Certificate, Scalar, Standing
@@ -98,6 +99,11 @@ class Robust:
                 f"reward_low is {shown(ends[0])} and reward_high {shown(ends[1])}, expected two "
                 f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
             )
+
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from what is known: rewards as given, or as seen."""
+        return known.usual() | ends("reward", known.possible_rewards)
 
     @property
     def standing(self) -> Standing:

@@ -49,9 +49,9 @@ at random (its later actions tell the outcomes of earlier steps); to estimate π
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,8 @@ from surestep.certificates.episodes import (
     split_seed,
     training_part,
 )
+from surestep.certificates.known import Known, ends
+from surestep.certificates.protocol import Bound
 from surestep.certificates.refuting import SAME, check_ends, check_observed, check_returns
 from surestep.certificates.stacks import (
     Course,
@@ -188,6 +190,20 @@ class Stitched:
                     f"{what}_low is {shown(ends[0])} and {what}_high {shown(ends[1])}, expected "
                     f"two finite numbers, the lower one first, up to {LARGEST:g}, or neither"
                 )
+
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from what is known: returns as given, or as allowed."""
+        return known.usual() | ends("return", known.returns or known.single_returns)
+
+    def choosing_bounds(
+        self, problem: Problem, policies: Sequence[Policy], again: object
+    ) -> list[Bound]:
+        """Returns the L that a training part expects of each policy, or why there is none."""
+        try:
+            return [*self.expected_lower(problem, policies)]
+        except CertificateRefused as reason:
+            return [reason] * len(policies)
 
     def training(self, problem: Problem) -> Problem:
         """The part of the problem that the policy may be chosen from."""

@@ -17,12 +17,14 @@ where V_min and V_max are stretched to contain 0 if episodes can be over by then
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from surestep._arrays import FloatArray, is_number, refuse_where
+from surestep.certificates.bounding import lower_bounds
 from surestep.certificates.common import Needs, check_delta
 from surestep.certificates.episodes import (
     Logger,
@@ -34,6 +36,8 @@ from surestep.certificates.episodes import (
     split_seed,
     training_part,
 )
+from surestep.certificates.known import Known, ends
+from surestep.certificates.protocol import Again, Bound
 from surestep.certificates.refuting import check_observed, check_returns
 from surestep.errors import (
     CertificateRefused,
@@ -69,6 +73,7 @@ from surestep.planning.pruning import Backup
 EstimatorName = Literal["is", "pdis", "wis", "wpdis", "dr"]
 Interval = Literal["hoeffding", "bernstein", "betting", "student-t", "bca"]
 Claim = Literal["performance", "horizon"]
+DEFAULT_INTERVAL: Interval = "betting"
 PROVED = ("hoeffding", "bernstein", "betting")
 PROVABLE = ("is", "pdis")  # unbiased, and the paired difference is bounded below
 LARGEST_SEED = 2**63 - 1
@@ -93,7 +98,7 @@ class Trajectory:
     """
 
     estimator: EstimatorName = "pdis"
-    interval: Interval = "betting"
+    interval: Interval = DEFAULT_INTERVAL
     delta: float = 0.1
     train_share: float = 0.2
     seed: int = 0
@@ -177,6 +182,33 @@ class Trajectory:
                 "return_low and return_high bound whole episodes; expected estimator='is' and "
                 "horizon=None beside them"
             )
+
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from what is known: bounds, where they prove something.
+
+        Those of returns go with whole episodes.
+        """
+        proved = given.get("interval", DEFAULT_INTERVAL) in PROVED
+        whole = proved and given.get("estimator") == "is" and "horizon" not in given
+        bounds = ends("reward", known.possible_rewards if proved else None)
+        return known.usual() | bounds | ends("return", known.returns if whole else None)
+
+    @property
+    def why_not_rehearsed(self) -> str:
+        """Returns what stands against a rehearsal; empty where nothing does."""
+        if self.claim == "performance":
+            return ""
+        return (
+            f"the claim is about the first {self.horizon} steps only, but worlds are compared by "
+            "ρ; expected claim='performance'"
+        )
+
+    def choosing_bounds(
+        self, problem: Problem, policies: Sequence[Policy], again: Again
+    ) -> list[Bound]:
+        """Returns the claims about the policies of a training part, by the rest of the problem."""
+        return lower_bounds(self, problem, again(self.training(problem)))
 
     @property
     def bounds_returns(self) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_owners, run_sums
 from surestep.certificates import CERTIFIERS
+from surestep.certificates.known import Known, told_to
 from surestep.environments import Benchmark
 from surestep.model import Counts, LoggedRewards, Problem, ProblemBatch
 
@@ -39,22 +43,22 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
     )
 
 
-def told_of_log(kind: str, benchmark: Benchmark, problem: Problem) -> dict[str, object]:
+def told_of_log(
+    kind: str, benchmark: Benchmark, problem: Problem, given: Mapping[str, Any]
+) -> dict[str, Any]:
     """Returns the settings that a user would give a certifier of the log of a benchmark.
 
     These are bounds: of single returns where the kind rests on them, of single rewards where
     rewards are only observed. Rewards that vary in the log are said to be noisy.
     """
-    if CERTIFIERS[kind].needs.return_bounds:
-        low, high = benchmark.return_bounds or benchmark.value_bounds
-        return {"return_low": low, "return_high": high}
     rewards, every = problem.counts.rewards, benchmark.best_model.mdp.reward
-    bounds = {"reward_low": min(0.0, every.min()), "reward_high": max(0.0, every.max())}
-    if kind == "robust" and not rewards.known:
-        return {name: float(bound) for name, bound in bounds.items()}
-    if kind == "posterior" and varies(rewards):
-        return {"rewards": "bounded"} | {name: float(bound) for name, bound in bounds.items()}
-    return {}
+    bounds = float(min(0.0, every.min())), float(max(0.0, every.max()))
+    known = Known(
+        rewards_seen=None if rewards.known else bounds,
+        rewards_vary=varies(rewards),
+        single_returns=benchmark.return_bounds or benchmark.value_bounds,
+    )
+    return told_to(CERTIFIERS[kind], known, given)
 
 
 def varies(rewards: LoggedRewards) -> bool:

@@ -22,13 +22,9 @@ import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray
 from surestep.algorithms import Algorithm, improve_batch
-from surestep.certificates import (
-    Certifier,
-    Posterior,
-    certify,
-    certify_batch,
-)
+from surestep.certificates import Certifier, certify, certify_batch
 from surestep.certificates.episodes import needs_episodes, training_for
+from surestep.certificates.protocol import believes
 from surestep.choosing import AutoNWedge, choose_batch
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
@@ -214,9 +210,9 @@ def certify_all(
 
 def calibrated(
     problem: Problem, algorithm: AlgorithmSpec, certifier: Certifier, worlds: int
-) -> Posterior:
+) -> Certifier:
     """The certifier with what worlds of its own data leave of it; refused where that is nothing."""
-    assert isinstance(certifier, Posterior)
+    assert believes(certifier)
     improves = improver(algorithm, certifier)
     rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
     calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
@@ -242,7 +238,7 @@ def claims_on_logs(
             )
             problem = benchmark.problem(benchmark.sample(episodes, rng))
         for algorithm, spec in itertools.product(block.algorithms, certifiers):
-            told = told_of_log(spec.name, benchmark, problem)
+            told = told_of_log(spec.name, benchmark, problem, dict(spec.settings))
             certifier = block.certifier(spec, episodes, repetition, **told)
             with timed(spent, "improving"):
                 training = training_for(problem, certifier)

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from surestep.algorithms import Algorithm, make_algorithm
-from surestep.certificates import CERTIFIERS, Certifier, Posterior
+from surestep.certificates import CERTIFIERS, Certifier
+from surestep.certificates.protocol import believes
 from surestep.errors import InvalidParameter, SurestepError
 
 CATALOG = files("surestep.experiments") / "catalog"
@@ -217,7 +218,7 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
             )
     for certifier in certifiers:
         made = certifier.make()
-        if certifier.worlds is not None and not isinstance(made, Posterior):
+        if certifier.worlds is not None and not believes(made):
             raise InvalidParameter(
                 f"{certifier.name} has worlds, but only a posterior is calibrated in them"
             )

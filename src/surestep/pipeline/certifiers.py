@@ -6,18 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surestep.algorithms import Algorithm
-from surestep.certificates import (
-    Asked,
-    Certifier,
-    NoClaim,
-    Posterior,
-    Trajectory,
-    certify,
-    certify_at,
-)
+from surestep.certificates import Certifier, NoClaim, certify, certify_at
 from surestep.certificates.certifying import certify_batch, with_delta
-from surestep.certificates.episodes import Logger, holds_out, split_of
-from surestep.certificates.trajectory import PROVED
+from surestep.certificates.episodes import holds_out, split_of
+from surestep.certificates.known import Known
+from surestep.certificates.protocol import believes
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.model import Certificate, Counts, Policy, Problem
@@ -41,78 +34,10 @@ class RewardFacts(NamedTuple):
         return cls((low, high), bool((least != greatest).any()))
 
 
-class Split(NamedTuple):
-    """The split of a log into a part that chooses the policy, and one that judges it."""
-
-    train_share: float
-    logger: Logger
-
-
-class Settings(NamedTuple):
-    """Settings of certifiers, for whatever a certificate that is asked for leaves open."""
-
-    delta: float
-    reward_bounds: tuple[float, float] | None  # as given; None: nobody said
-    rewards: RewardFacts
-    seed: int
-    split: Split | None  # None where the data cannot be split
-    bound: str = "spibb"  # of a-priori
-    n_wedge: int | None = None  # of a-priori: fixed before the data, or None
-    returns: tuple[float, float] | None = None  # the bounds of returns as given
-    single_returns: tuple[float, float] | None = None  # what single rewards allow an episode
-
-    def of_algorithm(self, algorithm: Algorithm, n_wedge: int | None) -> Settings:
-        """Returns these with the published bound that goes with the algorithm, at its N∧."""
-        # 0 visits buy nothing: then the certifier finds its own.
-        return self._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
-
-    def certifier(self, asked: Asked) -> Certifier:
-        """The certifier with everything that it takes and was not told."""
-        more: dict[str, object] = {"delta": self.delta, "seed": self.seed}
-        if self.split is not None:
-            more |= self.split._asdict()
-        if asked.kind == "a-priori":
-            more |= {"bound": self.bound, "n_wedge": self.n_wedge}
-        if asked.kind == "posterior" and self.rewards.vary:
-            more["rewards"] = "bounded"
-        if not {"reward_low", "reward_high"} & set(asked.settings):
-            bounds = self.reward_bounds
-            if self.needs_reward_bounds(asked):
-                bounds = self.rewards.bounds if bounds is None else bounds
-            elif asked.kind == "trajectory":
-                bounds = None  # it asks for none
-            if bounds is not None:
-                more |= {"reward_low": bounds[0], "reward_high": bounds[1]}
-        returns = self.returns
-        if returns is None and asked.kind == "stitched":
-            returns = self.single_returns
-        if returns is not None and self.takes_returns(asked):
-            more |= {"return_low": returns[0], "return_high": returns[1]}
-        known = {name: value for name, value in more.items() if name in asked.takes}
-        certifier = asked.make(**known)
-        exact = isinstance(certifier, Posterior) and certifier.rewards == "deterministic"
-        if exact and self.rewards.vary:
-            raise InvalidParameter(
-                "rewards is 'deterministic', but one transition earned different rewards; expected "
-                "'bounded', or leave it out"
-            )
-        return certifier
-
-    def takes_returns(self, asked: Asked) -> bool:
-        """Tells whether the claim takes bounds of returns, and was not told them itself."""
-        if {"return_low", "return_high"} & set(asked.settings):
-            return False
-        whole = asked.settings.get("estimator") == "is" and "horizon" not in asked.settings
-        return asked.kind != "trajectory" or (whole and self.needs_reward_bounds(asked))
-
-    def needs_reward_bounds(self, asked: Asked) -> bool:
-        """Tells whether the claim rests on bounds of the rewards."""
-        if asked.kind == "posterior":
-            usual = "bounded" if self.rewards.vary else "deterministic"
-            return bool(asked.settings.get("rewards", usual) == "bounded")
-        interval = Trajectory.__dataclass_fields__["interval"].default
-        proved = asked.settings.get("interval", interval) in PROVED
-        return asked.kind == "robust" or (asked.kind == "trajectory" and proved)
+def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> Known:
+    """Returns what is known with the published bound that goes with the algorithm, at its N∧."""
+    # 0 visits buy nothing: then the certifier finds its own.
+    return known._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
 
 
 def mean_reward_range(counts: Counts) -> tuple[float, float]:
@@ -145,7 +70,7 @@ class Claims(NamedTuple):
 def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) -> Claims:
     """Returns the claim, and the same at other δ; for the price of one where that is possible."""
     levels = sorted({*filter(lambda delta: suits(certifier, delta), DELTAS), certifier.delta})
-    if isinstance(certifier, Posterior):
+    if believes(certifier):
         try:
             claims = certify_at(problem, policy, certifier, levels)
         except RefutedBounds:
@@ -167,7 +92,7 @@ def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) 
 
 def suits(certifier: Certifier, delta: float) -> bool:
     """Tells whether so small a δ can be claimed with these settings."""
-    return not isinstance(certifier, Posterior) or delta * (certifier.draws + 1) >= 1 - 1e-9
+    return not believes(certifier) or delta * (certifier.draws + 1) >= 1 - 1e-9
 
 
 def no_claim(

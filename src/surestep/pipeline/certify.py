@@ -19,11 +19,12 @@ from surestep.certificates.episodes import (
     split_of,
     training_for,
 )
+from surestep.certificates.known import Known, Split
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
-from surestep.pipeline.certifiers import RewardFacts, Settings, Split
+from surestep.pipeline.certifiers import RewardFacts, with_algorithm
 from surestep.pipeline.evidence import (
     Assembly,
     CountsSource,
@@ -85,12 +86,12 @@ def certify_result(
     check_given_bounds(judge.terms, judge.problem)
     parameters = judge.saved.record.parameters
     chosen = parameters["n_wedge_chosen_by"] is not None
-    told = judge.told.of_algorithm(judge.algorithm, None if chosen else parameters["n_wedge"])
+    told = with_algorithm(judge.told, judge.algorithm, None if chosen else parameters["n_wedge"])
     told = told._replace(delta=told.delta if delta is None else delta)
     claims = []
     for done, each in enumerate(asked):
         tell("certifying", done, len(asked))
-        certifier = told.certifier(each)
+        certifier = each.make_with(told)
         judge.check_may_judge(certifier)
         claims.append(certify(judge.problem, judge.policy, certifier))
     fresh = not judge.same_log and not judge.overlap
@@ -125,7 +126,7 @@ class Judge:
 
     saved: Result
     terms: Terms
-    told: Settings  # what certifiers are told, also about how this log is split
+    told: Known  # what certifiers are told, also about how this log is split
     splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
     problem: Problem
     policy: Policy
@@ -157,7 +158,7 @@ class Judge:
         told = replace(terms, data_seed=seed_of(counts)).certifier_settings(RewardFacts.of(counts))
         splits = splits_of(saved, told) if same_log else frozenset()
         told = told if splits else told._replace(split=NO_SPLIT)
-        whole = [kind.kind for kind in kinds if needs_episodes(told.certifier(kind))]
+        whole = [kind.kind for kind in kinds if needs_episodes(kind.make_with(told))]
         if whole:
             if isinstance(source, CountsSource):
                 raise InvalidParameter(
@@ -234,9 +235,9 @@ def shared_with(
     )
 
 
-def splits_of(saved: Result, told: Settings) -> frozenset[tuple[float, str, int | None]]:
+def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | None]]:
     """Returns how the log was split when the result was made; empty where it was not."""
-    made = [told.certifier(Asked.of(text)) for text in saved.record.parameters["certificates"]]
+    made = [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
     return frozenset(split_of(certifier) for certifier in made if holds_out(certifier))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surestep.algorithms import Algorithm, needs_log
-from surestep.certificates import Certifier, Posterior
+from surestep.certificates import Certifier
 from surestep.certificates.episodes import (
     Logger,
     held_out_part,
@@ -18,11 +18,12 @@ from surestep.certificates.episodes import (
     split_of,
     training_for,
 )
+from surestep.certificates.protocol import believes
 from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
-from surestep.pipeline.certifiers import certified, certified_at_levels, splitting
+from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
 from surestep.pipeline.evidence import Assembly, Evidence, gather
 from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
@@ -207,10 +208,10 @@ def draft_with(
     settled = settle(algorithm, part)
     policy = settled.improvement.policy
     # An N∧ that the data chose is none that was fixed beforehand.
-    told = told.of_algorithm(
-        settled.algorithm, None if settled.choice else settled.improvement.n_wedge
+    told = with_algorithm(
+        told, settled.algorithm, None if settled.choice else settled.improvement.n_wedge
     )
-    certifiers = [told.certifier(asked) for asked in terms.asked]
+    certifiers = [asked.make_with(told) for asked in terms.asked]
     progress("certifying", 0, len(certifiers))
     claims = certified_at_levels(problem, policy, certifiers[0])
     others = []
@@ -297,7 +298,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     check_ends_for_certain(problem)
     algorithm = terms.algorithm_for(problem, evidence.rewards)
     told = terms.certifier_settings(evidence.rewards)
-    certifiers = [told.certifier(asked) for asked in terms.asked]
+    certifiers = [asked.make_with(told) for asked in terms.asked]
     whole = [each.name for each in certifiers if needs_episodes(each)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
@@ -313,7 +314,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
             problem, training = (replace(each, behavior=behavior) for each in (problem, training))
         share, _, seed = split_of(split)
         judging = held_out_part(problem, share, seed)
-    believers = [each for each in certifiers[1:] if isinstance(each, Posterior) and holds_out(each)]
+    believers = [each for each in certifiers[1:] if believes(each) and holds_out(each)]
     return Question(
         *(problem, training, judging, algorithm),
         *(certifiers[0], believers[0] if believers else None),

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from surestep.algorithms import Algorithm, Floored
 from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import Certifier
+from surestep.certificates.bounding import lower_bounds
+from surestep.certificates.protocol import Bound
 from surestep.choosing import (
     AutoNWedge,
-    Bound,
     Candidate,
     Choice,
     Method,
-    lower_bounds,
     n_wedge_setting,
     number_or_none,
     usual_grid,
@@ -116,7 +116,7 @@ def other_candidates(
         _, lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
     else:
         lower = [
-            lower_bounds(problem, [each.policy], at_n_wedge(certifier, each.n_wedge))[0]
+            lower_bounds(at_n_wedge(certifier, each.n_wedge), problem, [each.policy])[0]
             for each in improvements
         ]
     progress(len(grid), len(grid))

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep.certificates import Certifier, Posterior
+from surestep.certificates import Certifier
+from surestep.certificates.protocol import Believer, believes
 from surestep.choosing import Method
 from surestep.model import Problem
 from surestep.pipeline.recording import Rehearsed
@@ -44,7 +45,7 @@ class Question(NamedTuple):
     judging: Problem | None  # the rest, if anything is held out
     algorithm: Method
     certifier: Certifier  # the one that the result stands by
-    belief: Posterior | None  # beside it, if its own kind is another
+    belief: Believer | None  # beside it, if its own kind is another
 
     @property
     def certifiers(self) -> list[Certifier]:
@@ -54,7 +55,7 @@ class Question(NamedTuple):
     @property
     def believes(self) -> bool:
         """Whether something is only believed."""
-        return any(isinstance(each, Posterior) for each in self.certifiers)
+        return any(map(believes, self.certifiers))
 
 
 def planned(terms: Terms, question: Question) -> Rehearsed:

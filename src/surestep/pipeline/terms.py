@@ -19,13 +19,15 @@ from surestep.algorithms import (
 )
 from surestep.algorithms.contract import check_whole
 from surestep.bounds import equivalent_n_wedge
-from surestep.certificates import Asked, Certifier, Posterior
+from surestep.certificates import Asked, Certifier
 from surestep.certificates.common import LARGEST
+from surestep.certificates.known import Known, Split
+from surestep.certificates.protocol import believes
 from surestep.choosing import AutoNWedge, Method, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.certifiers import BOUND_OF, RewardFacts, Settings, Split, mean_reward_range
+from surestep.pipeline.certifiers import BOUND_OF, RewardFacts, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.terms import (
     AUTO,
@@ -161,13 +163,14 @@ class Terms(Declared):
             raise InvalidParameter(f"certificates is {given!r}, expected a list of kinds")
         return tuple(map(Asked.of, given))
 
-    def certifier_settings(self, rewards: RewardFacts) -> Settings:
+    def certifier_settings(self, rewards: RewardFacts) -> Known:
         """Returns the settings of certifiers, but for what depends on the algorithm."""
         split = Split(self.said_of_split("train_share"), self.said_of_split("logger"))
-        return Settings(
+        return Known(
             delta=self.level,
             reward_bounds=self.known_rewards,
-            rewards=rewards,
+            rewards_seen=rewards.bounds,
+            rewards_vary=rewards.vary,
             seed=self.data_seed,
             split=split if self.has_episodes else None,
             returns=self.known_returns,
@@ -203,7 +206,7 @@ class Terms(Declared):
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         delta = float(first.settings.get("delta", self.level))
-        return least_draws(delta) if first.kind == "posterior" else 1
+        return least_draws(delta) if first.needs.calibration else 1
 
     @property
     def why_not_rehearsed(self) -> str:
@@ -296,11 +299,11 @@ class Terms(Declared):
         choose, or expects no gain, those of a posterior that is made beside it, or for that.
         """
         told = self.certifier_settings(rewards)
-        first, *others = [told.certifier(asked) for asked in self.asked]
-        believers = [each for each in others if each.name == Posterior.name]
+        first, *others = [asked.make_with(told) for asked in self.asked]
+        believers: list[Certifier] = [each for each in others if believes(each)]
         if first.may_choose:
             return [first, *believers[:1]]
-        return believers[:1] or [told.certifier(Asked("posterior", {}))]
+        return believers[:1] or [Asked("posterior", {}).make_with(told)]
 
     @property
     def known_rewards(self) -> tuple[float, float] | None:

@@ -21,13 +21,9 @@ from surestep.algorithms import (
     TwoSuccessorSPIBB,
     improve_batch,
 )
-from surestep.certificates import (
-    Certifier,
-    Posterior,
-    certify_batch,
-    posterior_gains,
-)
+from surestep.certificates import Certifier, certify_batch
 from surestep.certificates.episodes import holds_out, training_for
+from surestep.certificates.protocol import Believer, believes
 from surestep.choosing import AutoNWedge, choose_batch
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
 from surestep.model.batch import MDPBatch
@@ -52,7 +48,7 @@ class Block:
     problem: Problem
     algorithm: Improver
     certifier: Certifier
-    belief: Posterior | None  # a claim that is only believed, made beside
+    belief: Believer | None  # a claim that is only believed, made beside
     kind: WorldKind
     sizes: tuple[DataSize, ...]
     whole_episodes: bool  # the pipeline looks at them, so counts are not enough
@@ -118,12 +114,12 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
     seeds = [int(rng.integers(2**63 - 1)) for rng in rngs]
     certifiers = [seeded(block.certifier, seed) for seed in seeds]
     # Of equal seeds, as a seed may decide which part of the log chooses.
-    believers = [] if block.belief is None else [replace(block.belief, seed=each) for each in seeds]
+    believers = [] if block.belief is None else [seeded(block.belief, each) for each in seeds]
     splitters = next((each for each in (certifiers, believers) if each and holds_out(each[0])), [])
     policies = proposed(block, worlds, models, data, problems, splitters)
     claims, draws = claimed(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
-    if isinstance(block.certifier, Posterior):
+    if believes(block.certifier):
         beliefs = claims
     elif believers:
         beliefs, _ = claimed(believers, problems, policies)
@@ -221,7 +217,7 @@ def claimed(
         Policy(problem.counts.pairs, row)
         for problem, row in zip(problems, probabilities, strict=True)
     ]
-    if isinstance(first, Posterior):
+    if believes(first):
         draws = np.stack([*map(sorted_gains, certifiers, problems, policies)])
         return draws[:, first.rank - 1], draws
     if all(each == first for each in certifiers):
@@ -244,7 +240,7 @@ def lower_or_nan(claim: Certificate | CertificateRefused) -> float:
 def sorted_gains(certifier: Any, problem: Problem, policy: Policy) -> FloatArray:
     """The draws of a posterior certificate, rising; NaN where it is refused."""
     try:
-        return np.sort(posterior_gains(problem, policy, certifier))
+        return np.sort(certifier.gains(problem, [policy])[0])
     except CertificateRefused:
         return np.full(certifier.draws, np.nan)
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, in_digits, least_draws
-from surestep.certificates import Posterior
+from surestep.certificates.certifying import with_delta
+from surestep.certificates.protocol import Believer, Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
@@ -46,7 +47,7 @@ class Calibration:
         """The kind of world that allows the least."""
         return self.family[int(np.argmin(self.ranks))]
 
-    def applied_to(self, certifier: Posterior) -> Posterior:
+    def applied_to(self, certifier: Believer) -> Certifier:
         """The certifier with δ = r/(K+1), so that it claims what the worlds left of it."""
         if self.rank == 0:
             raise CertificateRefused(
@@ -54,7 +55,7 @@ class Calibration:
                 "exceeds the truth too often, so that no claim of this certificate survives the "
                 "stress test; expected more data, or a prior of more weight"
             )
-        return replace(certifier, delta=self.rank / (self.draws + 1))
+        return with_delta(certifier, self.rank / (self.draws + 1))
 
 
 def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
@@ -77,7 +78,7 @@ def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArr
 
 
 def calibration_of(
-    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Posterior
+    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Believer
 ) -> Calibration:
     """The calibration by the u_w of each kind of world."""
     ranks = [calibrated_rank(each, certifier.draws, certifier.delta) for each in counts]

@@ -18,12 +18,12 @@ from surestep._arrays import (
     expect,
     expect_count,
     is_number,
-    least_draws,
 )
 from surestep.algorithms import Improver, needs_log
-from surestep.certificates import Certifier, Posterior, Trajectory
+from surestep.certificates import Certifier
+from surestep.certificates.bounding import fewest_draws, with_few_draws
 from surestep.certificates.episodes import needs_episodes
-from surestep.certificates.posterior import with_few_draws
+from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import check_certifier
 from surestep.choosing import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime
@@ -65,7 +65,7 @@ def rehearse(
     certifier: Certifier,
     *,
     rng: np.random.Generator,
-    belief: Posterior | None = None,
+    belief: Believer | None = None,
     worlds: int = 100,
     sizes: Sequence[float] = SIZES,
     family: Sequence[WorldKind] | None = None,
@@ -97,15 +97,15 @@ def rehearse(
     factors = read_sizes(sizes)
     own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
-    lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
-    beside = None if belief is None else replace(belief, draws=fewest_draws(belief.delta))
+    lighter = with_few_draws(certifier) if believes(certifier) else certifier
+    beside = None if belief is None else belief.with_draws(fewest_draws(belief.delta))
     chooser = with_fewest_draws(algorithm)
     plan = Plan(problem, chooser, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds)
     least_lucky = least_of_luck(certifier.delta)
     alike = plan._replace(
         kinds=(actions_alike(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
     )
-    calibrates = isinstance(plan.certifier, Posterior) and any(kind.calibrates for kind in kinds)
+    calibrates = believes(certifier) and any(kind.calibrates for kind in kinds)
     stages = [(alike, LUCK, (own_size,)), (plan, REPORTING, data_sizes)]
     if calibrates:
         stages.insert(0, (plan, CALIBRATING, (own_size,)))
@@ -172,20 +172,12 @@ def with_fewest_draws(algorithm: Improver) -> Improver:
         return algorithm
 
     def lighter(judge: Certifier | None) -> Any:
-        if not isinstance(judge, Posterior):
+        if not believes(judge):
             return judge
-        return replace(judge, draws=min(judge.draws, fewest_draws(judge.delta)))
+        return judge.with_draws(min(judge.draws, fewest_draws(judge.delta)))
 
     judges = lighter(algorithm.certifier), lighter(algorithm.otherwise)
     return replace(algorithm, certifier=judges[0], otherwise=judges[1])
-
-
-def fewest_draws(delta: float) -> int:
-    """Returns how few draws tell whether a belief is wrong: three times what δ needs at the least.
-
-    They are not claimed, only counted.
-    """
-    return 3 * least_draws(delta) + 2
 
 
 def run_blocks(
@@ -220,17 +212,14 @@ def run_blocks(
 
 def actions_alike(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:
     """Returns the kind of worlds of luck alone, with noise where one of the judges expects some."""
-    believers = [each for each in judges if isinstance(each, Posterior)]
-    noisy = [each for each in believers if each.rewards == "bounded"]
-    if not noisy or problem.counts.rewards.known:
-        return ActionsAlike()
-    return ActionsAlike((float(noisy[0].reward_low or 0.0), float(noisy[0].reward_high or 0.0)))
+    noises = [each.noise for each in judges if believes(each) and each.noise is not None]
+    return ActionsAlike(noises[0] if noises and not problem.counts.rewards.known else None)
 
 
 def calibrate(
     problem: Problem,
     algorithm: Improver,
-    certifier: Posterior,
+    certifier: Believer,
     *,
     rng: np.random.Generator,
     worlds: int = 100,
@@ -239,9 +228,13 @@ def calibrate(
 ) -> Calibration:
     """The first half of a rehearsal alone: what the worlds leave of a posterior certificate."""
     expect("rng", rng, np.random.Generator)
-    expect("certifier", certifier, Posterior)
     expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
+    if not believes(certifier):
+        raise InvalidParameter(
+            f"certifier is of type {type(certifier).__name__}, expected one that draws, as "
+            "Posterior does: only draws are calibrated"
+        )
     kinds = default_family(problem, certifier) if family is None else read_family(family)
     if not any(kind.calibrates for kind in kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
@@ -264,7 +257,7 @@ class Plan(NamedTuple):
     problem: Problem
     algorithm: Improver
     certifier: Certifier
-    belief: Posterior | None
+    belief: Believer | None
     kinds: tuple[WorldKind, ...]
     seed: int
     worlds: int  # of each kind
@@ -297,7 +290,7 @@ class Plan(NamedTuple):
 
 def calibrated(plan: Plan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
     """The calibration of a certifier with draws, by the worlds of the first stage."""
-    assert isinstance(plan.certifier, Posterior)
+    assert believes(plan.certifier)
     draws = np.concatenate([each.draws[:, 0] for each in outcomes if each.draws is not None])
     gain = np.concatenate([each.gain[:, 0] for each in outcomes])
     below = draws_below(draws, gain, tolerance).reshape(-1, plan.worlds)
@@ -340,11 +333,9 @@ def check_pipeline(problem: Problem, algorithm: Improver, certifier: Certifier) 
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
     check_certifier(certifier)
-    if isinstance(certifier, Trajectory) and certifier.claim == "horizon":
-        raise InvalidParameter(
-            f"the claim is about the first {certifier.horizon} steps only, but worlds are compared "
-            "by ρ; expected claim='performance'"
-        )
+    obstacle = getattr(certifier, "why_not_rehearsed", "")
+    if obstacle:
+        raise InvalidParameter(obstacle)
 
 
 def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:

@@ -32,18 +32,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, run_owners
+from surestep._arrays import run_owners
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier, Posterior
-from surestep.certificates.drawn import SMALL, expected_cells
+from surestep.certificates.bounding import fewest_draws, with_few_draws
+from surestep.certificates.drawn import SMALL
 from surestep.certificates.episodes import needs_episodes
-from surestep.certificates.posterior import model_draws, with_few_draws
+from surestep.certificates.protocol import believes
 from surestep.certificates.stacks import horizons
 from surestep.certificates.stitched import REHEARSALS, RUNS
 from surestep.choosing import AutoNWedge
-from surestep.errors import CertificateRefused
 from surestep.model.problem import Problem
-from surestep.rehearsal.rehearse import fewest_draws
 from surestep.rehearsal.worlds import (
     ActionsAlike,
     Completed,
@@ -113,7 +112,7 @@ def work_in(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifie
     """Returns what a rehearsal takes; the first certifier is the one that is rehearsed."""
     first = certifiers[0]
     kinds = default_family(problem, first)
-    again = [kind for kind in kinds if kind.calibrates and isinstance(first, Posterior)]
+    again = [kind for kind in kinds if kind.calibrates and believes(first)]
 
     def building(kinds: Sequence[WorldKind]) -> tuple[float, ...]:
         return tuple(TO_BUILD * size_of_truth(problem, kind) for kind in kinds)
@@ -136,7 +135,7 @@ def share_of(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifi
         judged += [judging(problem, each, policies, fewest_draws(each.delta)) for each in judges]
     for each in certifiers:
         draws = fewest_draws(each.delta)
-        if isinstance(each, Posterior) and each is first:
+        if believes(each) and each is first:
             draws = with_few_draws(each).draws
         judged.append(judging(problem, each, 1, draws))
     recorded = TO_RECORD * float(problem.counts.visits.sum()) if whole else 0.0
@@ -150,8 +149,8 @@ def judging(problem: Problem, judge: Certifier, policies: int, draws: int) -> Sh
     """Returns what it takes to judge so many policies, with so many draws if there are any."""
     size = problem.num_states
     eliminating = TO_ELIMINATE * size**3 / 3
-    if isinstance(judge, Posterior):
-        cells = cells_of(problem, judge, problem.behavior.probability > 0)
+    if believes(judge):
+        cells = judge.cells(problem, problem.behavior.probability > 0)
         evaluating = len(cells) * eliminating if size <= SMALL else TO_ITERATE * sum(cells)
         return Share(draws * (TO_DRAW * sum(cells) + (policies + 1) * evaluating), 0.0)
     if judge.needs.episodes:
@@ -177,21 +176,8 @@ def size_of_truth(problem: Problem, kind: WorldKind) -> float:
         judge = Posterior(prior=kind.prior)
         if kind.weight is not None:
             judge = replace(judge, prior_weight=kind.weight)
-        return float(sum(cells_of(problem, judge, deciding)))
+        return float(sum(judge.cells(problem, deciding)))
     return float(observed + np.count_nonzero(unseen))
-
-
-def cells_of(problem: Problem, certifier: Posterior, taken: BoolArray) -> list[int]:
-    """Returns how many transitions models drawn under each prior have, of the pairs taken [K]."""
-    counts = problem.counts
-    used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
-    try:
-        return [
-            expected_cells(model_draws(problem, certifier, prior), used)
-            for prior in certifier.priors_for(problem)
-        ]
-    except CertificateRefused:  # then nothing is drawn
-        return [int(counts.successor.size)]
 
 
 def policies_of(problem: Problem, algorithm: Improver) -> int:

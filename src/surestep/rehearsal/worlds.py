@@ -12,7 +12,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from surestep._arrays import is_number, least_draws, run_owners
-from surestep.certificates import Certifier, Posterior
+from surestep.certificates import Certifier
 from surestep.certificates.drawn import (
     ModelDraws,
     RewardDraws,
@@ -21,6 +21,7 @@ from surestep.certificates.drawn import (
     room_for,
 )
 from surestep.certificates.prior import prior_of
+from surestep.certificates.protocol import believes
 from surestep.errors import InvalidParameter, NeverEnds
 from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Problem
@@ -142,14 +143,7 @@ class DrawnFromPosterior:
 
     def is_of(self, certifier: Certifier) -> bool:
         """Whether a certifier has this very prior, whose worlds would hardly prove it wrong."""
-        if not isinstance(certifier, Posterior):
-            return False
-        if self.prior != certifier.prior and (self.prior, certifier.prior) != (
-            "weight",
-            "cautious",
-        ):
-            return False
-        return self.weight is None or self.weight == certifier.prior_weight
+        return believes(certifier) and certifier.has_prior(self.prior, self.weight)
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """One model of the posterior, in which π_b acts."""

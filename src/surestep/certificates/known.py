@@ -1,0 +1,59 @@
+"""What certifiers may be told of the data, where nobody gave them settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from surestep.certificates.episodes import Logger
+
+
+class Split(NamedTuple):
+    """The split of a log into a part that chooses the policy, and one that judges it."""
+
+    train_share: float
+    logger: Logger
+
+
+class Known(NamedTuple):
+    """What is known of the data and was said by the user; None where nothing is."""
+
+    delta: float | None = None
+    seed: int | None = None
+    split: Split | None = None  # None where the data cannot be split
+    reward_bounds: tuple[float, float] | None = None  # of single rewards, as given
+    rewards_seen: tuple[float, float] | None = None  # the smallest and the largest, and 0
+    rewards_vary: bool = False  # one transition earned different rewards
+    returns: tuple[float, float] | None = None  # the bounds of returns as given
+    single_returns: tuple[float, float] | None = None  # what single rewards allow an episode
+    bound: str | None = None  # the published one that goes with the algorithm
+    n_wedge: int | None = None  # where it was fixed before the data
+
+    @property
+    def possible_rewards(self) -> tuple[float, float] | None:
+        """Returns the bounds of single rewards as given, or else those seen."""
+        return self.rewards_seen if self.reward_bounds is None else self.reward_bounds
+
+    def usual(self) -> dict[str, Any]:
+        """Returns what every kind is told that has such settings."""
+        split = {} if self.split is None else self.split._asdict()
+        told = {"delta": self.delta, "seed": self.seed, **split}
+        return told | ends("reward", self.reward_bounds) | ends("return", self.returns)
+
+
+def ends(what: str, bounds: tuple[float, float] | None) -> dict[str, float | None]:
+    """Returns the settings that bound rewards or returns."""
+    low, high = (None, None) if bounds is None else bounds
+    return {f"{what}_low": low, f"{what}_high": high}
+
+
+def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that a kind takes from what is known, beside those given."""
+    told = kind.told(known, given) if hasattr(kind, "told") else known.usual()
+    for what in ("reward", "return"):  # both ends come from one source
+        both = ends(what, None)
+        if both.keys() & given.keys():
+            told |= both
+    takes = [field.name for field in fields(kind)]
+    return {name: told[name] for name in takes if told.get(name) is not None}
