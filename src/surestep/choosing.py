@@ -26,6 +26,7 @@ from surestep.certificates import CERTIFIERS, Certifier, certify
 from surestep.certificates.bounding import choosing_bounds
 from surestep.certificates.episodes import training_for
 from surestep.certificates.protocol import Bound
+from surestep.certificates.registry import check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.policy import Policy
@@ -142,8 +143,9 @@ class AutoNWedge:
 
 def check_may_choose(name: str, certifier: object) -> None:
     """Refuses a certifier by whose claims no policy may be chosen."""
+    check_certifier(certifier)
     kind = type(certifier)
-    if not getattr(kind, "may_choose", False):
+    if not kind.may_choose:  # type: ignore[attr-defined]
         choosing = " or ".join(each.__name__ for each in CERTIFIERS.values() if each.may_choose)
         raise InvalidParameter(
             f"{name} is of type {kind.__name__}, expected {choosing}: the claims of others hold "

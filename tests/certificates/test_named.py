@@ -73,7 +73,7 @@ def test_a_policy_is_certified_by_name():
         ("posterior:draws=2", "draws is 2, expected at least 1/delta"),
         ("trajectory", "betting needs to know what rewards are possible"),
         (NoClaim(refusal="so"), "expected one that claims something"),
-        (APriori, "a certifier is of type type, expected a name"),
+        (APriori, "certifier is of type type, expected .* or a name, one of"),
     ],
 )
 def test_what_names_no_certifier_is_refused(text, words):

@@ -55,7 +55,9 @@ def test_what_is_said_of_one_kind_holds_for_all(certificates, said, share, logge
     told = given.certifier_settings(EXACT)
     assert tuple(told.split) == (share, logger)
     held_out = [
-        made for made in map(told.certifier, given.asked) if getattr(made, "train_share", 0) > 0
+        made
+        for made in (asked.make_with(told) for asked in given.asked)
+        if getattr(made, "train_share", 0) > 0
     ]
     assert {(made.train_share, made.logger) for made in held_out} == {(share, logger)}
 
@@ -65,7 +67,7 @@ def test_what_the_data_are_settles_the_rest():
     kinds = ["stitched", "posterior", "robust", "a-priori"]
     assert [asked.kind for asked in given.asked] == kinds
     told = given.certifier_settings(EXACT)
-    assert [told.certifier(asked).seed for asked in given.asked[:2]] == [77, 77]
+    assert [asked.make_with(told).seed for asked in given.asked[:2]] == [77, 77]
     counted = terms().about(has_episodes=False, data_seed=77)
     assert [asked.kind for asked in counted.asked] == ["robust", "a-priori"]
     assert counted.certifier_settings(EXACT).split is None

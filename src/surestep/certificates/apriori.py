@@ -46,7 +46,7 @@ class APriori:
     value_figures: ClassVar = frozenset(
         {"loss", "performance", "behavior_performance", "evaluation_error", "gain", "copying_error"}
     )
-    needs: ClassVar = Needs()
+    needs: ClassVar = Needs(exact_rewards=True)
     may_choose: ClassVar = False
 
     def __post_init__(self) -> None:

@@ -32,14 +32,15 @@ def certify(
 
     The policy may come as the Plan, the Improvement or the Result that has it.
 
-    `certifier` is one of the settings in CERTIFIERS, or a text such as "posterior" or
-    "robust:set=l1". The problem's premises come after the assumptions of the certifier itself.
+    `certifier` is one of the settings in CERTIFIERS, a text such as "posterior" or
+    "robust:set=l1", or whatever has the members of a `Certifier`. The problem's premises come after
+    the assumptions of the certifier itself.
     """
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
     judged = policy_of(policy)
     check_question(problem, judged, certifier)
-    return with_premises(certifier.certify(problem, judged), problem)
+    return accepted(certifier.certify(problem, judged), certifier, problem)
 
 
 def certify_batch(
@@ -57,7 +58,7 @@ def certify_batch(
     for case in zip(problems, policies, strict=True):
         check_question(*case, certifier)
     return [
-        claim if isinstance(claim, CertificateRefused) else with_premises(claim, problem)
+        claim if isinstance(claim, CertificateRefused) else accepted(claim, certifier, problem)
         for claim, problem in zip(claims_of(certifier, problems, policies), problems, strict=True)
     ]
 
@@ -77,7 +78,7 @@ def certify_at(
     if believes(certifier):
         check_question(problem, policy, certifier)
         claims = certifier.certify_at(problem, policy, levels)
-        return [with_premises(claim, problem) for claim in claims]
+        return [accepted(claim, certifier, problem) for claim in claims]
     return [certify(problem, policy, with_delta(certifier, delta)) for delta in levels]
 
 
@@ -87,8 +88,14 @@ def with_delta(certifier: Certifier, delta: float) -> Certifier:
     return changed
 
 
-def with_premises(claim: Certificate, problem: Problem) -> Certificate:
-    """The claim with what the problem takes for granted."""
+def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
+    """Returns the claim with what the problem takes for granted; refused under another's name."""
+    expect("certificate", claim, Certificate)
+    if claim.kind != certifier.name:
+        raise InvalidParameter(
+            f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
+            f"its own, {certifier.name!r}"
+        )
     return dataclasses.replace(claim, assumptions=(*claim.assumptions, *problem.premises))
 
 

@@ -19,6 +19,7 @@ class Needs:
     episodes: bool = False  # the log itself, not its counts alone
     held_out: bool = False  # a part of the log that had no part in choosing the policy
     return_bounds: bool = False  # bounds on the returns of single episodes
+    exact_rewards: bool = False  # rewards that are known: means of others count as exact
     calibration: bool = False  # worlds in which its draws are calibrated; see `Believer`
 
 

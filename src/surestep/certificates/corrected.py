@@ -78,7 +78,7 @@ class CorrectedBeta:
     value_figures: ClassVar = frozenset(
         {"loss", "performance", "behavior_performance", "evaluation_error", "gain"}
     )
-    needs: ClassVar = Needs()
+    needs: ClassVar = Needs(exact_rewards=True)
     may_choose: ClassVar = False
 
     def __post_init__(self) -> None:

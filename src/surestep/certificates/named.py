@@ -13,7 +13,7 @@ from surestep.certificates.common import Needs
 from surestep.certificates.known import Known, told_to
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.protocol import Certifier
-from surestep.certificates.registry import CERTIFIERS
+from surestep.certificates.registry import CERTIFIERS, check_certifier
 from surestep.errors import InvalidParameter
 
 WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
@@ -25,43 +25,49 @@ class Asked(NamedTuple):
 
     kind: str
     settings: Mapping[str, Any]
+    own: type[Any] | None = None  # its type, where it is not built in
 
     @classmethod
     def of(cls, given: object) -> Asked:
         """A text, or a certifier, of which every setting but None counts as given."""
         if isinstance(given, str):
             return read_asked(given)
-        if type(given) not in CERTIFIERS.values():
-            raise InvalidParameter(
-                f"a certifier is of type {type(given).__name__}, expected a name, one of "
-                f"{', '.join(KINDS)}, or settings from surestep.certificates"
-            )
+        try:
+            check_certifier(given)
+        except InvalidParameter as reason:
+            raise InvalidParameter(f"{reason}; or a name, one of {', '.join(KINDS)}") from None
         if isinstance(given, NoClaim):
             raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
         names = [field.name for field in dataclasses.fields(given)]  # type: ignore[arg-type]
         values = {name: plain(getattr(given, name)) for name in names}
         said = {name: value for name, value in values.items() if value is not None}
-        return cls(given.name, said)  # type: ignore[attr-defined]
+        own = None if type(given) in CERTIFIERS.values() else type(given)
+        return cls(given.name, said, own)  # type: ignore[attr-defined]
 
     def make(self, **more: Any) -> Certifier:
         """The certifier; settings that were given win over `more`."""
-        certifier: Certifier = CERTIFIERS[self.kind](**{**more, **self.settings})
+        certifier: Certifier = self.type(**{**more, **self.settings})
         return certifier
 
     def make_with(self, known: Known) -> Certifier:
         """Returns the certifier with everything that it takes from what is known."""
-        return self.make(**told_to(CERTIFIERS[self.kind], known, self.settings))
+        return self.make(**told_to(self.type, known, self.settings))
+
+    @property
+    def type(self) -> type[Any]:
+        """Returns the type of the certifier."""
+        return CERTIFIERS[self.kind] if self.own is None else self.own
 
     @property
     def needs(self) -> Needs:
         """Returns what the kind must be given beside counts."""
-        needs: Needs = CERTIFIERS[self.kind].needs
+        needs: Needs = self.type.needs
         return needs
 
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of all its settings."""
-        return tuple(field.name for field in dataclasses.fields(CERTIFIERS[self.kind]))
+        return tuple(field.name for field in dataclasses.fields(self.type))
 
     def __str__(self) -> str:
         """The text that `read_asked` reads."""

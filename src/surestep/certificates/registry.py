@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from surestep.certificates.apriori import APriori
 from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior
+from surestep.certificates.protocol import Believer, Certifier
 from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
@@ -24,10 +26,34 @@ CERTIFIERS: dict[str, type[Any]] = {
 }
 
 
+BUILT_IN = frozenset(CERTIFIERS)  # what other kinds call proved is at most believed
+MEMBERS = (*Certifier.__annotations__, *(name for name in vars(Certifier) if name[0] != "_"))
+OF_BELIEVERS = tuple(name for name in vars(Believer) if name[0] != "_")
+
+
 def check_certifier(certifier: object) -> None:
-    """Refuses what is no certifier."""
-    if type(certifier) not in CERTIFIERS.values():
-        known = " or ".join(kind.__name__ for kind in CERTIFIERS.values())
+    """Refuses what is no certifier, nor has the members of one; see `protocol`."""
+    kind = type(certifier)
+    if kind in CERTIFIERS.values():
+        return
+    known = " or ".join(each.__name__ for each in CERTIFIERS.values())
+    expected = f"{known}, with its settings, or a frozen dataclass with {', '.join(MEMBERS)}"
+    if isinstance(certifier, type) or not dataclasses.is_dataclass(certifier):
+        raise InvalidParameter(f"certifier is of type {kind.__name__}, expected {expected}")
+    believer = getattr(getattr(certifier, "needs", None), "calibration", False)
+    for name in (*MEMBERS, *(OF_BELIEVERS if believer else ())):
+        if not hasattr(certifier, name):
+            why = ", as it needs calibration" if name in OF_BELIEVERS else ""
+            raise InvalidParameter(
+                f"certifier is of type {kind.__name__}, expected {expected}; {name} is missing{why}"
+            )
+    if kind.name in CERTIFIERS:  # type: ignore[attr-defined]
         raise InvalidParameter(
-            f"certifier is of type {type(certifier).__name__}, expected {known}, with its settings"
+            f"certifier is of type {kind.__name__}, but has the name of a kind that is built in; "
+            f"expected another one than {', '.join(CERTIFIERS)}"
         )
+
+
+def only_believed(certifier: Certifier) -> bool:
+    """Tells whether its claims are beliefs: by draws, or by a kind that is not built in."""
+    return certifier.needs.calibration or certifier.name not in BUILT_IN

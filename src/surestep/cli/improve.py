@@ -158,6 +158,7 @@ def print_answer(console: Console, result: Result) -> None:
     from surestep.report.numbers import number, signed
     from surestep.report.words.alarms import alarm_words, baseline_words
     from surestep.report.words.verdict import verdict
+    from surestep.results.ladder import standing_of
 
     changed, states = int(result.table.changed.sum()), result.table.num_deciding
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
@@ -185,7 +186,9 @@ def print_answer(console: Console, result: Result) -> None:
     for sentence in judged.sentences:
         console.print(sentence, markup=False)
     if result.certificate.lower is not None:
-        console.print(f"standing of the certificate: {result.certificate.standing}", style="dim")
+        console.print(
+            f"standing of the certificate: {standing_of(result.certificate)}", style="dim"
+        )
     print_certificates(console, result)
     print_rehearsal(console, result)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
+from surestep.certificates import CERTIFIERS
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.results.alarms import Alarm, AlarmCode
@@ -18,7 +19,6 @@ MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of 
 SCARCE = 0.1  # of the time that the new policy spends in a state, where the log has fewer decisions
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
 FEW_VISITS, FEW_OF_ALL = 10, 0.05  # decisions behind a recommendation
-EXACT_REWARDS = ("a-priori", "beta-corrected")  # kinds that take mean rewards for exact
 
 
 def alarms_of(
@@ -45,10 +45,15 @@ def alarms_of(
     if bounds_from_data is not None and first.standing == "proved" and (first.lower or 0) > 0:
         low, high = bounds_from_data
         found.append(Alarm("bounds-from-data", {"low": low, "high": high}))
-    exact = [each for each in certificates if each.kind in EXACT_REWARDS]
+    exact = [each for each in certificates if takes_means(each.kind)]
     if rewards_vary and any((each.lower or 0) > 0 for each in exact):
         found.append(Alarm("rewards-vary", {}))
     return (*found, *few_alarms(table))
+
+
+def takes_means(kind: str) -> bool:
+    """Tells whether certificates of a kind take mean rewards for exact."""
+    return kind in CERTIFIERS and CERTIFIERS[kind].needs.exact_rewards
 
 
 def claim_alarms(

@@ -124,7 +124,9 @@ def other_candidates(
 
 
 def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:
-    """An a-priori claim at another N∧; 0 visits buy nothing, so that it finds its own."""
+    """Returns the certifier at another N∧, if it has one; with 0 visits it finds its own."""
+    if not hasattr(certifier, "n_wedge"):
+        return certifier
     changed: Certifier = replace(certifier, n_wedge=n_wedge or None)  # type: ignore[type-var]
     return changed
 

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.certificates import Certifier
-from surestep.certificates.protocol import Believer, believes
+from surestep.certificates.protocol import Believer
+from surestep.certificates.registry import only_believed
 from surestep.choosing import Method
 from surestep.model import Problem
 from surestep.pipeline.recording import Rehearsed
@@ -55,7 +56,7 @@ class Question(NamedTuple):
     @property
     def believes(self) -> bool:
         """Whether something is only believed."""
-        return any(map(believes, self.certifiers))
+        return any(map(only_believed, self.certifiers))
 
 
 def planned(terms: Terms, question: Question) -> Rehearsed:

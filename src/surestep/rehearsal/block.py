@@ -24,6 +24,7 @@ from surestep.algorithms import (
 from surestep.certificates import Certifier, certify_batch
 from surestep.certificates.episodes import holds_out, training_for
 from surestep.certificates.protocol import Believer, believes
+from surestep.certificates.registry import only_believed
 from surestep.choosing import AutoNWedge, choose_batch
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
 from surestep.model.batch import MDPBatch
@@ -119,7 +120,7 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
     policies = proposed(block, worlds, models, data, problems, splitters)
     claims, draws = claimed(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
-    if believes(block.certifier):
+    if only_believed(block.certifier):
         beliefs = claims
     elif believers:
         beliefs, _ = claimed(believers, problems, policies)

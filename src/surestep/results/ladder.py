@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surestep.certificates.registry import BUILT_IN
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
+
+BY_EXTENSION = "by extension"  # the standing of all claims of kinds that are not built in
+BELIEFS = ("posterior", BY_EXTENSION)
 
 
 def rung_of(
@@ -41,15 +45,28 @@ def rung_of(
 
 
 def is_proved(certificate: Certificate) -> bool:
-    """Tells whether a certificate proves a gain in whole episodes, not in their first steps."""
+    """Tells whether a certificate proves a gain in whole episodes, not in their first steps.
+
+    Kinds that are not built in prove nothing here, whatever they say.
+    """
     whole = certificate.parameters.get("claim", "performance") == "performance"
-    return whole and certificate.standing == "proved" and (certificate.lower or 0.0) > 0
+    return whole and standing_of(certificate) == "proved" and (certificate.lower or 0.0) > 0
+
+
+def standing_of(certificate: Certificate) -> str:
+    """Returns in which sense the confidence is meant, which only kinds that are built in may say.
+
+    What others claim is at most believed.
+    """
+    if certificate.kind in BUILT_IN or certificate.standing == "none":
+        return certificate.standing
+    return BY_EXTENSION
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:
     """Returns the first posterior of data that had no part in choosing the policy, if any."""
     posteriors = (
-        certificate for certificate in certificates if certificate.standing == "posterior"
+        certificate for certificate in certificates if standing_of(certificate) in BELIEFS
     )
     return next(
         (certificate for certificate in posteriors if fresh or is_held_out(certificate)), None

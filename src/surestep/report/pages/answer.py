@@ -15,6 +15,7 @@ from surestep.report.words.rehearsal import (
 )
 from surestep.report.words.verdict import STANDINGS, Verdict, remedy, standing_words, verdict
 from surestep.results.findings import Findings
+from surestep.results.ladder import standing_of
 
 
 def answer_section(findings: Findings) -> Element:
@@ -96,7 +97,7 @@ def how_sure(findings: Findings, judged: Verdict) -> str:
         return f"This is {STANDINGS['posterior']}; nothing is proved."
     if findings.certificate.lower is None:
         return "The reason is given below."
-    return f"The claim is {standing_words(findings.certificate.standing)}."
+    return f"The claim is {standing_words(standing_of(findings.certificate))}."
 
 
 def verdict_box(findings: Findings, judged: Verdict) -> Element:
@@ -114,7 +115,7 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
         element(
             "p",
             element("strong", "Standing: "),
-            f"{standing_words(certificate.standing)}. ",
+            f"{standing_words(standing_of(certificate))}. ",
             element("a", "The certificate", href="#certificate"),
         )
         if covered and judged.rung != "believed better"  # whose words have said that already
@@ -181,10 +182,15 @@ def n_wedge_caveat(findings: Findings) -> str | None:
     if chooser is None:
         origin = f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee."
     else:
-        origin = f"N∧ = {findings.n_wedge:,} was chosen from the data, by {HOW_CHOSEN[chooser]}."
+        origin = f"N∧ = {findings.n_wedge:,} was chosen from the data, by {how_chosen(chooser)}."
     return (
         f"{origin} An action seen more often than that counts as known well enough to be changed."
     )
+
+
+def how_chosen(kind: str) -> str:
+    """Returns by what a certificate of some kind chose, in words."""
+    return HOW_CHOSEN.get(kind, f"the lower bound of the {kind} guarantee")
 
 
 HOW_CHOSEN = {

@@ -23,13 +23,14 @@ from surestep.report.words.certificates import (
 from surestep.report.words.rehearsal import ONLY_BELIEVED, belief_words
 from surestep.report.words.verdict import STANDINGS, standing_words
 from surestep.results.findings import Findings
-from surestep.results.ladder import belief_in
+from surestep.results.ladder import BY_EXTENSION, belief_in, standing_of
 
 STANDING_TONES: dict[str, Tone] = {
     "proved": "blue",
     "asymptotic": "purple",
     "posterior": "orange",
     "as-published": "grey",
+    BY_EXTENSION: "grey",
 }
 FEW = 3.0  # an L further below 0 than this many times what matters is cut
 ROOM_FOR_CUT = 0.3  # of what matters, below 0: so that one sees where something is cut
@@ -53,7 +54,7 @@ def certificate_section(findings: Findings) -> Element:
         facts(
             [
                 ("Kind", certificate.kind),
-                ("Standing", standing_words(certificate.standing)),
+                ("Standing", standing_words(standing_of(certificate))),
                 ("Guaranteed difference L", or_none(certificate.lower, signed)),
                 ("Possible loss ζ = −L", or_none(certificate.zeta, number)),
                 ("Largest possible difference", number(certificate.span)),
@@ -171,7 +172,10 @@ def certificates_section(findings: Findings) -> Element | None:
         [
             more(
                 f"What “{name}” assumes: {counted(len(claim.assumptions), 'thing')}",
-                element("p", f"Standing: {claim.standing}, that is, {STANDINGS[claim.standing]}."),
+                element(
+                    "p",
+                    f"Standing: {standing_of(claim)}, that is, {STANDINGS[standing_of(claim)]}.",
+                ),
                 element(
                     "ol",
                     [element("li", sentence) for sentence in claim.assumptions],
@@ -256,11 +260,11 @@ def claim_strip(claim: Certificate, name: str, axis: Axis, heading: str) -> Stri
     """Returns a claim as a strip."""
     if claim.lower is None:
         return Strip(name, empty="refused", words="refused: the reason is below", heading=heading)
-    tone, lower = STANDING_TONES[claim.standing], f"L = {signed(claim.lower)}"
+    tone, lower = STANDING_TONES[standing_of(claim)], f"L = {signed(claim.lower)}"
     if claim.says_nothing:
         return Strip(
             name,
-            claim.standing,
+            standing_of(claim),
             tone,
             lower,
             empty="nothing",
@@ -268,7 +272,7 @@ def claim_strip(claim: Certificate, name: str, axis: Axis, heading: str) -> Stri
             heading=heading,
         )
     bar = Segment(claim.lower, axis.high, tone, faint=True)
-    return Strip(name, claim.standing, tone, lower, [bar], claim.lower, heading=heading)
+    return Strip(name, standing_of(claim), tone, lower, [bar], claim.lower, heading=heading)
 
 
 def claims_axis(gain: float, claims: Sequence[Certificate]) -> Axis:
@@ -336,7 +340,7 @@ def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: boo
     return Row(
         [
             named,
-            Cell(element("span", claim.standing, class_="word")),
+            Cell(element("span", standing_of(claim), class_="word")),
             Cell(signed(claim.lower), claim.lower),
             Cell(number(0.0 - claim.lower), 0.0 - claim.lower),
             Cell(number(claim.delta), claim.delta),

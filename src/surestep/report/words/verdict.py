@@ -11,7 +11,7 @@ from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, number, percent
 from surestep.report.words.rehearsal import belief_words
 from surestep.results.findings import ZetaCurve
-from surestep.results.ladder import belief_in, rung_of, undone
+from surestep.results.ladder import BY_EXTENSION, belief_in, rung_of, standing_of, undone
 
 Mood = Literal["good", "plain", "caution", "bad"]
 
@@ -20,6 +20,7 @@ STANDINGS = {
     "asymptotic": "it holds as the log grows without end; no promise for a log of this size",
     "posterior": "a degree of belief, which rests on what was thought likely before (a prior)",
     "as-published": "taken over from the papers, with known gaps",
+    BY_EXTENSION: "its kind is not built in, so that nothing is known here of how it was proved",
     "none": "nothing is claimed",
 }
 
@@ -188,7 +189,7 @@ def claim_sentence(certificate: Certificate) -> str:
     )
     return (
         f"By the guarantee that the result stands by, it {claim} an episode; its standing is "
-        f"{standing_words(certificate.standing)}."
+        f"{standing_words(standing_of(certificate))}."
     )
 
 

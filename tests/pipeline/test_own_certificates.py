@@ -1,0 +1,184 @@
+"""A kind of certificate that is not built in, made here: whatever asks certifiers takes it too."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from labelled_worlds import COLUMNS, NAMES, world
+from log_tables import frame_of
+from surestep import certify, improve, read_log
+from surestep.algorithms import SPIBB
+from surestep.certificates import Asked, Posterior, Stitched, certify_batch, verify
+from surestep.certificates.common import Needs
+from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
+from surestep.choosing import AutoNWedge
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model import Certificate
+from surestep.pipeline.evidence import gather
+from surestep.pipeline.improving import draft
+from surestep.pipeline.judging import certify_result
+from surestep.pipeline.terms import Terms
+from surestep.pipeline.verifying import verify_result
+from surestep.planning import performance
+from surestep.rehearsal import Completed, rehearse
+from surestep.report.words.verdict import verdict
+from surestep.results.ladder import rung_of
+
+
+def estimated_gain(problem, policy):
+    model = problem.estimate()
+    return performance(model, policy) - performance(model, problem.behavior)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toy:
+    """Claims the estimated gain less a margin, and calls that proved, which it is not."""
+
+    delta: float = 0.1
+    margin: float = 0.01
+
+    name: ClassVar = "toy"
+    value_figures: ClassVar = frozenset({"gain"})
+    needs: ClassVar = Needs()
+    may_choose: ClassVar = True
+
+    def certify(self, problem, policy):
+        changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
+        gain = estimated_gain(problem, policy)
+        low, high = problem.value_bounds
+        return Certificate(
+            kind=self.name,
+            standing="proved",
+            lower=gain - self.margin * changed,
+            delta=self.delta,
+            span=high - low,
+            assumptions=("The estimate is the truth.",),
+            parameters=dataclasses.asdict(self),
+            figures={"gain": gain, "changed_pairs": changed},
+        )
+
+
+def known_log(seed=1):
+    return read_log(frame_of(world(seed).rows, (*NAMES, "behavior_prob")), columns=COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    made = draft(gather(known_log()), Terms(discount=0.9), lambda *told: None)
+    return made.question.problem
+
+
+def test_certify_takes_what_has_the_members_of_a_certifier(problem):
+    policy, toy = SPIBB(n_wedge=3).improve(problem).policy, Toy(margin=0.02)
+    claim = certify(problem, policy, toy)
+    changed = np.count_nonzero(policy.probability != problem.behavior.probability)
+    assert changed > 0
+    assert claim.lower == estimated_gain(problem, policy) - 0.02 * changed
+    assert claim.assumptions == ("The estimate is the truth.", *problem.premises)
+    assert certify_batch([problem] * 2, [policy] * 2, toy) == [claim] * 2
+    with pytest.raises(CertificateRefused, match="kind is 'toy', which cannot be verified here"):
+        verify(claim, problem, policy)
+
+
+def test_its_claims_choose_n_wedge(problem):
+    grid = (1, 2, 5, 10, 1000)
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=Toy(), grid=grid)
+    policies = [SPIBB(n_wedge=n).improve(problem).policy for n in grid]
+    bounds = [certify(problem, policy, Toy()).lower for policy in policies]
+    best = max(range(len(grid)), key=lambda i: (bounds[i], grid[i]))
+    choice = auto.choose(problem)
+    assert [each.lower for each in choice.candidates] == bounds
+    assert choice.taken == best
+    assert bounds[best] > min(bounds)
+
+
+def test_it_is_rehearsed_as_a_belief(problem):
+    found = rehearse(
+        *(problem, SPIBB(n_wedge=3), Toy()),
+        rng=np.random.default_rng(0),
+        worlds=2,
+        sizes=[1.0, 2.0],
+        family=[Completed("self-loop")],
+    )
+    assert (found.kind, found.calibration) == ("toy", None)
+    assert found.claim.shape == (2, 2)
+    assert np.isfinite(found.claim).all()
+    # What it calls proved is counted among what is only believed.
+    np.testing.assert_array_equal(found.belief, found.claim)
+
+
+def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path):
+    result = improve(known_log(), discount=0.9, certificates=[Toy(), "robust"], worlds=1)
+    claim = result.certificate
+    assert (claim.kind, claim.standing) == ("toy", "proved")
+    assert claim.lower > 0
+    assert result.record.parameters["n_wedge_chosen_by"] == "toy"
+    assert result.rehearsal.kind == "toy"
+    assert result.verdict != "proved better"
+    assert "by extension, that is, its kind is not built in" in result.report
+    assert "proved, that is" not in result.report.split("What “robust")[0]
+    result.save(tmp_path / "result")
+    for again in (verify_result, lambda *at: certify_result(*at, ["robust"])):
+        with pytest.raises(InvalidParameter, match="there is no certificate of the kind 'toy'"):
+            again(tmp_path / "result", known_log())
+    (claim,) = certify_result_of_another(tmp_path)
+    assert claim.kind == "toy"
+
+
+def certify_result_of_another(folder):
+    """The claims of the toy about a result that was made without it."""
+    result = improve(known_log(), discount=0.9, certificates=["robust"], worlds=0)
+    result.save(folder / "other")
+    return certify_result(folder / "other", known_log(), [Toy(margin=0.5)]).certificates
+
+
+def test_at_most_it_is_believed(problem):
+    policy = SPIBB(n_wedge=3).improve(problem).policy
+    own = certify(problem, policy, Toy())
+    assert own.lower > 0
+    proof = dataclasses.replace(own, kind=Stitched.name)
+
+    def rung(claim, fresh):
+        return rung_of([claim], changed=True, rehearsal=None, fresh=fresh)
+
+    assert [rung(proof, fresh) for fresh in (False, True)] == ["proved better"] * 2
+    assert rung(own, False) == "not shown to be better"
+    assert rung(own, True) == "believed better"
+    assert verdict([own], changed=True, fresh=True).mood != "good"
+
+
+@pytest.mark.parametrize("missing", [name for name in MEMBERS if name != "delta"])
+def test_a_missing_member_is_named(problem, missing):
+    members = {name: getattr(Toy, name) for name in MEMBERS if name not in (missing, "delta")}
+    fields = [("delta", float, dataclasses.field(default=0.1))]
+    kind = dataclasses.make_dataclass("Half", fields, namespace=members, frozen=True)
+    with pytest.raises(InvalidParameter, match=rf"of type Half, .*; {missing} is missing$"):
+        certify(problem, problem.behavior, kind())
+    with pytest.raises(InvalidParameter, match=rf"; {missing} is missing; or a name, one of"):
+        Asked.of(kind())
+
+
+def test_one_that_is_calibrated_must_be_able_to_draw(problem):
+    class Drawing(Toy):
+        needs: ClassVar = Needs(calibration=True)
+
+    with pytest.raises(InvalidParameter, match="; draws is missing, as it needs calibration"):
+        certify(problem, problem.behavior, Drawing())
+    assert all(hasattr(Posterior(), name) for name in (*MEMBERS, *OF_BELIEVERS))
+
+
+def test_names_of_kinds_that_are_built_in_are_refused(problem):
+    class Robust(Toy):
+        name: ClassVar = "robust"
+
+    class Liar(Toy):
+        def certify(self, problem, policy):
+            return dataclasses.replace(Toy().certify(problem, policy), kind="stitched")
+
+    with pytest.raises(InvalidParameter, match="of type Robust, but has the name of a kind that"):
+        certify(problem, problem.behavior, Robust())
+    with pytest.raises(InvalidParameter, match="Liar makes a certificate of the kind 'stitched'"):
+        certify(problem, problem.behavior, Liar())
