@@ -17,11 +17,11 @@ from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
 from surestep.choosing import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Certificate
+from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improving import draft
-from surestep.pipeline.judging import certify_result
+from surestep.pipeline.improve import draft
 from surestep.pipeline.terms import Terms
-from surestep.pipeline.verifying import verify_result
+from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
 from surestep.rehearsal import Completed, rehearse
 from surestep.report.words.verdict import verdict
@@ -61,8 +61,12 @@ class Toy:
         )
 
 
-def known_log(seed=1):
-    return read_log(frame_of(world(seed).rows, (*NAMES, "behavior_prob")), columns=COLUMNS)
+def table():
+    return frame_of(world(1).rows, (*NAMES, "behavior_prob"))
+
+
+def known_log():
+    return read_log(table(), columns=COLUMNS)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +127,7 @@ def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path
     result.save(tmp_path / "result")
     for again in (verify_result, lambda *at: certify_result(*at, ["robust"])):
         with pytest.raises(InvalidParameter, match="there is no certificate of the kind 'toy'"):
-            again(tmp_path / "result", known_log())
+            again(tmp_path / "result", table())
     (claim,) = certify_result_of_another(tmp_path)
     assert claim.kind == "toy"
 
@@ -132,7 +136,7 @@ def certify_result_of_another(folder):
     """The claims of the toy about a result that was made without it."""
     result = improve(known_log(), discount=0.9, certificates=["robust"], worlds=0)
     result.save(folder / "other")
-    return certify_result(folder / "other", known_log(), [Toy(margin=0.5)]).certificates
+    return certify_result(folder / "other", table(), [Toy(margin=0.5)]).certificates
 
 
 def test_at_most_it_is_believed(problem):

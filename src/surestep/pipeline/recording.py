@@ -135,6 +135,11 @@ def terms_of(record: Record) -> Terms:
 
 def terms_from(parameters: Mapping[str, Any], defaults: Sequence[str]) -> Terms:
     """Returns the terms that lead to these parameters, of which `defaults` were not given."""
+    return Terms(**said_in(parameters, defaults))
+
+
+def said_in(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
+    """Returns what was said of each term that leads to these parameters; None: nothing."""
     said: dict[str, Any] = {
         name: None if name in defaults else from_json(term.shape, parameters[name])
         for name, term in TERMS.items()
@@ -142,7 +147,7 @@ def terms_from(parameters: Mapping[str, Any], defaults: Sequence[str]) -> Terms:
     }
     if said["reward_at_end"] or said["return_bounds"]:
         said["value_bounds"] = None  # they follow from these
-    return Terms(**said | algorithm_said(parameters, defaults))
+    return said | algorithm_said(parameters, defaults)
 
 
 def algorithm_said(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
@@ -215,9 +220,9 @@ def words_of(
     for role in ("states", "actions"):
         if parameters[role] == "listed":
             words += [f"--{role}", *(files[role] or [role.upper()])]
-    said = terms_from(parameters, defaults)
+    said = said_in(parameters, defaults)
     for name, term in TERMS.items():
-        words += term.words_for(name, getattr(said, name))
+        words += term.words_for(name, said[name])
     return words
 
 
