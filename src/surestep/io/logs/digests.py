@@ -19,13 +19,13 @@ def file_sources(table: Table, database: Any) -> tuple[str, ...]:
     Files without rows are often alike, and count nothing.
     """
     files = table.files
-    if table.kind == "parquet":
+    if table.format.knows_rows:
         files = tuple(
             file for file, rows in zip(files, rows_of(files, database), strict=True) if rows
         )
     known = dict[str, Path]()
     for file in files:
-        digest = digest_of(file, header=table.kind == "csv")
+        digest = digest_of(file, header=table.format.has_header)
         if digest in known:
             raise InvalidLog(
                 f"{file} has the same content as {known[digest]}, and its rows would count twice; "

@@ -87,7 +87,7 @@ def refuse_early(table: Table, database: Any, roles: RoleSql, memory_limit: str)
     """
     allowed = limit_memory(database, memory_limit) // 2 // GROUP_BYTES
     rows = 2 * allowed
-    if table.kind != "parquet" or sum(rows_of(table.files, database)) < 4 * rows:
+    if not table.format.knows_rows or sum(rows_of(table.files, database)) < 4 * rows:
         return
     codes = (*roles.codes.state, *roles.codes.action, *roles.codes.next_state)
     keys = ", ".join(code.sql for code in codes)

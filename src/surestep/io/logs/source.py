@@ -24,7 +24,7 @@ from surestep.io.logs.loading import load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
-from surestep.io.logs.tables import Table, check_json_labels, connected, find_table, watched
+from surestep.io.logs.tables import Table, connected, find_table, watched
 from surestep.io.sql import sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_on_ray
@@ -52,7 +52,7 @@ class LogSource:
         """
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table, database)
-            check_json_labels(self.table, database, self.unbinned_labels())
+            self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
             roles = self.roles(database)
             if self.memory_limit is not None:
                 refuse_early(self.table, database, roles, self.memory_limit)
@@ -68,7 +68,7 @@ class LogSource:
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
         """
         with connected(self.table, self.memory_limit) as database:
-            check_json_labels(self.table, database, self.unbinned_labels())
+            self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
             roles = self.roles(database)
             counted = labelled(database, roles, count_rows(self.table, database, roles))
             units = check_rows(self.table, database, roles, RewardSql.of(roles))

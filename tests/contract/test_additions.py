@@ -1,0 +1,116 @@
+"""An algorithm, an environment and a log format of one's own, each by its recipe in the docs.
+
+docs/building.md says which file and which line each takes; here the line is set for a test. (A
+section of the report: tests/pipeline/test_sections.py.)
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import duckdb
+import numpy as np
+import pytest
+
+import surestep
+from labelled_worlds import COLUMNS, NAMES, world
+from log_tables import write_table
+from surestep.algorithms import ALGORITHMS, SPIBB
+from surestep.algorithms.judging import judged
+from surestep.environments.bandit import bandit
+from surestep.environments.registry import ENVIRONMENTS
+from surestep.experiments import read_experiments, run_experiment
+from surestep.io.logs.formats import FORMATS, Format
+from surestep.io.sql import file_list
+from surestep.model import Policy
+from surestep.pipeline import verify_result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halfway:
+    """Half of the way from π_b to the policy of SPIBB."""
+
+    n_wedge: int
+
+    name: ClassVar = "halfway"
+    source: ClassVar = "a test"
+    constraint: ClassVar = "no action loses more than half of its chance"
+    promises: ClassVar = frozenset()
+
+    def improve(self, problem):
+        best = SPIBB(n_wedge=self.n_wedge).improve(problem)
+        between = (problem.behavior.probability + best.policy.probability) / 2
+        policy = Policy(problem.counts.pairs, between)
+        return judged(problem, policy, best.plan.iterations, self.n_wedge)
+
+
+def rows_of(table):
+    """The environment and the algorithm of each row of a run's table."""
+    return duckdb.sql(f"SELECT environment, algorithm FROM '{table}'").fetchall()
+
+
+def test_an_algorithm_of_ones_own_improves_is_rehearsed_verified_and_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "halfway", Halfway)
+    log = write_table(tmp_path / "log.csv", world(5, states=5, episodes=60).rows, NAMES)
+    source = surestep.read_log(log, columns=COLUMNS)
+    kinds = ["robust"]
+    result = surestep.improve(
+        source, "halfway", discount=0.9, n_wedge=12, certificates=kinds, worlds=1
+    )
+    assert result.rehearsal is not None
+    out = tmp_path / "out"
+    result.save(out)
+    assert "halfway" in (out / "report.html").read_text()
+    assert verify_result(out, log).level == "same bytes"
+    assert (result.table.policy.probability >= result.table.behavior / 2 - 1e-12).all()
+    experiment = tmp_path / "own.toml"
+    experiment.write_text(
+        'title = "Own"\nseed = 1\nrepetitions = 2\nepisodes = [30]\n'
+        '[[environments]]\nname = "bandit"\n[[algorithms]]\nname = "halfway"\nn_wedge = 2\n'
+    )
+    (read,) = read_experiments(str(experiment))
+    assert rows_of(run_experiment(read, tmp_path / "run")) == [("bandit", "halfway")] * 2
+
+
+def coin(seed: int = 1):
+    """A bandit with two arms."""
+    return bandit(seed=seed, arms=2)
+
+
+def test_an_environment_of_ones_own_is_made_and_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENTS, "coin", coin)
+    experiment = tmp_path / "own.toml"
+    experiment.write_text(
+        'title = "Own"\nseed = 1\nrepetitions = 3\nepisodes = [30]\n'
+        '[[environments]]\nname = "coin"\nseed = 2\n[[algorithms]]\nname = "basic-rl"\n'
+    )
+    (read,) = read_experiments(str(experiment))
+    assert rows_of(run_experiment(read, tmp_path / "run")) == [("coin, seed=2", "basic-rl")] * 3
+
+
+def scan_bars(database, files):
+    """SQL that reads tables whose columns stand between bars."""
+    return f"SELECT * FROM read_csv({file_list(files)}, delim='|', all_varchar=true, header=true)"
+
+
+def test_a_log_format_of_ones_own_is_counted_inspected_and_improved(tmp_path, monkeypatch):
+    rows = world(5, states=5, episodes=60).rows
+    usual = write_table(tmp_path / "log.csv", rows, NAMES)
+    own = tmp_path / "log.bars"
+    own.write_text(usual.read_text().replace(",", "|"))
+    with pytest.raises(surestep.SurestepError, match=r"log\.bars has no known ending, expected"):
+        surestep.read_log(own, columns=COLUMNS)
+    monkeypatch.setitem(FORMATS, "bars", Format((".bars",), scan_bars, has_header=True))
+    improved = [
+        surestep.improve(
+            surestep.read_log(path, columns=COLUMNS),
+            discount=0.9,
+            n_wedge=12,
+            certificates=["robust"],
+            worlds=0,
+        )
+        for path in (usual, own)
+    ]
+    chances = [result.table.policy.probability for result in improved]
+    np.testing.assert_array_equal(*chances)
+    improved[1].save(tmp_path / "out")
+    assert verify_result(tmp_path / "out", own).level == "same bytes"
