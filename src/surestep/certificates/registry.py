@@ -54,6 +54,6 @@ def check_certifier(certifier: object) -> None:
         )
 
 
-def only_believed(certifier: Certifier) -> bool:
-    """Tells whether its claims are beliefs: by draws, or by a kind that is not built in."""
-    return certifier.needs.calibration or certifier.name not in BUILT_IN
+def only_believed(kind: str) -> bool:
+    """Tells whether the claims of a kind are beliefs: by draws, or as it is not built in."""
+    return kind not in BUILT_IN or CERTIFIERS[kind].needs.calibration

@@ -56,7 +56,7 @@ class Question(NamedTuple):
     @property
     def believes(self) -> bool:
         """Whether something is only believed."""
-        return any(map(only_believed, self.certifiers))
+        return any(only_believed(each.name) for each in self.certifiers)
 
 
 def planned(terms: Terms, question: Question) -> Rehearsed:

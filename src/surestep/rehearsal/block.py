@@ -120,7 +120,7 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
     policies = proposed(block, worlds, models, data, problems, splitters)
     claims, draws = claimed(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
-    if only_believed(block.certifier):
+    if only_believed(block.certifier.name):
         beliefs = claims
     elif believers:
         beliefs, _ = claimed(believers, problems, policies)

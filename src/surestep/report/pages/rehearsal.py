@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surestep.certificates.registry import only_believed
 from surestep.rehearsal import Rate, Rehearsal, SizeSummary
 from surestep.report.charts.axes import Axis
 from surestep.report.charts.histogram import Layer, histogram
@@ -41,7 +42,6 @@ from surestep.results.findings import Findings
 HEADING = "Rehearsal: a stress test, not a confidence level"
 ALL = 104.0  # a little more than 100 %, so that a line there can be seen
 MANY_SIZES = 2  # fewer make no curve
-BELIEF = "posterior"  # the kind of certificate whose claims are beliefs themselves
 THIN, THICK = 5.0, 16.0  # strips from 5 to 95 %, and from 25 to 75 % of the worlds
 WORSE, SAME, BETTER = "worse than the current policy", "no difference", "better"
 
@@ -88,7 +88,7 @@ def luck_parts(findings: Findings, rehearsal: Rehearsal) -> list[Node]:
 
 def said_of_luck(rehearsal: Rehearsal) -> list[Node]:
     """Returns what luck alone claims where all actions are alike, and how it misleads beliefs."""
-    believed = belief_words(rehearsal) if rehearsal.kind != BELIEF else None
+    believed = None if only_believed(rehearsal.kind) else belief_words(rehearsal)
     return [
         element("p", luck_words(rehearsal)) if rehearsal.luck.size else None,
         element("p", f"{ONLY_BELIEVED} {believed}") if believed else None,
