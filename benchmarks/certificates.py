@@ -43,7 +43,7 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify_batch
-from surestep.choosing import AutoNWedge, choose_n_wedge
+from surestep.choosing_n_wedge import AutoNWedge, choose_n_wedge
 from surestep.environments import make
 from surestep.model.counts import LoggedRewards
 from surestep.parallel import available_cores

@@ -35,7 +35,7 @@ from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Certifier, Posterior, Stitched
 from surestep.certificates.stitched import Folds
-from surestep.choosing import AutoNWedge, ChosenNWedge, choose_n_wedge
+from surestep.choosing_n_wedge import AutoNWedge, ChosenNWedge, choose_n_wedge
 from surestep.environments import Benchmark, make
 from surestep.model import DecisionLog
 from surestep.parallel import available_cores, map_in_order

@@ -42,7 +42,7 @@ from surestep.certificates.stacks import (
     stacks_of,
 )
 from surestep.certificates.stitched import Bet, Plan
-from surestep.choosing import choose_n_wedge
+from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model import certificate_schema

@@ -10,7 +10,7 @@ from log_tables import frame_of
 from surestep import Policy, certify, improve, load, read_log
 from surestep.algorithms import SPIBB, estimate_behavior
 from surestep.certificates import APriori, Posterior, Robust, training_part
-from surestep.choosing import choose_n_wedge, usual_grid
+from surestep.choosing_n_wedge import choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import gather

@@ -14,7 +14,7 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import Asked, Posterior, Stitched, certify_batch, verify
 from surestep.certificates.common import Needs
 from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
-from surestep.choosing import AutoNWedge
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Certificate
 from surestep.pipeline.certify import certify_result

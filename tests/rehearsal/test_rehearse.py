@@ -17,7 +17,7 @@ from surestep.certificates import (
     certify,
     training_part,
 )
-from surestep.choosing import AutoNWedge
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import (
     Calibration,

@@ -8,7 +8,7 @@ import pytest
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust, Stitched
-from surestep.choosing import AutoNWedge
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.rehearsal import default_family
 from surestep.rehearsal.work import STEPS_A_SECOND, share_of, size_of_truth, work_in, work_of
 from surestep.rehearsal.worlds import ActionsAlike, Completed, DrawnFromPosterior

@@ -1,8 +1,8 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.beta_corrected import CorrectedBeta
 from surestep.certificates.certifying import certify, certify_at, certify_batch, verify
-from surestep.certificates.corrected import CorrectedBeta
 from surestep.certificates.episodes import training_part
 from surestep.certificates.named import Asked, make_certifier
 from surestep.certificates.no_claim import NoClaim

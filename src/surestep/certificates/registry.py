@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from surestep.certificates.apriori import APriori
-from surestep.certificates.corrected import CorrectedBeta
+from surestep.certificates.beta_corrected import CorrectedBeta
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.protocol import Believer, Certifier

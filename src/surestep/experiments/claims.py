@@ -25,7 +25,7 @@ from surestep.algorithms import Algorithm, improve_batch
 from surestep.certificates import Certifier, certify, certify_batch
 from surestep.certificates.episodes import needs_episodes, training_for
 from surestep.certificates.protocol import believes
-from surestep.choosing import AutoNWedge, choose_batch
+from surestep.choosing_n_wedge import AutoNWedge, choose_batch
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
 from surestep.experiments.cell import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surestep.algorithms import Algorithm, settings_from_json, settings_to_json
-from surestep.choosing import n_wedge_setting
+from surestep.choosing_n_wedge import n_wedge_setting
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
 from surestep.model import Problem

@@ -11,7 +11,7 @@ from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import Certifier
 from surestep.certificates.bounding import lower_bounds
 from surestep.certificates.protocol import Bound
-from surestep.choosing import (
+from surestep.choosing_n_wedge import (
     AutoNWedge,
     Candidate,
     Choice,

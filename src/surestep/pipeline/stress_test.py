@@ -22,7 +22,7 @@ import numpy as np
 from surestep.certificates import Certifier
 from surestep.certificates.protocol import Believer
 from surestep.certificates.registry import only_believed
-from surestep.choosing import Method
+from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
 from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.terms import Terms

@@ -23,7 +23,7 @@ from surestep.certificates import Asked, Certifier
 from surestep.certificates.common import LARGEST
 from surestep.certificates.known import Known, Split
 from surestep.certificates.protocol import believes
-from surestep.choosing import AutoNWedge, Method, n_wedge_setting
+from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule

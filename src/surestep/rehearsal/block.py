@@ -25,7 +25,7 @@ from surestep.certificates import Certifier, certify_batch
 from surestep.certificates.episodes import holds_out, training_for
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import only_believed
-from surestep.choosing import AutoNWedge, choose_batch
+from surestep.choosing_n_wedge import AutoNWedge, choose_batch
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
 from surestep.model.batch import MDPBatch
 from surestep.model.certificate import Certificate

@@ -25,7 +25,7 @@ from surestep.certificates.bounding import fewest_draws, with_few_draws
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import check_certifier
-from surestep.choosing import AutoNWedge
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model.problem import Problem
 from surestep.parallel import map_in_order

@@ -41,7 +41,7 @@ from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.protocol import believes
 from surestep.certificates.stacks import horizons
 from surestep.certificates.stitched import REHEARSALS, RUNS
-from surestep.choosing import AutoNWedge
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.model.problem import Problem
 from surestep.rehearsal.worlds import (
     ActionsAlike,

@@ -16,7 +16,7 @@ from surestep.certificates import (
     training_part,
 )
 from surestep.certificates.posterior import CHOOSING
-from surestep.choosing import AutoNWedge, any_gain, choose_n_wedge, usual_grid
+from surestep.choosing_n_wedge import AutoNWedge, any_gain, choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import Rate
 

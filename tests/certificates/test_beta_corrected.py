@@ -17,7 +17,7 @@ from surestep import Counts, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.bounds import BetaCorrected, BetaCorrectedPosterior
 from surestep.certificates import CorrectedBeta, Robust, verify
-from surestep.certificates.corrected import reward_spread
+from surestep.certificates.beta_corrected import reward_spread
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import Successors
 
