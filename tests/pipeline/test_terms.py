@@ -5,11 +5,11 @@ import pytest
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
 from surestep.errors import InvalidParameter
-from surestep.pipeline.certifiers import RewardFacts
+from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.terms import DEFAULT_LEAST_VISITS
 
-EXACT = RewardFacts((0.0, 1.0), False)
+EXACT = DataFacts((0.0, 1.0), False, 10)
 
 
 def terms(*certificates, **said):
@@ -97,3 +97,19 @@ def test_the_floor(said, floor):
     assert given.floor == floor
     usual = "least_visits" not in said and floor is not None
     assert ("least_visits" in given.defaults()) is usual
+
+
+@pytest.mark.parametrize(
+    ("kind", "transitions", "draws"),
+    [
+        ("posterior", 20_000, 1000),
+        ("posterior", 20_001, 300),
+        ("posterior:draws=50", 20_001, 50),
+        ("posterior:delta=0.0034", 20_001, 300),
+        ("posterior:delta=0.0033", 20_001, 1000),  # 300 would not show what happens so rarely
+    ],
+)
+def test_a_wide_problem_draws_fewer_models_unless_told_otherwise(kind, transitions, draws):
+    given = terms(kind)
+    told = given.certifier_settings(EXACT._replace(transitions=transitions))
+    assert given.asked[0].make_with(told).draws == draws

@@ -29,6 +29,7 @@ class Known(NamedTuple):
     single_returns: tuple[float, float] | None = None  # what single rewards allow an episode
     bound: str | None = None  # the published one that goes with the algorithm
     n_wedge: int | None = None  # where it was fixed before the data
+    transitions: int = 0  # different ones, in the data
 
     @property
     def possible_rewards(self) -> tuple[float, float] | None:

@@ -64,6 +64,7 @@ Starts = Literal["posterior", "known"]
 DEFAULT_WEIGHT = 5.0
 SEEDS = 2**63  # all are below
 MOST_DRAWS = 10_000_000
+WIDE, DRAWS_IF_WIDE = 20_000, 300  # different transitions from which on so many are drawn
 CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 MEMORY = 2**29  # bytes of drawn models held at a time
 
@@ -151,7 +152,11 @@ class Posterior:
 
     @classmethod
     def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings that follow from what is known: rewards that vary are noisy."""
+        """Returns the settings that follow from what is known: rewards that vary are noisy.
+
+        Of a wide problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on
+        is as honest; fewer make L vary more from seed to seed.
+        """
         noisy = given.get("rewards", "bounded" if known.rewards_vary else "deterministic")
         if known.rewards_vary and noisy == "deterministic":
             raise InvalidParameter(
@@ -159,6 +164,9 @@ class Posterior:
                 "'bounded', or leave it out"
             )
         told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
+        delta = given.get("delta", known.delta)
+        if known.transitions > WIDE and delta is not None and delta >= 1 / DRAWS_IF_WIDE:
+            told["draws"] = DRAWS_IF_WIDE
         return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
 
     @property

@@ -19,19 +19,20 @@ BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
 DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
-class RewardFacts(NamedTuple):
-    """The facts about single rewards that the data show."""
+class DataFacts(NamedTuple):
+    """The facts about the data that settings of certificates follow from."""
 
-    bounds: tuple[float, float]  # the smallest and the largest one, and 0, which an end earns
-    vary: bool  # one transition earned different rewards
+    rewards: tuple[float, float]  # the smallest and the largest one, and 0, which an end earns
+    rewards_vary: bool  # one transition earned different rewards
+    transitions: int  # different ones
 
     @classmethod
-    def of(cls, counts: LabelledCounts) -> RewardFacts:
-        """Returns the facts, from the least and the greatest reward of each transition."""
+    def of(cls, counts: LabelledCounts) -> DataFacts:
+        """Returns the facts that counts tell."""
         least, greatest = counts.transitions.least_reward, counts.transitions.greatest_reward
         unit = 10**counts.scale
         low, high = int(least.min(initial=0)) / unit, int(greatest.max(initial=0)) / unit
-        return cls((low, high), bool((least != greatest).any()))
+        return cls((low, high), bool((least != greatest).any()), least.size)
 
 
 def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> Known:

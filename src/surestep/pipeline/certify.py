@@ -24,7 +24,7 @@ from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Counts, Policy, Problem
-from surestep.pipeline.certifiers import RewardFacts, with_algorithm
+from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import (
     Assembly,
     CountsSource,
@@ -155,7 +155,7 @@ class Judge:
             problem = problem_of(gather(counts, **known).assembly, terms)
         else:
             problem = problem_of(other_assembly(saved, counts), fixed_bounds(terms, saved))
-        told = replace(terms, data_seed=seed_of(counts)).certifier_settings(RewardFacts.of(counts))
+        told = replace(terms, data_seed=seed_of(counts)).certifier_settings(DataFacts.of(counts))
         splits = splits_of(saved, told) if same_log else frozenset()
         told = told if splits else told._replace(split=NO_SPLIT)
         whole = [kind.kind for kind in kinds if needs_episodes(kind.make_with(told))]

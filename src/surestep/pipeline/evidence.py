@@ -33,7 +33,7 @@ from surestep.io.logs.columns import ROLES
 from surestep.io.logs.source import LogSource, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, Pairs, Policy, estimate_behavior
-from surestep.pipeline.certifiers import RewardFacts
+from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
 
 Inferred = Literal["propensities", "estimate"]
@@ -54,7 +54,7 @@ class Evidence:
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | None  # None where only counts are given
-    rewards: RewardFacts
+    facts: DataFacts
 
     @property
     def has_episodes(self) -> bool:
@@ -112,7 +112,7 @@ def gather(
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
-        rewards=RewardFacts.of(counts),
+        facts=DataFacts.of(counts),
     )
 
 

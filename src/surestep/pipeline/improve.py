@@ -203,7 +203,7 @@ def draft_with(
 ) -> Draft:
     """Improves, certifies and drafts the result, for a stress test of a given size."""
     problem, algorithm, part = question.problem, question.algorithm, question.training
-    told = terms.certifier_settings(evidence.rewards)
+    told = terms.certifier_settings(evidence.facts)
     progress("improving the policy", 0, 1)
     settled = settle(algorithm, part)
     policy = settled.improvement.policy
@@ -243,7 +243,7 @@ def draft_with(
         gain=max(estimates["policy"] - estimates["behavior"], gain_of_all(problem, policy)),
         occupancy=shares(decision_visits(estimate, policy, table)),
         baseline=baseline,
-        rewards_vary=evidence.rewards.vary,
+        rewards_vary=evidence.facts.rewards_vary,
         bounds_from_data=problem.value_bounds if read_off else None,
     )
 
@@ -296,8 +296,8 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     check_said_of_episodes(terms, problem, evidence.counts, evidence.source)
     check_given_bounds(terms, problem)
     check_ends_for_certain(problem)
-    algorithm = terms.algorithm_for(problem, evidence.rewards)
-    told = terms.certifier_settings(evidence.rewards)
+    algorithm = terms.algorithm_for(problem, evidence.facts)
+    told = terms.certifier_settings(evidence.facts)
     certifiers = [asked.make_with(told) for asked in terms.asked]
     whole = [each.name for each in certifiers if needs_episodes(each)]
     if needs_log(algorithm):

@@ -82,7 +82,7 @@ def parameters_of(
     """Returns the parameters: every term as it was said or taken, but for those that were settled
     by the data or by other terms.
     """
-    split = terms.certifier_settings(evidence.rewards).split if terms.splits else None
+    split = terms.certifier_settings(evidence.facts).split if terms.splits else None
     said = {name: terms.used(name) for name, term in TERMS.items() if term.recorded is not None}
     chosen_by = settled.chosen_by
     said |= {

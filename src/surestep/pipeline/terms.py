@@ -27,7 +27,7 @@ from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.certifiers import BOUND_OF, RewardFacts, mean_reward_range
+from surestep.pipeline.certifiers import BOUND_OF, DataFacts, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.terms import (
     AUTO,
@@ -163,27 +163,28 @@ class Terms(Declared):
             raise InvalidParameter(f"certificates is {given!r}, expected a list of kinds")
         return tuple(map(Asked.of, given))
 
-    def certifier_settings(self, rewards: RewardFacts) -> Known:
+    def certifier_settings(self, facts: DataFacts) -> Known:
         """Returns the settings of certifiers, but for what depends on the algorithm."""
         split = Split(self.said_of_split("train_share"), self.said_of_split("logger"))
         return Known(
             delta=self.level,
             reward_bounds=self.known_rewards,
-            rewards_seen=rewards.bounds,
-            rewards_vary=rewards.vary,
+            rewards_seen=facts.rewards,
+            rewards_vary=facts.rewards_vary,
+            transitions=facts.transitions,
             seed=self.data_seed,
             split=split if self.has_episodes else None,
             returns=self.known_returns,
-            single_returns=self.single_returns(rewards),
+            single_returns=self.single_returns(facts),
         )
 
-    def single_returns(self, rewards: RewardFacts) -> tuple[float, float] | None:
+    def single_returns(self, facts: DataFacts) -> tuple[float, float] | None:
         """Returns what single rewards, given or observed, allow an episode to return.
 
         Bounds of values say less: means between 0.2 and 0.8 may come of returns of 0 and 1. None
         where an episode may return anything.
         """
-        single = rewards.bounds if self.known_rewards is None else self.known_rewards
+        single = facts.rewards if self.known_rewards is None else self.known_rewards
         if not self.discount < 1:
             return None
         low, high = in_all_steps(with_zero(single), self.discount)
@@ -265,7 +266,7 @@ class Terms(Declared):
             return None
         return int(self.used("least_visits"))
 
-    def algorithm_for(self, problem: Problem, rewards: RewardFacts) -> Method:
+    def algorithm_for(self, problem: Problem, facts: DataFacts) -> Method:
         """Returns what improves: N∧ as given, from ζ, or chosen by a certificate.
 
         Where no N∧ was given, nothing changes that was seen less often than the floor.
@@ -290,15 +291,15 @@ class Terms(Declared):
             wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
             return make_algorithm(self.name, **settings, **{wedge: max(wanted, least)})
         algorithm = make_algorithm(self.name, **settings, **{wedge: least})
-        first, *others = self.choosers(rewards)
+        first, *others = self.choosers(facts)
         otherwise = others[0] if others else None
         return AutoNWedge(algorithm=algorithm, certifier=first, least=least, otherwise=otherwise)
 
-    def choosers(self, rewards: RewardFacts) -> list[Certifier]:
+    def choosers(self, facts: DataFacts) -> list[Certifier]:
         """Returns by whose lower bounds N∧ is chosen: the first certificate's; and where it may not
         choose, or expects no gain, those of a posterior that is made beside it, or for that.
         """
-        told = self.certifier_settings(rewards)
+        told = self.certifier_settings(facts)
         first, *others = [asked.make_with(told) for asked in self.asked]
         believers: list[Certifier] = [each for each in others if believes(each)]
         if first.may_choose:
