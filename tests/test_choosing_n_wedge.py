@@ -108,8 +108,8 @@ def test_another_judge_chooses_only_where_no_candidate_promises_a_gain():
     # A bound that is just above 0 is a gain, 0 is none, and where all is refused, none is.
     for lower, used in (([0.0, 1e-300], False), ([0.0, -1.0], True), ([0.0], True)):
         assert any_gain(lower) is not used
-    assert not any_gain([CertificateRefused("no"), 0.0])
-    assert any_gain([CertificateRefused("no"), 0.1])
+    assert not any_gain([CertificateRefused("no", code="no"), 0.0])
+    assert any_gain([CertificateRefused("no", code="no"), 0.1])
 
 
 def test_where_all_candidates_of_both_judges_are_refused_so_is_the_choice():

@@ -140,7 +140,10 @@ def at(array: AnyArray, flat_index: int, describe: Callable[[int], str] | None =
 
 
 def refuse_where(
-    wrong: AnyArray, message: Callable[[int], str], noun: str, error: ErrorType
+    wrong: AnyArray,
+    message: Callable[[int], str],
+    noun: str,
+    error: Callable[[str], SurestepError],
 ) -> None:
     """Raises, where any entry is wrong: the message of the first, and how many there are."""
     if not np.any(wrong):

@@ -1,5 +1,9 @@
 """The errors that surestep raises: one family, so that `except SurestepError` catches them all."""
 
+from __future__ import annotations
+
+from functools import partial
+
 
 class SurestepError(Exception):
     """Something the caller can act on; the message says what, where, and what to do."""
@@ -38,7 +42,20 @@ class InvalidCertificate(SurestepError):
 
 
 class CertificateRefused(SurestepError):
-    """A claim that cannot be made about this policy, or not from this data."""
+    """A claim that cannot be made about this policy, or not from this data.
+
+    `code` is the reason in a word, such as "too-few-visits", without names and numbers of the case:
+    reasons can be told apart and counted. docs/certificates.md lists those of the package.
+    """
+
+    def __init__(self, message: str, *, code: str) -> None:
+        """Takes the sentence for people, and the code for programs."""
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles the code too: workers send their refusals back."""
+        return partial(type(self), code=self.code), self.args, self.__dict__
 
 
 class RefutedBounds(CertificateRefused):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,7 +133,7 @@ class APriori:
                 f"{self.bound} needs {needs}"
             ),
             "pair",
-            CertificateRefused,
+            partial(CertificateRefused, code="too-few-visits"),
         )
         return n_wedge
 
@@ -189,18 +190,21 @@ def usable_discount(problem: Problem) -> float:
     if not isinstance(discount, float):
         raise CertificateRefused(
             "the problem has a discount for each pair, but the bounds have only one γ; expected "
-            "one number as discount"
+            "one number as discount",
+            code="discount-per-pair",
         )
     if not 0 < discount < 1:
         raise CertificateRefused(
             f"discount is {discount}, but the bounds divide by 1 − γ and are about γ above 0; "
-            "expected more than 0 and less than 1"
+            "expected more than 0 and less than 1",
+            code="discount-0-or-1",
         )
     low, high = problem.value_bounds
     if not (problem.value_bound > 0 and math.isfinite(high - low)):
         raise CertificateRefused(
             f"value_bounds is {problem.value_bounds}, expected bounds that are not both 0, with a "
-            "finite difference"
+            "finite difference",
+            code="value-bounds-unusable",
         )
     return discount
 

@@ -33,6 +33,7 @@ than N∧ visits; where one has not, there is no certificate.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -122,7 +123,8 @@ class CorrectedBeta:
             if lower > high - low:
                 raise RefutedBounds(
                     f"value_bounds is {problem.value_bounds}, but by the data the policies differ "
-                    f"by at least {lower:.6g}; expected bounds on the values of both policies"
+                    f"by at least {lower:.6g}; expected bounds on the values of both policies",
+                    code="difference-beyond-values",
                 )
         return Certificate(
             kind=self.name,
@@ -148,7 +150,7 @@ class CorrectedBeta:
                 f"the bound {self.bound} needs more than {n_wedge} of every pair that is taken"
             ),
             "pair",
-            CertificateRefused,
+            partial(CertificateRefused, code="too-few-visits"),
         )
         return n_wedge
 
@@ -178,7 +180,8 @@ class CorrectedBeta:
         if counts.visits.sum() > MOST_VISITS or share / max(sizes.max(), 1) < SMALLEST_LEVEL:
             raise CertificateRefused(
                 f"{counts.visits.sum()} visits and {open_rows} rows that share delta = "
-                f"{self.delta} are beyond what intervals can be computed for"
+                f"{self.delta} are beyond what intervals can be computed for",
+                code="intervals-beyond-computing",
             )
         if support is None:
             rows = RowCounts(counts.offsets, counts.successor, counts.times, sizes)
@@ -216,7 +219,8 @@ def refuse_open_rewards(problem: Problem, used: BoolArray) -> None:
     pairs = counts.pairs
     if not counts.rewards.known:
         raise CertificateRefused(
-            "the rewards are not known, only what was observed of them; expected known rewards"
+            "the rewards are not known, only what was observed of them; expected known rewards",
+            code="rewards-not-known",
         )
     if counts.rewards.per == "pair":
         return
@@ -228,7 +232,7 @@ def refuse_open_rewards(problem: Problem, used: BoolArray) -> None:
             f"{sizes[k]} states that it may lead to; expected known rewards for all of them"
         ),
         "pair",
-        CertificateRefused,
+        partial(CertificateRefused, code="rewards-partly-known"),
     )
 
 

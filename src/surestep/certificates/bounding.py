@@ -61,7 +61,9 @@ def bound_of(claim: Claim) -> Bound:
     """Returns L, or why there is none."""
     if isinstance(claim, CertificateRefused):
         return claim
-    return CertificateRefused(" ".join(claim.notes)) if claim.lower is None else claim.lower
+    if claim.lower is None:
+        return CertificateRefused(" ".join(claim.notes), code="no-claim")
+    return claim.lower
 
 
 def choosing_bounds(

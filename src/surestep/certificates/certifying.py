@@ -128,7 +128,8 @@ def certifier_of(certificate: Certificate) -> Certifier:
     if certificate.kind not in CERTIFIERS:
         raise CertificateRefused(
             f"kind is {certificate.kind!r}, which cannot be verified here; expected one of "
-            f"{', '.join(CERTIFIERS)}"
+            f"{', '.join(CERTIFIERS)}",
+            code="unknown-kind",
         )
     kind = CERTIFIERS[certificate.kind]
     parameters: Mapping[str, Scalar] = certificate.parameters
@@ -155,5 +156,6 @@ def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0)
     if not agrees:
         raise CertificateMismatch(
             f"{path} is {claimed!r} in the certificate, but {expected!r} when computed from this "
-            "problem and this policy; expected the problem and the policy that were certified"
+            "problem and this policy; expected the problem and the policy that were certified",
+            code="mismatch",
         )

@@ -209,7 +209,8 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
             )
     except ZeroDivisionError:
         raise CertificateRefused(
-            "in a drawn model an episode never ends, at discount 1; expected less than 1"
+            "in a drawn model an episode never ends, at discount 1; expected less than 1",
+            code="never-ends",
         ) from None
     theta = 1 - residual - terms_of(models) * 2.0**-52 * scale
     proven = (theta > 0) & (found > 0)
@@ -243,7 +244,8 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
     if each + beside > memory:
         raise CertificateRefused(
             f"one drawn model takes {(each + beside) / 2**20:.0f} MiB, expected at most "
-            f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory"
+            f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory",
+            code="too-little-memory",
         )
     cores = min(available_cores(), memory // (each + beside))
     size = min(draws, (memory - cores * beside) // each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -63,13 +64,15 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
     if problem.log is None:
         raise CertificateRefused(
             f"train_share is {train_share!r}, but the problem has no log that could be split; give "
-            "it as Problem(log=…)"
+            "it as Problem(log=…)",
+            code="no-log",
         )
     _, rest = parts_of_log(problem.log, train_share, seed)
     if rest is None:
         raise CertificateRefused(
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
-            "episodes to judge by; expected less"
+            "episodes to judge by; expected less",
+            code="nothing-held-out",
         )
     counts = counts_like(problem.counts, rest, known_ends(problem, rest))
     if problem.log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
@@ -194,7 +197,8 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
     if problem.log is None:
         raise CertificateRefused(
             "the problem has no log, but the claim is about whole episodes; give it as "
-            "Problem(log=…)"
+            "Problem(log=…)",
+            code="no-log",
         )
     log = problem.log if horizon is None else first_steps(problem.log, horizon)
     lengths, early = run_lengths(log.episode_offsets), ~over_at_last(log)
@@ -208,7 +212,7 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
             "looking at returns"
         ),
         "episode",
-        CertificateRefused,
+        partial(CertificateRefused, code="truncated-early"),
     )
     return log
 
@@ -224,7 +228,8 @@ def check_known_support(problem: Problem, policy: Policy) -> None:
     if problem.behavior_is_estimated:
         raise CertificateRefused(
             "the behavior policy is only estimated, and weights relative to an estimate prove "
-            "nothing; expected the policy that made the log"
+            "nothing; expected the policy that made the log",
+            code="behavior-estimated",
         )
     refuse_where(
         unsupported_pairs(policy, problem.behavior) & ~problem.counts.terminal[pairs.state],
@@ -234,5 +239,5 @@ def check_known_support(problem: Problem, policy: Policy) -> None:
             "behavior policy may do"
         ),
         "pair",
-        CertificateRefused,
+        partial(CertificateRefused, code="policy-beyond-behavior"),
     )

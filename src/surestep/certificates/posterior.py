@@ -373,12 +373,14 @@ def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDra
     if not isinstance(discount, float):
         raise CertificateRefused(
             "the problem has a discount for each pair, but drawn models have one γ; expected one "
-            "number as discount"
+            "number as discount",
+            code="discount-per-pair",
         )
     low, high = problem.value_bounds
     if not math.isfinite(high - low):
         raise CertificateRefused(
-            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference"
+            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
+            code="value-bounds-infinite",
         )
     rewards = reward_draws(problem, settings.rewards, settings.reward_low, settings.reward_high)
     if problem.support is not None:

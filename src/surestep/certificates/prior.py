@@ -94,7 +94,8 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     if name == "own" and (support is None or support.weight is None):
         raise CertificateRefused(
             "prior is 'own', but the problem has no weights of successors; expected "
-            "Problem(support=Successors(…, weight=…)), or another prior"
+            "Problem(support=Successors(…, weight=…)), or another prior",
+            code="no-successor-weights",
         )
     if name == "empirical-bayes":
         weight = likeliest_weight(counts, problem.support_sizes())

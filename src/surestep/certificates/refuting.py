@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from surestep._arrays import (
@@ -40,7 +42,7 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
             f"to reward_high = {high}: wider bounds of rewards"
         ),
         counts.rewards.per,
-        RefutedBounds,
+        partial(RefutedBounds, code="rewards-beyond-bounds"),
     )
 
 
@@ -65,7 +67,7 @@ def check_observed(problem: Problem) -> None:
             f"{most:.10g}; expected wider bounds"
         ),
         "pair",
-        RefutedBounds,
+        partial(RefutedBounds, code="earnings-beyond-values"),
     )
 
 
@@ -116,7 +118,7 @@ def check_ends(problem: Problem) -> None:
             f"= ({low}, {high}); expected wider bounds"
         ),
         "pair",
-        RefutedBounds,
+        partial(RefutedBounds, code="endings-beyond-values"),
     )
 
 
@@ -135,7 +137,7 @@ def check_returns(problem: Problem, log: DecisionLog, bounds: tuple[float, float
             "of returns"
         ),
         "episode",
-        RefutedBounds,
+        partial(RefutedBounds, code="returns-beyond-bounds"),
     )
 
 
@@ -156,7 +158,7 @@ def check_still_earned(problem: Problem, log: DecisionLog, bounds: tuple[float, 
             f"{low} to {high}: wider bounds of returns"
         ),
         "step",
-        RefutedBounds,
+        partial(RefutedBounds, code="remainders-beyond-bounds"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -59,7 +60,8 @@ def reward_draws(
     if not observed.any() and not bounds:
         raise CertificateRefused(
             "no reward was ever observed, so none can be drawn; expected some data, known rewards, "
-            "or reward_low and reward_high"
+            "or reward_low and reward_high",
+            code="no-reward-observed",
         )
     seen = np.zeros((mean.size, 5))
     seen[:, LOW] = np.where(observed, mean, np.nan)
@@ -277,5 +279,5 @@ def check_deterministic(problem: Problem) -> None:
             "is not deterministic; expected rewards='bounded' with reward_low and reward_high"
         ),
         counts.rewards.per,
-        CertificateRefused,
+        partial(CertificateRefused, code="rewards-not-deterministic"),
     )

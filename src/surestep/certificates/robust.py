@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
@@ -240,11 +241,13 @@ def check_discount(problem: Problem) -> None:
     if not isinstance(discount, float):
         raise CertificateRefused(
             "the problem has a discount for each pair, but robust certificates have one γ; "
-            "expected one number as discount"
+            "expected one number as discount",
+            code="discount-per-pair",
         )
     if not math.isfinite(high - low):
         raise CertificateRefused(
-            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference"
+            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
+            code="value-bounds-infinite",
         )
 
 
@@ -372,7 +375,7 @@ def check_value_bounds(problem: Problem, least: FloatArray, most: FloatArray) ->
                 "on the values of all policies in all states"
             ),
             "state",
-            RefutedBounds,
+            partial(RefutedBounds, code="values-beyond-bounds"),
         )
 
     refuse(least > high, least, "at least")

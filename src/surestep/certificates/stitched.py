@@ -358,7 +358,8 @@ class Stitched:
             raise RefutedBounds(
                 f"rollouts come to {worst:.10g}, but returns between {course.limits[0]} and "
                 f"{course.limits[1]} allow {least:.10g} at the least; expected wider bounds of "
-                "returns"
+                "returns",
+                code="rollouts-beyond-returns",
             )
         return rounds
 
@@ -408,7 +409,8 @@ class Stitched:
             raise CertificateRefused(
                 f"the log has {log.num_episodes} episodes, {sizes[0]} to choose and plan and "
                 f"{sizes[1]} to certify; expected at least {FEWEST} each: take more episodes, or "
-                "another train_share"
+                "another train_share",
+                code="too-few-episodes",
             )
         return Folds(first, second, sizes[1] / sizes[0])
 
@@ -417,12 +419,14 @@ class Stitched:
         if not self.known_start:
             raise CertificateRefused(
                 "the log is one episode, which shows one start; expected more episodes, or "
-                "known_start=True where the counts say how episodes start"
+                "known_start=True where the counts say how episodes start",
+                code="one-start",
             )
         if self.logger == "fixed":
             raise CertificateRefused(
                 "the log is one episode, which can only be split in time; expected "
-                "logger='adaptive'"
+                "logger='adaptive'",
+                code="one-episode",
             )
         first, second = parts_of_log(log, share, None)
         sizes = [0 if part is None else part.num_steps for part in (first, second)]
@@ -430,7 +434,8 @@ class Stitched:
             raise CertificateRefused(
                 f"the log is one episode of {log.num_steps} steps, {sizes[0]} to choose and plan "
                 f"and {sizes[1]} to certify; expected at least {FEWEST_STEPS} each: take a longer "
-                "log, or another train_share"
+                "log, or another train_share",
+                code="too-few-steps",
             )
         return Folds(first, second, sizes[1] / sizes[0])
 
@@ -481,11 +486,15 @@ class Stitched:
 def usable_log(problem: Problem) -> DecisionLog:
     """The log of a problem with one discount; refused where there is none."""
     if not isinstance(problem.discount, float):
-        raise CertificateRefused("the problem has a discount for each pair; expected one number")
+        raise CertificateRefused(
+            "the problem has a discount for each pair; expected one number",
+            code="discount-per-pair",
+        )
     if problem.log is None:
         raise CertificateRefused(
             "the problem has no log, but the claim needs the order of visits, which counts do not "
-            "tell; give it as Problem(log=…)"
+            "tell; give it as Problem(log=…)",
+            code="no-log",
         )
     return problem.log
 
@@ -493,7 +502,9 @@ def usable_log(problem: Problem) -> DecisionLog:
 def check_level(delta: float) -> None:
     """Refuses a δ that no capital of doubles can reach."""
     if delta < SMALLEST_LEVEL:
-        raise CertificateRefused(f"delta is {delta}, expected at least {SMALLEST_LEVEL}")
+        raise CertificateRefused(
+            f"delta is {delta}, expected at least {SMALLEST_LEVEL}", code="delta-too-small"
+        )
 
 
 def check_estimate(problem: Problem, folds: Folds) -> None:
@@ -512,7 +523,8 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
         if (behavior.probability == estimate_behavior(counts).probability).all():
             raise CertificateRefused(
                 f"the behavior policy is estimated from the {part} that is to certify; expected an "
-                "estimate from the training part"
+                "estimate from the training part",
+                code="behavior-from-judging-part",
             )
 
 

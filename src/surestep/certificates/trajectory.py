@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -239,7 +240,7 @@ class Trajectory:
             values = self._differences(problem, policy, weights)
             lower = self._bound(problem, policy, values, train)
         except UnsupportedPolicy as reason:
-            raise CertificateRefused(str(reason)) from None
+            raise CertificateRefused(str(reason), code="policy-beyond-log") from None
         after = self._after_steps(problem)
         if after > 0:
             check_observed(problem)
@@ -307,7 +308,8 @@ class Trajectory:
             if self.delta < SMALLEST_RESAMPLED:
                 raise CertificateRefused(
                     f"delta is {self.delta}, expected at least {SMALLEST_RESAMPLED} for a "
-                    "bootstrap, or another interval"
+                    "bootstrap, or another interval",
+                    code="delta-too-small",
                 )
             resamples = max(2000, math.ceil(20 / self.delta))
             return bca_bootstrap(MeanEstimate(values), self.delta, rng, resamples)
@@ -352,7 +354,8 @@ class Trajectory:
         if logarithm > math.log(LARGEST / max(-least, 1.0)):
             raise CertificateRefused(
                 f"weights of {steps} steps can be as large as {ratio:.6g}^{steps}, too large for "
-                "hoeffding; expected a policy nearer to the behavior policy, or another interval"
+                "hoeffding; expected a policy nearer to the behavior policy, or another interval",
+                code="weights-too-large",
             )
         return math.expm1(logarithm) * -least
 
@@ -410,7 +413,10 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
     """Refuses discounts without a performance."""
     discount = problem.discount
     if not isinstance(discount, float):
-        raise CertificateRefused("the problem has a discount for each pair; expected one number")
+        raise CertificateRefused(
+            "the problem has a discount for each pair; expected one number",
+            code="discount-per-pair",
+        )
     proved = settings.interval in PROVED
     whole = settings.horizon is None and (settings.bounds_returns or not proved)
     if discount == 1 and (
@@ -419,7 +425,8 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
         raise CertificateRefused(
             "discount is 1; expected less, or another estimator than dr and a claim about a "
             "horizon, or about whole episodes: with an asymptotic interval, or estimator='is' with "
-            "return_low and return_high"
+            "return_low and return_high",
+            code="discount-1",
         )
 
 
@@ -432,7 +439,7 @@ def check_rewards(log: DecisionLog, low: float, high: float) -> None:
             f"reward_low = {low} to reward_high = {high}"
         ),
         "step",
-        RefutedBounds,
+        partial(RefutedBounds, code="rewards-beyond-bounds"),
     )
 
 
@@ -444,7 +451,8 @@ def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None
     if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
         raise CertificateRefused(
             f"the log has {log.num_episodes} episodes, {sizes[0]} for training and {sizes[1]} for "
-            "the test; expected at least 2 each: take more episodes, or another train_share"
+            "the test; expected at least 2 each: take more episodes, or another train_share",
+            code="too-few-episodes",
         )
     return train, test
 

@@ -10,6 +10,7 @@ are fixed before the data; what the data happens to show decides nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -112,7 +113,8 @@ def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
     share = terms.delta / max(parts, 1)
     if share / counts.pairs.num_states < SMALLEST_LEVEL:
         raise CertificateRefused(
-            f"delta is {terms.delta}, and {parts} parts share it; expected a larger one"
+            f"delta is {terms.delta}, and {parts} parts share it; expected a larger one",
+            code="delta-too-small",
         )
     size = counts.pairs.num_states
     low, high = (
@@ -209,7 +211,8 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
         raise CertificateRefused(
             f"the counts add up to more than {MOST_VISITS:.0e}, beyond which the intervals are not "
-            "accurate"
+            "accurate",
+            code="too-many-visits",
         )
     pairs, rewards = counts.pairs, counts.rewards
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
@@ -218,7 +221,8 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
         check_reward_bounds(counts, terms.reward_range)
     elif not rewards.known:
         raise CertificateRefused(
-            f"the rewards are not known, only what was observed of them; expected {needed}"
+            f"the rewards are not known, only what was observed of them; expected {needed}",
+            code="rewards-not-known",
         )
     elif rewards.per == "transition":
         refuse_where(
@@ -229,7 +233,7 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
                 f"for all, or {needed}"
             ),
             "pair",
-            CertificateRefused,
+            partial(CertificateRefused, code="rewards-partly-known"),
         )
 
 

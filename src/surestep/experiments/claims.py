@@ -9,7 +9,6 @@ more than counts of the model could, as with noisy rewards. Else all are given c
 from __future__ import annotations
 
 import itertools
-import re
 import time
 import zlib
 from collections import defaultdict
@@ -93,7 +92,7 @@ class ClaimBlock:
 
 
 class Claims(NamedTuple):
-    """The policies of some repetitions and the claims about them; of a refusal, the reason."""
+    """The policies of some repetitions and the claims about them; of a refusal, its code."""
 
     policy: list[FloatArray]  # [K] each
     n_wedge: int | None  # that was used
@@ -253,17 +252,17 @@ def claims_on_logs(
 
 def add_claim(claims: Claims, policy: Policy, claim: Certificate | CertificateRefused) -> None:
     """Appends the policy and its claim; a refusal is an answer too."""
-    lower, standing, reason = float("nan"), "", ""
+    lower, standing, code = float("nan"), "", ""
     if isinstance(claim, CertificateRefused):
-        reason = reason_of(claim)
+        code = claim.code
     elif claim.lower is None:
-        reason = " ".join(claim.notes)
+        code = claim.kind
     else:
         lower, standing = claim.lower, claim.standing
     claims.policy.append(policy.probability)
     claims.lower.append(lower)
     claims.standing.append(standing)
-    claims.refusal.append(reason)
+    claims.refusal.append(code)
 
 
 @contextmanager
@@ -306,12 +305,6 @@ def rows_of(
         "standing": np.array(claims.standing, object),
         "refusal": np.array(claims.refusal, object),
     }
-
-
-def reason_of(refusal: CertificateRefused) -> str:
-    """The refusal without the names and numbers of this very case: reasons can be counted."""
-    text = re.split(r"; |, but |, expected ", str(refusal))[0]
-    return re.sub(r"'[^']*'|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "…", text)
 
 
 def true_gains(benchmark: Benchmark, policies: FloatArray) -> tuple[FloatArray, float]:

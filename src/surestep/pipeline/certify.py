@@ -201,13 +201,15 @@ class Judge:
         if not self.same_log and self.overlap:
             raise CertificateRefused(
                 f"{self.overlap}, so that its episodes cannot judge it; expected episodes that had "
-                "no part in it"
+                "no part in it",
+                code="made-from-some-of-log",
             )
         if self.same_log and not self.is_split_alike(certifier):
             raise CertificateRefused(
                 "the policy was chosen from this very log, so that its episodes cannot judge it; "
                 "expected another log, or a policy made with `surestep improve --kind "
-                f"{certifier.name}`, and the same train_share, logger and seed"
+                f"{certifier.name}`, and the same train_share, logger and seed",
+                code="made-from-log",
             )
 
 

@@ -71,7 +71,8 @@ def check_paid_at_end(
         raise RefutedBounds(
             f"{where} earns something, but does not end its episode; expected 0 there, since "
             "reward_at_end says that an episode pays once, at its end; "
-            f"{number:,} of {paid.size:,} transitions {'is' if number == 1 else 'are'} affected"
+            f"{number:,} of {paid.size:,} transitions {'is' if number == 1 else 'are'} affected",
+            code="paid-before-end",
         )
     low, high = bounds
     ends = rows.terminated
@@ -80,5 +81,6 @@ def check_paid_at_end(
     if ends.any() and not low <= least <= most <= high:
         raise RefutedBounds(
             f"ends of episodes pay {least:g} to {most:g}, expected {low:g} to {high:g}: wider "
-            "bounds as reward_at_end"
+            "bounds as reward_at_end",
+            code="endings-beyond-bounds",
         )

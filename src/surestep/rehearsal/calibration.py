@@ -53,7 +53,8 @@ class Calibration:
             raise CertificateRefused(
                 f"in worlds of the kind '{self.strictest}' even the least of {self.draws} draws "
                 "exceeds the truth too often, so that no claim of this certificate survives the "
-                "stress test; expected more data, or a prior of more weight"
+                "stress test; expected more data, or a prior of more weight",
+                code="fails-stress-test",
             )
         return with_delta(certifier, self.rank / (self.draws + 1))
 

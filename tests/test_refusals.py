@@ -1,0 +1,72 @@
+"""Every refusal has a code: the same for the same reason, and one that the docs explain."""
+
+import ast
+import copy
+import pickle
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import surestep
+from surestep.errors import CertificateMismatch, CertificateRefused, RefutedBounds
+
+SOURCE = Path(surestep.__file__).parent
+DOCS = Path(__file__).parents[1] / "docs" / "certificates.md"
+REFUSALS = {kind.__name__ for kind in (CertificateRefused, RefutedBounds, CertificateMismatch)}
+SHARED = {  # the same reason, met by several kinds of certificates
+    "delta-too-small", "discount-per-pair", "no-log", "rewards-beyond-bounds", "rewards-not-known",
+    "rewards-partly-known", "too-few-episodes", "too-few-visits", "value-bounds-infinite",
+}  # fmt: skip
+
+
+def codes_raised():
+    """The class and the code of every refusal that is made in the source, also by a partial."""
+    made = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(call, ast.Call):
+                continue
+            kind = call.args[0] if ast.unparse(call.func) == "partial" else call.func
+            if ast.unparse(kind) in REFUSALS:
+                (code,) = (each.value for each in call.keywords if each.arg == "code")
+                made.append((ast.unparse(kind), ast.literal_eval(code)))
+    return made
+
+
+def codes_explained():
+    """The first column of the table of refusals."""
+    (section,) = re.findall(r"^## Refusals$(.*?)^## ", DOCS.read_text("utf-8"), re.M | re.S)
+    return [
+        code
+        for codes in re.findall(r"^\| (`.*?`) \|", section, re.M)
+        for code in re.findall(r"`(.*?)`", codes)
+    ]
+
+
+def test_a_code_is_a_few_words_and_stands_for_one_reason():
+    made = codes_raised()
+    assert len(made) > 40
+    assert all(re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", code) for _, code in made)
+    assert {
+        code for code, times in Counter(code for _, code in made).items() if times > 1
+    } == SHARED
+    # What callers tell apart by the class has another code too.
+    assert len({code for _, code in made}) == len(set(made))
+
+
+def test_the_docs_explain_each_code_once():
+    assert sorted(codes_explained()) == sorted({code for _, code in codes_raised()})
+
+
+@pytest.mark.parametrize("kind", [CertificateRefused, RefutedBounds, CertificateMismatch])
+def test_a_refusal_keeps_its_code_on_the_way_from_a_worker(kind):
+    refusal = kind("state 3 has no name", code="no-name")
+    refusal.add_note("met in world 7")
+    for again in (pickle.loads(pickle.dumps(refusal)), copy.deepcopy(refusal)):  # noqa: S301
+        assert type(again) is kind
+        assert (str(again), again.code) == ("state 3 has no name", "no-name")
+        assert again.__notes__ == ["met in world 7"]
+    with pytest.raises(TypeError, match="code"):
+        kind("state 3 has no name")
