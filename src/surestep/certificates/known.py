@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 from surestep.certificates.episodes import Logger
@@ -47,14 +45,3 @@ def ends(what: str, bounds: tuple[float, float] | None) -> dict[str, float | Non
     """Returns the settings that bound rewards or returns."""
     low, high = (None, None) if bounds is None else bounds
     return {f"{what}_low": low, f"{what}_high": high}
-
-
-def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that a kind takes from what is known, beside those given."""
-    told = kind.told(known, given) if hasattr(kind, "told") else known.usual()
-    for what in ("reward", "return"):  # both ends come from one source
-        both = ends(what, None)
-        if both.keys() & given.keys():
-            told |= both
-    takes = [field.name for field in fields(kind)]
-    return {name: told[name] for name in takes if told.get(name) is not None}

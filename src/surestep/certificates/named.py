@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep.certificates.common import Needs
-from surestep.certificates.known import Known, told_to
+from surestep.certificates.known import Known, ends
 from surestep.certificates.no_claim import NoClaim
-from surestep.certificates.protocol import Certifier
+from surestep.certificates.protocol import Certifier, NotRehearsed, ToldOfData
 from surestep.certificates.registry import CERTIFIERS, check_certifier
 from surestep.errors import InvalidParameter
 
@@ -59,6 +59,12 @@ class Asked(NamedTuple):
         return CERTIFIERS[self.kind] if self.own is None else self.own
 
     @property
+    def why_not_rehearsed(self) -> str:
+        """Returns what stands against a rehearsal; empty where nothing does."""
+        kind = self.type
+        return kind.why_not_rehearsed(self.settings) if isinstance(kind, NotRehearsed) else ""
+
+    @property
     def needs(self) -> Needs:
         """Returns what the kind must be given beside counts."""
         needs: Needs = self.type.needs
@@ -77,6 +83,17 @@ class Asked(NamedTuple):
             for name, value in self.settings.items()
         ]
         return f"{self.kind}:{','.join(given)}" if given else self.kind
+
+
+def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that a kind takes from what is known, beside those given."""
+    told = kind.told(known, given) if isinstance(kind, ToldOfData) else known.usual()
+    for what in ("reward", "return"):  # both ends come from one source
+        both = ends(what, None)
+        if both.keys() & given.keys():
+            told |= both
+    takes = [field.name for field in dataclasses.fields(kind)]
+    return {name: told[name] for name in takes if told.get(name) is not None}
 
 
 def make_certifier(text: str) -> Certifier:

@@ -2,8 +2,8 @@
 
 A kind has the members of `Certifier`. Whatever else others ask of it has an answer that is usual
 for all kinds, unless it has a member for that: `claims` (see `ClaimsTogether`), `choosing_bounds`
-(see `Chooser`), `told` (see `ToldOfData`), `why_not_rehearsed`, a sentence; and one that is
-calibrated in worlds has what `Believer` says.
+(see `Chooser`), `told` (see `ToldOfData`), `why_not_rehearsed` (see `NotRehearsed`); and one that
+is calibrated in worlds has what `Believer` says.
 """
 
 from __future__ import annotations
@@ -72,6 +72,16 @@ class ToldOfData(Protocol):
     @classmethod
     def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings that follow from what is known; those given win over them."""
+        ...
+
+
+@runtime_checkable
+class NotRehearsed(Protocol):
+    """A kind that cannot be rehearsed with all of its settings."""
+
+    @classmethod
+    def why_not_rehearsed(cls, given: Mapping[str, Any]) -> str:
+        """Returns what stands against a rehearsal with these settings; empty where nothing does."""
         ...
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_owners, run_sums
 from surestep.certificates import CERTIFIERS
-from surestep.certificates.known import Known, told_to
+from surestep.certificates.known import Known
+from surestep.certificates.named import told_to
 from surestep.environments import Benchmark
 from surestep.model import Counts, LoggedRewards, Problem, ProblemBatch
 

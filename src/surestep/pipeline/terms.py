@@ -212,10 +212,7 @@ class Terms(Declared):
     @property
     def why_not_rehearsed(self) -> str:
         """Returns what stands against a rehearsal; empty where nothing does."""
-        first = self.asked[0]
-        if first.settings.get("claim") == "horizon":
-            return "the claim is about the first steps only, while worlds are compared by ρ"
-        return ""
+        return self.asked[0].why_not_rehearsed
 
     @property
     def level(self) -> float:

@@ -20,7 +20,7 @@ from surestep._arrays import (
     is_number,
 )
 from surestep.algorithms import Improver, needs_log
-from surestep.certificates import Certifier
+from surestep.certificates import Asked, Certifier
 from surestep.certificates.bounding import fewest_draws, with_few_draws
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.protocol import Believer, believes
@@ -333,9 +333,9 @@ def check_pipeline(problem: Problem, algorithm: Improver, certifier: Certifier) 
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
     check_certifier(certifier)
-    obstacle = getattr(certifier, "why_not_rehearsed", "")
+    obstacle = Asked.of(certifier).why_not_rehearsed
     if obstacle:
-        raise InvalidParameter(obstacle)
+        raise InvalidParameter(f"{obstacle}; expected a claim about ρ")
 
 
 def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:
