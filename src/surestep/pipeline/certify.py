@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from surestep.pipeline.evidence import (
     seed_of,
     starts_of,
 )
-from surestep.pipeline.improve import READ_OFF, Progress, problem_of
+from surestep.pipeline.improve import Progress, problem_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms
@@ -49,7 +50,7 @@ NOT_LOOKED_AT = (
     "No episode of this log is one that the policy was made from: nobody could look, since only "
     "whole episodes are known again."
 )
-UNUSED_BOUNDS = (0.0, 1.0)  # claims that are made again have bounds of their own
+GIVEN_BOUNDS = ("given_reward_low", "given_reward_high")  # figures of claims that were given some
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,6 @@ def certify_result(
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     judge = Judge.of(directory, log, memory_limit, asked, reward_bounds)
-    check_given_bounds(judge.terms, judge.problem)
     parameters = judge.saved.record.parameters
     chosen = parameters["n_wedge_chosen_by"] is not None
     told = with_algorithm(judge.told, judge.algorithm, None if chosen else parameters["n_wedge"])
@@ -93,7 +93,8 @@ def certify_result(
         tell("certifying", done, len(asked))
         certifier = each.make_with(told)
         judge.check_may_judge(certifier)
-        claims.append(certify(judge.problem, judge.policy, certifier))
+        claim = certify(judge.problem, judge.policy, certifier)
+        claims.append(with_given_bounds(claim, reward_bounds))
     fresh = not judge.same_log and not judge.overlap
     settled_on = claims[0] if fresh else judge.saved.certificate
     return Judged(tuple(claims), judge.same_log, fresh, settled_on)
@@ -111,13 +112,33 @@ def check_certificates(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     asked = [Asked(each.kind, each.parameters) for each in certificates]
-    read_off = any(READ_OFF in each.assumptions for each in certificates)
-    given = None if read_off else UNUSED_BOUNDS
-    judge = Judge.of(directory, log, memory_limit, asked, given)
+    judges: dict[Any, Judge] = {}
     for done, (each, settings) in enumerate(zip(certificates, asked, strict=True)):
         tell("certifying", done, len(certificates))
+        claim, bounds = without_given_bounds(each)
+        if bounds not in judges:
+            judges[bounds] = Judge.of(directory, log, memory_limit, asked, bounds)
+        judge = judges[bounds]
         judge.check_may_judge(settings.make())
-        verify(each, judge.problem, judge.policy)
+        verify(claim, judge.problem, judge.policy)
+
+
+def with_given_bounds(claim: Certificate, bounds: tuple[float, float] | None) -> Certificate:
+    """Returns the claim with the bounds of rewards that it was given, to make it again by them.
+
+    Where it was given none, those of the result hold, and its record names them.
+    """
+    if bounds is None:
+        return claim
+    return replace(claim, figures={**claim.figures, **dict(zip(GIVEN_BOUNDS, bounds, strict=True))})
+
+
+def without_given_bounds(claim: Certificate) -> tuple[Certificate, Any]:
+    """Returns the claim as the certifier made it, and the bounds that it was given; None: none."""
+    figures = dict(claim.figures)
+    low, high = (figures.pop(name, None) for name in GIVEN_BOUNDS)
+    bounds = None if low is None and high is None else (low, high)
+    return replace(claim, figures=figures), bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +197,7 @@ class Judge:
             # That of the result, which the training part alone may have told.
             behavior = Policy(problem.counts.pairs, saved.table.behavior, estimated=True)
             problem = replace(problem, behavior=behavior)
+        check_given_bounds(terms, problem)
         policy = Policy(problem.counts.pairs, saved.table.probability)
         return cls(saved, terms, told, splits, problem, policy, same_log, overlap)
 
