@@ -13,6 +13,7 @@ from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Asked, Posterior, Stitched, certify_batch, verify
 from surestep.certificates.common import Needs
+from surestep.certificates.known import Known
 from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -186,3 +187,36 @@ def test_names_of_kinds_that_are_built_in_are_refused(problem):
         certify(problem, problem.behavior, Robust())
     with pytest.raises(InvalidParameter, match="Liar makes a certificate of the kind 'stitched'"):
         certify(problem, problem.behavior, Liar())
+
+
+def test_what_a_kind_does_in_its_own_way_is_asked_of_it(problem):
+    class Special(Toy):
+        @classmethod
+        def told(cls, known, given):
+            return {"delta": known.delta, "margin": known.rewards_seen[1], "unknown": 1}
+
+        @classmethod
+        def why_not_rehearsed(cls, given):
+            return "nobody could tell" if given["margin"] > 0.2 else ""
+
+        def claims(self, problems, policies):
+            return [Toy(margin=7.0).certify(*case) for case in zip(problems, policies, strict=True)]
+
+        def choosing_bounds(self, problem, policies, again):
+            return [float(-i) for i, _ in enumerate(again(problem))]
+
+    special = Special(margin=0.1)
+    grid = (5, 1, 2)
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=special, grid=grid)
+    assert [each.lower for each in auto.choose(problem).candidates] == [0.0, -1.0, -2.0]
+    policy = SPIBB(n_wedge=3).improve(problem).policy
+    assert certify_batch([problem], [policy], special) == [
+        certify(problem, policy, Toy(margin=7.0))
+    ]
+    known = Known(delta=0.3, rewards_seen=(0.0, 0.15))
+    assert Asked("toy", {}, Special).make_with(known) == Special(delta=0.3, margin=0.15)
+    assert Asked("toy", {"margin": 2.0}, Special).make_with(known).margin == 2.0
+    with pytest.raises(InvalidParameter, match="nobody could tell; expected a claim about ρ"):
+        rehearse(problem, SPIBB(n_wedge=3), Special(margin=0.3), rng=np.random.default_rng(0))
+    terms = Terms(discount=0.9, certificates=[Special(margin=0.3)])
+    assert terms.why_not_rehearsed == "nobody could tell"
