@@ -37,7 +37,7 @@ from surestep.kernels._compile import (
     inlined,
     tasks,
 )
-from surestep.kernels.random_words import Words, beta, gamma, start_stream, uniform
+from surestep.kernels.random_streams import Words, beta, gamma, start_stream, uniform
 
 # Of a row: what the last state takes, at most. That adds no more than its square to the variance of
 # a mean over the row (of values that span 1), which is of the order of 1/n after n visits.

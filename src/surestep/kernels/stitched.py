@@ -26,7 +26,7 @@ from surestep.kernels._compile import (
     kernel,
     tasks,
 )
-from surestep.kernels.random_words import BITS_12, GOLDEN, mixed
+from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
 
 BOTH, OURS, THEIRS = 0, 1, 2  # who is rolled out
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from surestep.kernels.random_words import gammas, uniforms
+from surestep.kernels.random_streams import gammas, uniforms
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
