@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from surestep.planning import performance as performance
     from surestep.planning import policy_iteration as policy_iteration
     from surestep.planning import value_iteration as value_iteration
+    from surestep.registering import register as register
     from surestep.rehearsal import rehearse as rehearse
     from surestep.results import Result as Result
     from surestep.results import load as load
@@ -64,6 +65,7 @@ _HOME = {
     "improve": "surestep.pipeline",
     "load": "surestep.results",
     "read_log": "surestep.io",
+    "register": "surestep.registering",
     "rehearse": "surestep.rehearsal",
     "evaluate": "surestep.planning",
     "evaluate_batch": "surestep.planning",

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, expect
-from surestep.algorithms import ALGORITHMS, Algorithm, Floored, improve_batch
+from surestep.algorithms import Algorithm, Floored, improve_batch, is_algorithm
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import CERTIFIERS, Certifier, certify
 from surestep.certificates.bounding import choosing_bounds
@@ -76,7 +76,7 @@ class AutoNWedge:
 
     def __post_init__(self) -> None:
         """Refuses what has nothing to choose, and certificates that may not choose."""
-        if type(self.algorithm) not in ALGORITHMS.values():
+        if not is_algorithm(self.algorithm):
             raise InvalidParameter(
                 f"algorithm is of type {type(self.algorithm).__name__}, expected one of "
                 "surestep.algorithms with its settings"

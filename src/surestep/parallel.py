@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from surestep.errors import InvalidParameter, MissingExtra, SurestepError
+from surestep.extensions import Extension, check_importable, know, registered
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -33,7 +34,8 @@ def map_in_order(
 ) -> Iterator[Result]:
     """`function(task)` for each task, in the order of the tasks, as they get done.
 
-    With more than one worker, function and tasks are pickled: the function must be importable.
+    With more than one worker, function and tasks are pickled: the function must be importable, and
+    so must be what `surestep.register` was given.
     The first error of a task is raised, and the tasks not yet begun are dropped.
     """
     if not (isinstance(workers, int) and 1 <= workers <= MOST_WORKERS):
@@ -65,7 +67,8 @@ def map_on_ray(
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False, include_dashboard=False)
     on_worker = ray.remote(num_cpus=1, max_retries=3)(on_one_thread)
-    waiting = [on_worker.remote(function, task) for task in tasks]
+    extensions = registered()
+    waiting = [on_worker.remote(function, task, extensions) for task in tasks]
     try:
         for answer in waiting:
             yield ray.get(answer)
@@ -74,9 +77,12 @@ def map_on_ray(
             ray.cancel(answer, force=False)
 
 
-def on_one_thread(function: Callable[[Task], Result], task: Task) -> Result:
-    """`function(task)`, with kernels on one thread."""
+def on_one_thread(
+    function: Callable[[Task], Result], task: Task, extensions: tuple[Extension, ...]
+) -> Result:
+    """`function(task)`, with kernels on one thread, and with what the caller registered."""
     use_one_thread()
+    know(extensions)
     return function(task)
 
 
@@ -87,6 +93,8 @@ def in_workers(
 
     After an error, tasks under way are finished; after an interrupt they are not.
     """
+    extensions = registered()
+    check_importable(extensions)
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
     executor = ProcessPoolExecutor(
@@ -94,7 +102,9 @@ def in_workers(
     )
     try:
         with signals_wait():
-            answers = deque(executor.submit(function, task) for task in tasks)
+            answers = deque(
+                executor.submit(with_known, function, task, extensions) for task in tasks
+            )
         while answers:
             yield answers.popleft().result()
     except BrokenProcessPool:
@@ -110,6 +120,14 @@ def in_workers(
         held.close()  # who still works now, was interrupted
         executor.shutdown()
         lifeline.close()
+
+
+def with_known(
+    function: Callable[[Task], Result], task: Task, extensions: tuple[Extension, ...]
+) -> Result:
+    """`function(task)`, with what the caller registered."""
+    know(extensions)
+    return function(task)
 
 
 @contextmanager

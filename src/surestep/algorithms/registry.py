@@ -23,6 +23,7 @@ from surestep.algorithms.soft import (
 )
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
 from surestep.errors import InvalidParameter
+from surestep.extensions import Shelf
 
 ALGORITHMS: dict[str, type[Any]] = {
     "basic-rl": BasicRL,
@@ -43,6 +44,27 @@ ALGORITHMS: dict[str, type[Any]] = {
     "robust-mdp": RobustMDP,
     "hcpi": HCPI,
 }
+MEMBERS = ("improve", *Algorithm.__annotations__, "promises")
+
+
+def check_kind(name: str, kind: object) -> None:
+    """Refuses what is no algorithm, or has another name."""
+    expected = f"expected a frozen dataclass with {', '.join(MEMBERS)}"
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
+        raise InvalidParameter(f"the algorithm {name!r} is {kind!r:.80}, {expected}")
+    missing = next((member for member in MEMBERS if not hasattr(kind, member)), None)
+    if missing is not None:
+        raise InvalidParameter(
+            f"the algorithm {name!r} is {kind.__name__}, {expected}; {missing} is missing"
+        )
+    if kind.name != name:  # type: ignore[attr-defined]
+        raise InvalidParameter(
+            f"the algorithm {name!r} calls itself {kind.name!r}, "  # type: ignore[attr-defined]
+            "expected one name"
+        )
+
+
+SHELF: Shelf[type[Any]] = Shelf("algorithms", ALGORITHMS, check_kind)
 
 
 class Description(NamedTuple):
@@ -58,7 +80,7 @@ class Description(NamedTuple):
 
 def described(name: str | None = None) -> tuple[Description, ...]:
     """All algorithms, or the one of that name; promises are those with default settings."""
-    chosen = ALGORITHMS if name is None else {name: kind_of(name)}
+    chosen = SHELF.everything() if name is None else {name: kind_of(name)}
     return tuple(describe(name, kind) for name, kind in chosen.items())
 
 
@@ -83,12 +105,19 @@ def describe(name: str, kind: type[Any]) -> Description:
 
 def kind_of(name: object) -> type[Any]:
     """The class of that name."""
-    if isinstance(name, str) and name in ALGORITHMS:
-        return ALGORITHMS[name]
+    kind = SHELF.find(name)
+    if kind is not None:
+        return kind
+    known = SHELF.everything()
     raise InvalidParameter(
-        f"there is no algorithm {name!r}; {did_you_mean(name, ALGORITHMS)}expected one of "
-        f"{', '.join(ALGORITHMS)}"
+        f"there is no algorithm {name!r}; {did_you_mean(name, known)}expected one of "
+        f"{', '.join(known)}"
     )
+
+
+def is_algorithm(value: object) -> bool:
+    """Tells whether a value is one of the algorithms that are known by name, with settings."""
+    return SHELF.find(getattr(value, "name", None)) is type(value)
 
 
 def make_algorithm(name: str, /, **settings: Any) -> Algorithm:

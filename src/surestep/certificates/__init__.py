@@ -8,7 +8,7 @@ from surestep.certificates.named import Asked, make_certifier
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
 from surestep.certificates.protocol import Certifier
-from surestep.certificates.registry import CERTIFIERS
+from surestep.certificates.registry import CERTIFIERS, certifier_kind, find_kind
 from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
@@ -24,9 +24,11 @@ __all__ = [
     "Robust",
     "Stitched",
     "Trajectory",
+    "certifier_kind",
     "certify",
     "certify_at",
     "certify_batch",
+    "find_kind",
     "make_certifier",
     "posterior_gains",
     "training_part",

@@ -10,7 +10,7 @@ from surestep._arrays import expect, is_number
 from surestep.certificates.bounding import claims_of
 from surestep.certificates.named import make_certifier
 from surestep.certificates.protocol import Certifier, Claim, believes
-from surestep.certificates.registry import CERTIFIERS, check_certifier
+from surestep.certificates.registry import SHELF, check_certifier, find_kind
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -32,7 +32,7 @@ def certify(
 
     The policy may come as the Plan, the Improvement or the Result that has it.
 
-    `certifier` is one of the settings in CERTIFIERS, a text such as "posterior" or
+    `certifier` is one of surestep.certificates with its settings, a text such as "posterior" or
     "robust:set=l1", or whatever has the members of a `Certifier`. The problem's premises come after
     the assumptions of the certifier itself.
     """
@@ -125,13 +125,13 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
 
 def certifier_of(certificate: Certificate) -> Certifier:
     """The certifier of that kind with those parameters."""
-    if certificate.kind not in CERTIFIERS:
+    kind = find_kind(certificate.kind)
+    if kind is None:
         raise CertificateRefused(
             f"kind is {certificate.kind!r}, which cannot be verified here; expected one of "
-            f"{', '.join(CERTIFIERS)}",
+            f"{', '.join(SHELF.everything())}",
             code="unknown-kind",
         )
-    kind = CERTIFIERS[certificate.kind]
     parameters: Mapping[str, Scalar] = certificate.parameters
     names = [field.name for field in dataclasses.fields(kind)]
     for name in (*names, *parameters):

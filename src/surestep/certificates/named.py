@@ -13,11 +13,16 @@ from surestep.certificates.common import Needs
 from surestep.certificates.known import Known, ends
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.protocol import Certifier, NotRehearsed, ToldOfData
-from surestep.certificates.registry import CERTIFIERS, check_certifier
+from surestep.certificates.registry import (
+    CERTIFIERS,
+    SHELF,
+    certifier_kind,
+    check_certifier,
+    find_kind,
+)
 from surestep.errors import InvalidParameter
 
 WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
-KINDS = tuple(name for name in CERTIFIERS if name != NoClaim.name)  # nobody asks for no claim
 
 
 class Asked(NamedTuple):
@@ -35,7 +40,7 @@ class Asked(NamedTuple):
         try:
             check_certifier(given)
         except InvalidParameter as reason:
-            raise InvalidParameter(f"{reason}; or a name, one of {', '.join(KINDS)}") from None
+            raise InvalidParameter(f"{reason}; or a name, one of {', '.join(kinds())}") from None
         if isinstance(given, NoClaim):
             raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
         names = [field.name for field in dataclasses.fields(given)]  # type: ignore[arg-type]
@@ -56,7 +61,7 @@ class Asked(NamedTuple):
     @property
     def type(self) -> type[Any]:
         """Returns the type of the certifier."""
-        return CERTIFIERS[self.kind] if self.own is None else self.own
+        return certifier_kind(self.kind) if self.own is None else self.own
 
     @property
     def why_not_rehearsed(self) -> str:
@@ -96,6 +101,11 @@ def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str
     return {name: told[name] for name in takes if told.get(name) is not None}
 
 
+def kinds() -> tuple[str, ...]:
+    """Returns the names of all kinds; nobody asks for no claim."""
+    return tuple(name for name in SHELF.everything() if name != NoClaim.name)
+
+
 def make_certifier(text: str) -> Certifier:
     """The certifier that a text names.
 
@@ -108,11 +118,11 @@ def make_certifier(text: str) -> Certifier:
 def read_asked(text: str) -> Asked:
     """A kind, and after a colon its settings, each NAME=VALUE."""
     kind, _, rest = text.partition(":")
-    if kind not in KINDS:
-        close = get_close_matches(kind, KINDS)
+    if find_kind(kind) is None or kind == NoClaim.name:
+        close = get_close_matches(kind, kinds())
         raise InvalidParameter(
             f"there is no certificate of the kind {kind!r}; "
-            f"{f'did you mean {close[0]}? ' if close else ''}expected one of {', '.join(KINDS)}"
+            f"{f'did you mean {close[0]}? ' if close else ''}expected one of {', '.join(kinds())}"
         )
     given = [*map(read_setting, rest.split(","))] if rest else []
     twice = next((name for name, _ in given if [n for n, _ in given].count(name) > 1), None)

@@ -14,6 +14,7 @@ from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
 from surestep.errors import InvalidParameter
+from surestep.extensions import Shelf
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
@@ -29,6 +30,7 @@ CERTIFIERS: dict[str, type[Any]] = {
 BUILT_IN = frozenset(CERTIFIERS)  # what other kinds call proved is at most believed
 MEMBERS = (*Certifier.__annotations__, *(name for name in vars(Certifier) if name[0] != "_"))
 OF_BELIEVERS = tuple(name for name in vars(Believer) if name[0] != "_")
+LIKE_ONE = f"a frozen dataclass with {', '.join(MEMBERS)}"
 
 
 def check_certifier(certifier: object) -> None:
@@ -37,21 +39,59 @@ def check_certifier(certifier: object) -> None:
     if kind in CERTIFIERS.values():
         return
     known = " or ".join(each.__name__ for each in CERTIFIERS.values())
-    expected = f"{known}, with its settings, or a frozen dataclass with {', '.join(MEMBERS)}"
-    if isinstance(certifier, type) or not dataclasses.is_dataclass(certifier):
-        raise InvalidParameter(f"certifier is of type {kind.__name__}, expected {expected}")
-    believer = getattr(getattr(certifier, "needs", None), "calibration", False)
-    for name in (*MEMBERS, *(OF_BELIEVERS if believer else ())):
-        if not hasattr(certifier, name):
-            why = ", as it needs calibration" if name in OF_BELIEVERS else ""
-            raise InvalidParameter(
-                f"certifier is of type {kind.__name__}, expected {expected}; {name} is missing{why}"
-            )
+    expected = f"expected {known}, with its settings, or {LIKE_ONE}"
+    missing = missing_in(kind)
+    if missing is not None:
+        raise InvalidParameter(f"certifier is of type {kind.__name__}, {expected}{missing}")
     if kind.name in CERTIFIERS:  # type: ignore[attr-defined]
         raise InvalidParameter(
             f"certifier is of type {kind.__name__}, but has the name of a kind that is built in; "
             f"expected another one than {', '.join(CERTIFIERS)}"
         )
+
+
+def missing_in(kind: type[Any]) -> str | None:
+    """Returns what a type lacks to be a kind of certifier; None where nothing."""
+    if not dataclasses.is_dataclass(kind):
+        return ""
+    fields = {field.name for field in dataclasses.fields(kind)}
+    believer = getattr(getattr(kind, "needs", None), "calibration", False)
+    for name in (*MEMBERS, *(OF_BELIEVERS if believer else ())):
+        if name not in fields and not hasattr(kind, name):
+            why = ", as it needs calibration" if name in OF_BELIEVERS else ""
+            return f"; {name} is missing{why}"
+    return None
+
+
+def check_kind(name: str, kind: object) -> None:
+    """Refuses what is no kind of certificate, or has another name."""
+    missing = missing_in(kind) if isinstance(kind, type) else ""
+    if missing is not None:
+        raise InvalidParameter(
+            f"the kind of certificate {name!r} is {kind!r:.80}, expected {LIKE_ONE}{missing}"
+        )
+    if kind.name != name:  # type: ignore[attr-defined]
+        raise InvalidParameter(
+            f"the kind of certificate {name!r} calls itself {kind.name!r}, expected one name"  # type: ignore[attr-defined]
+        )
+
+
+SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, check_kind)
+
+
+def find_kind(name: object) -> type[Any] | None:
+    """Returns the kind of that name; None where there is none."""
+    return SHELF.find(name)
+
+
+def certifier_kind(name: str) -> type[Any]:
+    """Returns the kind of that name; refused where there is none."""
+    kind = find_kind(name)
+    if kind is None:
+        raise InvalidParameter(
+            f"there is no certifier {name!r}; expected one of {', '.join(SHELF.everything())}"
+        )
+    return kind
 
 
 def only_believed(kind: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from surestep.cli.terminal import say_json, terminal
+from surestep.cli.terminal import say, say_json, terminal
 
 
 @click.command("algorithms", short_help="List the algorithms: settings, promises, source.")
@@ -13,8 +13,11 @@ from surestep.cli.terminal import say_json, terminal
 def command(name: str | None, as_json: bool) -> None:
     """List the algorithms with their settings, promises and source; or only the one called NAME."""
     from surestep.algorithms import described
+    from surestep.algorithms.registry import SHELF
 
     entries = described(name)
+    for problem in SHELF.broken() if name is None else ():
+        say(problem, err=True)
     if as_json:
         say_json([entry._asdict() for entry in entries])
         return
@@ -25,6 +28,8 @@ def command(name: str | None, as_json: bool) -> None:
         settings = ", ".join(entry.settings) or "no settings"
         console.print(f"[bold]{entry.name}[/]  {settings}")
         lines = [entry.summary, f"[dim]{entry.source}[/]"]
+        if SHELF.source_of(entry.name):
+            lines[-1] = f"[dim]by extension {SHELF.source_of(entry.name)}: {entry.source}[/]"
         if entry.constraint:
             lines.insert(1, f"always: {entry.constraint}")
         lines[-1:-1] = [f"promises: {promise}" for promise in entry.promises]

@@ -8,7 +8,13 @@ from importlib.util import find_spec
 
 from surestep.environments.benchmark import Benchmark, Simulator, Truth
 from surestep.environments.continuous_wet_chicken import ContinuousWetChicken, RiverCells
-from surestep.environments.registry import ENVIRONMENTS, FAMILIES, PUBLISHED, make
+from surestep.environments.registry import (
+    ENVIRONMENTS,
+    FAMILIES,
+    PUBLISHED,
+    find_environment,
+    make,
+)
 
 __all__ = [
     "ENVIRONMENTS",
@@ -19,6 +25,7 @@ __all__ = [
     "RiverCells",
     "Simulator",
     "Truth",
+    "find_environment",
     "make",
     "register",
 ]

@@ -32,6 +32,7 @@ from surestep.environments.wet_chicken import (
     wet_chicken_q_learning,
 )
 from surestep.errors import InvalidParameter
+from surestep.extensions import Shelf
 
 # What others published, as they did.
 PUBLISHED: dict[str, Callable[..., Benchmark]] = {
@@ -63,15 +64,33 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
 ENVIRONMENTS = PUBLISHED | FAMILIES
 
 
+def check_function(name: str, function: object) -> None:
+    """Refuses what cannot be called; what it returns is looked at when it is."""
+    if not callable(function) or isinstance(function, type):
+        raise InvalidParameter(
+            f"the environment {name!r} is {function!r:.80}, expected a function that returns a "
+            "Benchmark"
+        )
+
+
+SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS, check_function)
+
+
+def find_environment(name: object) -> Callable[..., Benchmark] | None:
+    """Returns the function of that name; None where there is none."""
+    return SHELF.find(name)
+
+
 def make(name: str, **parameters: object) -> Benchmark:
     """The benchmark of that name; its parameters are those of its function in `ENVIRONMENTS`."""
-    if not isinstance(name, str) or name not in ENVIRONMENTS:
-        close = difflib.get_close_matches(str(name), ENVIRONMENTS, n=3, cutoff=0.5)
+    build = find_environment(name)
+    if build is None:
+        names = SHELF.everything()
+        close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InvalidParameter(
-            f"there is no benchmark {name!r}; {hint}expected one of {', '.join(ENVIRONMENTS)}"
+            f"there is no benchmark {name!r}; {hint}expected one of {', '.join(names)}"
         )
-    build = ENVIRONMENTS[name]
     known = inspect.signature(build).parameters
     for given in parameters:
         if given not in known:
@@ -80,4 +99,7 @@ def make(name: str, **parameters: object) -> Benchmark:
             raise InvalidParameter(
                 f"{name} has no parameter {given!r}; {hint}expected {', '.join(known)}"
             )
-    return build(**parameters)
+    benchmark = build(**parameters)
+    if not isinstance(benchmark, Benchmark):  # only an extension's
+        raise InvalidParameter(f"{name} returns a {type(benchmark).__name__}, expected a Benchmark")
+    return benchmark

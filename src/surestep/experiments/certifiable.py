@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_owners, run_sums
-from surestep.certificates import CERTIFIERS
+from surestep.certificates import certifier_kind
 from surestep.certificates.known import Known
 from surestep.certificates.named import told_to
 from surestep.environments import Benchmark
@@ -59,7 +59,7 @@ def told_of_log(
         rewards_vary=varies(rewards),
         single_returns=benchmark.return_bounds or benchmark.value_bounds,
     )
-    return told_to(CERTIFIERS[kind], known, given)
+    return told_to(certifier_kind(kind), known, given)
 
 
 def varies(rewards: LoggedRewards) -> bool:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from surestep._version import __version__
-from surestep.algorithms import ALGORITHMS
-from surestep.certificates import CERTIFIERS
-from surestep.environments import ENVIRONMENTS
+from surestep.algorithms import kind_of
+from surestep.certificates import certifier_kind
+from surestep.environments import find_environment
 from surestep.errors import FileFailure
 from surestep.experiments.cell import Block
 from surestep.experiments.claims import ClaimBlock
@@ -36,7 +36,8 @@ NOT_FOLLOWED = frozenset(
         "surestep.certificates.registry",
         "surestep.environments.registry",
         "surestep.experiments.plan",  # what it reads is in the settings
-        "surestep.errors",  # no number depends on these two
+        "surestep.errors",  # no number depends on these three
+        "surestep.extensions",
         "surestep.parallel",
     }
 )
@@ -78,13 +79,11 @@ def origin_of(block: Block | ClaimBlock) -> Origin:
 
 def modules_of(block: Block | ClaimBlock) -> frozenset[str]:
     """Returns the modules in which the sources of a block begin."""
-    kinds: list[Any] = [type(block)]
-    if block.environment.name in ENVIRONMENTS:  # others are refused when they are made
-        kinds.append(ENVIRONMENTS[block.environment.name])
-    kinds += [ALGORITHMS[spec.name] for spec in block.algorithms]
+    kinds: list[Any] = [type(block), find_environment(block.environment.name)]  # or None
+    kinds += [kind_of(spec.name) for spec in block.algorithms]
     if isinstance(block, ClaimBlock):
-        kinds += [CERTIFIERS[spec.name] for spec in block.certifiers]
-    return frozenset(kind.__module__ for kind in kinds)
+        kinds += [certifier_kind(spec.name) for spec in block.certifiers]
+    return frozenset(kind.__module__ for kind in kinds if kind is not None)
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
-from surestep.certificates import CERTIFIERS
+from surestep.certificates import find_kind
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.results.alarms import Alarm, AlarmCode
@@ -53,7 +53,8 @@ def alarms_of(
 
 def takes_means(kind: str) -> bool:
     """Tells whether certificates of a kind take mean rewards for exact."""
-    return kind in CERTIFIERS and CERTIFIERS[kind].needs.exact_rewards
+    known = find_kind(kind)
+    return known is not None and known.needs.exact_rewards
 
 
 def claim_alarms(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from surestep.algorithms import ALGORITHMS
+from surestep.algorithms import kind_of
 from surestep.io.labels.label import Label
 from surestep.report.numbers import listed
 from surestep.results.result import Labels, Result
@@ -113,7 +113,7 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
 
 def other_words(explanation: Explanation) -> list[str]:
     """Explains what an algorithm that is no SPIBB minds, and which action it values most."""
-    constraint = ALGORITHMS[explanation.algorithm].constraint
+    constraint = kind_of(explanation.algorithm).constraint
     best = max(explanation.actions, key=lambda each: each.q)
     return [
         f"{explanation.algorithm} keeps to: {constraint or 'nothing but the estimate'}.",

@@ -11,10 +11,11 @@ from typing import Any
 
 from surestep._arrays import expect, expect_count, in_digits, is_number, least_draws, shown
 from surestep.algorithms import (
-    ALGORITHMS,
     SPIBB,
     Algorithm,
     Floored,
+    is_algorithm,
+    kind_of,
     make_algorithm,
 )
 from surestep.algorithms.contract import check_whole
@@ -95,7 +96,7 @@ class Terms(Declared):
                         f"{name} is given beside an algorithm that has its settings already"
                     )
             return
-        wedge = n_wedge_setting(ALGORITHMS[self.name])
+        wedge = n_wedge_setting(kind_of(self.name))
         for name in ("n_wedge", "zeta"):
             if getattr(self, name) is not None and wedge in self.settings:
                 raise InvalidParameter(
@@ -232,7 +233,7 @@ class Terms(Declared):
             void.append("least_visits")
         if self.reward_bounds or self.declared_values:
             void.append("value_bounds")  # they follow from other bounds
-        wedge = n_wedge_setting(ALGORITHMS[self.name])
+        wedge = n_wedge_setting(kind_of(self.name))
         named = isinstance(self.algorithm, str | None)
         if not named or wedge is None or wedge in self.settings or self.zeta is not None:
             void.append("n_wedge")
@@ -256,7 +257,7 @@ class Terms(Declared):
     @property
     def floor(self) -> int | None:
         """Returns the least visits of what may change; None where an N∧ was given, which wins."""
-        algorithm = ALGORITHMS[self.name] if isinstance(self.algorithm, str | None) else None
+        algorithm = kind_of(self.name) if isinstance(self.algorithm, str | None) else None
         wedge = n_wedge_setting(self.algorithm if algorithm is None else algorithm)
         given = algorithm is None or wedge in self.settings or isinstance(self.n_wedge, int)
         if wedge is not None and given:
@@ -271,8 +272,8 @@ class Terms(Declared):
         floor = self.floor
         if not isinstance(self.algorithm, str | None):
             return floored(self.algorithm, floor)
-        settings, wedge = dict(self.settings), n_wedge_setting(ALGORITHMS[self.name])
-        fields = {field.name for field in dataclasses.fields(ALGORITHMS[self.name])}
+        settings, wedge = dict(self.settings), n_wedge_setting(kind_of(self.name))
+        fields = {field.name for field in dataclasses.fields(kind_of(self.name))}
         if "delta" in fields:
             settings.setdefault("delta", self.level)
         if wedge is None:
@@ -432,9 +433,9 @@ def check_ends(name: str, bounds: object) -> None:
 
 def check_algorithm(algorithm: object) -> None:
     """Refuses what is neither the name of an algorithm nor one with its settings."""
-    if isinstance(algorithm, str) and algorithm not in ALGORITHMS:
-        make_algorithm(algorithm)  # which names the closest ones
-    if type(algorithm) not in (str, *ALGORITHMS.values()):
+    if isinstance(algorithm, str):
+        kind_of(algorithm)  # which names the closest ones
+    elif not is_algorithm(algorithm):
         raise InvalidParameter(
             f"algorithm is of type {type(algorithm).__name__}, expected a name or one of "
             "surestep.algorithms with its settings"

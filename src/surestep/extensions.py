@@ -1,0 +1,199 @@
+"""Algorithms, kinds of certificates and environments of others, found by their names.
+
+Code that runs registers them (`surestep.register`), or an installed package has them as entry
+points, in the groups `surestep.algorithms`, `surestep.certificates` and `surestep.environments`. An
+entry point is imported when somebody asks for its name, or for all of them. A name that stands in a
+file is looked up here, and nothing is imported that no installed package declares.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from surestep.errors import InvalidParameter, SurestepError
+
+Sort = Literal["algorithms", "certificates", "environments"]
+Thing = TypeVar("Thing")
+
+SINGULAR = {
+    "algorithms": "algorithm",
+    "certificates": "kind of certificate",
+    "environments": "environment",
+}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]*")
+NO_VERSION = "without a version"
+
+
+class Extension(NamedTuple):
+    """Something that is not built in, and who brings it."""
+
+    sort: Sort
+    name: str
+    thing: Any
+    by: str  # the distribution, or the module where it was registered by code
+    version: str = NO_VERSION
+
+
+_registered: dict[tuple[Sort, str], Extension] = {}  # by code, in this process
+
+
+class Shelf(Generic[Thing]):
+    """All things of one sort by name: those that are built in, and those of extensions."""
+
+    def __init__(
+        self, sort: Sort, built_in: Mapping[str, Thing], check: Callable[[str, object], None]
+    ) -> None:
+        self.sort = sort
+        self.built_in = built_in
+        self.check = check  # refuses what is no such thing, given its name
+
+    def find(self, name: object) -> Thing | None:
+        """Returns what has that name; None where nothing has, and nothing is imported then."""
+        if not isinstance(name, str):
+            return None
+        if name in self.built_in:
+            return self.built_in[name]
+        extension = self.extension(name)
+        return None if extension is None else extension.thing
+
+    def everything(self) -> dict[str, Thing]:
+        """Returns all things by name, the built-in ones first; without those that are broken."""
+        working = (self.tried(name) for name in self.names())
+        found = {each.name: each.thing for each in working if isinstance(each, Extension)}
+        return {**self.built_in, **found}
+
+    def broken(self) -> list[str]:
+        """Returns a sentence for each extension that cannot be used."""
+        return [str(each) for each in map(self.tried, self.names()) if isinstance(each, Exception)]
+
+    def extension(self, name: str) -> Extension | None:
+        """Returns the extension of that name, if any; refused where it cannot be used."""
+        if (self.sort, name) in _registered:
+            return _registered[self.sort, name]
+        return loaded(self, name) if name in installed(self.sort) else None
+
+    def source_of(self, name: str) -> str:
+        """Returns who brings what has that name, without importing it; empty where nobody does."""
+        if (self.sort, name) in _registered:
+            return _registered[self.sort, name].by
+        return " and ".join(sorted(map(distribution, installed(self.sort).get(name, ()))))
+
+    def names(self) -> list[str]:
+        """Returns the names of all extensions."""
+        own = [name for sort, name in _registered if sort == self.sort]
+        return list(dict.fromkeys([*own, *installed(self.sort)]))
+
+    def tried(self, name: str) -> Extension | SurestepError | None:
+        """Returns the extension of that name, or why it cannot be used."""
+        try:
+            return self.extension(name)
+        except SurestepError as problem:
+            return problem
+
+    def add(self, name: str, thing: Thing) -> None:
+        """Registers a thing in this process; what is built in or installed keeps its name."""
+        what = f"{SINGULAR[self.sort]} {name!r}"
+        self.check_free(name, what)
+        self.check(name, thing)
+        if name in installed(self.sort):
+            raise InvalidParameter(
+                f"the {what} is there already, of the extension {self.source_of(name)}; expected "
+                "another name"
+            )
+        by = str(getattr(thing, "__module__", "unknown"))
+        _registered[self.sort, name] = Extension(self.sort, name, thing, by)
+
+    def check_free(self, name: str, what: str) -> None:
+        """Refuses a name that nobody could ask for, or that is built in."""
+        if NAME.fullmatch(name) is None:
+            raise InvalidParameter(
+                f"the {what} needs another name, expected letters, digits and _ . / -"
+            )
+        if name in self.built_in:
+            raise InvalidParameter(
+                f"the {what} is built in, and cannot be replaced; expected another name"
+            )
+
+
+@cache
+def installed(sort: Sort) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Returns the entry points of a sort by name, none of them imported."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in sorted(entry_points(group=f"surestep.{sort}"), key=lambda each: each.name):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return found
+
+
+def distribution(entry: EntryPoint) -> str:
+    """Returns the name of the installed package that declares an entry point."""
+    return entry.value if entry.dist is None else str(entry.dist.name)
+
+
+_loaded: dict[tuple[Sort, str], Extension | SurestepError] = {}
+
+
+def loaded(shelf: Shelf[Any], name: str) -> Extension:
+    """Returns the extension of an entry point, imported once; refused where that fails."""
+    if (shelf.sort, name) not in _loaded:
+        _loaded[shelf.sort, name] = load(shelf, name)
+    outcome = _loaded[shelf.sort, name]
+    if isinstance(outcome, SurestepError):
+        raise outcome
+    return outcome
+
+
+def load(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
+    """Returns the extension of an entry point, or in one line why it cannot be used."""
+    entry, *others = installed(shelf.sort)[name]
+    by, what = distribution(entry), f"{SINGULAR[shelf.sort]} {name!r}"
+    if others:
+        return InvalidParameter(
+            f"the {what} is there twice, of the extensions {shelf.source_of(name)}; expected one "
+            "of them to be uninstalled"
+        )
+    try:
+        shelf.check_free(name, what)
+        thing = entry.load()
+        shelf.check(name, thing)
+    except (Exception, SystemExit) as problem:  # whatever others' code does when it is imported
+        reason = " ".join(f"{type(problem).__name__}: {problem}".split())
+        if isinstance(problem, SurestepError):
+            reason = str(problem)
+        return InvalidParameter(f"the extension {by} cannot be used, for its {what}: {reason}")
+    version = NO_VERSION if entry.dist is None else entry.dist.version
+    return Extension(shelf.sort, name, thing, by, version)
+
+
+# ---- other processes -----------------------------------------------------------------------------
+
+
+def registered() -> tuple[Extension, ...]:
+    """Returns what code registered in this process, for processes that work for it."""
+    return tuple(_registered.values())
+
+
+def know(extensions: Iterable[Extension]) -> None:
+    """Registers what another process, for which this one works, has registered."""
+    _registered.update({(each.sort, each.name): each for each in extensions})
+
+
+def check_importable(extensions: Iterable[Extension]) -> None:
+    """Refuses what a process that is started anew could not import."""
+    for each in extensions:
+        home = str(getattr(each.thing, "__module__", None))
+        try:
+            pickle.dumps(each.thing)
+            by_hand = home == "__main__" and not hasattr(sys.modules[home], "__file__")
+        except Exception:
+            by_hand = True
+        if by_hand:
+            raise InvalidParameter(
+                f"the {SINGULAR[each.sort]} {each.name!r} was registered, but worker processes "
+                f"cannot import it from {home}; define it at the top of a module, or take 1 worker"
+            )

@@ -1,0 +1,43 @@
+"""`surestep.register`: an algorithm, a kind of certificate or an environment of one's own."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from surestep.algorithms import registry as algorithms
+from surestep.certificates import registry as certificates
+from surestep.environments import registry as environments
+from surestep.errors import InvalidParameter
+from surestep.extensions import Shelf
+
+Thing = TypeVar("Thing")
+
+
+def register(thing: Thing, name: str | None = None) -> Thing:
+    """Makes an algorithm, a kind of certificate or an environment known by name, and returns it.
+
+    A class that can `improve` is an algorithm, one that can `certify` a kind of certificate, and a
+    function makes an environment. Without a name, a class has the one that it gives itself, and a
+    function its own. The name holds in this process, in workers and in Ray tasks that it starts.
+    """
+    own = getattr(thing, "name" if isinstance(thing, type) else "__name__", None)
+    known_as = own if name is None else name
+    shelf = shelf_of(thing)
+    if not isinstance(known_as, str):
+        raise InvalidParameter(f"{thing!r:.80} has the name {known_as!r}, expected a text")
+    shelf.add(known_as, thing)
+    return thing
+
+
+def shelf_of(thing: object) -> Shelf[Any]:
+    """Returns where such a thing belongs, by what it can do."""
+    if isinstance(thing, type) and hasattr(thing, "improve"):
+        return algorithms.SHELF
+    if isinstance(thing, type) and hasattr(thing, "certify"):
+        return certificates.SHELF
+    if callable(thing) and not isinstance(thing, type):
+        return environments.SHELF
+    raise InvalidParameter(
+        f"{thing!r:.80} cannot be registered, expected a class that can improve (an algorithm) or "
+        "certify (a kind of certificate), or a function that returns a Benchmark (an environment)"
+    )

@@ -1,0 +1,200 @@
+"""What others bring, registered by code or by installed packages, here and in workers."""
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import surestep
+import toy_extension
+from surestep import SurestepError, extensions
+from surestep.algorithms import described, make_algorithm
+from surestep.certificates import make_certifier
+from surestep.cli.main import main
+from surestep.environments import make
+from surestep.errors import InvalidParameter
+from surestep.experiments import read_experiments, run_experiment
+from surestep.parallel import map_in_order
+from toy_extension import Halfway, Hopeful, coin
+
+OWN = """title = "Own"
+seed = 1
+repetitions = 2
+episodes = [30]
+[[environments]]
+name = "coin"
+[[algorithms]]
+name = "halfway"
+n_wedge = 2
+[[certifiers]]
+name = "hopeful"
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_else(monkeypatch):
+    """Leaves nothing registered or loaded behind."""
+    monkeypatch.setattr(extensions, "_registered", {})
+    monkeypatch.setattr(extensions, "_loaded", {})
+    extensions.installed.cache_clear()
+    yield
+    extensions.installed.cache_clear()
+
+
+def install(folder, distribution, entries, version="1.0"):
+    """Makes an installed package out of entry points: group, name and what they mean."""
+    info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    groups = dict.fromkeys(group for group, *_ in entries)
+    (info / "entry_points.txt").write_text(
+        "".join(
+            f"[surestep.{wanted}]\n"
+            + "".join(f"{name} = {value}\n" for group, name, value in entries if group == wanted)
+            for wanted in groups
+        )
+    )
+
+
+def everything():
+    surestep.register(Halfway)
+    surestep.register(Hopeful)
+    surestep.register(coin)
+
+
+def test_what_is_registered_is_found_by_its_name():
+    everything()
+    assert make_algorithm("halfway", n_wedge=3) == Halfway(n_wedge=3)
+    assert make_certifier("hopeful:margin=0.5") == Hopeful(margin=0.5)
+    assert make("coin", seed=2).mdp.num_states == coin(seed=2).mdp.num_states
+    assert described()[-1].name == "halfway"
+    assert surestep.register(coin, name="toys/coin") is coin
+    assert make("toys/coin").mdp.num_states == coin().mdp.num_states
+
+
+def test_workers_know_what_was_registered(tmp_path):
+    everything()
+    plan = tmp_path / "own.toml"
+    plan.write_text(OWN)
+    (experiment,) = read_experiments(str(plan))
+    table = run_experiment(experiment, tmp_path / "run", workers=2)
+    alone = run_experiment(experiment, tmp_path / "alone")
+    assert table.read_bytes() == alone.read_bytes()
+
+
+def test_what_workers_cannot_import_is_refused_by_name(monkeypatch):
+    class Here(Halfway):
+        name = "here"
+
+    surestep.register(Here)
+    assert list(map_in_order(str, [1])) == ["1"]
+    with pytest.raises(
+        InvalidParameter, match=r"algorithm 'here' .* cannot import it from .*test_"
+    ):
+        list(map_in_order(str, [1], workers=2))
+    monkeypatch.setattr(extensions, "_registered", {})
+    typed = types.ModuleType("__main__")  # as in a notebook, where no file has it
+    typed.coin = types.FunctionType(coin.__code__, globals(), "coin")
+    typed.coin.__module__, typed.coin.__qualname__ = "__main__", "coin"
+    monkeypatch.setitem(sys.modules, "__main__", typed)
+    surestep.register(typed.coin)
+    with pytest.raises(
+        InvalidParameter, match=r"environment 'coin' .* from __main__; define it at"
+    ):
+        list(map_in_order(str, [1], workers=2))
+
+
+class Nameless(Hopeful):
+    name = ""
+
+
+class Sloppy(Halfway):
+    name = "spibb"
+
+
+class Half:
+    name = "half"
+
+    def improve(self, problem):
+        return problem
+
+
+@pytest.mark.parametrize(
+    ("thing", "name", "words"),
+    [
+        (Sloppy, None, "algorithm 'spibb' is built in, and cannot be replaced"),
+        (coin, "bandit", "environment 'bandit' is built in"),
+        (Hopeful, "robust", "kind of certificate 'robust' is built in"),
+        (Hopeful, "other", "kind of certificate 'other' calls itself 'hopeful'"),
+        (Halfway, "other", "algorithm 'other' calls itself 'halfway'"),
+        (Nameless, None, "kind of certificate '' needs another name"),
+        (coin, "a:b", "environment 'a:b' needs another name, expected letters, digits"),
+        (Half, None, "algorithm 'half' is .*expected a frozen dataclass with improve"),
+        (int, None, "cannot be registered, expected a class that can improve"),
+        (Hopeful(), None, "cannot be registered"),
+        (3, None, "3 cannot be registered"),
+    ],
+)
+def test_what_is_refused(thing, name, words):
+    with pytest.raises(SurestepError, match=words):
+        surestep.register(thing, name)
+    assert extensions.registered() == ()
+
+
+def test_what_an_environment_returns_is_looked_at():
+    surestep.register(lambda: 3, "three")
+    with pytest.raises(InvalidParameter, match="three returns a int, expected a Benchmark"):
+        make("three")
+
+
+def test_entry_points_are_imported_by_name_and_a_broken_one_breaks_no_other(tmp_path, monkeypatch):
+    (tmp_path / "toy_copy.py").write_text(Path(toy_extension.__file__).read_text())
+    (tmp_path / "toy_bad.py").write_text("raise SystemExit('no\\nlicense')\n")
+    install(
+        tmp_path,
+        "toy-pack",
+        [
+            ("algorithms", "halfway", "toy_copy:Halfway"),
+            ("environments", "coin", "toy_copy:coin"),
+        ],
+    )
+    install(
+        tmp_path,
+        "bad-pack",
+        [
+            ("algorithms", "broken", "toy_bad:Any"),
+            ("algorithms", "spibb", "toy_bad:Any"),
+            ("algorithms", "wrong", "toy_copy:coin"),
+            ("environments", "coin", "toy_bad:coin"),
+        ],
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("toy_copy", "toy_bad"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    assert make_algorithm("spibb", n_wedge=3).n_wedge == 3
+    assert "toy_copy" not in sys.modules  # not before somebody asks
+    assert type(make_algorithm("halfway", n_wedge=3)).__module__ == "toy_copy"
+    refusals = {
+        "broken": "the extension bad-pack cannot be used, for its algorithm 'broken': "
+        "SystemExit: no license",
+        "wrong": "the extension bad-pack cannot be used, for its algorithm 'wrong': the algorithm "
+        "'wrong' is ",
+    }
+    for name, words in refusals.items():
+        with pytest.raises(InvalidParameter) as refusal:
+            make_algorithm(name)
+        assert str(refusal.value).startswith(words)
+    with pytest.raises(InvalidParameter, match=r"'coin' is there twice, .* bad-pack and toy-pack"):
+        make("coin")
+    with pytest.raises(InvalidParameter, match=r"'halfway' is there already, .* toy-pack"):
+        surestep.register(Halfway)
+    listed = CliRunner().invoke(main, ["algorithms"], prog_name="surestep")
+    assert listed.exit_code == 0
+    assert "halfway" in listed.stdout
+    assert "by extension toy-pack: a test" in listed.stdout
+    assert [line.split(": ")[0] for line in listed.stderr.splitlines()] == [
+        f"the extension bad-pack cannot be used, for its algorithm '{name}'"
+        for name in ("broken", "spibb", "wrong")
+    ]
