@@ -165,7 +165,7 @@ def verdicts(cells: list[CellSummary], pooled: list[CellSummary]) -> Iterator[st
     yield "| --- | --- | ---: | ---: | ---: | --- |"
     for standing in STANDINGS:
         for counted, every in (("each MDP", cells), ("families pooled", pooled)):
-            mine = [summary for summary in every if standing in summary.standing.split(" or ")]
+            mine = [summary for summary in every if standing in summary.standing]
             if mine:
                 often = sorted({summary.repetitions for summary in mine})
                 yield row(
@@ -209,7 +209,8 @@ def overview(cells: list[CellSummary]) -> Iterator[str]:
             first[key] for key in dict.fromkeys(without_size(summary.cell) for summary in mine)
         ]
         standing = next(
-            (summary.standing for summary in mine if summary.standing), "always refused"
+            (" or ".join(summary.standing) for summary in mine if summary.standing),
+            "always refused",
         )
         yield row(
             *name, standing, f"{len(mine):,}", f"{share_of(worst)} at {worst.cell.episodes:,}",

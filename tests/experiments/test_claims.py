@@ -101,7 +101,7 @@ def test_rows_are_all_there_and_the_same_each_time(plan, tmp_path):
     assert set(columns["refusal"][~claimed]) == {"too-few-visits"}
     assert set(columns["refusal"][claimed]) == {""}
     assert {each.standing for each in cells.values() if each.cell.certifier == "robust"} == {
-        "proved"
+        ("proved",)
     }
     # Certifiers and algorithms see the same data: gains do not depend on the certifier.
     first = {}
@@ -337,7 +337,7 @@ def test_proved_claims_are_not_refuted(tmp_path):
     )
     assert len(cells) == 4 * 2 * 2 * 6
     strict = ["strict=True" in each.cell.certifier_setting for each in cells]
-    assert [each.standing == "proved" for each in cells] == strict
+    assert [each.standing == ("proved",) for each in cells] == strict
     assert refuted(cells, "proved") == []
 
 
@@ -357,5 +357,5 @@ def test_proved_claims_of_the_catalog_are_not_refuted(tmp_path, name):
     run_experiment(only, tmp_path / "run")
     cells = cell_summaries(Store(tmp_path / "run").read_table())
     assert len(cells) == 10
-    assert {(each.standing, each.repetitions) for each in cells} == {("proved", 200)}
+    assert {(each.standing, each.repetitions) for each in cells} == {(("proved",), 200)}
     assert refuted(cells, "proved") == []

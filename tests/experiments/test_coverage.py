@@ -94,7 +94,7 @@ def test_a_cell_says_what_its_rows_say():
     assert found.mean_gain == pytest.approx(0.3 / 6)
     assert found.mean_lower == pytest.approx(0.1 / 5)
     assert found.tightness == pytest.approx(1.1 / 0.3)
-    assert (found.standing, found.delta, found.mdps) == ("proved", 0.1, 1)
+    assert (found.standing, found.delta, found.mdps) == (("proved",), 0.1, 1)
 
 
 def test_what_was_always_refused_is_never_wrong_and_says_nothing():
@@ -103,7 +103,7 @@ def test_what_was_always_refused_is_never_wrong_and_says_nothing():
     assert math.isnan(found.violated_if_positive)
     assert math.isnan(found.mean_lower)
     assert math.isnan(found.tightness)  # nothing is gained
-    assert found.standing == ""
+    assert found.standing == ()
 
 
 def test_rounding_is_no_violation_and_no_loss():

@@ -1,11 +1,13 @@
 """Experiments as data: what a file says, and what is refused."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from surestep.algorithms import ALGORITHMS
 from surestep.errors import SurestepError
 from surestep.experiments import catalog, read_experiments
-from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
+from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec, label_of, read_label
 
 SMALL = """
 title = "A small one"
@@ -43,6 +45,29 @@ def test_lists_stand_for_all_combinations(tmp_path):
     assert soft == [{"epsilon": e, "delta": d} for e in (0.1, 1) for d in (0.5, 1.0)]
     assert experiment.algorithms[4].label == "epsilon=1, delta=1.0"
     assert experiment == read(tmp_path, SMALL)
+
+
+values = st.booleans() | st.integers() | st.floats() | st.text("abc =,_-/", max_size=9)
+
+
+@given(st.dictionaries(st.from_regex("[a-z][a-z_0-9]*", fullmatch=True), values))
+def test_a_label_tells_its_settings_again(settings):
+    written = {name: str(value) for name, value in settings.items()}
+    if not any(", " in text for text in written.values()):  # which stands between settings
+        assert read_label(label_of(settings.items())) == written
+
+
+def test_the_labels_of_the_catalog_tell_their_settings_again():
+    for name in catalog():
+        (experiment,) = read_experiments(name)
+        for spec in experiment.certifiers:
+            worlds = {} if spec.worlds is None else {"worlds": spec.worlds}
+            told = {key: str(value) for key, value in (dict(spec.settings) | worlds).items()}
+            assert read_label(spec.label) == told
+        for spec in experiment.algorithms:
+            assert read_label(spec.label).items() <= {
+                (key, str(value)) for key, value in spec.settings
+            }
 
 
 def test_the_given_n_wedge_is_that_of_spibb():

@@ -38,7 +38,7 @@ class CellSummary(NamedTuple):
     """The record of one certifier about one algorithm in one MDP, or in all of a family."""
 
     cell: Cell
-    standing: str  # empty where all was refused
+    standing: tuple[str, ...]  # of its claims; empty where all was refused
     delta: float
     mdps: int
     repetitions: int
@@ -136,10 +136,10 @@ def summary_of(cell: Cell, rows: Columns) -> CellSummary:
     wrong, positive, worse = gain < claim - slack, claim > 0, gain < -slack
     mean_gain = float(np.where(np.abs(gain) > slack, gain, 0.0).mean())
     certified = float(np.where(positive, lower, 0.0).mean())
-    standings = sorted({str(word) for word in rows["standing"]} - {""})
+    standing = sorted({str(word) for word in rows["standing"]} - {""})
     return CellSummary(
         cell,
-        " or ".join(standings),
+        tuple(standing),
         float(rows["delta"][0]),
         len(set(rows["environment"])),
         gain.size,
@@ -162,7 +162,7 @@ def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
     by the number of these cells, exceeds δ. If all claims are right, that happens to any cell at
     all with a chance of at most 0.01.
     """
-    mine = [cell for cell in cells if standing in cell.standing.split(" or ")]
+    mine = [cell for cell in cells if standing in cell.standing]
     level = FAMILY_WISE / max(len(mine), 1)
     return [
         cell for cell in mine if lower_limit(cell.violations, cell.repetitions, level) > cell.delta

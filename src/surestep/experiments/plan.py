@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +29,17 @@ AUTO = "auto"  # as an N∧: the certificate chooses it
 Settings = tuple[tuple[str, Any], ...]
 
 
+def label_of(settings: Iterable[tuple[str, Any]]) -> str:
+    """Returns 'bound=beta, delta=0.1': settings as tables have them."""
+    return ", ".join(f"{name}={value}" for name, value in settings)
+
+
+def read_label(label: str) -> dict[str, str]:
+    """Returns the settings that `label_of` wrote, with their values as text."""
+    parts = re.split(r", (?=\w+=)", label) if label else []
+    return dict(part.split("=", 1) for part in parts)
+
+
 @dataclass(frozen=True, slots=True)
 class EnvironmentSpec:
     """A benchmark by name and parameters."""
@@ -38,7 +50,7 @@ class EnvironmentSpec:
     @property
     def label(self) -> str:
         """'random-mdp, ratio=0.5': how tables call it."""
-        return ", ".join([self.name, *(f"{key}={value}" for key, value in self.parameters)])
+        return ", ".join(filter(None, [self.name, label_of(self.parameters)]))
 
     @property
     def family(self) -> str:
@@ -84,11 +96,8 @@ class AlgorithmSpec:
     @property
     def label(self) -> str:
         """'epsilon=0.5, delta=1.0': the settings other than a given N∧."""
-        return ", ".join(
-            f"{key}={value}"
-            for key, value in self.settings
-            if key not in ("n_wedge", "spibb_n_wedge") or value == AUTO
-        )
+        given = ("n_wedge", "spibb_n_wedge")
+        return label_of([(key, x) for key, x in self.settings if key not in given or x == AUTO])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +133,7 @@ class CertifierSpec:
     @property
     def label(self) -> str:
         """'bound=beta, delta=0.1': the settings."""
-        words = [f"{key}={value}" for key, value in self.settings]
-        return ", ".join(words + ([] if self.worlds is None else [f"worlds={self.worlds}"]))
+        return label_of(self.settings + (() if self.worlds is None else (("worlds", self.worlds),)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from surestep.experiments import (
     first_certified,
     without_size,
 )
+from surestep.experiments.plan import read_label
 from surestep.figures.drawing import (
     BLUE,
     GREEN,
@@ -164,8 +165,7 @@ def algorithm_name(summary: CellSummary) -> str:
 def certifier_name(summary: CellSummary) -> str:
     """Returns the certifier with the settings that tell it from others: 'robust, l1'."""
     parts = [summary.cell.certifier]
-    for setting in filter(None, summary.cell.certifier_setting.split(", ")):
-        key, _, value = setting.partition("=")
+    for key, value in read_label(summary.cell.certifier_setting).items():
         if key in LEFT_OUT or value == "False":
             continue
         if key == "train_share":
@@ -201,7 +201,9 @@ def coverage_csv(summaries: list[CellSummary]) -> bytes:
 
 
 def shown(value: object) -> object:
-    """Returns a number with nine digits, nothing for NaN, and anything else as it is."""
+    """Returns a number with nine digits, nothing for NaN, several words as one text."""
+    if isinstance(value, tuple):
+        return " or ".join(value)
     if not isinstance(value, float):
         return value
     return "" if math.isnan(value) else float(f"{value:.9g}")

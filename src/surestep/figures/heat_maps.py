@@ -11,6 +11,7 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep._files import write_together
 from surestep.experiments import Store, Summary, normalised, summaries
+from surestep.experiments.plan import read_label
 from surestep.figures.drawing import drawing, picture_format, rendered
 from surestep.figures.evaluation import SEED, as_csv
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = 4
+LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ"}
 STATISTICS = {"mean": "mean", "cvar10": "10 % CVaR"}
 
 
@@ -56,10 +58,11 @@ def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
 def draw_map(axes: Axes, reached: list[Summary], statistic: str) -> object:
     """Draws one map, a row for each setting, a column for each data size; returns the image."""
     sizes = sorted({summary.episodes for summary in reached})
-    settings = sorted({setting_of(summary) for summary in reached}, key=number_in)
+    shown = {setting_of(summary) for summary in reached}
+    settings = [words for _, words in sorted(shown)]
     table: FloatArray = np.full((len(settings), len(sizes)), np.nan)
     for summary in reached:
-        place = settings.index(setting_of(summary)), sizes.index(summary.episodes)
+        place = settings.index(setting_of(summary)[1]), sizes.index(summary.episodes)
         table[place] = getattr(summary, statistic).value
     axes.set_axis_on()
     axes.grid(visible=False)
@@ -69,20 +72,22 @@ def draw_map(axes: Axes, reached: list[Summary], statistic: str) -> object:
     return image
 
 
-def setting_of(summary: Summary) -> str:
-    """Returns the setting in a few characters: N∧, or what else there is."""
+def setting_of(summary: Summary) -> tuple[float, str]:
+    """Returns N∧, or the first other setting: its number, 0 for a word, and a few characters."""
     if not math.isnan(summary.n_wedge):
-        return f"N∧ = {summary.n_wedge:g}"
-    first = summary.setting.split(", ")[0]
-    for name, letter in (("epsilon", "ε"), ("kappa", "κ"), ("delta", "δ"), ("xi", "ξ")):
-        first = first.replace(f"{name}=", f"{letter} = ")
-    return first
+        return summary.n_wedge, f"N∧ = {summary.n_wedge:g}"
+    settings = read_label(summary.setting)
+    if not settings:
+        return 0.0, ""
+    name, value = next(iter(settings.items()))
+    words = f"{LETTERS[name]} = {value}" if name in LETTERS else f"{name}={value}"
+    return number_in(value), words
 
 
-def number_in(setting: str) -> float:
-    """Returns the number that a setting such as 'ε = 0.1' ends with; 0 where it is a word."""
+def number_in(text: str) -> float:
+    """Returns the number that is the value of a setting; 0 where it is a word."""
     try:
-        return float(setting.split(" ")[-1])
+        return float(text)
     except ValueError:
         return 0.0
 
