@@ -152,6 +152,11 @@ def test_at_most_it_is_believed(problem):
     assert [rung(proof, fresh) for fresh in (False, True)] == ["proved better"] * 2
     assert rung(own, False) == "not shown to be better"
     assert rung(own, True) == "believed better"
+    humble = dataclasses.replace(own, standing="asymptotic")
+    assert rung(humble, True) == "not shown to be better"
+    # Beside another one it is not rehearsed, and not believed either.
+    beside = rung_of([humble, own], changed=True, rehearsal=None, fresh=True)
+    assert beside == "not shown to be better"
     assert verdict([own], changed=True, fresh=True).mood != "good"
 
 
