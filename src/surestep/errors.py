@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import functools
 
 
 class SurestepError(Exception):
@@ -55,7 +55,7 @@ class CertificateRefused(SurestepError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickles the code too: workers send their refusals back."""
-        return partial(type(self), code=self.code), self.args, self.__dict__
+        return functools.partial(type(self), code=self.code), self.args, self.__dict__
 
 
 class RefutedBounds(CertificateRefused):
