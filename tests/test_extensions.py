@@ -1,5 +1,7 @@
 """What others bring, registered by code or by installed packages, here and in workers."""
 
+import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -9,6 +11,9 @@ from click.testing import CliRunner
 
 import surestep
 import toy_extension
+from labelled_worlds import NAMES, world
+from log_tables import write_table
+from pump_commands import run_surestep
 from surestep import SurestepError, extensions
 from surestep.algorithms import described, make_algorithm
 from surestep.certificates import make_certifier
@@ -197,4 +202,66 @@ def test_entry_points_are_imported_by_name_and_a_broken_one_breaks_no_other(tmp_
     assert [line.split(": ")[0] for line in listed.stderr.splitlines()] == [
         f"the extension bad-pack cannot be used, for its algorithm '{name}'"
         for name in ("broken", "spibb", "wrong")
+    ]
+
+
+COMMANDS = """
+import sys
+from surestep.cli.main import main
+
+COLUMNS = ("--state", "place", "--state", "level", "--action", "move", "--discount", "0.9")
+OWN = ("--algorithm", "halfway", "--n-wedge", "5", "--kind", "hopeful", "--kind", "robust")
+VERBS = (
+    ("improve", "log.csv", *COLUMNS, *OWN, "--worlds", "1", "--workers", "2", "-o", "out"),
+    ("verify", "out", "log.csv"),
+    ("certify", "out", "log.csv", "--kind", "hopeful:margin=0.5", "-o", "more.json"),
+    ("certify", "out", "log.csv", "--check", "more.json"),
+    ("run", "own.toml", "--workers", "2", "-o", "rows"),
+)
+
+if __name__ == "__main__":
+    for verb in VERBS:
+        try:
+            main(verb, prog_name="surestep")
+        except SystemExit as end:
+            print(verb[0], "ends with", end.code, flush=True)
+"""
+
+
+def test_an_installed_package_works_in_every_verb_and_is_missed_by_name(tmp_path):
+    site = tmp_path / "site"
+    entries = [("algorithms", "Halfway"), ("certificates", "Hopeful"), ("environments", "coin")]
+    named = [(group, value.lower(), f"toy_pack:{value}") for group, value in entries]
+    install(site, "toy-pack", named)
+    (site / "toy_pack.py").write_text(Path(toy_extension.__file__).read_text())
+    write_table(tmp_path / "log.csv", world(5, states=5, episodes=60).rows, NAMES)
+    (tmp_path / "own.toml").write_text(OWN)
+    (tmp_path / "commands.py").write_text(COMMANDS)
+    paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "commands.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ends = [line for line in done.stdout.splitlines() if " ends with " in line]
+    verbs = ("improve", "verify", "certify", "certify", "run")
+    assert ends == [f"{verb} ends with 0" for verb in verbs], done.stdout + done.stderr
+    told = " ".join(done.stdout.split())
+    assert "standing of the certificate: by extension toy-pack" in told
+    assert "confirmed: the same bytes in every file" in told
+    assert "standing: by extension toy-pack, that is, its kind is not built in" in told
+    result = surestep.load(tmp_path / "out")
+    assert result.certificate.standing == "proved"
+    assert result.certificate.lower > 0
+    assert result.verdict != "proved better"
+    assert "by extension toy-pack" in result.report
+    assert result.record.versions["toy-pack"] == "1.0"
+    missed = run_surestep("verify", tmp_path / "out", tmp_path / "log.csv")
+    assert missed.exit_code == 2
+    assert missed.stderr.splitlines() == [
+        "Error: there is no algorithm 'halfway' here, with which the result was made; expected its "
+        "extension to be installed or registered: the result names toy-pack 1.0"
     ]

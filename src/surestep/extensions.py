@@ -8,12 +8,15 @@ file is looked up here, and nothing is imported that no installed package declar
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import pickle
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from surestep.errors import InvalidParameter, SurestepError
@@ -37,7 +40,7 @@ class Extension(NamedTuple):
     name: str
     thing: Any
     by: str  # the distribution, or the module where it was registered by code
-    version: str = NO_VERSION
+    version: str
 
 
 _registered: dict[tuple[Sort, str], Extension] = {}  # by code, in this process
@@ -107,7 +110,7 @@ class Shelf(Generic[Thing]):
                 "another name"
             )
         by = str(getattr(thing, "__module__", "unknown"))
-        _registered[self.sort, name] = Extension(self.sort, name, thing, by)
+        _registered[self.sort, name] = Extension(self.sort, name, thing, by, version_of(thing))
 
     def check_free(self, name: str, what: str) -> None:
         """Refuses a name that nobody could ask for, or that is built in."""
@@ -119,6 +122,15 @@ class Shelf(Generic[Thing]):
             raise InvalidParameter(
                 f"the {what} is built in, and cannot be replaced; expected another name"
             )
+
+
+def version_of(thing: Any) -> str:
+    """Returns what stands for the version of code that no installed package declares."""
+    try:
+        content = Path(str(inspect.getsourcefile(thing))).read_bytes()
+    except (OSError, TypeError):
+        return NO_VERSION
+    return f"of sources {hashlib.sha256(content).hexdigest()[:16]}"
 
 
 @cache

@@ -127,7 +127,7 @@ def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path
     assert "proved, that is" not in result.report.split("What “robust")[0]
     result.save(tmp_path / "result")
     for again in (verify_result, lambda *at: certify_result(*at, ["robust"])):
-        with pytest.raises(InvalidParameter, match="there is no certificate of the kind 'toy'"):
+        with pytest.raises(InvalidParameter, match="there is no kind of certificate 'toy' here"):
             again(tmp_path / "result", table())
     (claim,) = certify_result_of_another(tmp_path)
     assert claim.kind == "toy"

@@ -125,8 +125,7 @@ def command(
 def print_claim(console: Console, certificate: Certificate, *, fresh: bool, named: bool) -> None:
     """Prints the claim, its standing, and all that it assumes."""
     from surestep.report.words.certificates import certificate_name
-    from surestep.report.words.verdict import standing_words, verdict
-    from surestep.results.ladder import standing_of
+    from surestep.report.words.verdict import claim_standing, verdict
 
     changed = certificate.figures.get("changed_pairs") != 0
     judged = verdict([certificate], changed=changed, fresh=fresh, named=named)
@@ -135,7 +134,7 @@ def print_claim(console: Console, certificate: Certificate, *, fresh: bool, name
     console.print(judged.headline, style=f"bold {colour}", markup=False)
     for sentence in judged.sentences:
         console.print(sentence, markup=False)
-    console.print(f"standing: {standing_words(standing_of(certificate))}", markup=False)
+    console.print(f"standing: {claim_standing(certificate)}", markup=False)
     console.print("it assumes:")
     for sentence in certificate.assumptions:
         console.print(f"  - {sentence}", markup=False)

@@ -158,7 +158,7 @@ def print_answer(console: Console, result: Result) -> None:
     from surestep.report.numbers import number, signed
     from surestep.report.words.alarms import alarm_words, baseline_words
     from surestep.report.words.verdict import verdict
-    from surestep.results.ladder import standing_of
+    from surestep.results.ladder import standing_name
 
     changed, states = int(result.table.changed.sum()), result.table.num_deciding
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
@@ -187,7 +187,9 @@ def print_answer(console: Console, result: Result) -> None:
         console.print(sentence, markup=False)
     if result.certificate.lower is not None:
         console.print(
-            f"standing of the certificate: {standing_of(result.certificate)}", style="dim"
+            f"standing of the certificate: {standing_name(result.certificate)}",
+            style="dim",
+            markup=False,
         )
     print_certificates(console, result)
     print_rehearsal(console, result)

@@ -12,6 +12,7 @@ from surestep.choosing_n_wedge import n_wedge_setting
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
 from surestep.model import Problem
+from surestep.pipeline.brought import Names, versions_with
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.sensitivity import Settled
 from surestep.pipeline.terms import Terms
@@ -19,7 +20,7 @@ from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.known_episodes import KnownEpisodes
-from surestep.results.record import PARAMETERS, InputFile, Record, current_machine, current_versions
+from surestep.results.record import PARAMETERS, InputFile, Record, current_machine
 from surestep.terms import AUTO, SOURCES, TERMS, Bounds, Shape
 
 FILE_ROLES = ("log", *SOURCES)
@@ -55,7 +56,7 @@ def record_of(
     if rehearsal.time_limit is not None:  # the number of worlds is what was reached
         defaults = tuple(name for name in defaults if name != "worlds")
     return Record(
-        current_versions(),
+        versions_with(Names.said_in(parameters)),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),

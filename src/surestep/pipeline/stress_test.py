@@ -24,13 +24,14 @@ from surestep.certificates.protocol import Believer
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
+from surestep.pipeline.brought import Names, versions_with
 from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
 from surestep.rehearsal.rehearse import SIZES
 from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 from surestep.results.findings import DECLINED, NoRehearsal
-from surestep.results.record import current_machine, current_versions
+from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
 
 USUAL_WORLDS = 10  # of each kind
@@ -100,7 +101,8 @@ def rehearsal_of(
 
     With a folder, finished blocks are kept there, and those that it has are not made again.
     """
-    made_with = json.dumps([current_versions(), current_machine()])
+    names = Names(question.algorithm.name, tuple(each.name for each in question.certifiers))
+    made_with = json.dumps([versions_with(names), current_machine()])
     return rehearse(
         question.problem,
         question.algorithm,

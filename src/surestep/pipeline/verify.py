@@ -24,11 +24,12 @@ from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.source import LogSource, read_log
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_page, check_same_counts
+from surestep.pipeline.brought import Names, check_extensions, versions_with
 from surestep.pipeline.evidence import CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import Progress, draft
 from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
-from surestep.results.record import InputFile, Record, current_machine, current_versions
+from surestep.results.record import InputFile, Record, current_machine
 from surestep.results.result import PARQUET, POLICY, Result, load, strangers
 from surestep.results.unfinished import path_in
 from surestep.terms import SOURCES
@@ -111,6 +112,7 @@ def open_again(record: Record, log: object, memory_limit: str | None) -> LogSour
             f"log is a {type(log).__name__}, expected files or a table, which are read with the "
             "columns and bins of the result"
         )
+    check_extensions(record)
     files = isinstance(log, str | Path | list | tuple)
     paths = [log] if isinstance(log, str | Path) else log
     counts = files and all(map(is_counts_file, paths))  # type: ignore[call-overload]
@@ -168,7 +170,7 @@ def table_of(saved: Result) -> BehaviorTable:
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:
     """Returns what here differs from the record, so that bytes may; empty where nothing does."""
-    here = current_versions()
+    here = versions_with(Names.said_in(record.parameters))
     for name in dict.fromkeys([*here, *record.versions]):
         if record.versions.get(name) != here.get(name):
             return (

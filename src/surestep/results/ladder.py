@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surestep.certificates.registry import BUILT_IN
+from surestep.certificates.registry import BUILT_IN, SHELF
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
@@ -60,6 +60,16 @@ def standing_of(certificate: Certificate) -> str:
     if certificate.kind in BUILT_IN or certificate.standing == "none":
         return certificate.standing
     return BY_EXTENSION
+
+
+def standing_name(certificate: Certificate) -> str:
+    """Returns the standing with who answers for it: 'proved', or 'by extension toy-pack'.
+
+    Nobody is named for an object that was handed over without being registered.
+    """
+    standing = standing_of(certificate)
+    by = SHELF.source_of(certificate.kind) if standing == BY_EXTENSION else ""
+    return f"{standing} {by}" if by else standing
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:

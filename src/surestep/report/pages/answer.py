@@ -13,9 +13,8 @@ from surestep.report.words.rehearsal import (
     luck_words,
     more_data_words,
 )
-from surestep.report.words.verdict import STANDINGS, Verdict, remedy, standing_words, verdict
+from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict
 from surestep.results.findings import Findings
-from surestep.results.ladder import standing_of
 
 
 def answer_section(findings: Findings) -> Element:
@@ -97,7 +96,7 @@ def how_sure(findings: Findings, judged: Verdict) -> str:
         return f"This is {STANDINGS['posterior']}; nothing is proved."
     if findings.certificate.lower is None:
         return "The reason is given below."
-    return f"The claim is {standing_words(standing_of(findings.certificate))}."
+    return f"The claim is {claim_standing(findings.certificate)}."
 
 
 def verdict_box(findings: Findings, judged: Verdict) -> Element:
@@ -115,7 +114,7 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
         element(
             "p",
             element("strong", "Standing: "),
-            f"{standing_words(standing_of(certificate))}. ",
+            f"{claim_standing(certificate)}. ",
             element("a", "The certificate", href="#certificate"),
         )
         if covered and judged.rung != "believed better"  # whose words have said that already

@@ -21,9 +21,9 @@ from surestep.report.words.certificates import (
     together_words,
 )
 from surestep.report.words.rehearsal import ONLY_BELIEVED, belief_words
-from surestep.report.words.verdict import STANDINGS, standing_words
+from surestep.report.words.verdict import claim_standing
 from surestep.results.findings import Findings
-from surestep.results.ladder import BY_EXTENSION, belief_in, standing_of
+from surestep.results.ladder import BY_EXTENSION, belief_in, standing_name, standing_of
 
 STANDING_TONES: dict[str, Tone] = {
     "proved": "blue",
@@ -54,7 +54,7 @@ def certificate_section(findings: Findings) -> Element:
         facts(
             [
                 ("Kind", certificate.kind),
-                ("Standing", standing_words(standing_of(certificate))),
+                ("Standing", claim_standing(certificate)),
                 ("Guaranteed difference L", or_none(certificate.lower, signed)),
                 ("Possible loss ζ = −L", or_none(certificate.zeta, number)),
                 ("Largest possible difference", number(certificate.span)),
@@ -143,13 +143,20 @@ def claim_figure(findings: Findings, lower: float) -> Element:
         f"A line from {signed(-span)} to {signed(span)}, the largest possible loss and gain. "
         f"{says} The estimate is {signed(findings.gain)}.",
     )
-    tone: Tone = "vermilion" if certificate.says_nothing else "green" if lower > 0 else "orange"
+    tone: Tone = "vermilion" if certificate.says_nothing else "orange"
+    if lower > 0:
+        tone = tone_of_gain(certificate)
     drawing = claim_line(caption, span, lower=lower, estimate=findings.gain, tone=tone)
     text = (
         "All differences that two policies can have here, from the largest loss to the largest "
         f"gain. {says} The dot is the estimate from the log."
     )
     return figure(drawing, text)
+
+
+def tone_of_gain(certificate: Certificate) -> Tone:
+    """Returns the tone of what is guaranteed: never green where an extension says so."""
+    return STANDING_TONES[BY_EXTENSION] if standing_of(certificate) == BY_EXTENSION else "green"
 
 
 # ---- all of them side by side --------------------------------------------------------------------
@@ -174,7 +181,7 @@ def certificates_section(findings: Findings) -> Element | None:
                 f"What “{name}” assumes: {counted(len(claim.assumptions), 'thing')}",
                 element(
                     "p",
-                    f"Standing: {standing_of(claim)}, that is, {STANDINGS[standing_of(claim)]}.",
+                    f"Standing: {claim_standing(claim)}.",
                 ),
                 element(
                     "ol",
@@ -340,7 +347,7 @@ def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: boo
     return Row(
         [
             named,
-            Cell(element("span", standing_of(claim), class_="word")),
+            Cell(element("span", standing_name(claim), class_="word")),
             Cell(signed(claim.lower), claim.lower),
             Cell(number(0.0 - claim.lower), 0.0 - claim.lower),
             Cell(number(claim.delta), claim.delta),

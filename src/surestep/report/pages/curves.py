@@ -6,6 +6,7 @@ from surestep.report.charts.axes import Axis
 from surestep.report.charts.svg import TONES, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import about, number, percent, signed
+from surestep.report.pages.certificates import tone_of_gain
 from surestep.report.tables import Cell, Column, Row, data_table, figure
 from surestep.report.words.verdict import standing_words
 from surestep.results.findings import DeltaPoint, Findings, NWedgePoint, ZetaCurve
@@ -177,7 +178,9 @@ def n_wedge_part(findings: Findings) -> list[Node]:
     lines = [Line("estimated gain", [(p.n_wedge, p.gain) for p in points], "blue")]
     if said:
         guaranteed = [(p.n_wedge, p.lower) for p in said if p.lower is not None]
-        lines.append(Line("guaranteed: L", guaranteed, "green", dashed=True))
+        lines.append(
+            Line("guaranteed: L", guaranteed, tone_of_gain(findings.certificate), dashed=True)
+        )
     heights = [height for line in lines for _, height in line.points]
     caption = Caption(
         "n-wedge-picture",
@@ -260,9 +263,10 @@ def delta_figure(findings: Findings, points: tuple[DeltaPoint, ...]) -> Element:
         "; ".join(f"δ = {number(p.delta)}: L = {signed(p.lower)}" for p in points) + ".",
     )
     said = [p.lower for p in points if -p.lower < span]
+    over_delta = [(p.delta, p.lower) for p in points]
     chart = line_chart(
         caption,
-        [Line("guaranteed: L", [(p.delta, p.lower) for p in points], "green")],
+        [Line("guaranteed: L", over_delta, tone_of_gain(findings.certificate))],
         Axis.around("δ, the chance to be wrong", [p.delta for p in points], log=True),
         Axis.around("guaranteed: L", [*said, 0.0]),
         levels=[Level(0.0, "no gain"), Level(-span, "says nothing below", "below")],

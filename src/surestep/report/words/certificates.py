@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from surestep.model import Certificate
 from surestep.report.numbers import number, percent, signed
-from surestep.results.ladder import is_held_out, standing_of
+from surestep.results.ladder import is_held_out, standing_name
 
 
 def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
@@ -80,4 +80,4 @@ def claim_words(claim: Certificate) -> str:
     if claim.lower is None:
         return "refused"
     nothing = ", says nothing" if claim.says_nothing else ""
-    return f"{standing_of(claim)}, L = {signed(claim.lower)}{nothing}"
+    return f"{standing_name(claim)}, L = {signed(claim.lower)}{nothing}"

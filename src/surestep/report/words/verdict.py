@@ -11,7 +11,14 @@ from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, number, percent
 from surestep.report.words.rehearsal import belief_words
 from surestep.results.findings import ZetaCurve
-from surestep.results.ladder import BY_EXTENSION, belief_in, rung_of, standing_of, undone
+from surestep.results.ladder import (
+    BY_EXTENSION,
+    belief_in,
+    rung_of,
+    standing_name,
+    standing_of,
+    undone,
+)
 
 Mood = Literal["good", "plain", "caution", "bad"]
 
@@ -189,7 +196,7 @@ def claim_sentence(certificate: Certificate) -> str:
     )
     return (
         f"By the guarantee that the result stands by, it {claim} an episode; its standing is "
-        f"{standing_words(standing_of(certificate))}."
+        f"{claim_standing(certificate)}."
     )
 
 
@@ -212,6 +219,11 @@ def undone_words(belief: Certificate, rehearsal: Rehearsal | None) -> str | None
         f"The stress test leaves nothing of the gain that a posterior claims: in worlds{strictest} "
         "such claims are wrong too often, however careful they are."
     )
+
+
+def claim_standing(certificate: Certificate) -> str:
+    """Returns the standing of a claim and what it means."""
+    return f"{standing_name(certificate)}, that is, {STANDINGS[standing_of(certificate)]}"
 
 
 def standing_words(standing: str) -> str:
