@@ -139,6 +139,15 @@ def test_a_time_limit_leaves_a_rehearsal_of_the_worlds_reached(
     assert found.to_json() == whole[reached]
 
 
+def test_after_a_time_limit_there_are_no_more_worlds_of_luck_than_without_one(monkeypatch):
+    """δ = 0.05 asks for 19 of them, and the last of the four blocks that hold these has 20."""
+    settings = {"certifier": Robust(delta=0.05), "sizes": (1.0,), "family": FAMILY[:1]}
+    clock_of(monkeypatch, 6)
+    limited = run(worlds=30, time_limit=TimeLimit(10.0), **settings)
+    assert (limited.worlds, limited.luck.size) == (10, 19)
+    assert limited.to_json() == run(worlds=10, **settings).to_json()
+
+
 def test_too_few_worlds_are_no_rehearsal_but_are_kept(whole, tmp_path, monkeypatch):
     kept = KeptBlocks(tmp_path)
     clock_of(monkeypatch, 9)

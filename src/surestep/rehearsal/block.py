@@ -79,6 +79,10 @@ class Outcomes(NamedTuple):
     belief: FloatArray  # [B, Z] L of what is only believed; NaN where there is none
     outside: FloatArray  # [B, Z] by how much a true value lies outside of the value bounds, or 0
 
+    def of_first(self, worlds: int) -> Outcomes:
+        """Returns what came out in the first worlds alone."""
+        return Outcomes(*(None if each is None else each[:worlds] for each in self))  # type: ignore[arg-type]
+
 
 def run_block(block: Block) -> Outcomes:
     """Every world of the block, at every size."""

@@ -130,7 +130,11 @@ def rehearse(
     plan, alike = plan._replace(worlds=reached), alike._replace(worlds=max(reached, least_lucky))
 
     def of_stage(part: Plan, stage: int) -> list[Outcomes]:
-        return [found[block.place] for block in part.blocks(stage, ())]
+        # The last block may have been planned for more worlds than there are after a time limit.
+        return [
+            found[block.place].of_first(block.last - block.first)
+            for block in part.blocks(stage, ())
+        ]
 
     tolerance = tolerance_of(problem)
     calibration = None
