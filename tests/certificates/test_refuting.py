@@ -1,10 +1,13 @@
 """Bounds that the data refute: what they may be off by, and which rewards count."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import betaln
 
-from surestep import Counts, Pairs, Policy, Problem
+from surestep import Counts, DecisionLog, Pairs, Policy, Problem
 from surestep.certificates.refuting import (
     check_ends,
     check_observed,
@@ -15,6 +18,7 @@ from surestep.errors import RefutedBounds
 from surestep.model.counts import LoggedRewards
 
 BOUNDS = (-3.0, 2.0)
+PRIZE = (0.0, 20.0)
 SLACK = 1e-9 * 3.0  # of the larger bound
 
 
@@ -97,12 +101,65 @@ def test_a_step_earns_no_more_than_the_values_before_and_after_differ(end, beyon
     assert not refuted(check_observed, problem_of(counts_of(known(2, further))))
 
 
-def test_a_mean_is_that_of_all_visits():
-    sums = [[4 * 3.4, 3.4, 0.0], [0.0, 0.0, 0.0]]
-    assert not refuted(check_observed, problem_of(counts_of({"reward_sums": sums})))
-    sums[0][1] = 3.6  # in one visit
-    text = refuted(check_observed, problem_of(counts_of({"reward_sums": sums})))
-    assert text.startswith("state 0, action 1 earns 3.6 to 3.6, but")
+def test_sums_of_rewards_refute_nothing_as_single_ones_may_lie_anywhere():
+    sums = {"reward_sums": [[0.0, 100.0, 0.0], [0.0, 0.0, 0.0]]}  # 100 in one visit
+    assert not refuted(check_observed, problem_of(counts_of(sums)))
+    # Bounds of single rewards say how far the mean of some visits may be from the true one.
+    assert not refuted(check_observed, problem_of(counts_of(sums)), (-100.0, 100.0))
+    many = counts_of({"reward_sums": [[0.0, 4e4, 0.0], [0.0, 0.0, 0.0]]}, (4, 400, 0))
+    assert not refuted(check_observed, problem_of(many))
+    text = refuted(check_observed, problem_of(many), (-100.0, 100.0))
+    assert re.match(r"state 0, action 1 earns 9\d\.\d+ to 100 on average, as its rewards lie", text)
+    # A log beside the sums tells whether rewards vary.
+    pairs = Pairs.full(1, 1)
+    for earned, exact in (([9.0, 9.0], True), ([9.0, 8.0], False)):
+        log = DecisionLog(
+            pairs, [0] * 2, [0] * 2, earned, [0] * 2, [False] * 2, [False, True], [0, 2]
+        )
+        seen = log.counts()
+        summed = replace(seen, rewards=LoggedRewards([sum(earned)], "pair", False))
+        problem = replace(problem_of(summed), log=log)
+        assert bool(refuted(check_observed, problem)) == exact
+
+
+def test_what_rounding_leaves_is_no_noise():
+    def with_first(least, greatest):
+        rewards = LoggedRewards(
+            np.array([0.4, 30.0, 0, 0, 0, 0]), "pair", False,
+            np.array([least, 30.0, 0, 0, 0, 0]), np.array([greatest, 30.0, 0, 0, 0, 0]),
+        )  # fmt: skip
+        return problem_of(replace(counts_of(known(0, 0.0)), rewards=rewards))
+
+    for least, greatest, exact in (
+        (0.1, 0.1, True),
+        (np.nextafter(0.1, 0), 0.1, True),
+        (0.1 * (1 - 1e-12), 0.1 * (1 + 1e-12), True),
+        (0.1 - 1e-6, 0.1 + 1e-6, False),  # then the other action may be noisy too
+    ):
+        assert bool(refuted(check_observed, with_first(least, greatest))) == exact
+    # 0.1 + 0.2 − 0.3, where 0 is meant.
+    tiny = np.array([5.5e-17, 30.0, 0, 0, 0, 0])
+    rewards = LoggedRewards(np.array([5.5e-17, 30.0, 0, 0, 0, 0]), "pair", False,
+                            np.array([0, 30.0, 0, 0, 0, 0]), tiny)  # fmt: skip
+    assert refuted(check_observed, problem_of(replace(counts_of(known(0, 0.0)), rewards=rewards)))
+
+
+def test_rare_rewards_do_not_refute_bounds_that_are_right():
+    """A prize of 5000 in one of 1000 visits, else about −5: the mean is 0, within −1 to 1."""
+    rng = np.random.default_rng(0)
+    prize = (-10.0, 5000.0)
+    for _ in range(200):
+        won = rng.random(2000) < 1e-3
+        earned = np.where(won, 5000.0, -4.5 - rng.random(2000))
+        ends = np.zeros((2, 6))
+        ends[:, 0] = earned.min(), earned.max()
+        sums = np.zeros(6)
+        sums[0] = earned.sum()
+        rewards = LoggedRewards(sums, "pair", False, *ends)
+        counts = replace(counts_of(known(0, 0.0), (2000, 0, 0)), rewards=rewards)
+        problem = problem_of(counts, discount=0.0, bounds=(-1.0, 1.0))
+        assert not refuted(check_observed, problem)
+        assert not refuted(check_observed, problem, prize)
 
 
 def noisy_counts(wins, visits, prize=20.0, per="transition"):
@@ -125,10 +182,14 @@ def noisy_counts(wins, visits, prize=20.0, per="transition"):
 def test_a_noisy_reward_beyond_the_bounds_of_means_refutes_nothing(per):
     # Means may be up to 3.5. A prize of 20 at the only visit says little; in 200 of 400, enough.
     problem = problem_of(noisy_counts([5, 1], [100, 1], per=per))
-    assert not refuted(check_observed, problem)
-    text = refuted(check_observed, problem_of(noisy_counts([5, 200], [100, 400], per=per)))
+    assert not refuted(check_observed, problem, PRIZE)
+    often = problem_of(noisy_counts([5, 200], [100, 400], per=per))
+    text = refuted(check_observed, often, PRIZE)
     assert text.startswith("state 0, action 1 earns 7.")
-    assert "on average, but for a chance of 1e-06, but values between" in text
+    said = "on average, as its rewards lie between 0.0 and 20.0, but for a chance of 1e-06, but"
+    assert said in text
+    # Nobody knows what else might be earned, unless bounds of rewards are given.
+    assert not refuted(check_observed, often)
     # Rewards that never varied are what they are.
     assert refuted(check_observed, problem_of(noisy_counts([0, 1], [100, 1], per=per)))
 
@@ -136,7 +197,7 @@ def test_a_noisy_reward_beyond_the_bounds_of_means_refutes_nothing(per):
 def test_the_bounds_of_a_noisy_mean_are_those_of_its_own_visits():
     # ln B(k+½, n−k+½)/(B(½, ½) p^k (1−p)^(n−k)) = ln(6/10⁻⁶) at the lower end.
     counts = noisy_counts([5, 100], [100, 400])
-    below, above = noisy_means(counts)
+    below, above = noisy_means(counts, PRIZE)
     for pair, wins, visits in ((0, 5, 100), (1, 100, 400)):
         for p in (below[pair] / 20, above[pair] / 20):
             mixed = betaln(wins + 0.5, visits - wins + 0.5) - betaln(0.5, 0.5)
@@ -153,7 +214,8 @@ def test_bounds_that_are_right_are_refuted_by_chance_only():
     tried = np.arange(1, 201)
     last = (won / tried).argmax(axis=1)
     for wins, visits in zip(won[np.arange(len(won)), last], tried[last], strict=True):
-        assert not refuted(check_observed, problem_of(noisy_counts([17, wins], [100, visits])))
+        problem = problem_of(noisy_counts([17, wins], [100, visits]))
+        assert not refuted(check_observed, problem, PRIZE)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_rewards_are_what_a_step_between_two_values_can_earn():
         words = r"action 0 earns .* allow only -6 to 9; expected wider bounds"
         assert refuses(check_observed, with_first(value), match=words) == outside
         sums = problem_of([[0.0, value], [0.0, 0.0]], known=False)
-        assert refuses(check_observed, sums, match=words.replace("0", "1", 1)) == outside
+        assert not refuses(check_observed, sums, match="")  # single rewards may lie anywhere
 
 
 def test_of_several_rewards_of_a_pair_one_must_be_possible():

@@ -180,6 +180,14 @@ def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts
     return Counts(whole.pairs, *shape, rewards, seen.starts, terminal)
 
 
+def with_ends(problem: Problem) -> Counts:
+    """Returns the counts, with the least and the greatest rewards if they or the log have them."""
+    counts = problem.counts
+    if counts.rewards.least is None and not counts.rewards.known and problem.log is not None:
+        return counts_like(counts, problem.log, counts.terminal)
+    return counts
+
+
 def times_of(log: DecisionLog, counts: Counts) -> IntArray:
     """How often the log takes each of the transitions [T] that the counts store."""
     size = np.int64(counts.pairs.num_states)

@@ -15,6 +15,7 @@ from surestep._arrays import (
     run_sums,
 )
 from surestep.certificates.confidence import mean_interval
+from surestep.certificates.episodes import with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.returns import discounted_returns
 from surestep.model.counts import Counts
@@ -46,19 +47,27 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
     )
 
 
-def check_observed(problem: Problem) -> None:
+def check_observed(problem: Problem, reward_bounds: tuple[float, float] | None = None) -> None:
     """Refuses value bounds that the mean reward of a visited pair contradicts.
 
     V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min, where r
-    is a mean: of noisy rewards, a single one may lie anywhere.
+    is a mean: of noisy rewards, a single one may lie anywhere, and so may the mean of many, unless
+    `reward_bounds` of single ones are known, and not only those that were seen.
     """
-    counts, (low, high) = problem.counts, problem.value_bounds
+    counts, (low, high) = with_ends(problem), problem.value_bounds
     pairs, discount = counts.pairs, problem.single_discount
     least, most = low - discount * high, high - discount * low
     slack = SAME * max(abs(low), abs(high), SAME)
-    noisy = rewards_vary(counts)
-    smallest, largest = noisy_means(counts) if noisy else exact_means(counts)
-    words = f" on average, but for a chance of {BY_CHANCE:g}" if noisy else ""
+    if always_alike(counts, slack):
+        (smallest, largest), words = exact_means(counts), ""
+    elif reward_bounds is not None and reward_bounds[0] < reward_bounds[1]:
+        smallest, largest = noisy_means(counts, reward_bounds)
+        words = (
+            f" on average, as its rewards lie between {reward_bounds[0]} and {reward_bounds[1]}, "
+            f"but for a chance of {BY_CHANCE:g}"
+        )
+    else:
+        return
     refuse_where(
         (counts.visits > 0) & ((smallest > most + slack) | (largest < least - slack)),
         lambda k: (
@@ -71,10 +80,18 @@ def check_observed(problem: Problem) -> None:
     )
 
 
-def rewards_vary(counts: Counts) -> bool:
-    """Returns whether one pair or transition was seen to earn different rewards."""
+def always_alike(counts: Counts, slack: float) -> bool:
+    """Tells whether each pair or transition is known to earn the same every time.
+
+    What adding up leaves in the last digits, and what is below `slack`, is no difference. Where one
+    of them varies, others may that were seen too seldom to show it, so that none is exact; and
+    where only sums are known, any may.
+    """
     least, greatest = counts.rewards.least, counts.rewards.greatest
-    return least is not None and greatest is not None and bool((least < greatest).any())
+    if least is None or greatest is None:
+        return counts.rewards.known
+    rounding = np.maximum(SAME * np.maximum(np.abs(least), np.abs(greatest)), slack)
+    return not bool((greatest - least > rounding).any())
 
 
 def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
@@ -88,18 +105,15 @@ def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
     return smallest, largest
 
 
-def noisy_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
+def noisy_means(counts: Counts, bounds: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
     """Returns bounds on the mean reward of each pair [K], which fail with chance `BY_CHANCE`.
 
-    They hold for all pairs together, and for any number of visits, if there are no rewards beyond
-    those observed.
+    They hold for all pairs together, and for any number of visits, if every reward lies within the
+    `bounds`. Those of the rewards observed would not do: what is rare and large is seldom seen.
     """
-    rewards = counts.rewards
-    least, greatest = counts.observed_rewards()
-    seen = (counts.visits if rewards.per == "pair" else counts.times) > 0
-    low, high = float(least[seen].min()), float(greatest[seen].max())
+    rewards, (low, high) = counts.rewards, bounds
     sums = rewards.values if rewards.per == "pair" else run_sums(rewards.values, counts.offsets)
-    scaled = (sums - low * counts.visits) / (high - low)
+    scaled = np.clip((sums - low * counts.visits) / (high - low), 0.0, counts.visits)  # rounding
     share = BY_CHANCE / counts.pairs.num_pairs
     below, above = mean_interval(scaled, counts.visits, share, strict=True)
     return low + (high - low) * below, low + (high - low) * above

@@ -16,7 +16,7 @@ from surestep._arrays import (
     run_owners,
 )
 from surestep.certificates.drawn import RewardDraws
-from surestep.certificates.episodes import counts_like
+from surestep.certificates.episodes import with_ends
 from surestep.certificates.refuting import (
     check_ends,
     check_observed,
@@ -181,14 +181,6 @@ def calm_groups(kin: Kin, visits: IntArray, minority: FloatArray) -> BoolArray:
     rate = unusual.sum() / max(shown[varied].sum(), 1.0)
     calm: BoolArray = ~varied & (shown * rate >= SHOWN)
     return calm
-
-
-def with_ends(problem: Problem) -> Counts:
-    """The counts with the least and the greatest rewards, if the counts or the log have them."""
-    counts = problem.counts
-    if counts.rewards.least is None and problem.log is not None:
-        return counts_like(counts, problem.log, counts.terminal)
-    return counts
 
 
 def largest_of(*rewards: FloatArray) -> float:

@@ -26,7 +26,7 @@ def check_given_bounds(terms: Terms, problem: Problem) -> None:
     if rewards is not None:
         check_reward_bounds(problem.counts, rewards)
     if terms.value_bounds is not None or rewards is not None or terms.declared_values is not None:
-        check_observed(problem)
+        check_observed(problem, rewards)
         check_ends(problem)
 
 
