@@ -23,11 +23,11 @@ from findings import (
     with_words,
     without_changes,
 )
+from surestep.certificates.standing import BY_EXTENSION
 from surestep.report.html import element
 from surestep.report.page import SECTIONS, result_page
 from surestep.report.words.verdict import STANDINGS
 from surestep.results.findings import DeltaPoint, NWedgePoint
-from surestep.results.ladder import BY_EXTENSION
 
 LABELS = st.one_of(
     st.sampled_from(

@@ -155,10 +155,10 @@ def print_terms(console: Console, result: Result) -> None:
 
 def print_answer(console: Console, result: Result) -> None:
     """Prints what changes, what it should gain, and how sure that is."""
+    from surestep.certificates.standing import standing_name
     from surestep.report.numbers import number, signed
     from surestep.report.words.alarms import alarm_words, baseline_words
     from surestep.report.words.verdict import verdict
-    from surestep.results.ladder import standing_name
 
     changed, states = int(result.table.changed.sum()), result.table.num_deciding
     before, after = (result.record.estimates[name] for name in ("behavior", "policy"))

@@ -24,6 +24,7 @@ from surestep.algorithms import Algorithm, improve_batch
 from surestep.certificates import Certifier, certify, certify_batch
 from surestep.certificates.episodes import needs_episodes, training_for
 from surestep.certificates.protocol import believes
+from surestep.certificates.standing import standing_name
 from surestep.choosing_n_wedge import AutoNWedge, choose_batch
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
@@ -258,7 +259,7 @@ def add_claim(claims: Claims, policy: Policy, claim: Certificate | CertificateRe
     elif claim.lower is None:
         code = claim.kind
     else:
-        lower, standing = claim.lower, claim.standing
+        lower, standing = claim.lower, standing_name(claim)
     claims.policy.append(policy.probability)
     claims.lower.append(lower)
     claims.standing.append(standing)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surestep.certificates.registry import BUILT_IN, SHELF
+from surestep.certificates.registry import BUILT_IN
+from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
-
-BY_EXTENSION = "by extension"  # the standing of all claims of kinds that are not built in
 
 
 def rung_of(
@@ -50,26 +49,6 @@ def is_proved(certificate: Certificate) -> bool:
     """
     whole = certificate.parameters.get("claim", "performance") == "performance"
     return whole and standing_of(certificate) == "proved" and (certificate.lower or 0.0) > 0
-
-
-def standing_of(certificate: Certificate) -> str:
-    """Returns in which sense the confidence is meant, which only kinds that are built in may say.
-
-    What others claim is at most believed.
-    """
-    if certificate.kind in BUILT_IN or certificate.standing == "none":
-        return certificate.standing
-    return BY_EXTENSION
-
-
-def standing_name(certificate: Certificate) -> str:
-    """Returns the standing with who answers for it: 'proved', or 'by extension toy-pack'.
-
-    Nobody is named for an object that was handed over without being registered.
-    """
-    standing = standing_of(certificate)
-    by = SHELF.source_of(certificate.kind) if standing == BY_EXTENSION else ""
-    return f"{standing} {by}" if by else standing
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:

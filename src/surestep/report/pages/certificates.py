@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.report.charts.axes import Axis
 from surestep.report.charts.claim_line import claim_line
@@ -23,7 +24,7 @@ from surestep.report.words.certificates import (
 from surestep.report.words.rehearsal import ONLY_BELIEVED, belief_words
 from surestep.report.words.verdict import claim_standing
 from surestep.results.findings import Findings
-from surestep.results.ladder import BY_EXTENSION, belief_in, standing_name, standing_of
+from surestep.results.ladder import belief_in
 
 STANDING_TONES: dict[str, Tone] = {
     "proved": "blue",

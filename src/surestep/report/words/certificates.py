@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from surestep.certificates.standing import standing_name
 from surestep.model import Certificate
 from surestep.report.numbers import number, percent, signed
-from surestep.results.ladder import is_held_out, standing_name
+from surestep.results.ladder import is_held_out
 
 
 def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, number, percent
 from surestep.report.words.rehearsal import belief_words
 from surestep.results.findings import ZetaCurve
-from surestep.results.ladder import (
-    BY_EXTENSION,
-    belief_in,
-    rung_of,
-    standing_name,
-    standing_of,
-    undone,
-)
+from surestep.results.ladder import belief_in, rung_of, undone
 
 Mood = Literal["good", "plain", "caution", "bad"]
 
