@@ -124,6 +124,12 @@ class Shelf(Generic[Thing]):
             )
 
 
+def versions_of(names: Iterable[tuple[Shelf[Any], str]]) -> dict[str, str]:
+    """Returns who brings what has these names and is not built in, each with its version."""
+    found = (shelf.extension(name) for shelf, name in names if name not in shelf.built_in)
+    return {each.by: each.version for each in found if each is not None}
+
+
 def version_of(thing: Any) -> str:
     """Returns what stands for the version of code that no installed package declares."""
     try:

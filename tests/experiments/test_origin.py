@@ -3,6 +3,7 @@
 import json
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from surestep import extensions
 from surestep.algorithms import ALGORITHMS
 from surestep.cli.main import main
 from surestep.experiments import Store, origin, read_experiments, run_experiment
@@ -23,7 +25,9 @@ from surestep.experiments.origin import (
     origin_of,
     sources_of,
 )
+from surestep.experiments.plan import AlgorithmSpec
 from surestep.experiments.run import blocks_of
+from surestep.extensions import Extension
 
 EXPERIMENT = """
 seed = 5
@@ -184,6 +188,17 @@ def test_what_is_registered_from_elsewhere_counts_too(plan, monkeypatch):
     assert len(set(found)) == 3
     for cached in (origin.source, origin.imports_of, origin.code_of):
         cached.cache_clear()
+
+
+def test_another_version_of_an_extension_makes_blocks_again(plan, monkeypatch):
+    block = replace(blocks(plan)[0], algorithms=(AlgorithmSpec("mine"),))
+    codes = []
+    for version in ("1.0", "1.0", "1.1"):
+        mine = Extension("algorithms", "mine", ALGORITHMS["basic-rl"], "my-pack", version)
+        monkeypatch.setattr(extensions, "_registered", {("algorithms", "mine"): mine})
+        codes.append(origin_of(block).code)
+        assert origin_of(block).versions["my-pack"] == version
+    assert codes[0] == codes[1] != codes[2]
 
 
 def test_an_origin_can_be_read_back_and_junk_is_none():

@@ -12,7 +12,6 @@ from surestep.environments.registry import (
     ENVIRONMENTS,
     FAMILIES,
     PUBLISHED,
-    find_environment,
     make,
 )
 
@@ -25,7 +24,6 @@ __all__ = [
     "RiverCells",
     "Simulator",
     "Truth",
-    "find_environment",
     "make",
     "register",
 ]

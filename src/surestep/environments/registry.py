@@ -76,14 +76,9 @@ def check_function(name: str, function: object) -> None:
 SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS, check_function)
 
 
-def find_environment(name: object) -> Callable[..., Benchmark] | None:
-    """Returns the function of that name; None where there is none."""
-    return SHELF.find(name)
-
-
 def make(name: str, **parameters: object) -> Benchmark:
     """The benchmark of that name; its parameters are those of its function in `ENVIRONMENTS`."""
-    build = find_environment(name)
+    build = SHELF.find(name)
     if build is None:
         names = SHELF.everything()
         close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from surestep._version import __version__
-from surestep.algorithms import kind_of
-from surestep.certificates import certifier_kind
-from surestep.environments import find_environment
+from surestep.algorithms import registry as algorithms
+from surestep.certificates import registry as certificates
+from surestep.environments import registry as environments
 from surestep.errors import FileFailure
 from surestep.experiments.cell import Block
 from surestep.experiments.claims import ClaimBlock
+from surestep.extensions import Shelf, versions_of
 
 PACKAGE = "surestep"
 ROOT = Path(__file__).parents[1]
@@ -74,15 +75,25 @@ def origin_from_json(text: str) -> Origin | None:
 
 def origin_of(block: Block | ClaimBlock) -> Origin:
     """The origin that the block has if it is run here and now."""
-    return Origin(digest([repr(block)]), code_of(modules_of(block)), versions())
+    brought = versions_of(names_of(block))
+    code = code_of(modules_of(block), tuple(sorted(brought.items())))
+    return Origin(digest([repr(block)]), code, versions() | brought)
+
+
+def names_of(block: Block | ClaimBlock) -> list[tuple[Shelf[Any], str]]:
+    """Returns the names in a block, and where to look them up."""
+    certifiers = block.certifiers if isinstance(block, ClaimBlock) else ()
+    return [
+        (environments.SHELF, block.environment.name),
+        *((algorithms.SHELF, spec.name) for spec in block.algorithms),
+        *((certificates.SHELF, spec.name) for spec in certifiers),
+    ]
 
 
 def modules_of(block: Block | ClaimBlock) -> frozenset[str]:
     """Returns the modules in which the sources of a block begin."""
-    kinds: list[Any] = [type(block), find_environment(block.environment.name)]  # or None
-    kinds += [kind_of(spec.name) for spec in block.algorithms]
-    if isinstance(block, ClaimBlock):
-        kinds += [certifier_kind(spec.name) for spec in block.certifiers]
+    kinds: list[Any] = [type(block), *(shelf.find(name) for shelf, name in names_of(block))]
+    # What is not known, is refused when it is made.
     return frozenset(kind.__module__ for kind in kinds if kind is not None)
 
 
@@ -97,9 +108,13 @@ def versions() -> dict[str, str]:
 
 
 @cache
-def code_of(modules: frozenset[str]) -> str:
-    """A digest of the package's version, of those that compute, and of all sources used."""
+def code_of(modules: frozenset[str], brought: tuple[tuple[str, str], ...]) -> str:
+    """A digest of the package's version, of those that compute, and of all sources used.
+
+    `brought` are the extensions and their versions.
+    """
     parts = [f"{name} {versions()[name]}" for name in (PACKAGE, *COMPUTING)]
+    parts += [f"{name} {text}" for name, text in brought]
     for module in sorted(sources_of(modules)):
         parts += [module, hashlib.sha256(source(module)).hexdigest()]
     return digest(parts)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.errors import InvalidParameter
-from surestep.extensions import SINGULAR, Shelf
+from surestep.extensions import SINGULAR, Shelf, versions_of
 from surestep.results.record import Record, current_versions
 
 
@@ -24,24 +24,20 @@ class Names(NamedTuple):
         kinds = (text.partition(":")[0] for text in parameters["certificates"])
         return cls(str(parameters["algorithm"].get("algorithm")), tuple(kinds))
 
-    def not_built_in(self) -> Iterator[tuple[Shelf[Any], str]]:
-        """Yields those of extensions, and where to look them up."""
-        if self.algorithm not in ALGORITHMS.built_in:
-            yield ALGORITHMS, self.algorithm
-        for kind in self.kinds:
-            if kind not in CERTIFICATES.built_in:
-                yield CERTIFICATES, kind
+    @property
+    def on_shelves(self) -> list[tuple[Shelf[Any], str]]:
+        """Returns the names, and where to look them up."""
+        return [(ALGORITHMS, self.algorithm), *((CERTIFICATES, kind) for kind in self.kinds)]
 
 
 def versions_with(names: Names) -> dict[str, str]:
     """Returns the versions here of all that a result is made with."""
-    extensions = (shelf.extension(name) for shelf, name in names.not_built_in())
-    return current_versions() | {each.by: each.version for each in extensions if each is not None}
+    return current_versions() | versions_of(names.on_shelves)
 
 
 def check_extensions(record: Record) -> None:
     """Refuses a result that was made with an extension that is not here."""
-    for shelf, name in Names.said_in(record.parameters).not_built_in():
+    for shelf, name in Names.said_in(record.parameters).on_shelves:
         if shelf.find(name) is None:
             others = record.versions.keys() - current_versions().keys()
             named = ", ".join(f"{each} {record.versions[each]}" for each in sorted(others))
