@@ -79,6 +79,16 @@ def test_what_is_registered_is_found_by_its_name():
     assert make("toys/coin").mdp.num_states == coin().mdp.num_states
 
 
+def test_nobody_looks_at_installed_packages_for_what_is_built_in():
+    make_algorithm("spibb", n_wedge=3)
+    make_certifier("robust:strict=true")
+    make("bandit")
+    assert extensions.installed.cache_info().misses == 0
+    with pytest.raises(InvalidParameter, match=r"there is no algorithm 'os\.path'"):
+        make_algorithm("os.path")  # a name is looked up, and never imported
+    assert extensions.installed.cache_info().misses == 1
+
+
 def test_workers_know_what_was_registered(tmp_path):
     everything()
     plan = tmp_path / "own.toml"

@@ -25,6 +25,7 @@ from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
 from surestep.rehearsal import Completed, rehearse
+from surestep.report.pages.certificates import tone_of_gain
 from surestep.report.words.verdict import verdict
 from surestep.results.ladder import rung_of
 
@@ -158,6 +159,7 @@ def test_at_most_it_is_believed(problem):
     beside = rung_of([humble, own], changed=True, rehearsal=None, fresh=True)
     assert beside == "not shown to be better"
     assert verdict([own], changed=True, fresh=True).mood != "good"
+    assert (tone_of_gain(own), tone_of_gain(proof)) == ("grey", "green")
 
 
 @pytest.mark.parametrize("missing", [name for name in MEMBERS if name != "delta"])
