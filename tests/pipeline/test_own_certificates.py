@@ -11,8 +11,9 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Asked, Posterior, Stitched, certify_batch, verify
+from surestep.certificates import Asked, Posterior, Robust, Stitched, certify_batch, verify
 from surestep.certificates.common import Needs
+from surestep.certificates.episodes import training_part
 from surestep.certificates.known import Known
 from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
 from surestep.choosing_n_wedge import AutoNWedge
@@ -27,7 +28,7 @@ from surestep.planning import performance
 from surestep.rehearsal import Completed, rehearse
 from surestep.report.pages.certificates import tone_of_gain
 from surestep.report.words.verdict import verdict
-from surestep.results.ladder import rung_of
+from surestep.results.ladder import belief_in, rung_of
 
 
 def estimated_gain(problem, policy):
@@ -61,6 +62,37 @@ class Toy:
             parameters=dataclasses.asdict(self),
             figures={"gain": gain, "changed_pairs": changed},
         )
+
+
+class Shy(Toy):
+    """Claims as much, and says that nothing is proved."""
+
+    name: ClassVar = "shy"
+
+    def certify(self, problem, policy):
+        claim = Toy.certify(self, problem, policy)
+        return dataclasses.replace(claim, standing="as-published")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting(Toy):
+    """Leaves a part of the log to the choice of the policy, as it is told."""
+
+    train_share: float = 0.3
+    logger: str = "adaptive"
+    seed: int = 0
+
+    name: ClassVar = "parting"
+
+    def training(self, problem):
+        return training_part(problem, self.train_share, None)
+
+
+class ShyParting(Parting):
+    """Does so too, and says that nothing is proved."""
+
+    name: ClassVar = "shy-parting"
+    certify = Shy.certify
 
 
 def table():
@@ -160,6 +192,45 @@ def test_at_most_it_is_believed(problem):
     assert beside == "not shown to be better"
     assert verdict([own], changed=True, fresh=True).mood != "good"
     assert (tone_of_gain(own), tone_of_gain(proof)) == ("grey", "green")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "believed"),
+    [
+        ([Shy(), "posterior"], 1),
+        ([Toy(), "posterior"], 1),
+        ([Parting(), "posterior"], 0),
+        ([ShyParting(), "posterior"], None),  # it is rehearsed, but nobody should believe it
+        (["stitched", Parting()], None),
+        (["stitched", Parting(), "posterior"], 2),
+        (["posterior", "posterior:prior=jeffreys"], 0),
+        (["posterior:train_share=0", "posterior"], 1),
+        (["posterior:train_share=0", "stitched"], None),
+        (["stitched", "posterior:train_share=0", "posterior:prior=jeffreys", "posterior"], 2),
+    ],
+)
+def test_the_belief_that_is_shown_is_the_one_that_is_rehearsed(kinds, believed):
+    terms = Terms(discount=0.9, certificates=kinds, n_wedge=3, worlds=0)
+    made = draft(gather(known_log()), terms, lambda *told: None)
+    claims, question = made.result.certificates, made.question
+    shown = belief_in(claims)
+    assert shown == (None if believed is None else claims[believed])
+    if shown is not None:
+        rehearsed = question.certifier if question.belief is None else question.belief
+        assert certify(question.problem, made.result.policy, rehearsed) == shown
+
+
+@pytest.mark.parametrize("certifier", [Shy(), Posterior(starts="known", draws=99)])
+def test_a_belief_beside_is_measured_whatever_stands_first(problem, certifier):
+    terms = {"belief": Posterior(starts="known", prior="jeffreys"), "worlds": 0, "sizes": [1.0]}
+    found, plain = (
+        rehearse(problem, SPIBB(n_wedge=3), each, rng=np.random.default_rng(0), **terms)
+        for each in (certifier, Robust(known_start=True))
+    )
+    assert np.isfinite(found.lucky_belief).all()
+    np.testing.assert_array_equal(found.lucky_belief, plain.lucky_belief)
+    assert not found.believes_its_claim
+    assert (found.luck != found.lucky_belief).any()
 
 
 @pytest.mark.parametrize("missing", [name for name in MEMBERS if name != "delta"])

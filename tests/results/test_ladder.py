@@ -126,6 +126,9 @@ def test_calibration_undoes_a_belief_of_which_it_leaves_nothing():
         words = " ".join(verdict([HELD_OUT], changed=True, rehearsal=found).sentences)
         assert ("leaves nothing of the gain" in words) == (rank == 0)
         assert ("“bootstrap”" in words) == (rank == 0)
+    # What was calibrated is the claim: a belief beside it is another one.
+    beside = replace(rehearsal_of([-1.0] * 9, rank=0), luck=np.zeros(9))
+    assert rung_of([ALL_DATA, HELD_OUT], changed=True, rehearsal=beside) == "believed better"
 
 
 def test_a_belief_waits_for_the_stress_test_that_may_undo_it():

@@ -97,3 +97,13 @@ def certifier_kind(name: str) -> type[Any]:
 def only_believed(kind: str) -> bool:
     """Tells whether the claims of a kind are beliefs: by draws, or as it is not built in."""
     return kind not in BUILT_IN or CERTIFIERS[kind].needs.calibration
+
+
+def may_be_believed(place: int, kind: str, *, apart: bool) -> bool:
+    """Tells whether what is claimed at a place among several is a belief that may be held.
+
+    The first of them is the one that the stress test measures, and the one that is shown. `apart`
+    says that it is by data that had no part in choosing the policy. Of kinds that are not built in,
+    only the one to stand by is rehearsed.
+    """
+    return apart and only_believed(kind) and (place == 0 or kind in BUILT_IN)

@@ -18,7 +18,8 @@ from surestep.certificates.episodes import (
     split_of,
     training_for,
 )
-from surestep.certificates.protocol import believes
+from surestep.certificates.protocol import Believer, believes
+from surestep.certificates.registry import may_be_believed
 from surestep.errors import InvalidParameter, OutOfTime
 from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.problem import UnseenRule
@@ -314,11 +315,18 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
             problem, training = (replace(each, behavior=behavior) for each in (problem, training))
         share, _, seed = split_of(split)
         judging = held_out_part(problem, share, seed)
-    believers = [each for each in certifiers[1:] if believes(each) and holds_out(each)]
-    return Question(
-        *(problem, training, judging, algorithm),
-        *(certifiers[0], believers[0] if believers else None),
+    return Question(problem, training, judging, algorithm, certifiers[0], belief_beside(certifiers))
+
+
+def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
+    """Returns whose claim is the belief to be shown; None where none, or that of the first, is."""
+    believed = (
+        each
+        for place, each in enumerate(certifiers)
+        if may_be_believed(place, each.name, apart=holds_out(each))
     )
+    first = next(believed, None)
+    return first if first is not certifiers[0] and believes(first) else None
 
 
 def problem_of(assembly: Assembly, terms: Terms) -> Problem:

@@ -47,7 +47,7 @@ class Question(NamedTuple):
     judging: Problem | None  # the rest, if anything is held out
     algorithm: Method
     certifier: Certifier  # the one that the result stands by
-    belief: Believer | None  # beside it, if its own kind is another
+    belief: Believer | None  # what is only believed, if that is not the certifier itself
 
     @property
     def certifiers(self) -> list[Certifier]:

@@ -49,7 +49,7 @@ class Block:
     problem: Problem
     algorithm: Improver
     certifier: Certifier
-    belief: Believer | None  # a claim that is only believed, made beside
+    belief: Believer | None  # what is only believed, if that is not the claim itself
     kind: WorldKind
     sizes: tuple[DataSize, ...]
     whole_episodes: bool  # the pipeline looks at them, so counts are not enough
@@ -124,10 +124,10 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
     policies = proposed(block, worlds, models, data, problems, splitters)
     claims, draws = claimed(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
-    if only_believed(block.certifier.name):
-        beliefs = claims
-    elif believers:
+    if believers:
         beliefs, _ = claimed(believers, problems, policies)
+    elif only_believed(block.certifier.name):
+        beliefs = claims
     gain, outside = true_gains(block.problem, models, policies)
     return Outcomes(gain, claims, draws, beliefs, outside)
 

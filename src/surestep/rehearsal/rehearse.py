@@ -78,10 +78,10 @@ def rehearse(
 
     Sizes are multiples of the user's data. A posterior certificate is first calibrated, in as many
     other worlds of the same kinds at size 1. What luck alone would claim is seen in as many worlds
-    in which all actions are alike, and so is how often a `belief` is wrong that is held beside a
-    certificate of another kind. With 0 worlds there are only these, as few as `least_of_luck`.
-    Nothing but the problem is looked at, and the result depends on the generator's state, not on
-    the number of workers.
+    in which all actions are alike, and so is how often a `belief` is wrong that is held beside the
+    certificate; without one it is the claim itself, if that is only believed. With 0 worlds there
+    are only these, as few as `least_of_luck`. Nothing but the problem is looked at, and the result
+    depends on the generator's state, not on the number of workers.
 
     Blocks that `kept` has are not made again, and those that are made are kept there. After a time
     limit the rehearsal is one of as many worlds as were reached, or `OutOfTime` where these are too

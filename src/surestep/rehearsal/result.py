@@ -170,6 +170,11 @@ class Rehearsal:
         return luck_limit(self.lucky_belief, delta)
 
     @property
+    def believes_its_claim(self) -> bool:
+        """Tells whether what is believed is the claim itself, and not another one beside it."""
+        return np.array_equal(self.luck, self.lucky_belief, equal_nan=True)
+
+    @property
     def wrong_beliefs(self) -> Rate | None:
         """Returns how often a belief is above the truth where all actions are alike."""
         held = self.lucky_belief[~np.isnan(self.lucky_belief)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surestep.certificates.registry import BUILT_IN
+from surestep.certificates.registry import may_be_believed
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
@@ -52,11 +52,14 @@ def is_proved(certificate: Certificate) -> bool:
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:
-    """Returns the first belief by data that had no part in choosing the policy, if any."""
-    # Of kinds that are not built in, the stress test looks at the one to stand by alone.
-    rehearsed = (*certificates[:1], *(each for each in certificates[1:] if each.kind in BUILT_IN))
-    beliefs = filter(is_belief, rehearsed)
-    return next((each for each in beliefs if fresh or is_held_out(each)), None)
+    """Returns the belief by data that had no part in choosing the policy, if any is held.
+
+    It is the one that the stress test measures, so that none is shown with the errors of another.
+    """
+    for place, each in enumerate(certificates):
+        if may_be_believed(place, each.kind, apart=fresh or is_held_out(each)):
+            return each if is_belief(each) else None
+    return None
 
 
 def is_belief(certificate: Certificate) -> bool:
@@ -78,4 +81,5 @@ def undone(belief: Certificate, rehearsal: Rehearsal | None) -> bool:
     luck = rehearsal.luck_bound_of_beliefs(belief.delta)
     if luck is not None and belief.lower <= luck:
         return True
-    return rehearsal.calibration is not None and rehearsal.calibration.rank == 0
+    calibration = rehearsal.calibration if rehearsal.believes_its_claim else None
+    return calibration is not None and calibration.rank == 0

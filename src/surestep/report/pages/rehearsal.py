@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from surestep.certificates.registry import only_believed
 from surestep.rehearsal import Rate, Rehearsal, SizeSummary
 from surestep.report.charts.axes import Axis
 from surestep.report.charts.histogram import Layer, histogram
@@ -88,7 +87,7 @@ def luck_parts(findings: Findings, rehearsal: Rehearsal) -> list[Node]:
 
 def said_of_luck(rehearsal: Rehearsal) -> list[Node]:
     """Returns what luck alone claims where all actions are alike, and how it misleads beliefs."""
-    believed = None if only_believed(rehearsal.kind) else belief_words(rehearsal)
+    believed = None if rehearsal.believes_its_claim else belief_words(rehearsal)
     return [
         element("p", luck_words(rehearsal)) if rehearsal.luck.size else None,
         element("p", f"{ONLY_BELIEVED} {believed}") if believed else None,
