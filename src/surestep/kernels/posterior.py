@@ -1,11 +1,12 @@
-"""Models drawn from a Dirichlet posterior, sparsely and exactly.
+"""Models drawn from a Dirichlet posterior, sparsely.
 
 The row of a pair is Dirichlet(times + c · m): what was seen, and a base m of total weight c. Gamma
 numbers add up, so it is a mixture of Dirichlet(times) and Dirichlet(c · m), with weights Gamma(n)
 and Gamma(c). The latter is drawn by breaking a stick (Sethuraman 1994): again and again a state
-that is drawn from m gets a share Beta(1, c) of what is left. So few states get all that is worth
-mentioning, and when little is left, the next one takes all of it: every mean stays what it is, and
-rows vary by a trifle more than they should.
+that is drawn from m gets a share Beta(1, c) of what is left. When a hundredth of the stick is left,
+the next state takes all of it: every mean stays what it is, and what rows say of the states that
+nobody saw varies by a trifle more than it should. It is a hundredth of the stick, not of the row:
+else all of a well-known row's stick would go to one state, and rare disasters would become rarer.
 
 To draw from m costs no table of m: with the chance `pooled` it is where a step of the row's own
 state led, any of the log with the same chance, and otherwise a draw from `elsewhere`.
@@ -117,9 +118,10 @@ def draw_sparse_row(
     if total > 0.0:
         left, words = gamma(words, weight)
     total += left
+    remainder = REMAINDER * left
     while left > 0.0:
         broken = 1.0
-        if left > REMAINDER * total:
+        if left > remainder:
             u, words = uniform(words)
             broken = 1.0 - math.exp(math.log(u) / weight)
         state, words = draw_state(

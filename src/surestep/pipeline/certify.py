@@ -30,7 +30,6 @@ from surestep.pipeline.evidence import (
     Assembly,
     CountsSource,
     gather,
-    has_episodes,
     logged_policy,
     seed_of,
     starts_of,
@@ -46,9 +45,9 @@ from surestep.results.result import Result, load
 SAME_CHANCE = 1e-6
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
 SOME_OLD = "Some of this log is what the policy was made from."
-NOT_LOOKED_AT = (
-    "No episode of this log is one that the policy was made from: nobody could look, since only "
-    "whole episodes are known again."
+NONE_OLD = (
+    "No episode of this log is one that the policy was made from: files with the same bytes are "
+    "known again, and nothing else is."
 )
 GIVEN_BOUNDS = ("given_reward_low", "given_reward_high")  # figures of claims that were given some
 
@@ -189,7 +188,7 @@ class Judge:
             problem = replace(problem, log=log_of_steps, counts=log_of_steps.counts())
         overlap = ""
         if not same_log:
-            overlap, premise = shared_with(saved.record, source, counts, problem)
+            overlap, premise = shared_with(saved.record, source)
             problem = replace(problem, premises=(*problem.premises, premise))
         steps = None if isinstance(source, CountsSource) else source
         check_said_of_episodes(terms, problem, counts, steps)
@@ -235,28 +234,12 @@ class Judge:
             )
 
 
-def shared_with(
-    record: Record, source: LogSource | CountsSource, counts: LabelledCounts, problem: Problem
-) -> tuple[str, str]:
-    """Returns how a log shows that a policy was made from some of it, and what is taken as true.
-
-    Files are known again by their bytes, and episodes by their steps, wherever they stand.
-    """
-    used = {each.sha256 for each in record.inputs if each.role == "log"}
+def shared_with(record: Record, source: LogSource | CountsSource) -> tuple[str, str]:
+    """Returns how a log shows that a policy was made from some of it, and what is taken as true."""
+    used = {file.sha256 for file in record.inputs if file.role == "log"}
     if any(InputFile.of("log", path).sha256 in used for path in source.files):
         return "a file of this log is one that the policy was made from", SOME_OLD
-    known = record.known_episodes
-    if known is None or isinstance(source, CountsSource) or not has_episodes(source, counts):
-        return "", NOT_LOOKED_AT
-    met = known.met_in(source.load(problem.counts.pairs) if problem.log is None else problem.log)
-    if met.are_old:
-        words = f"{met.alike:,} of {met.looked_at:,} episodes of this log that were looked at"
-        return f"{words} are ones that the policy was made from", SOME_OLD
-    return "", (
-        "No episode of this log is one that the policy was made from: of "
-        f"{met.looked_at:,} that were looked at, {met.alike:,} look like one, and by chance up to "
-        f"{met.most:,} may."
-    )
+    return "", NONE_OLD
 
 
 def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | None]]:

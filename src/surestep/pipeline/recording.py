@@ -19,7 +19,6 @@ from surestep.pipeline.terms import Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
-from surestep.results.known_episodes import KnownEpisodes
 from surestep.results.record import PARAMETERS, InputFile, Record, current_machine
 from surestep.terms import AUTO, SOURCES, TERMS, Bounds, Shape
 
@@ -73,7 +72,6 @@ def record_of(
         command_line(parameters, defaults, evidence.files),
         baseline,
         alarms,
-        None if problem.log is None else KnownEpisodes.of(problem.log),
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from surestep._arrays import expect, expect_count, in_digits, is_number, least_draws, shown
 from surestep.algorithms import (
     SPIBB,
@@ -57,6 +59,7 @@ class Terms(Declared):
         """Refuses what contradicts itself, before anything is read."""
         expect("settings", self.settings, Mapping)
         for name, term in TERMS.items():
+            object.__setattr__(self, name, plain(getattr(self, name)))
             check_value(name, term, getattr(self, name))
         if self.n_wedge is not None and self.zeta is not None:
             raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
@@ -407,8 +410,10 @@ def check_value(name: str, term: Term, value: Any) -> None:
             between = is_number(value) and (low < value < high if is_open else low <= value <= high)
             if not between:
                 raise InvalidParameter(f"{name} is {shown(value)}, expected {term.shape.words}")
-        case Whole(or_auto=True), str() if value != AUTO:
-            raise InvalidParameter(f"{name} is {value!r}, expected a whole number, or {AUTO!r}")
+        case Whole(or_auto=True), _ if value != AUTO and type(value) is not int:
+            raise InvalidParameter(
+                f"{name} is {shown(value)}, expected a whole number, or {AUTO!r}"
+            )
         case Whole(least=int(least), why=why), _:
             check_whole(name, value, least, why)
         case Choice(words), _ if value not in words:
@@ -417,6 +422,17 @@ def check_value(name: str, term: Term, value: Any) -> None:
             check_ends(name, value)
         case AlgorithmName(), _:
             check_algorithm(value)
+
+
+def plain(value: Any) -> Any:
+    """Returns a number of NumPy's, or a pair of them, as Python's own: records hold no others."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return tuple(value.tolist())
+    if isinstance(value, tuple | list) and any(isinstance(part, np.generic) for part in value):
+        return tuple(map(plain, value))
+    return value
 
 
 def check_ends(name: str, bounds: object) -> None:

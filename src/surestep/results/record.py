@@ -16,7 +16,6 @@ from surestep._version import __version__
 from surestep.errors import FileFailure, InvalidResult
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
-from surestep.results.known_episodes import KnownEpisodes
 from surestep.terms import SOURCES, TERMS, Bounds, Texts
 
 # After which term a run has more to say than a user may, and of which type it is.
@@ -32,7 +31,7 @@ PARAMETERS: dict[str, Any] = {
     if kind is not None
 }
 FORMAT = "surestep run"
-VERSION = 5
+VERSION = 4
 ESTIMATES = ["behavior", "policy"]
 COUNTED = ("episodes", "cut_off", "model_episodes")  # of a baseline
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
@@ -74,7 +73,6 @@ class Record:
     command: str  # what makes it again
     baseline: Baseline | None = None  # what the episodes earned; None without whole episodes
     alarms: tuple[Alarm, ...] = ()  # what a reader must see first
-    known_episodes: KnownEpisodes | None = None  # to know them again; None without whole episodes
 
     __repr__ = short_repr("command", "counts_sha256")
 
@@ -83,8 +81,6 @@ class Record:
         content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
         content["baseline"] = None if self.baseline is None else self.baseline._asdict()
         content["alarms"] = [alarm._asdict() for alarm in self.alarms]
-        known = self.known_episodes
-        content["known_episodes"] = None if known is None else known._asdict()
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def check(self) -> None:
@@ -139,7 +135,6 @@ class Record:
             content["defaults"] = tuple(content["defaults"])
             content["baseline"] = read_baseline(content["baseline"])
             content["alarms"] = tuple(map(Alarm.read, content["alarms"]))
-            content["known_episodes"] = KnownEpisodes.read(content["known_episodes"])
             record = cls(**content)
             record.check()
             return record, outputs
