@@ -1,13 +1,18 @@
 """`surestep certify`: further claims about a saved policy, from its log or from another one."""
 
 import json
+from dataclasses import replace
 
 import jsonschema
+import numpy as np
 import pytest
 
 from pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
 from surestep import Certificate
 from surestep.model import certificate_schema
+from surestep.pipeline.evidence import gather
+from surestep.pipeline.improve import draft
+from surestep.pipeline.terms import Terms
 
 BEHAVIOR = ("--behavior", EXAMPLES / "pumps_policy.csv")
 
@@ -149,6 +154,63 @@ def test_what_is_taken_as_true_of_another_log_stands_among_the_assumptions(home)
     result = run_surestep("certify", home / "out", home / "later.csv", *belief)
     told = " ".join(result.stdout.split())
     assert "No episode of this log is one that the policy was made from: files with the" in told
+
+
+def arms(seed, number=200):
+    """A log of two arms, of which one pays seldom and the other often."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(2, size=number)
+    paid = rng.random(number) < np.array([0.1, 0.9])[arm]
+    return [
+        "episode,step,state,action,reward,next_state,terminated,behavior_prob",
+        *(f"{i},0,here,{'ab'[arm[i]]},{float(paid[i])},there,true,0.5" for i in range(number)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def believed(tmp_path_factory):
+    """A result with a belief, by its stress test: finished, such that luck undoes it, to come."""
+    home = tmp_path_factory.mktemp("believed")
+    write_lines(home / "log.csv", arms(0))
+    write_lines(home / "later.csv", arms(1))
+    terms = Terms(discount=0.5, n_wedge=5, certificates=["robust", "posterior"], worlds=1)
+    made = draft(gather(home / "log.csv"), terms, lambda *told: None)
+    made.result.save(home / "to come")
+    result = made.finished(lambda *told: None)
+    assert result.certificates[1].lower > 0
+    result.save(home / "finished")
+    lucky = replace(result.rehearsal, lucky_belief=np.ones(10))
+    replace(result, rehearsal=lucky).save(home / "undone")
+    return home
+
+
+MEASURED = "such a belief was wrong in"
+UNMEASURED = "was not measured: there was no stress test of such a belief."
+
+
+@pytest.mark.parametrize(
+    ("folder", "log", "more", "headline", "words"),
+    [
+        ("finished", "log.csv", (), "Believed better", MEASURED),
+        ("finished", "log.csv", ("--delta", "0.2"), "Believed better", UNMEASURED),
+        ("finished", "log.csv", ("--reward-bounds", "-1", "2"), "Believed better", UNMEASURED),
+        ("finished", "later.csv", (), "Believed better", "was not measured for this log."),
+        ("undone", "log.csv", (), "Not shown to be better", "it did in 10 of 10."),
+        ("undone", "later.csv", (), "Believed better", "was not measured for this log."),
+        ("to come", "log.csv", (), "Not shown to be better", "is still to come."),
+        ("to come", "later.csv", (), "Believed better", "was not measured for this log."),
+    ],
+)
+def test_a_belief_is_shown_with_the_stress_test_of_its_result(
+    folder, log, more, headline, words, believed
+):
+    kind = ("--kind", "posterior")
+    result = run_surestep("certify", believed / folder, believed / log, *kind, *more)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert words in said
+    assert headline in said
+    assert ("Believed better" in said) == (headline == "Believed better")
 
 
 def test_a_log_that_another_policy_made_is_refused(home, tmp_path):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from surestep.model import Certificate
+    from surestep.pipeline import Judged
 
 
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
@@ -106,8 +107,7 @@ def command(
     if not judged.same_log:
         console.print("This is another log than the one that the policy was made from.")
     for certificate in judged.certificates:
-        named = certificate == judged.settled_on
-        print_claim(console, certificate, fresh=judged.fresh, named=named)
+        print_claim(console, certificate, judged)
     if len(judged.certificates) > 1:
         from surestep.report.words.certificates import together_words
 
@@ -122,13 +122,21 @@ def command(
         console.print(f"wrote {output}", markup=False, style="dim")
 
 
-def print_claim(console: Console, certificate: Certificate, *, fresh: bool, named: bool) -> None:
-    """Prints the claim, its standing, and all that it assumes."""
+def print_claim(console: Console, certificate: Certificate, among: Judged) -> None:
+    """Prints one of the claims, its standing, and all that it assumes."""
     from surestep.report.words.certificates import certificate_name
     from surestep.report.words.verdict import claim_standing, verdict
 
     changed = certificate.figures.get("changed_pairs") != 0
-    judged = verdict([certificate], changed=changed, fresh=fresh, named=named)
+    rehearsed = among.is_rehearsed(certificate)
+    judged = verdict(
+        [certificate],
+        changed=changed,
+        rehearsal=among.rehearsal if rehearsed else None,
+        awaited=among.awaits_stress_test and rehearsed,
+        fresh=among.fresh,
+        named=certificate == among.settled_on,
+    )
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(f"\n{certificate_name(certificate)}", style="bold", markup=False)
     console.print(judged.headline, style=f"bold {colour}", markup=False)

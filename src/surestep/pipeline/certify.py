@@ -39,6 +39,8 @@ from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import completed, open_again
+from surestep.rehearsal import Rehearsal
+from surestep.results.ladder import belief_in
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 
@@ -60,6 +62,16 @@ class Judged:
     same_log: bool
     fresh: bool  # nothing shows that the policy was made from any of it
     settled_on: Certificate  # the one that may prove: of the result, or on a fresh log the first
+    rehearsed: Certificate | None  # the belief of the result, where log and terms are the same
+    rehearsal: Rehearsal | None  # the stress test of the result
+    awaits_stress_test: bool  # which is still to come
+
+    def is_rehearsed(self, claim: Certificate) -> bool:
+        """Tells whether the stress test of the result is one of such a belief, by its settings."""
+        rehearsed = self.rehearsed
+        return rehearsed is not None and (
+            (claim.kind, claim.parameters) == (rehearsed.kind, rehearsed.parameters)
+        )
 
 
 def certify_result(
@@ -96,7 +108,17 @@ def certify_result(
         claims.append(with_given_bounds(claim, reward_bounds))
     fresh = not judge.same_log and not judge.overlap
     settled_on = claims[0] if fresh else judge.saved.certificate
-    return Judged(tuple(claims), judge.same_log, fresh, settled_on)
+    saved = judge.saved
+    same_terms = judge.same_log and judge.terms == terms_of(saved.record)
+    return Judged(
+        certificates=tuple(claims),
+        same_log=judge.same_log,
+        fresh=fresh,
+        settled_on=settled_on,
+        rehearsed=belief_in(saved.certificates) if same_terms else None,
+        rehearsal=saved.rehearsal,
+        awaits_stress_test=saved.awaits_stress_test,
+    )
 
 
 def check_certificates(

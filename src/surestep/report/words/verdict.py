@@ -80,7 +80,7 @@ def verdict(
         return proved_words(first)
     belief = belief_in(certificates, fresh=fresh)
     if rung == "believed better" and belief is not None:
-        return believed_words(first, belief, rehearsal)
+        return believed_words(first, belief, rehearsal, fresh=fresh)
     words = not_shown_words(first)
     if belief is None:
         return words
@@ -109,7 +109,9 @@ def proved_words(certificate: Certificate) -> Verdict:
     )
 
 
-def believed_words(first: Certificate, belief: Certificate, rehearsal: Rehearsal | None) -> Verdict:
+def believed_words(
+    first: Certificate, belief: Certificate, rehearsal: Rehearsal | None, *, fresh: bool
+) -> Verdict:
     """Returns the words for a gain that is only believed, and how often such beliefs are wrong."""
     sentences = [
         f"With belief {percent(1 - belief.delta)}, the new policy gains at least "
@@ -119,10 +121,12 @@ def believed_words(first: Certificate, belief: Certificate, rehearsal: Rehearsal
     if first is not belief:
         sentences.append(claim_sentence(first))
     measured = None if rehearsal is None else belief_words(rehearsal)
-    unknown = "there was no stress test." if rehearsal is None else "the stress test held none."
+    unknown = ": the stress test held none"
+    if rehearsal is None:
+        unknown = " for this log" if fresh else ": there was no stress test of such a belief"
     sentences.append(
         measured
-        or f"How often such beliefs are wrong where actions do little was not measured: {unknown}"
+        or f"How often such beliefs are wrong where actions do little was not measured{unknown}."
     )
     return Verdict(
         "believed better",
