@@ -264,7 +264,7 @@ def test_an_installed_package_works_in_every_verb_and_is_missed_by_name(tmp_path
     assert "confirmed: the same bytes in every file" in told
     assert "standing: by extension toy-pack, that is, its kind is not built in" in told
     result = surestep.load(tmp_path / "out")
-    assert result.certificate.standing == "proved"
+    assert result.certificate.standing == "by-extension"
     assert result.certificate.lower > 0
     assert result.verdict != "proved better"
     assert "by extension toy-pack" in result.report

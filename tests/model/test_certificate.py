@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from surestep import Certificate
 from surestep.errors import InvalidCertificate
 from surestep.model import certificate_schema
-from surestep.model.certificate import VERDICTS
+from surestep.model.certificate import VERDICTS, Standing
 
 SCHEMA_FILE = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
 
@@ -25,7 +26,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 SENTENCES = st.lists(TEXT.filter(bool), max_size=3).map(tuple)
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), NUMBERS, TEXT)
 FACTS = st.dictionaries(TEXT, SCALARS, max_size=4)
-CLAIMED = st.tuples(st.sampled_from(["proved", "asymptotic", "posterior", "as-published"]), NUMBERS)
+STANDINGS = [each for each in get_args(Standing) if each != "none"]
+CLAIMED = st.tuples(st.sampled_from(STANDINGS), NUMBERS)
 CERTIFICATES = st.builds(
     lambda claimed, **others: Certificate(standing=claimed[0], lower=claimed[1], **others),
     kind=st.sampled_from(["a-priori", "robust", "k2-x"]),

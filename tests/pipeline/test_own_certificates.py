@@ -1,6 +1,7 @@
 """A kind of certificate that is not built in, made here: whatever asks certifiers takes it too."""
 
 import dataclasses
+import json
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -151,7 +152,7 @@ def test_it_is_rehearsed_as_a_belief(problem):
 def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path):
     result = improve(known_log(), discount=0.9, certificates=[Toy(), "robust"], worlds=1)
     claim = result.certificate
-    assert (claim.kind, claim.standing) == ("toy", "proved")
+    assert (claim.kind, claim.standing) == ("toy", "by-extension")
     assert claim.lower > 0
     assert result.record.parameters["n_wedge_chosen_by"] == "toy"
     assert result.rehearsal.kind == "toy"
@@ -177,7 +178,7 @@ def test_at_most_it_is_believed(problem):
     policy = SPIBB(n_wedge=3).improve(problem).policy
     own = certify(problem, policy, Toy())
     assert own.lower > 0
-    proof = dataclasses.replace(own, kind=Stitched.name)
+    proof = dataclasses.replace(own, kind=Stitched.name, standing="proved")
 
     def rung(claim, fresh):
         return rung_of([claim], changed=True, rehearsal=None, fresh=fresh)
@@ -185,8 +186,9 @@ def test_at_most_it_is_believed(problem):
     assert [rung(proof, fresh) for fresh in (False, True)] == ["proved better"] * 2
     assert rung(own, False) == "not shown to be better"
     assert rung(own, True) == "believed better"
-    humble = dataclasses.replace(own, standing="asymptotic")
-    assert rung(humble, True) == "not shown to be better"
+    for standing in ("asymptotic", "as-published"):
+        humble = dataclasses.replace(own, standing=standing)
+        assert rung(humble, True) == "not shown to be better"
     # Beside another one it is not rehearsed, and not believed either.
     beside = rung_of([humble, own], changed=True, rehearsal=None, fresh=True)
     assert beside == "not shown to be better"
@@ -233,6 +235,42 @@ def test_a_belief_beside_is_measured_whatever_stands_first(problem, certifier):
     assert (found.luck != found.lucky_belief).any()
 
 
+@pytest.mark.parametrize("said", ["proved", "posterior"])
+def test_its_standing_is_by_extension_wherever_it_is_written(problem, said):
+    @dataclass(frozen=True)
+    class Bold(Toy):
+        def certify(self, problem, policy):
+            return dataclasses.replace(Toy.certify(self, problem, policy), standing=said)
+
+    policy = SPIBB(n_wedge=3).improve(problem).policy
+    own = certify(problem, policy, Bold())
+    assert json.loads(own.to_json())["standing"] == "by-extension"
+    assert "standing='by-extension'" in repr(own)
+    assert certify_batch([problem], [policy], Bold()) == [own]
+    words = verdict([own], changed=True, fresh=True)
+    assert words.rung == "believed better"
+    text = " ".join(words.sentences)
+    assert "so says a certificate of the kind “toy”, by extension, of that part" in text
+    assert "Here that is no proof: its kind is not built in" in text
+    waiting = verdict([own], changed=True, fresh=True, awaited=True)
+    assert "A certificate of the kind “toy”, by extension, claims a gain" in waiting.sentences[-1]
+    assert not [each for each in (*words.sentences, *waiting.sentences) if "posterior" in each]
+
+
+@pytest.mark.parametrize("said", ["asymptotic", "as-published"])
+def test_what_it_does_not_call_proved_stays_that(problem, said):
+    @dataclass(frozen=True)
+    class Humble(Toy):
+        def certify(self, problem, policy):
+            return dataclasses.replace(Toy.certify(self, problem, policy), standing=said)
+
+    own = certify(problem, SPIBB(n_wedge=3).improve(problem).policy, Humble())
+    assert own.standing == said
+    words = verdict([own], changed=True, fresh=True)
+    assert (words.rung, words.mood) == ("not shown to be better", "caution")
+    assert f"its standing is {said} by extension, that is" in words.sentences[0]
+
+
 @pytest.mark.parametrize("missing", [name for name in MEMBERS if name != "delta"])
 def test_a_missing_member_is_named(problem, missing):
     members = {name: getattr(Toy, name) for name in MEMBERS if name not in (missing, "delta")}
@@ -261,6 +299,15 @@ def test_names_of_kinds_that_are_built_in_are_refused(problem):
         def certify(self, problem, policy):
             return dataclasses.replace(Toy().certify(problem, policy), kind="stitched")
 
+    @dataclass(frozen=True)
+    class Renamed(Toy):
+        name: str = "fake"  # a setting
+
+    assert certify(problem, problem.behavior, Renamed()).kind == "fake"
+    with pytest.raises(InvalidParameter, match="of type Renamed, but has the name of a kind that"):
+        certify(problem, problem.behavior, Renamed(name="robust"))
+    with pytest.raises(InvalidParameter, match="of type Renamed, but has the name of a kind that"):
+        Asked.of(Renamed(name="robust"))
     with pytest.raises(InvalidParameter, match="of type Robust, but has the name of a kind that"):
         certify(problem, problem.behavior, Robust())
     with pytest.raises(InvalidParameter, match="Liar makes a certificate of the kind 'stitched'"):

@@ -409,12 +409,32 @@ def test_nothing_changes():
 
 @pytest.mark.parametrize("standing", [each for each in STANDINGS if each != "none"])
 def test_standing_and_assumptions_stand_beside_the_claim(standing):
-    said = {"kind": "toy", "standing": "proved"} if standing == BY_EXTENSION else {}
-    findings = with_certificate(grid(), **{"standing": standing} | said, lower=0.1)
+    own = {"kind": "toy", "standing": "proved"} if standing == BY_EXTENSION else {}
+    findings = with_certificate(grid(), **{"standing": standing} | own, lower=0.1)
+    name = "by extension" if own else standing
     for identity in ("answer", "certificate"):
         said = section(findings, identity)
-        assert f"{standing}, that is, {STANDINGS[standing]}" in said
+        assert f"{name}, that is, {STANDINGS[standing]}" in said
         assert all(sentence in said for sentence in grid().certificate.assumptions)
+
+
+def test_what_is_believed_by_extension_is_not_called_a_posterior():
+    findings = rehearsed_findings()
+    claim = replace(
+        findings.certificate,
+        kind="toy",
+        standing=BY_EXTENSION,
+        lower=0.1,
+        assumptions=("The estimate is the truth.",),
+        parameters={"train_share": 0.5},
+    )
+    own = replace(findings, certificate=claim, others=(), rehearsal=None)
+    said = section(own, "answer")
+    assert "Believed better" in said
+    assert "The claim is by extension, that is, its kind is not built in" in said
+    assert "so says a certificate of the kind “toy”, by extension, of that part of the data" in said
+    assert "posterior" not in said
+    assert "(a prior)" not in said
 
 
 def test_a_chosen_n_wedge_has_no_guarantee():

@@ -11,6 +11,7 @@ from surestep.certificates.bounding import claims_of
 from surestep.certificates.named import make_certifier
 from surestep.certificates.protocol import Certifier, Claim, believes
 from surestep.certificates.registry import SHELF, check_certifier, find_kind
+from surestep.certificates.standing import standing_of
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -89,14 +90,18 @@ def with_delta(certifier: Certifier, delta: float) -> Certifier:
 
 
 def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
-    """Returns the claim with what the problem takes for granted; refused under another's name."""
+    """Returns the claim with what the problem takes for granted; refused under another's name.
+
+    A kind that is not built in proves nothing here, and the standing says so.
+    """
     expect("certificate", claim, Certificate)
     if claim.kind != certifier.name:
         raise InvalidParameter(
             f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
             f"its own, {certifier.name!r}"
         )
-    return dataclasses.replace(claim, assumptions=(*claim.assumptions, *problem.premises))
+    assumptions = (*claim.assumptions, *problem.premises)
+    return dataclasses.replace(claim, standing=standing_of(claim), assumptions=assumptions)
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -43,7 +43,7 @@ def check_certifier(certifier: object) -> None:
     missing = missing_in(kind)
     if missing is not None:
         raise InvalidParameter(f"certifier is of type {kind.__name__}, {expected}{missing}")
-    if kind.name in CERTIFIERS:  # type: ignore[attr-defined]
+    if certifier.name in CERTIFIERS:  # type: ignore[attr-defined]
         raise InvalidParameter(
             f"certifier is of type {kind.__name__}, but has the name of a kind that is built in; "
             f"expected another one than {', '.join(CERTIFIERS)}"

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from surestep.certificates.registry import BUILT_IN, SHELF
-from surestep.model.certificate import Certificate
+from surestep.model.certificate import Certificate, Standing
 
-BY_EXTENSION = "by extension"  # the standing of all claims of kinds that are not built in
+BY_EXTENSION: Standing = "by-extension"
 
 
-def standing_of(certificate: Certificate) -> str:
-    """Returns in which sense the confidence is meant, which only kinds that are built in may say.
+def standing_of(certificate: Certificate) -> Standing:
+    """Returns in which sense the confidence is meant, as far as anybody here could know.
 
-    What others claim is at most believed.
+    What a kind that is not built in calls proved or a posterior stands by extension alone.
     """
-    if certificate.kind in BUILT_IN or certificate.standing == "none":
-        return certificate.standing
-    return BY_EXTENSION
+    own, said = certificate.kind not in BUILT_IN, certificate.standing
+    return BY_EXTENSION if own and said in ("proved", "posterior") else said
 
 
 def standing_name(certificate: Certificate) -> str:
-    """Returns the standing with who answers for it: 'proved', or 'by extension toy-pack'.
+    """Returns the standing in words, with who answers for it: 'proved', 'by extension toy-pack'.
 
     Nobody is named for an object that was handed over without being registered.
     """
     standing = standing_of(certificate)
-    by = SHELF.source_of(certificate.kind) if standing == BY_EXTENSION else ""
-    return f"{standing} {by}" if by else standing
+    if certificate.kind in BUILT_IN or standing == "none":
+        return standing
+    by = f"by extension {SHELF.source_of(certificate.kind)}".rstrip()
+    return by if standing == BY_EXTENSION else f"{standing} {by}"

@@ -210,13 +210,13 @@ def print_certificates(console: Console, result: Result) -> None:
 def print_rehearsal(console: Console, result: Result) -> None:
     """Prints what the stress test found."""
     from surestep.report.words.rehearsal import (
-        ONLY_BELIEVED,
         belief_words,
         calibration_words,
         harm_words,
         luck_words,
         more_data_words,
     )
+    from surestep.report.words.verdict import claimant
 
     rehearsal = result.rehearsal
     if result.awaits_stress_test:
@@ -232,7 +232,9 @@ def print_rehearsal(console: Console, result: Result) -> None:
         console.print(f"\n{luck_words(rehearsal)}", markup=False)
         believed = belief_words(rehearsal)
         if believed is not None:
-            console.print(f"{ONLY_BELIEVED} {believed}", markup=False)
+            # Rehearsed are the beliefs of the kind to stand by, or else those of a posterior.
+            whose = claimant(result.certificate, "a")
+            console.print(f"What {whose} says is only believed. {believed}", markup=False)
         console.print("No other kinds of worlds were gone through: see `surestep rehearse --help`.")
         return
     console.print(f"\n{harm_words(rehearsal)}", markup=False)

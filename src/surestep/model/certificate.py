@@ -16,7 +16,7 @@ from surestep._arrays import is_number, shown
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCertificate
 
-Standing = Literal["proved", "asymptotic", "posterior", "as-published", "none"]
+Standing = Literal["proved", "asymptotic", "posterior", "as-published", "by-extension", "none"]
 Scalar = None | bool | int | float | str
 
 SCHEMA_VERSION = 4
@@ -36,8 +36,9 @@ class Certificate:
     `kind` and `parameters` say which certifier made it and with which settings, so that it can be
     made again; `figures` are the numbers it was computed from. `standing` says in which sense the
     confidence is meant: "proved" in finite samples, "asymptotic", "posterior", or "as-published",
-    that is, taken over from a paper with its gaps. Where it is "none" nothing is claimed, and
-    `lower` is None: the certificate only says why.
+    that is, taken over from a paper with its gaps; "by-extension" where a kind that is not built in
+    says so. Where it is "none" nothing is claimed, and `lower` is None: the certificate only says
+    why.
     """
 
     kind: str

@@ -63,9 +63,8 @@ def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Ce
 
 
 def is_belief(certificate: Certificate) -> bool:
-    """Tells whether a claim is a posterior's, or one that a kind not built in calls proved."""
-    foreign = standing_of(certificate) == BY_EXTENSION
-    return certificate.standing == "posterior" or (foreign and certificate.standing == "proved")
+    """Tells whether a claim is a posterior's, or stands by extension."""
+    return standing_of(certificate) in ("posterior", BY_EXTENSION)
 
 
 def is_held_out(certificate: Certificate) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.report.html import Element, element
 from surestep.report.numbers import counted, listed, number, percent, relative, signed
 from surestep.report.pages.shared_parts import none_made
@@ -15,6 +16,7 @@ from surestep.report.words.rehearsal import (
 )
 from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict
 from surestep.results.findings import Findings
+from surestep.results.ladder import belief_in
 
 
 def answer_section(findings: Findings) -> Element:
@@ -93,6 +95,9 @@ def alarm_box(findings: Findings) -> Element | None:
 def how_sure(findings: Findings, judged: Verdict) -> str:
     """Returns the sense in which the certificate is meant, for the smallest print there is."""
     if judged.rung == "believed better":
+        belief = belief_in((findings.certificate, *findings.others))
+        if belief is not None and standing_of(belief) == BY_EXTENSION:
+            return f"The claim is {claim_standing(belief)}; nothing is proved."
         return f"This is {STANDINGS['posterior']}; nothing is proved."
     if findings.certificate.lower is None:
         return "The reason is given below."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from surestep.certificates.registry import BUILT_IN
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.report.charts.axes import Axis
@@ -21,8 +22,8 @@ from surestep.report.words.certificates import (
     refusal_reason,
     together_words,
 )
-from surestep.report.words.rehearsal import ONLY_BELIEVED, belief_words
-from surestep.report.words.verdict import claim_standing
+from surestep.report.words.rehearsal import belief_words
+from surestep.report.words.verdict import claim_standing, claimant
 from surestep.results.findings import Findings
 from surestep.results.ladder import belief_in
 
@@ -157,7 +158,7 @@ def claim_figure(findings: Findings, lower: float) -> Element:
 
 def tone_of_gain(certificate: Certificate) -> Tone:
     """Returns the tone of what is guaranteed: never green where an extension says so."""
-    return STANDING_TONES[BY_EXTENSION] if standing_of(certificate) == BY_EXTENSION else "green"
+    return "green" if certificate.kind in BUILT_IN else STANDING_TONES[BY_EXTENSION]
 
 
 # ---- all of them side by side --------------------------------------------------------------------
@@ -201,9 +202,10 @@ def beliefs_part(findings: Findings, claims: Sequence[Certificate]) -> Element |
     """Returns how often beliefs are wrong, as far as there is one and that was measured."""
     rehearsal = findings.rehearsal
     measured = None if rehearsal is None else belief_words(rehearsal)
-    if measured is None or belief_in(claims) is None:
+    belief = belief_in(claims)
+    if measured is None or belief is None:
         return None
-    return element("p", f"{ONLY_BELIEVED} {measured}")
+    return element("p", f"What {claimant(belief, 'a')} says is only believed. {measured}")
 
 
 def refusals(claims: Sequence[Certificate]) -> Element | None:

@@ -87,8 +87,8 @@ def verdict(
     more = undone_words(belief, rehearsal)
     if awaited and (belief.lower or 0.0) > 0:
         more = (
-            f"A posterior claims a gain of at least {number(belief.lower or 0.0)}, but the stress "
-            "test that may undo that is still to come."
+            f"{claimant(belief)} claims a gain of at least {number(belief.lower or 0.0)}, but the "
+            "stress test that may undo that is still to come."
         )
     return words if more is None else words._replace(sentences=(*words.sentences, more))
 
@@ -113,10 +113,13 @@ def believed_words(
     first: Certificate, belief: Certificate, rehearsal: Rehearsal | None, *, fresh: bool
 ) -> Verdict:
     """Returns the words for a gain that is only believed, and how often such beliefs are wrong."""
+    grounds = "It rests on a prior, and is no proof."
+    if standing_of(belief) == BY_EXTENSION:
+        grounds = f"Here that is no proof: {STANDINGS[BY_EXTENSION]}."
     sentences = [
         f"With belief {percent(1 - belief.delta)}, the new policy gains at least "
-        f"{number(belief.lower or 0.0)} an episode: so says a posterior of that part of the data "
-        "that did not choose the policy. It rests on a prior, and is no proof.",
+        f"{number(belief.lower or 0.0)} an episode: so says {claimant(belief, 'a')} of that part "
+        f"of the data that did not choose the policy. {grounds}",
     ]
     if first is not belief:
         sentences.append(claim_sentence(first))
@@ -207,16 +210,23 @@ def undone_words(belief: Certificate, rehearsal: Rehearsal | None) -> str | None
     if luck is not None and gain <= luck:
         many = int((rehearsal.lucky_belief >= gain).sum())
         return (
-            f"A posterior claims a gain of at least {number(gain)}, but luck alone "
+            f"{claimant(belief)} claims a gain of at least {number(gain)}, but luck alone "
             "would claim as much: in worlds made from this log in which all actions are alike, so "
             f"that nothing can be gained, it did in {many:,} of {rehearsal.lucky_belief.size:,}."
         )
     calibration = rehearsal.calibration
     strictest = "" if calibration is None else f" of the kind “{calibration.strictest}”"
     return (
-        f"The stress test leaves nothing of the gain that a posterior claims: in worlds{strictest} "
-        "such claims are wrong too often, however careful they are."
+        f"The stress test leaves nothing of the gain that {claimant(belief, 'a')} claims: in "
+        f"worlds{strictest} such claims are wrong too often, however careful they are."
     )
+
+
+def claimant(belief: Certificate, article: Literal["A", "a"] = "A") -> str:
+    """Returns what a belief is a claim of."""
+    if standing_of(belief) == BY_EXTENSION:
+        return f"{article} certificate of the kind “{belief.kind}”, {standing_name(belief)},"
+    return f"{article} posterior"
 
 
 def claim_standing(certificate: Certificate) -> str:
