@@ -56,7 +56,7 @@ from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 SMALLEST = (
     "--large", "50", "--wide", "20", "--robust", "1", "--rehearsal", "1", "--sizes", "1",
     "--stitched", "1",
-    "--benchmarks", "1", "--episodes", "50", "--work",
+    "--benchmarks", "1", "--episodes", "50", "--draws", "20", "--work",
 )  # fmt: skip
 STITCHED = (("gridworld", 300), ("gridworld", 1000), ("random-mdp", 1000), ("wet-chicken", 10_000))
 ACTIONS, SUCCESSORS, VISITS = 2, 5, 20
@@ -291,11 +291,12 @@ def main() -> None:
     parser.add_argument(
         "--work", type=int, nargs="*", default=[25, 150, 716], help="states of stress tests"
     )
+    parser.add_argument("--draws", type=int, default=1000, help="models of posteriors")
     parser.add_argument("--episodes", type=int, default=10_000, help="episodes for 100 states")
     given = parser.parse_args()
     cases = small("wet-chicken", 10), small("gridworld", 27), wide(given.wide), large(given.large)
     for case in cases:
-        report(Posterior(), *case)
+        report(Posterior(draws=given.draws), *case)
     report_robust(given.robust)
     report_rehearsal(given.rehearsal, given.sizes)
     for states in given.work:

@@ -146,7 +146,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_have_the_moments_of_a_dirichlet(name):
     counts, prior, weight = ROWS[name]
-    draws = 40_000
+    draws = 20_000
     rows, singly = drawn_rows(counts, prior, weight, draws)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
     assert singly == ("all drawn" in name)
@@ -616,6 +616,7 @@ def naive_lower(problem, policy, rng, draws=199):
     return np.sort(ours - theirs)[draws // 10 - 1]
 
 
+@pytest.mark.slow
 def test_what_was_never_seen_is_not_harmless():
     # Wet Chicken with 50 trajectories: pairs never seen, and valued 0, look like a gain to leave.
     benchmark, rng = make("wet-chicken"), np.random.default_rng(5)

@@ -19,8 +19,8 @@ def log(tmp_path_factory):
 
 def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     out = tmp_path / "out"
-    options = (*BEHAVIOR, "--n-wedge", "5", "--worlds", "9", "--sizes", "1,4", "--workers", "1")
-    options += ("--kind", "posterior:starts=known", "-o", out)
+    options = (*BEHAVIOR, "--n-wedge", "5", "--worlds", "9", "--sizes", "1,2", "--workers", "1")
+    options += ("--kind", "posterior:starts=known,prior=weight,draws=99", "-o", out)
     result = run_surestep("rehearse", log, *PUMPS, *options)
     assert result.exit_code == 0, result.output
     for words in ("Stress test of posterior", "estimate, unseen: optimistic", "not a confidence"):
@@ -30,7 +30,7 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     ]
     text = (out / "rehearsal.json").read_text()
     found = rehearsal_from_json(text)
-    assert found.sizes == (1.0, 4.0)
+    assert found.sizes == (1.0, 2.0)
     assert f"{found.to_json()}\n" == text
     kinds = len(found.family)
     assert found.gain.shape == (9 * kinds, 2)

@@ -88,6 +88,7 @@ def test_one_policy_a_model_is_taken_too(data):
         assert np.abs(single.value - value).max() <= single.error_bound + error + slack
 
 
+@pytest.mark.slow
 def test_models_too_large_for_the_compiled_loop_go_one_by_one():
     rng = np.random.default_rng(0)
     transition = rng.dirichlet(np.ones(310), size=(310, 2))

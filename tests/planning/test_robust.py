@@ -220,6 +220,7 @@ def test_the_worst_case_is_the_worst_of_all_vertices(case, data):
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), width=st.sampled_from([0.05, 0.3]), data=st.data())
+@pytest.mark.slow
 def test_without_a_discount_sweeps_from_the_floor_rise_to_the_worst_of_all_vertices(
     seed, width, data
 ):

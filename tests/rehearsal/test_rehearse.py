@@ -316,7 +316,7 @@ def test_whole_episodes_are_rehearsed_with_their_log():
 def test_a_prior_that_weighs_nothing_is_caught():
     """With next to no prior, what few episodes show is certain, and so is the gain."""
     problem = problem_with(24)
-    naive = Posterior(prior_weight=1e-3, starts="known")
+    naive = Posterior(prior="weight", prior_weight=1e-3, starts="known")
     family = (DrawnFromPosterior("weight", 5.0),)
     greedy = SPIBB(n_wedge=0)
     caught = run(problem, naive, family=family, worlds=200, sizes=(1.0,), algorithm=greedy)
@@ -330,10 +330,11 @@ def test_a_prior_that_weighs_nothing_is_caught():
         assert caught.summary().calibrated_violated.share < caught.summary().violated.share
 
 
+@pytest.mark.slow
 def test_the_right_prior_is_left_alone():
     """Rows of weight 200 hardly learn from 24 episodes: worlds are draws from the prior itself."""
     problem = problem_with(24, rewards=bandit().dense().R)
-    right = Posterior(prior_weight=200.0, starts="known")
+    right = Posterior(prior="weight", prior_weight=200.0, starts="known")
     family = (DrawnFromPosterior("weight", 200.0),)
     found = run(problem, right, family=family, worlds=200, sizes=(1.0,))
     assert found.summary().violated.low <= 0.1 <= found.summary().violated.high
@@ -348,6 +349,7 @@ def test_robust_claims_hold_in_worlds_of_every_kind():
     assert found.summary().refused.happened == 0
 
 
+@pytest.mark.slow
 def test_with_more_data_there_is_less_harm_and_more_is_certified():
     family = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
     found = run(
