@@ -4,9 +4,6 @@ docs/building.md says which file and which line each takes; here the line is set
 section of the report: tests/pipeline/test_sections.py.)
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import duckdb
 import numpy as np
 import pytest
@@ -14,33 +11,14 @@ import pytest
 import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
-from surestep.algorithms import ALGORITHMS, SPIBB
-from surestep.algorithms.judging import judged
+from surestep.algorithms import ALGORITHMS
 from surestep.environments.bandit import bandit
 from surestep.environments.registry import ENVIRONMENTS
 from surestep.experiments import read_experiments, run_experiment
 from surestep.io.logs.formats import FORMATS, Format
 from surestep.io.sql import file_list
-from surestep.model import Policy
 from surestep.pipeline import verify_result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halfway:
-    """Half of the way from π_b to the policy of SPIBB."""
-
-    n_wedge: int
-
-    name: ClassVar = "halfway"
-    source: ClassVar = "a test"
-    constraint: ClassVar = "no action loses more than half of its chance"
-    promises: ClassVar = frozenset()
-
-    def improve(self, problem):
-        best = SPIBB(n_wedge=self.n_wedge).improve(problem)
-        between = (problem.behavior.probability + best.policy.probability) / 2
-        policy = Policy(problem.counts.pairs, between)
-        return judged(problem, policy, best.plan.iterations, self.n_wedge)
+from toy_extension import Halfway
 
 
 def rows_of(table):
