@@ -57,7 +57,7 @@ GIVEN_BOUNDS = ("given_reward_low", "given_reward_high")  # figures of claims th
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was claimed about a saved policy, and whether from the log that it was made from."""
+    """Claims about a saved policy, and whether the log that it was made from made them."""
 
     certificates: tuple[Certificate, ...]
     same_log: bool
@@ -229,11 +229,11 @@ class Judge:
 
     @property
     def algorithm(self) -> Algorithm:
-        """What made the policy."""
+        """Returns the algorithm that made the policy."""
         return settings_from_json(json.dumps(dict(self.saved.record.parameters["algorithm"])))
 
     def is_split_alike(self, certifier: Certifier) -> bool:
-        """Whether a certifier leaves those steps to the choice of the policy that made it.
+        """Tells whether a certifier leaves the same steps to the choice of the policy.
 
         Equal counts are not enough: the same episodes in another order are split otherwise.
         """

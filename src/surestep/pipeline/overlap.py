@@ -18,7 +18,7 @@ NAMED = 3  # labels that a sentence lists
 
 
 def rows_by_state(facts: LogFacts) -> IntArray:
-    """How many rows decide in each state [S]."""
+    """Counts the rows that decide in each state [S]."""
     total = np.zeros(len(facts.states), np.int64)
     np.add.at(total, facts.state, facts.taken)
     return total
@@ -112,7 +112,7 @@ def places_in(facts: LogFacts, table: BehaviorTable) -> tuple[IntArray, BoolArra
 
 
 def expected_rows(facts: LogFacts, table: BehaviorTable) -> FloatArray:
-    """How many rows the policy would take each pair of the table in [K of the table]."""
+    """Returns the rows in which the policy would take each pair of the table, on average [K]."""
     rows = np.append(rows_by_state(facts), 0)
     ours = places_or_none(
         {label: i for i, label in enumerate(facts.states)}, table.vocabulary.states

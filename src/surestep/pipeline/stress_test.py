@@ -40,7 +40,7 @@ OWN_SIZE = (1.0,)  # the data of the log, and no more
 
 
 class Question(NamedTuple):
-    """What is asked of the data, and by whom it is answered."""
+    """The problem, the parts of its log, and who chooses and judges the policy."""
 
     problem: Problem
     training: Problem  # the part that may choose the policy: all where nothing is held out
@@ -56,7 +56,7 @@ class Question(NamedTuple):
 
     @property
     def believes(self) -> bool:
-        """Whether something is only believed."""
+        """Tells whether something is only believed."""
         return any(only_believed(each.name) for each in self.certifiers)
 
 

@@ -71,7 +71,7 @@ class Block:
 
 
 class Outcomes(NamedTuple):
-    """What came out, world by world [B] and size by size [Z]."""
+    """Gains and claims that came out, world by world [B] and size by size [Z]."""
 
     gain: FloatArray  # [B, Z] the true Δ of the policy that the pipeline proposed
     claim: FloatArray  # [B, Z] L; NaN where none was made

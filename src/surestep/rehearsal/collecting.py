@@ -36,13 +36,13 @@ LONGER = 10  # the longest episode, in observed ones, where none was cut off
 
 
 class DataSize(NamedTuple):
-    """How much data is collected: so many episodes of at most so many steps."""
+    """An amount of data: so many episodes of at most so many steps."""
 
     episodes: int
     horizon: int
 
     def times(self, factor: float) -> DataSize:
-        """That many times as much data, rounded, but not less than one episode of one step."""
+        """Returns so many times the data, rounded, and at least one episode of one step."""
         if self.episodes == 1:
             return DataSize(1, max(1, round(factor * self.horizon)))
         return DataSize(max(1, round(factor * self.episodes)), self.horizon)

@@ -45,11 +45,11 @@ class KeptBlocks:
         return KeptBlocks(self.folder, digest_of(known))
 
     def path_of(self, block: Block) -> Path:
-        """Where a block is kept."""
+        """Returns the file that a block is kept in."""
         return self.folder / f"{block.stage}-{block.member}-{block.first}.npz"
 
     def read(self, block: Block) -> Outcomes | None:
-        """What came out of a block; None where that has to be found out."""
+        """Returns the outcomes of a block; None where they have to be found out."""
         try:
             stored = io.BytesIO(self.path_of(block).read_bytes())
             with np.load(stored, allow_pickle=False) as file:

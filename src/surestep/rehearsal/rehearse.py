@@ -53,7 +53,7 @@ AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be 
 
 
 class TimeLimit(NamedTuple):
-    """When to stop, and how many worlds of each kind there must be by then."""
+    """A time to stop at, and the least number of worlds of each kind by then."""
 
     seconds: float
     least_worlds: int = 1
@@ -191,7 +191,7 @@ def run_blocks(
     progress: Progress | None,
     time_limit: TimeLimit | None,
 ) -> list[Outcomes]:
-    """What came out of the blocks, in their order; of the first ones where time was over."""
+    """Returns the outcomes of the blocks, in order; of the first ones where time was over."""
     until = math.inf if time_limit is None else monotonic() + time_limit.seconds
     known = [None if kept is None else kept.read(block) for block in blocks]
     missing = [block for block, outcome in zip(blocks, known, strict=True) if outcome is None]
@@ -256,7 +256,7 @@ def tolerance_of(problem: Problem) -> float:
 
 
 class Plan(NamedTuple):
-    """What is rehearsed, in which worlds, and from which seed."""
+    """A plan: the pipeline that is rehearsed, the worlds, and the seed."""
 
     problem: Problem
     algorithm: Improver
@@ -303,7 +303,7 @@ def calibrated(plan: Plan, outcomes: list[Outcomes], tolerance: float) -> Calibr
 
 
 def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) -> FloatArray | None:
-    """What is claimed by the calibrated rank [W, Z]; None where there is none."""
+    """Returns the claims L by the calibrated rank [W, Z]; None where there is none."""
     if calibration is None or calibration.rank == 0:
         return None
     draws = [each.draws for each in outcomes if each.draws is not None]
@@ -311,7 +311,7 @@ def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) ->
 
 
 def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
-    """What the rehearsal does not say."""
+    """Returns sentences about what the rehearsal does not say."""
     sentences = list(LIMITS)
     if problem.behavior_is_estimated:
         sentences.append("The behavior policy was estimated, but counts as known in every world.")

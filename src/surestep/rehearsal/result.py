@@ -29,7 +29,7 @@ LIMITS = (
 
 
 class Rate(NamedTuple):
-    """How often something happened, with the 95 % Clopper–Pearson interval of its chance."""
+    """A share of worlds, with the 95 % Clopper–Pearson interval of its chance."""
 
     happened: int
     total: int
@@ -123,7 +123,7 @@ class Rehearsal:
 
     @property
     def worlds(self) -> int:
-        """How many worlds of each kind there are, but for those in which all actions are alike."""
+        """Returns the number of worlds of each kind, but for those where all actions are alike."""
         return self.member.size // max(len(self.family), 1)
 
     def summary(self, size: float = 1.0, kind: str | None = None) -> SizeSummary:
@@ -159,7 +159,7 @@ class Rehearsal:
 
     @property
     def luck_bound(self) -> float | None:
-        """What luck alone claims in at most a share δ of the worlds where all actions are alike.
+        """Returns the L that luck alone claims in at most a share δ of worlds of equal actions.
 
         The ⌈(1 − δ)(W + 1)⌉-th smallest; None where there are too few worlds for that.
         """
@@ -190,7 +190,7 @@ class Rehearsal:
         return share
 
     def more_episodes(self, chance: float = 0.5) -> int | None:
-        """How many more episodes certify a gain in this share of the worlds; None: more than tried.
+        """Returns how many more episodes certify a gain in this share of worlds; None: untried.
 
         Between two sizes, the share is taken to be a straight line over the logarithm of the size.
         """

@@ -15,7 +15,7 @@ from surestep.sampling import CountSampler, sample_log
 
 
 class Data(NamedTuple):
-    """What was collected in a world, over the transitions of its truth."""
+    """Data collected in a world, over the transitions of its truth."""
 
     times: IntArray  # [T]
     earned: FloatArray  # [T] the sum of the rewards
@@ -125,7 +125,7 @@ class Resampled:
 
 
 def starts_of(log: DecisionLog) -> IntArray:
-    """Where the episodes of a log start [S]."""
+    """Counts the episodes of a log by the state that they start in [S]."""
     first = log.state[log.episode_offsets[:-1]]
     return np.bincount(first, minlength=log.pairs.num_states)
 

@@ -49,17 +49,17 @@ class WorldKind(Protocol):
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """Returns the name that results call it by."""
         ...
 
     @property
     def is_one_world(self) -> bool:
-        """Whether every world of the kind has the same truth, so that only the data differ."""
+        """Tells whether all worlds of the kind have one truth, so that only the data differ."""
         ...
 
     @property
     def calibrates(self) -> bool:
-        """Whether a certificate is calibrated by these worlds, and not only held against them."""
+        """Tells whether a certificate is calibrated by these worlds, not only held against them."""
         ...
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
@@ -79,7 +79,7 @@ class Completed:
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """Returns the name that results call it by."""
         return f"estimate, unseen: {self.fill}"
 
     @property
@@ -128,7 +128,7 @@ class DrawnFromPosterior:
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """Returns the name that results call it by."""
         return f"posterior, {f'weight {self.weight:g}' if self.prior == 'weight' else self.prior}"
 
     @property
@@ -142,7 +142,7 @@ class DrawnFromPosterior:
         return True
 
     def is_of(self, certifier: Certifier) -> bool:
-        """Whether a certifier has this very prior, whose worlds would hardly prove it wrong."""
+        """Tells whether a certifier has this very prior, whose worlds hardly prove it wrong."""
         return believes(certifier) and certifier.has_prior(self.prior, self.weight)
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
@@ -189,7 +189,7 @@ def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
 
 
 def ends_under_behavior(problem: Problem, truth: FiniteMDP) -> bool:
-    """Whether π_b ends in a world for certain; with a discount, values exist in any case."""
+    """Tells whether π_b ends in a world for certain; with a discount, values always exist."""
     if problem.single_discount < 1:
         return True
     return endless_circle(truth, problem.behavior.probability).size == 0
@@ -207,7 +207,7 @@ class EpisodeBootstrap:
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """Returns the name that results call it by."""
         return f"episode bootstrap, unseen: {self.fill}"
 
     @property
@@ -247,7 +247,7 @@ class ActionsAlike:
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """Returns the name that results call it by."""
         return "all actions alike"
 
     @property
