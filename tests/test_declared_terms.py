@@ -22,23 +22,21 @@ from surestep.certificates.episodes import Logger
 from surestep.cli.improve import command as improve_command
 from surestep.cli.rehearse import command as rehearse_command
 from surestep.cli.terms import read
+from surestep.declaring import (
+    AlgorithmName,
+    AlgorithmSettings,
+    Bounds,
+    Choice,
+    Number,
+    Texts,
+    Whole,
+)
 from surestep.errors import InvalidParameter
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.recording import terms_from, words_of
 from surestep.pipeline.terms import Terms
 from surestep.results.record import PARAMETERS
-from surestep.terms import (
-    SOURCES,
-    TERMS,
-    AlgorithmName,
-    AlgorithmSettings,
-    Bounds,
-    Choice,
-    Declared,
-    Number,
-    Texts,
-    Whole,
-)
+from surestep.terms import SOURCES, TERMS, Declared
 
 # Of a run in which nobody said anything.
 TAKEN = {name: TERMS[name].default if name in TERMS else None for name in PARAMETERS}

@@ -11,19 +11,8 @@ from typing import Any
 
 import click
 
-from surestep.terms import (
-    AUTO,
-    SOURCES,
-    TERMS,
-    AlgorithmSettings,
-    Bounds,
-    Choice,
-    Number,
-    Shape,
-    Term,
-    Texts,
-    Whole,
-)
+from surestep.declaring import AlgorithmSettings, Bounds, Choice, Number, Shape, Term, Texts, Whole
+from surestep.terms import AUTO, SOURCES, TERMS
 
 Command = Callable[..., None]
 

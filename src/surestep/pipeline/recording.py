@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from surestep.algorithms import Algorithm, settings_from_json, settings_to_json
 from surestep.choosing_n_wedge import n_wedge_setting
+from surestep.declaring import Bounds, Shape
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
 from surestep.model import Problem
@@ -20,7 +21,7 @@ from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.record import PARAMETERS, InputFile, Record, current_machine
-from surestep.terms import AUTO, SOURCES, TERMS, Bounds, Shape
+from surestep.terms import AUTO, SOURCES, TERMS
 
 FILE_ROLES = ("log", *SOURCES)
 

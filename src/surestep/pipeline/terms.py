@@ -27,24 +27,13 @@ from surestep.certificates.common import LARGEST
 from surestep.certificates.known import Known, Split
 from surestep.certificates.protocol import believes
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
+from surestep.declaring import AlgorithmName, Bounds, Choice, Number, Term, Whole
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
-from surestep.terms import (
-    AUTO,
-    DEFAULT_CERTIFICATES,
-    DEFAULT_OF_COUNTS,
-    TERMS,
-    AlgorithmName,
-    Bounds,
-    Choice,
-    Declared,
-    Number,
-    Term,
-    Whole,
-)
+from surestep.terms import AUTO, DEFAULT_CERTIFICATES, DEFAULT_OF_COUNTS, TERMS, Declared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

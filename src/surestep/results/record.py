@@ -13,10 +13,11 @@ from typing import Any
 
 from surestep._reprs import short_repr
 from surestep._version import __version__
+from surestep.declaring import Bounds, Texts
 from surestep.errors import FileFailure, InvalidResult
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
-from surestep.terms import SOURCES, TERMS, Bounds, Texts
+from surestep.terms import SOURCES, TERMS
 
 # After which term a run has more to say than a user may, and of which type it is.
 BESIDE: dict[str, dict[str, Any]] = {
