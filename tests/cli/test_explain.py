@@ -1,11 +1,14 @@
 """`surestep explain`: the numbers of one state, and what they mean."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import surestep
 from pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
+from surestep.cli.explain import print_explanation
+from surestep.pipeline import ActionReason, Explanation, in_words
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,59 @@ def test_json_says_what_the_table_says(out):
             assert told["q"] == table.q[k]
             missing = n_wedge + 1 - table.visits[k]
             assert told["more_visits"] == (missing if missing > 0 else None)
+
+
+def explanation_of(visits, *, n_wedge=10, label="{}", **changes):
+    """The first action was taken half of the time before, and all the time now."""
+    behavior = [0.5, *[0.5 / (len(visits) - 1)] * (len(visits) - 1)]
+    reasons = tuple(
+        ActionReason(
+            (label.format(k // 5), label.format(k % 5)),
+            behavior[k],
+            float(k == 0) if times > n_wedge else behavior[k],
+            times,
+            times > n_wedge,
+            1000.0 / 7 + k,
+            -1000.0 / 7,
+            None if times > n_wedge else n_wedge + 1 - times,
+        )
+        for k, times in enumerate(visits)
+    )
+    columns = ("iv_fluid", "vasopressor")
+    explained = Explanation(
+        ("17", "high"), ("cluster", "lactate"), columns, "spibb", n_wedge, True, reasons, 31_415
+    )
+    return replace(explained, **changes)
+
+
+@pytest.mark.parametrize("label", ["{}", "level {} of the pump", "{}" + 30 * "m"])
+def test_25_actions_fit_80_columns_and_those_nobody_tried_are_one_row(label, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    explained = explanation_of([20_000, 12_000, 7, 1, *[0] * 21], label=label)
+    print_explanation(explained)
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    (grouped,) = [line for line in printed.splitlines() if "never" in line and "unknown" in line]
+    before = f"{sum(each.behavior for each in explained.actions[4:]):.4g}"
+    assert grouped.split() == ["21", "others", before, before, "never", "unknown"]
+    assert "and 16 others keep the probability that they had: never tried there." in " ".join(
+        printed.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("visits", "n_wedge", "said"),
+    [
+        ((9, 1), 1, "'0, 1' keeps the probability that it had: tried at most once (N∧), too"),
+        ((9, 7), 8, "'0, 1' keeps the probability that it had: tried at most 8 times (N∧), too"),
+        ((9, 0), 0, "'0, 1' keeps the probability that it had: never tried there."),
+    ],
+)
+def test_how_seldom_is_said_in_words(visits, n_wedge, said):
+    sentences = " ".join(in_words(explanation_of(visits, n_wedge=n_wedge)))
+    assert said in sentences
+    assert "1 times" not in sentences
+    assert ("at most" in sentences) == (visits[1] > 0)
 
 
 def test_an_end_leaves_nothing_to_decide(out):

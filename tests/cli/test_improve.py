@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import surestep
 from pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
+from surestep.cli.improve import taken
 
 SHORT = LINES[:151]
 FILES = [
@@ -87,6 +89,19 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
     assert run_surestep(*words[1:-1], tmp_path / "two").exit_code == 0
     for name in FILES:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("worlds", "sizes", "said"),
+    [
+        (10, [1.0], "10"),
+        (0, [1.0], "0, but for those in which all actions are alike"),
+        (0, [], "0"),
+    ],
+)
+def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
+    record = SimpleNamespace(parameters={"worlds": worlds, "sizes": sizes})
+    assert taken(record, "worlds") == said
 
 
 @pytest.mark.parametrize("name", ["spibb-2s", "spibb-beta"])

@@ -398,7 +398,7 @@ def test_no_claim_gives_the_reason():
         assert "the policy changes <b>state 3</b>" in said
         assert "This guarantee says nothing" not in said
     assert "there is no claim" in said
-    assert re.search("Guaranteed difference L\\s*none", said)
+    assert re.search("Guaranteed difference L\\s*no claim", said)
 
 
 def test_nothing_changes():
@@ -444,6 +444,14 @@ def test_a_chosen_n_wedge_has_no_guarantee():
     chosen = section(with_parameters(grid(), n_wedge_chosen_by="posterior"), "answer")
     assert sentence not in chosen
     assert "N∧ = 20 was chosen from the data, by the lower bound of a posterior" in chosen
+
+
+def test_an_n_wedge_at_which_nothing_changes_is_no_permission_to_change():
+    findings = with_parameters(grid(), n_wedge_chosen_by="posterior")
+    said = section(replace(findings, changes=()), "answer")
+    assert "of all N∧, one at which nothing changes (20) was chosen from the data" in said
+    assert "known well enough to be changed" not in said
+    assert "known well enough to be changed" in section(findings, "answer")
 
 
 def test_a_belief_about_a_bold_policy_is_doubted():

@@ -11,7 +11,11 @@ import click
 from surestep.cli.terminal import say_json, terminal, visible
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from surestep.pipeline import Explanation
+
+UNCHANGED = 1e-12  # chances this close are the same
 
 
 @click.command("explain", short_help="Explain why a policy does what it does in a state.")
@@ -59,6 +63,14 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
     return given
 
 
+def chances(before: float, after: float) -> tuple[str, Text]:
+    """Returns both chances of an action as cells; the new one is bold where it is another one."""
+    from rich.text import Text
+
+    changed = abs(after - before) > UNCHANGED
+    return f"{before:.4g}", Text(f"{after:.4g}", style="bold" if changed else "")
+
+
 def print_explanation(explanation: Explanation) -> None:
     """Prints the actions side by side, then what decides between them."""
     from rich.box import SIMPLE_HEAD
@@ -73,25 +85,33 @@ def print_explanation(explanation: Explanation) -> None:
         Text(", ".join(f"{column} {visible(label)}" for column, label in named), style="bold")
     )
     if explanation.actions:
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for column in explanation.action_columns:
-            table.add_column(Text(column))
-        before = "before\n(estimated)" if explanation.behavior_is_estimated else "before"
-        for heading in (before, "new", "visits", "estimated\nvalue", "better than\nbefore by"):
-            table.add_column(heading, justify="right")
-        table.add_column("")
+            table.add_column(Text(column), overflow="fold")
+        before = "before,\nestimated" if explanation.behavior_is_estimated else "before"
+        for heading in (before, "new", "visits", "value,\nestimated", "better\nby"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("visits\nto go", justify="right")
+        untried = explanation.untried if len(explanation.untried) > 1 else ()
         for reason in explanation.actions:
-            changed = abs(reason.probability - reason.behavior) > 1e-12
+            if reason not in untried:
+                table.add_row(
+                    *(Text(visible(label)) for label in reason.action),
+                    *chances(reason.behavior, reason.probability),
+                    f"{reason.visits:,}",
+                    f"{reason.q:.6g}" if reason.visits else "unknown",
+                    f"{reason.advantage:+.4g}" if reason.visits else "",
+                    "" if reason.more_visits is None else f"{reason.more_visits:,}",
+                )
+        if untried:
+            before_all = sum(each.behavior for each in untried)
+            after_all = sum(each.probability for each in untried)
+            others = [""] * (len(explanation.action_columns) - 1)
             table.add_row(
-                *(Text(visible(label)) for label in reason.action),
-                f"{reason.behavior:.4g}",
-                Text(f"{reason.probability:.4g}", style="bold" if changed else ""),
-                f"{reason.visits:,}",
-                f"{reason.q:.6g}" if reason.visits else "unknown",
-                f"{reason.advantage:+.4g}" if reason.visits else "",
-                ""
-                if reason.more_visits is None
-                else f"kept: {reason.more_visits:,} more visits to go",
+                *(f"{len(untried):,} others", *others),
+                *chances(before_all, after_all),
+                "never",
+                "unknown",
             )
         console.print(table)
     for sentence in in_words(explanation):

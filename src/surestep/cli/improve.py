@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from surestep.results import Result
+    from surestep.results.record import Record
 
 
 @click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
@@ -130,10 +131,7 @@ def print_terms(console: Console, result: Result) -> None:
     record = result.record
     given = record.parameters
     for name in record.defaults:
-        value = given["algorithm"]["algorithm"] if name == "algorithm" else given[name]
-        if name == "n_wedge":
-            value = "auto"
-        console.print(f"by default: {label_of(name)} = {shown(value)}", markup=False)
+        console.print(f"by default: {label_of(name)} = {taken(record, name)}", markup=False)
     if given["behavior"] == "estimate":
         console.print("The behavior policy is estimated: all claims are relative to the estimate.")
     if given["n_wedge"] is None:
@@ -144,9 +142,9 @@ def print_terms(console: Console, result: Result) -> None:
     if given["zeta"] is not None:
         console.print(f"N∧ = {given['n_wedge']:,}, from ζ = {given['zeta']:g}")
     elif given["n_wedge_chosen_by"] is not None:
-        console.print(
-            f"N∧ = {given['n_wedge']:,}, chosen by the lower bound of {given['n_wedge_chosen_by']}"
-        )
+        chosen = f"chosen by the lower bound of {given['n_wedge_chosen_by']}"
+        nothing = "" if result.table.changed.any() else ": nothing changes there"
+        console.print(f"N∧ = {given['n_wedge']:,}, {chosen}{nothing}")
     else:
         console.print(
             f"[yellow]N∧ = {given['n_wedge']:,} is a hyper-parameter without a guarantee[/]"
@@ -243,6 +241,18 @@ def print_rehearsal(console: Console, result: Result) -> None:
         console.print(f"{headline}. {sentence}", markup=False)
     console.print(luck_words(rehearsal), markup=False)
     console.print(more_data_words(rehearsal), markup=False)
+
+
+def taken(record: Record, name: str) -> str:
+    """Returns what was taken for a parameter that nobody gave."""
+    given = record.parameters
+    if name == "algorithm":
+        return str(given["algorithm"]["algorithm"])
+    if name == "n_wedge":
+        return "auto"
+    if name == "worlds" and given["worlds"] == 0 and given["sizes"]:
+        return "0, but for those in which all actions are alike"
+    return shown(given[name])
 
 
 def shown(value: object) -> str:

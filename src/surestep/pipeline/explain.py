@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from surestep.report.numbers import listed
 from surestep.results.result import Labels, Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
+MOST_NAMED = 6  # actions in a sentence
 
 
 class ActionReason(NamedTuple):
@@ -43,6 +45,11 @@ class Explanation:
     def visits(self) -> int:
         """Counts the visits of the state in the part of the log that chose the policy."""
         return sum(each.visits for each in self.actions)
+
+    @property
+    def untried(self) -> tuple[ActionReason, ...]:
+        """Returns the actions that nobody tried there, as far as that part shows."""
+        return tuple(each for each in self.actions if each.visits == 0)
 
     @property
     def changed(self) -> bool:
@@ -126,18 +133,19 @@ def spibb_words(explanation: Explanation) -> list[str]:
     sentences = list[str]()
     free = [each for each in explanation.actions if each.trusted is not False]
     kept = [each for each in explanation.actions if each.trusted is False]
+    untried, seldom = explanation.untried, [each for each in kept if each.visits]
     n_wedge = explanation.n_wedge
-    if kept:
-        names = listed([name_of(each.action) for each in kept])
+    if untried:
+        sentences.append(f"{names_of(untried)} {keeps(untried)}: never tried there.")
+    if seldom:
         sentences.append(
-            f"{names} keep{'s' if len(kept) == 1 else ''} the probability that "
-            f"{'it' if len(kept) == 1 else 'they'} had: tried at most {n_wedge} times (N∧), too "
+            f"{names_of(seldom)} {keeps(seldom)}: tried at most {times(n_wedge or 0)} (N∧), too "
             "seldom to tell how good that is."
         )
     if n_wedge is not None and len(free) > 1:
         best = max(free, key=lambda each: each.q)
         sentences.append(
-            f"Among {listed([name_of(each.action) for each in free])}, tried more often, "
+            f"Among {names_of(free)}, tried more often, "
             f"{'the rest of the' if kept else 'all'} probability goes to {name_of(best.action)}, "
             f"whose estimated value is highest ({best.q:.6g})."
         )
@@ -155,6 +163,20 @@ def spibb_words(explanation: Explanation) -> list[str]:
         for each in better
     ]
     return sentences
+
+
+def keeps(reasons: Sequence[ActionReason]) -> str:
+    """Returns that one action keeps its probability, or several keep theirs."""
+    one = len(reasons) == 1
+    return "keeps the probability that it had" if one else "keep the probability that they had"
+
+
+def names_of(reasons: Sequence[ActionReason]) -> str:
+    """Returns actions in a sentence: all of a few, else the first ones and how many others."""
+    names = [name_of(each.action) for each in reasons]
+    if len(names) > MOST_NAMED:
+        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1:,} others"]
+    return listed(names)
 
 
 def name_of(label: Label) -> str:

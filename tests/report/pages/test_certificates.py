@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from findings import rehearsed_findings
 from surestep.report.html import document
 from surestep.report.numbers import number, percent, signed
-from surestep.report.pages.certificates import certificates_section, claims_axis
+from surestep.report.pages.certificates import (
+    certificate_section,
+    certificates_section,
+    claims_axis,
+)
 from surestep.report.words.certificates import asked_kind, refusal_reason
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -55,10 +59,31 @@ def test_the_table_holds_the_numbers_of_the_certificates():
     for claim, row in zip(claims[:4], rows[:4], strict=True):
         assert row[0].startswith(claim.kind)
         assert row[1] == claim.standing
-        assert row[2:5] == [signed(claim.lower), number(-claim.lower), number(claim.delta)]
+        loss = "none" if claim.lower > 0 else number(-claim.lower)
+        assert row[2:5] == [signed(claim.lower), loss, number(claim.delta)]
         assert row[6] == ("says nothing" if -claim.lower >= claim.span else "no")
     assert claims[4].kind == "no-claim"
     assert rows[4] == ["trajectory", "–", "–", "–", "–", "–", "refused"]
+
+
+@pytest.mark.parametrize(
+    ("lower", "loss"), [(145.2, "none"), (0.0, "0"), (-145.2, "145.2"), (None, "no claim")]
+)
+def test_a_claim_of_a_gain_leaves_no_loss_open(lower, loss):
+    standing = "none" if lower is None else "posterior"
+    claim = replace(rehearsed_findings().certificate, lower=lower, standing=standing)
+    findings = replace(rehearsed_findings(), certificate=claim)
+    page = document("t", [certificate_section(findings)], style="", script="")
+    root = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
+    said = {text_of(name): text_of(value) for name, value in facts_in(root)}
+    assert said["Possible loss ζ"] == loss
+    assert (said["Guaranteed difference L"] == "no claim") == (lower is None)
+
+
+def facts_in(root):
+    """The names and values of the first list of facts."""
+    names, values = (root.find(".//dl").findall(f".//{tag}") for tag in ("dt", "dd"))
+    return zip(names, values, strict=True)
 
 
 def test_main_settings_are_in_the_names():

@@ -246,8 +246,14 @@ def power(*shares, sizes=(0.5, 1.0, 2.0, 10.0), own_episodes=100, ranks=None):
         (
             (0.1, 0.6, 0.7, 0.9),
             {},
-            "The log at hand is enough to certify an improvement in 6 of 10 worlds: no more is "
-            "needed.",
+            "The log at hand is enough to certify an improvement in 6 of 10 worlds, without "
+            "further data.",
+        ),
+        (
+            (0.6, 0.4, 0.7, 0.9),
+            {},
+            "The log at hand is enough to certify an improvement in 4 of 10 worlds. Less data was "
+            "enough in half of them, so that these worlds are too few to tell how much it takes.",
         ),
         (
             (0.1, 0.1, 0.1, 0.2),
@@ -275,9 +281,14 @@ def power(*shares, sizes=(0.5, 1.0, 2.0, 10.0), own_episodes=100, ranks=None):
         (
             (0.1, 0.1, 0.1, 0.2),
             {"ranks": (0, 1, 1, 1, 1)},
-            "Calibrated by the stress test, no claim of this guarantee is left. Taken as it is: "
-            "even ten times the data would not be enough to certify an improvement in half of the "
-            "worlds.",
+            "How much data it would take to certify an improvement cannot be told: calibrated by "
+            "the stress test, no claim of this guarantee is left.",
+        ),
+        (
+            (0.9, 0.9, 0.9, 0.9),
+            {"ranks": (0, 1, 1, 1, 1)},
+            "How much data it would take to certify an improvement cannot be told: calibrated by "
+            "the stress test, no claim of this guarantee is left.",
         ),
     ],
 )

@@ -185,6 +185,11 @@ def n_wedge_caveat(findings: Findings) -> str | None:
     chooser = parameters.get("n_wedge_chosen_by")
     if chooser is None:
         origin = f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee."
+    elif not findings.changes:
+        return (
+            f"All stays as it was: of all N∧, one at which nothing changes ({findings.n_wedge:,}) "
+            f"was chosen from the data, by {how_chosen(chooser)}."
+        )
     else:
         origin = f"N∧ = {findings.n_wedge:,} was chosen from the data, by {how_chosen(chooser)}."
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from surestep.certificates.registry import BUILT_IN
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
@@ -57,8 +57,11 @@ def certificate_section(findings: Findings) -> Element:
             [
                 ("Kind", certificate.kind),
                 ("Standing", claim_standing(certificate)),
-                ("Guaranteed difference L", or_none(certificate.lower, signed)),
-                ("Possible loss ζ = −L", or_none(certificate.zeta, number)),
+                (
+                    "Guaranteed difference L",
+                    "no claim" if certificate.lower is None else signed(certificate.lower),
+                ),
+                ("Possible loss ζ", loss_words(certificate)),
                 ("Largest possible difference", number(certificate.span)),
                 ("Chance to be wrong δ", number(certificate.delta)),
             ]
@@ -92,9 +95,11 @@ def lead_words(findings: Findings) -> list[Node]:
     return [text, nothing if certificate.says_nothing else None]
 
 
-def or_none(value: float | None, words: Callable[[float], str]) -> str:
-    """Returns a number in words, or that there is none."""
-    return "none" if value is None else words(value)
+def loss_words(certificate: Certificate) -> str:
+    """Returns the loss that a claim leaves open: none where it claims a gain."""
+    if certificate.lower is None:
+        return "no claim"
+    return "none" if certificate.lower > 0 else number(0.0 - certificate.lower)
 
 
 def notes(findings: Findings) -> Node:
@@ -352,7 +357,7 @@ def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: boo
             named,
             Cell(element("span", standing_name(claim), class_="word")),
             Cell(signed(claim.lower), claim.lower),
-            Cell(number(0.0 - claim.lower), 0.0 - claim.lower),
+            Cell(loss_words(claim), max(0.0, 0.0 - claim.lower)),
             Cell(number(claim.delta), claim.delta),
             Cell("none" if share is None else percent(share), share),
             Cell(says),

@@ -46,12 +46,13 @@ def coverage_words(findings: Findings) -> str:
     )
     if trusted is None or findings.n_wedge is None:
         return f"{start}The log never shows {never:,} of them."
+    wedge = f"N∧ = {counted(findings.n_wedge, 'time')}"
     if trusted == pairs:
-        return f"{start}The log shows every one of them more than N∧ = {findings.n_wedge:,} times."
+        return f"{start}The log shows every one of them more than {wedge}."
     return (
-        f"{start}The log shows {trusted:,} of them more than N∧ = {findings.n_wedge:,} times: only "
-        f"there the new policy may differ. {pairs - trusted:,} are kept as they were, {never:,} of "
-        "which were never seen."
+        f"{start}The log shows {trusted:,} of them more than {wedge}: only there the new policy "
+        f"may differ. {pairs - trusted:,} are kept as they were, {never:,} of which were never "
+        "seen."
     )
 
 
@@ -69,8 +70,8 @@ def visits_figure(findings: Findings) -> Element:
     text = "Pairs of situation and action, by the number of times the log shows them."
     if findings.n_wedge is not None:
         text += (
-            f" Blue: more than N∧ = {findings.n_wedge:,} times, enough to be changed. Orange: too "
-            "rarely for that."
+            f" Blue: more than N∧ = {counted(findings.n_wedge, 'time')}, enough to be changed. "
+            "Orange: too rarely for that."
         )
     numbers = data_table(
         "visits-numbers",

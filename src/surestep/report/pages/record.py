@@ -20,11 +20,11 @@ GLOSSARY = (
     ("Time spent there", "The share of all decisions made in a situation, later ones discounted."),
     ("Pair", "A situation and an action that is possible there."),
     ("N∧", "How often a pair must have been seen, and more, before the new policy may change it."),
-    ("Trusted", "Seen more than N∧ times."),
+    ("Trusted", "Seen more often than N∧."),
     ("δ", "The chance that a guarantee is wrong although its assumptions hold; 1 − δ is the "
           "confidence."),
     ("L", "What the guarantee claims: the true gain is at least L. Below 0, it limits a loss."),
-    ("ζ", "The loss that a guarantee leaves open: −L."),
+    ("ζ", "The loss that a guarantee leaves open: −L, or none where L is above 0."),
     ("Value", "What an episode earns from a situation on; the values' span is the largest value "
               "less the smallest, and no two policies can differ by more."),
     ("Rehearsal", "A stress test: the whole way from a log to a guarantee, gone again in worlds in "

@@ -83,19 +83,13 @@ def certified_rate(summary: SizeSummary) -> Rate:
 
 def more_data_words(rehearsal: Rehearsal) -> str:
     """Returns what it would take to certify an improvement in half of the worlds."""
-    sentence = plain_more_data_words(rehearsal)
-    if rehearsal.calibration is None or rehearsal.calibration.rank > 0:
-        return sentence
-    return (
-        "Calibrated by the stress test, no claim of this guarantee is left. Taken as it is: "
-        f"{sentence[0].lower()}{sentence[1:]}"
-    )
-
-
-def plain_more_data_words(rehearsal: Rehearsal) -> str:
-    """Returns the same, whatever the calibration says."""
     more, largest = rehearsal.more_episodes(), rehearsal.sizes[-1]
     aim = "certify an improvement"
+    if rehearsal.calibration is not None and rehearsal.calibration.rank == 0:
+        return (
+            f"How much data it would take to {aim} cannot be told: calibrated by the stress test, "
+            "no claim of this guarantee is left."
+        )
     if more is None and largest > 1:
         return (
             f"Even {times_words(largest)} the data would not be enough to {aim} in half of the "
@@ -113,9 +107,12 @@ def plain_more_data_words(rehearsal: Rehearsal) -> str:
     if 1.0 not in rehearsal.sizes:
         return f"The log at hand is probably enough to {aim}."
     rate = certified_rate(rehearsal.summary(1.0))
+    enough = f"The log at hand is enough to {aim} in {rate.happened:,} of {rate.total:,} worlds"
+    if rate.share >= 0.5:
+        return f"{enough}, without further data."
     return (
-        f"The log at hand is enough to {aim} in {rate.happened:,} of {rate.total:,} worlds: no "
-        "more is needed."
+        f"{enough}. Less data was enough in half of them, so that these worlds are too few to tell "
+        "how much it takes."
     )
 
 
