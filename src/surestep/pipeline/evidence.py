@@ -28,7 +28,7 @@ from surestep.io.labels.behavior import (
 )
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
-from surestep.io.labels.vocabulary import Vocabulary, read_labels
+from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import ROLES
 from surestep.io.logs.source import LogSource, read_log
 from surestep.io.logs.tables import matching
@@ -279,12 +279,14 @@ def observed_pairs(
     """Every action in every state, of the lists or of the log; ends of episodes come last."""
     ends = counts.end_states()
     if states is not None:
-        deciding = [label for label in counts.states if label not in ends]
-        check_listed("state", counts.state_columns, states, deciding, locate)
+        logged = [label for label in counts.states if label not in ends]
+        check_listed("state", counts.state_columns, states, logged, locate)
     if actions is not None:
         check_listed("action", counts.action_columns, actions, counts.actions, locate)
-    known = sorted(set(counts.states if states is None else states) - set(ends))
-    taken = sorted(counts.actions if actions is None else actions)
+    deciding = set(counts.states if states is None else states) - set(ends)
+    known = in_order(deciding, counts.state_columns, counts.binnings)
+    listed = counts.actions if actions is None else actions
+    taken = in_order(listed, counts.action_columns, counts.binnings)
     vocabulary = vocabulary_of(counts, (*known, *ends), taken)
     enabled = np.indices((len(known), len(taken))).reshape(2, -1)
     return vocabulary, *with_quiet(vocabulary, enabled, len(known))

@@ -20,7 +20,7 @@ from surestep._files import read_whole, temporary_folder
 from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
-from surestep.io.labels.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary, in_order
 from surestep.io.sql import file_list, first_lines, sql_name, sql_text
 from surestep.model import Pairs, Policy
 from surestep.results.table import PolicyTable
@@ -182,9 +182,8 @@ def read_policy_csv(
         taken.append(labels[width:])
         actions.add(labels[width:])
         numbers.append(row[width + acting :])
-    vocabulary = Vocabulary(
-        state_columns, action_columns, (*states, *ends), tuple(sorted(actions)), binnings
-    )
+    known = tuple(in_order(actions, action_columns, binnings))
+    vocabulary = Vocabulary(state_columns, action_columns, (*states, *ends), known, binnings)
     place = {label: index for index, label in enumerate(vocabulary.actions)}
     enabled = [*zip(owner, (place[label] for label in taken), strict=True)]
     enabled += [(len(states) + i, 0) for i in range(len(ends))]

@@ -121,6 +121,21 @@ def test_a_value_lies_where_its_label_says(binning, values):
         assert low <= value < high
 
 
+@given(binning=BINNINGS, values=SOME_DOUBLES)
+def test_a_label_leads_back_to_its_bin(binning, values):
+    for value in (*values, *AWKWARD):
+        place = binning.index(value)
+        assert binning.place(binning.label(place)) == place
+
+
+@pytest.mark.parametrize(
+    "label", ["", "ward", "3", "< 3", "40 to < 55", "40.0 to < 50", "1e999 to < 2", ">= 40", "--1"]
+)
+def test_other_texts_are_labels_of_no_bin(label):
+    assert Binning(edges=(40, 50)).place(label) is None
+    assert Binning(width=10).place(label) is None
+
+
 @given(binning=BINNINGS)
 def test_json_and_back(binning):
     assert Binning.from_json(json.loads(json.dumps(binning.to_json()))) == binning

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
-from surestep.io.labels.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary, in_order
 from surestep.model import Pairs
 
 LABELS = st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=6, unique=True)
@@ -43,6 +43,21 @@ def test_a_number_is_binned_before_it_is_looked_up(age, as_text):
             PATIENTS.state_index(row)
     else:
         assert PATIENTS.state_index(row) == PATIENTS.state_index((row["age"], 3)) == expected
+
+
+@given(ages=st.lists(st.floats(-1000, 1000), min_size=1), wards=st.sets(st.text(), min_size=1))
+def test_bins_are_in_the_order_of_their_numbers(ages, wards):
+    binning = Binning(width=7)
+    places = sorted({binning.index(age) for age in ages})
+    labels = {(ward, binning.label(place)) for ward in wards for place in places}
+    expected = [(ward, binning.label(place)) for ward in sorted(wards) for place in places]
+    assert in_order(labels, ("ward", "age"), {"age": binning}) == expected
+    assert in_order(labels, ("ward", "age"), {}) == sorted(labels)
+
+
+def test_a_label_of_no_bin_comes_after_the_bins():
+    labels = [(">= 50",), ("40 to < 50",), ("(end)",), ("< 40",)]
+    assert in_order(labels, ("age",), {"age": AGES}) == [labels[i] for i in (3, 1, 0, 2)]
 
 
 def test_raw_values_are_turned_into_the_text_of_a_table():

@@ -34,7 +34,7 @@ from surestep.io.labels.tables import (
     others,
     read_label_table,
 )
-from surestep.io.labels.vocabulary import Vocabulary, unknown_label
+from surestep.io.labels.vocabulary import Vocabulary, in_order, unknown_label
 from surestep.io.logs.columns import closest
 from surestep.model import Pairs, Policy
 
@@ -46,7 +46,7 @@ class BehaviorTable:
     """The policy of a table: its pairs are exactly the rows, those of probability 0 included."""
 
     name: str  # for messages
-    vocabulary: Vocabulary  # labels rise, like those of counts
+    vocabulary: Vocabulary  # labels in order
     policy: Policy
 
     @property
@@ -80,7 +80,7 @@ def read_behavior_table(
     state_of = table.labels(slice(width), bins, states)
     action_of = table.labels(slice(width, -1), bins, actions)
     check_each_once(table.name, state_of, action_of)
-    known = tuple(sorted(set(state_of))), tuple(sorted(set(action_of)))
+    known = tuple(in_order(state_of, states, bins)), tuple(in_order(action_of, actions, bins))
     vocabulary = Vocabulary(states, actions, *known, bins)
     state = places_or_none(vocabulary.state_places, state_of)
     action = places_or_none(vocabulary.action_places, action_of)

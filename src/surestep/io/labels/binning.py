@@ -7,6 +7,7 @@ a width of 0.1, edge 3 is the double 0.3, and not 3 · 0.1 = 0.30000000000000004
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +19,7 @@ from surestep._arrays import AnyArray, FloatArray, IntArray, floats, is_number
 from surestep.errors import InvalidParameter
 from surestep.io.sql import sql_text
 
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")  # as edges are written
 LARGEST_POWER = 22  # 10²² is the last power of ten that is a double
 LARGEST_DIGITS = 10**9
 # Up to here v / width is less than half a bin off, so that the bin or a neighbour of it is right.
@@ -86,6 +88,18 @@ class Binning:
         if place == last:
             return f">= {written(self.edge(place))}"
         return f"{written(self.edge(place))} to < {written(self.edge(place + 1))}"
+
+    def place(self, label: str) -> int | None:
+        """Finds the bin of a label; None where it is the label of none.
+
+        >>> Binning(edges=(2, 10)).place("2 to < 10"), Binning(width=5).place("ward")
+        (1, None)
+        """
+        first, last = self.outermost()
+        text = label.partition(" to < ")[0]
+        begin = float(text) if NUMBER.fullmatch(text) else np.inf
+        inside = (self.index(begin),) if np.isfinite(begin) else ()
+        return next((i for i in (first, last, *inside) if self.label(i) == label), None)
 
     def outermost(self) -> tuple[int, int]:
         """The first and the last bin, which are open to one side."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
@@ -105,6 +105,26 @@ class Vocabulary:
             raise InvalidParameter(f"{where} is enabled twice, expected once")
         offsets = offsets_of(np.bincount(state, minlength=len(texts[0])))
         return Pairs(offsets, action, len(self.actions), *texts)
+
+
+def in_order(
+    labels: Iterable[Label], columns: Sequence[str], binnings: Mapping[str, Binning]
+) -> list[Label]:
+    """Sorts labels column by column: bins by their numbers, everything else after them, as text.
+
+    >>> in_order([(">= 10",), ("2 to < 10",), ("< 2",)], ["age"], {"age": Binning((2, 10))})
+    [('< 2',), ('2 to < 10',), ('>= 10',)]
+    """
+    known = set(labels)
+    ranks = []
+    for i, column in enumerate(columns):
+        binning = binnings.get(column)
+        texts = {label[i] for label in known}
+        places = {text: None if binning is None else binning.place(text) for text in texts}
+        ranks.append({text: (place is None, place or 0, text) for text, place in places.items()})
+    return sorted(
+        known, key=lambda label: [rank[text] for rank, text in zip(ranks, label, strict=True)]
+    )
 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:
