@@ -151,9 +151,9 @@ def needs_log(algorithm: Improver) -> bool:
     )
 
 
-def settings_to_json(algorithm: Algorithm) -> str:
-    """The algorithm as JSON: its name and its settings."""
-    settings: dict[str, object] = {"algorithm": algorithm.name}
+def settings_of(algorithm: Algorithm) -> dict[str, Any]:
+    """Returns the name and the settings of an algorithm, as JSON can hold them."""
+    settings: dict[str, Any] = {"algorithm": algorithm.name}
     for field in dataclasses.fields(algorithm):  # type: ignore[arg-type]
         value = getattr(algorithm, field.name)
         if isinstance(value, np.generic):
@@ -164,15 +164,26 @@ def settings_to_json(algorithm: Algorithm) -> str:
                 "nothing else can be read back"
             )
         settings[field.name] = value
-    return json.dumps(settings)
+    return settings
+
+
+def algorithm_of(settings: object) -> Algorithm:
+    """Returns the algorithm that `settings_of` describes."""
+    if not isinstance(settings, dict) or "algorithm" not in settings:
+        raise InvalidParameter('the settings have no name, expected {"algorithm": …, …}')
+    own = {name: value for name, value in settings.items() if name != "algorithm"}
+    return make_algorithm(settings["algorithm"], **own)
+
+
+def settings_to_json(algorithm: Algorithm) -> str:
+    """Returns the algorithm as JSON: its name and its settings."""
+    return json.dumps(settings_of(algorithm))
 
 
 def settings_from_json(text: str) -> Algorithm:
-    """The algorithm that `settings_to_json` wrote."""
+    """Returns the algorithm that `settings_to_json` wrote."""
     try:
         settings = json.loads(text)
     except (TypeError, ValueError, RecursionError) as problem:
         raise InvalidParameter(f"the settings are no JSON: {problem}") from None
-    if not isinstance(settings, dict) or "algorithm" not in settings:
-        raise InvalidParameter('the settings have no name, expected {"algorithm": …, …}')
-    return make_algorithm(settings.pop("algorithm"), **settings)
+    return algorithm_of(settings)

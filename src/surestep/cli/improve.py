@@ -69,7 +69,7 @@ def command(
         from surestep.io import LogSource
         from surestep.parallel import available_cores
         from surestep.pipeline import Terms, draft, gather, open_source
-        from surestep.results.unfinished import begin, check_can_begin, finish
+        from surestep.results.unfinished import begin, check_can_begin, finish, save
 
         check_can_begin(output)
         asked = Terms(**terms)
@@ -79,19 +79,21 @@ def command(
             console.print(str(source.columns), markup=False)
         made = draft(gather(source, **sources), asked, progress)
         result = made.result
+        files = result.files()
         if made.how.sizes:
-            begin(output, result.files())
+            begin(output, files)
             cores = workers or available_cores()
             print_plan(console, output, made.how.worlds, made.how.seconds / cores)
             result = made.finished(progress, workers=cores, folder=output, time_limit=time_limit)
             if result.rehearsal is not None:
-                finish(output, result.files())
+                files = result.files()
+                finish(output, files)
         else:
-            result.save(output)
+            save(output, files)
     print_data(console, result)
     print_terms(console, result)
     print_answer(console, result)
-    for name in result.files():
+    for name in files:
         if name != "report.html":
             console.print(f"wrote {output / name}", markup=False, style="dim")
     console.print("\nOpen the report: ", end="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from surestep._arrays import refuse_where
 from surestep._files import read_path
-from surestep.algorithms import Algorithm, settings_from_json
+from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import (
     holds_out,
@@ -29,6 +28,7 @@ from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import (
     Assembly,
     CountsSource,
+    Steps,
     gather,
     logged_policy,
     seed_of,
@@ -99,15 +99,10 @@ def certify_result(
     asked = [Asked.of(each) for each in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
-    judge = Judge.of(directory, log, memory_limit, asked, reward_bounds)
-    parameters = judge.saved.record.parameters
-    chosen = parameters["n_wedge_chosen_by"] is not None
-    told = with_algorithm(judge.told, judge.algorithm, None if chosen else parameters["n_wedge"])
-    told = told._replace(delta=told.delta if delta is None else delta)
+    judge = Judge.of(directory, log, memory_limit, asked, reward_bounds, delta=delta)
     claims = []
-    for done, each in enumerate(asked):
+    for done, certifier in enumerate(judge.certifiers):
         tell("certifying", done, len(asked))
-        certifier = each.make_with(told)
         judge.check_may_judge(certifier)
         claim = certify(judge.problem, judge.policy, certifier)
         claims.append(with_given_bounds(claim, reward_bounds))
@@ -139,13 +134,13 @@ def check_certificates(
     tell("reading the log", 0, 1)
     asked = [Asked(each.kind, each.parameters) for each in certificates]
     judges: dict[Any, Judge] = {}
-    for done, (each, settings) in enumerate(zip(certificates, asked, strict=True)):
+    for done, each in enumerate(certificates):
         tell("certifying", done, len(certificates))
         claim, bounds = without_given_bounds(each)
         if bounds not in judges:
             judges[bounds] = Judge.of(directory, log, memory_limit, asked, bounds)
         judge = judges[bounds]
-        judge.check_may_judge(settings.make())
+        judge.check_may_judge(judge.certifiers[done])
         verify(claim, judge.problem, judge.policy)
 
 
@@ -173,7 +168,7 @@ class Judge:
 
     saved: Result
     terms: Terms
-    told: Known  # what certifiers are told, also about how this log is split
+    certifiers: tuple[Certifier, ...]  # those that were asked for
     splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
     problem: Problem
     policy: Policy
@@ -188,6 +183,8 @@ class Judge:
         memory_limit: str | None,
         kinds: Sequence[Asked],
         reward_bounds: tuple[float, float] | None,
+        *,
+        delta: float | None = None,
     ) -> Judge:
         """Reads folder and log; whole episodes where a kind looks at them."""
         saved = load(read_path(directory))
@@ -205,32 +202,26 @@ class Judge:
         told = replace(terms, data_seed=seed_of(counts)).certifier_settings(DataFacts.of(counts))
         splits = splits_of(saved, told) if same_log else frozenset()
         told = told if splits else told._replace(split=NO_SPLIT)
-        whole = [kind.kind for kind in kinds if needs_episodes(kind.make_with(told))]
+        told = told._replace(delta=told.delta if delta is None else delta)
+        told = told_of_algorithm(told, saved.record)
+        certifiers = tuple(kind.make_with(told) for kind in kinds)
+        whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
+        log_source = None if isinstance(source, CountsSource) else source
+        steps = Steps(log_source, counts, problem.counts.pairs)
         if whole:
-            if isinstance(source, CountsSource):
-                raise InvalidParameter(
-                    f"{whole[0]} looks at whole episodes, but only counts are given; expected a log"
-                )
-            log_of_steps = source.load(problem.counts.pairs)
-            problem = replace(problem, log=log_of_steps, counts=log_of_steps.counts())
+            problem = steps.put_into(problem, whole[0])
         overlap = ""
         if not same_log:
             overlap, premise = shared_with(saved.record, source)
             problem = replace(problem, premises=(*problem.premises, premise))
-        steps = None if isinstance(source, CountsSource) else source
-        check_said_of_episodes(terms, problem, counts, steps)
+        check_said_of_episodes(terms, problem, steps)
         if saved.record.parameters["behavior"] == "estimate":
             # That of the result, which the training part alone may have told.
             behavior = Policy(problem.counts.pairs, saved.table.behavior, estimated=True)
             problem = replace(problem, behavior=behavior)
         check_given_bounds(terms, problem)
         policy = Policy(problem.counts.pairs, saved.table.probability)
-        return cls(saved, terms, told, splits, problem, policy, same_log, overlap)
-
-    @property
-    def algorithm(self) -> Algorithm:
-        """Returns the algorithm that made the policy."""
-        return settings_from_json(json.dumps(dict(self.saved.record.parameters["algorithm"])))
+        return cls(saved, terms, certifiers, splits, problem, policy, same_log, overlap)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
         """Tells whether a certifier leaves the same steps to the choice of the policy.
@@ -267,6 +258,14 @@ def shared_with(record: Record, source: LogSource | CountsSource) -> tuple[str, 
     if any(InputFile.of("log", path).sha256 in used for path in source.files):
         return "a file of this log is one that the policy was made from", SOME_OLD
     return "", NONE_OLD
+
+
+def told_of_algorithm(told: Known, record: Record) -> Known:
+    """Returns what certifiers are told, with the algorithm of a result, and an N∧ it was given."""
+    parameters = record.parameters
+    chosen = parameters["n_wedge_chosen_by"] is not None
+    algorithm = algorithm_of(parameters["algorithm"])
+    return with_algorithm(told, algorithm, None if chosen else parameters["n_wedge"])
 
 
 def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | None]]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -32,7 +33,7 @@ from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import ROLES
 from surestep.io.logs.source import LogSource, read_log
 from surestep.io.logs.tables import matching
-from surestep.model import Counts, Pairs, Policy, estimate_behavior
+from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, estimate_behavior
 from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
 
@@ -65,6 +66,29 @@ class Evidence:
     def seed(self) -> int:
         """Returns the seed of certificates where none is given: nobody can have tried others."""
         return seed_of(self.counts)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The whole episodes of a log that was counted, read once, when somebody first asks."""
+
+    source: LogSource | None  # None where only counts are given
+    counts: LabelledCounts
+    pairs: Pairs
+
+    @cached_property
+    def log(self) -> DecisionLog:
+        """Returns every step, over the pairs; the log is read for it."""
+        assert self.source is not None
+        return self.source.load(self.pairs, self.counts)
+
+    def put_into(self, problem: Problem, name: str) -> Problem:
+        """Returns the problem with its whole episodes, which `name` looks at."""
+        if self.source is None:
+            raise InvalidParameter(
+                f"{name} looks at whole episodes, but only counts are given; expected a log"
+            )
+        return replace(problem, log=self.log, counts=self.log.counts())
 
 
 def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:

@@ -20,12 +20,12 @@ from surestep.certificates.episodes import (
 )
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
-from surestep.errors import InvalidParameter, OutOfTime
+from surestep.errors import OutOfTime
 from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
-from surestep.pipeline.evidence import Assembly, Evidence, gather
+from surestep.pipeline.evidence import Assembly, Evidence, Steps, gather
 from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
@@ -294,17 +294,18 @@ def result_of(findings: Findings) -> Result:
 def prepared(evidence: Evidence, terms: Terms) -> Question:
     """Returns what is asked: the problem, with whole episodes where they are looked at."""
     problem = problem_of(evidence.assembly, terms)
-    check_said_of_episodes(terms, problem, evidence.counts, evidence.source)
+    steps = Steps(evidence.source, evidence.counts, problem.counts.pairs)
+    check_said_of_episodes(terms, problem, steps)
     check_given_bounds(terms, problem)
     check_ends_for_certain(problem)
-    algorithm = terms.algorithm_for(problem, evidence.facts)
     told = terms.certifier_settings(evidence.facts)
     certifiers = [asked.make_with(told) for asked in terms.asked]
+    algorithm = terms.algorithm_for(problem, told, certifiers)
     whole = [each.name for each in certifiers if needs_episodes(each)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
     if whole:
-        problem = with_log(problem, evidence, whole[0])
+        problem = steps.put_into(problem, whole[0])
     split = splitting(certifiers)
     training, judging = problem, None
     if split is not None:
@@ -363,13 +364,3 @@ def said_of_episodes(terms: Terms) -> tuple[str, ...]:
             "than that, or 0, as given.",
         )
     return ()
-
-
-def with_log(problem: Problem, evidence: Evidence, name: str) -> Problem:
-    """The problem with its whole episodes."""
-    if evidence.source is None:
-        raise InvalidParameter(
-            f"{name} looks at whole episodes, but only counts are given; expected a log"
-        )
-    log = evidence.source.load(problem.counts.pairs)
-    return replace(problem, log=log, counts=log.counts())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from surestep.algorithms import Algorithm, settings_from_json, settings_to_json
+from surestep.algorithms import Algorithm
+from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.choosing_n_wedge import n_wedge_setting
 from surestep.declaring import Bounds, Shape
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -87,7 +87,7 @@ def parameters_of(
     chosen_by = settled.chosen_by
     said |= {
         "discount": problem.single_discount,
-        "algorithm": json.loads(settings_to_json(settled.algorithm)),
+        "algorithm": settings_of(settled.algorithm),
         "n_wedge": settled.improvement.n_wedge,
         "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
         "least_visits": terms.floor,
@@ -153,7 +153,7 @@ def said_in(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str,
 def algorithm_said(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
     """Returns what was said of the algorithm, its N∧ and its settings."""
     settings = dict(parameters["algorithm"])
-    algorithm = settings_from_json(json.dumps(settings))
+    algorithm = algorithm_of(settings)
     name, wedge = settings.pop("algorithm"), n_wedge_setting(algorithm)
     n_wedge = None if wedge is None else getattr(algorithm, wedge)
     settings.pop(str(wedge), None)

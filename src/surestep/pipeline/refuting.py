@@ -16,6 +16,7 @@ from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.label import joined
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem
+from surestep.pipeline.evidence import Steps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
 
@@ -36,22 +37,19 @@ def check_ends_for_certain(problem: Problem) -> None:
         refuse_endless(problem.estimate(), problem.behavior.probability)
 
 
-def check_said_of_episodes(
-    terms: Terms, problem: Problem, counts: LabelledCounts, source: LogSource | None
-) -> None:
+def check_said_of_episodes(terms: Terms, problem: Problem, steps: Steps) -> None:
     """Refuses what was said of whole episodes, where the log says otherwise.
 
     Returns are added up where the log has whole episodes, step by step.
     """
+    bounds, source = terms.return_bounds, steps.source
     if terms.reward_at_end is not None:
-        check_paid_at_end(terms.reward_at_end, counts, source)
-    bounds = terms.return_bounds
+        check_paid_at_end(terms.reward_at_end, steps.counts, source)
     if bounds is None or source is None or source.columns.episode is None:
         return
     if source.columns.weight is None:
-        log = source.load(problem.counts.pairs)
-        check_returns(problem, log, bounds)
-        check_still_earned(problem, log, bounds)
+        check_returns(problem, steps.log, bounds)
+        check_still_earned(problem, steps.log, bounds)
 
 
 def check_paid_at_end(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from surestep._files import read_path, write_folder
+from surestep._files import read_path
 from surestep.errors import InvalidParameter
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import Progress, draft_with, prepared
@@ -19,7 +19,7 @@ from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.rehearsal.work import STEPS_A_SECOND, work_of
 from surestep.report.page import rehearsal_page
 from surestep.results.record import Record
-from surestep.results.unfinished import REHEARSAL, RUN, begin, finish
+from surestep.results.unfinished import REHEARSAL, RUN, begin, finish, save
 
 PAGE = "rehearsal.html"
 
@@ -43,7 +43,7 @@ class RehearsedLog:
 
     def save(self, directory: str | Path) -> None:
         """Writes a new folder, whole or not at all."""
-        write_folder(read_path(directory), {name: [each] for name, each in self.files().items()})
+        save(read_path(directory), self.files())
 
 
 def rehearse_log(

@@ -256,10 +256,13 @@ class Terms(Declared):
             return None
         return int(self.used("least_visits"))
 
-    def algorithm_for(self, problem: Problem, facts: DataFacts) -> Method:
-        """Returns what improves: N∧ as given, from ζ, or chosen by a certificate.
+    def algorithm_for(
+        self, problem: Problem, told: Known, certifiers: Sequence[Certifier]
+    ) -> Method:
+        """Returns what improves: N∧ as given, from ζ, or chosen by one of the certifiers.
 
-        Where no N∧ was given, nothing changes that was seen less often than the floor.
+        Where no N∧ was given, nothing changes that was seen less often than the floor. `told` is
+        what the certifiers were told.
         """
         floor = self.floor
         if not isinstance(self.algorithm, str | None):
@@ -281,20 +284,9 @@ class Terms(Declared):
             wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
             return make_algorithm(self.name, **settings, **{wedge: max(wanted, least)})
         algorithm = make_algorithm(self.name, **settings, **{wedge: least})
-        first, *others = self.choosers(facts)
+        first, *others = choosers(certifiers, told)
         otherwise = others[0] if others else None
         return AutoNWedge(algorithm=algorithm, certifier=first, least=least, otherwise=otherwise)
-
-    def choosers(self, facts: DataFacts) -> list[Certifier]:
-        """Returns by whose lower bounds N∧ is chosen: the first certificate's; and where it may not
-        choose, or expects no gain, those of a posterior that is made beside it, or for that.
-        """
-        told = self.certifier_settings(facts)
-        first, *others = [asked.make_with(told) for asked in self.asked]
-        believers: list[Certifier] = [each for each in others if believes(each)]
-        if first.may_choose:
-            return [first, *believers[:1]]
-        return believers[:1] or [Asked("posterior", {}).make_with(told)]
 
     @property
     def known_rewards(self) -> tuple[float, float] | None:
@@ -349,6 +341,17 @@ class Terms(Declared):
                 "or value_bounds"
             )
         return low, high
+
+
+def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
+    """Returns by whose lower bounds N∧ is chosen: the first certificate's; and where it may not
+    choose, or expects no gain, those of a posterior that is made beside it, or for that.
+    """
+    first, *others = certifiers
+    believers: list[Certifier] = [each for each in others if believes(each)]
+    if first.may_choose:
+        return [first, *believers[:1]]
+    return believers[:1] or [Asked("posterior", {}).make_with(told)]
 
 
 def floored(algorithm: Algorithm, least_visits: int | None) -> Algorithm | Floored:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from surestep._arrays import expect
-from surestep._files import read_path, read_whole, write_folder
+from surestep._files import read_path, read_whole
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
@@ -29,7 +29,7 @@ from surestep.results.ladder import rung_of
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
-from surestep.results.unfinished import FINISHED, REHEARSAL, RUN, STRESS_TEST, path_in
+from surestep.results.unfinished import FINISHED, REHEARSAL, RUN, STRESS_TEST, path_in, save
 
 POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "policy.csv",
@@ -121,9 +121,7 @@ class Result:
 
     def save(self, directory: str | Path) -> None:
         """Writes a new folder, whole or not at all."""
-        write_folder(
-            read_path(directory), {name: [content] for name, content in self.files().items()}
-        )
+        save(read_path(directory), self.files())
 
 
 def load(directory: str | Path) -> Result:

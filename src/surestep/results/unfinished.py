@@ -46,11 +46,16 @@ def check_can_begin(folder: Path) -> None:
         check_new_folder(folder)
 
 
+def save(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes a new folder with all of the files, or nothing."""
+    write_folder(folder, {name: [content] for name, content in files.items()})
+
+
 def begin(folder: Path, files: Mapping[str, bytes]) -> None:
     """Saves what is known before the stress test, unless the very same is there already."""
     check_can_begin(folder)
     if not is_unfinished(folder):
-        write_folder(folder, {name: [content] for name, content in files.items()})
+        save(folder, files)
         return
     for name, content in files.items():
         if not (folder / name).is_file() or read_whole(folder / name) != content:
@@ -63,10 +68,9 @@ def begin(folder: Path, files: Mapping[str, bytes]) -> None:
 def finish(folder: Path, files: Mapping[str, bytes]) -> None:
     """Puts the files of the finished work into the folder, and the parts that led there away."""
     parts = folder / STRESS_TEST
-    contents = {name: [content] for name, content in files.items()}
     if (parts / FINISHED).exists():
         shutil.rmtree(parts / FINISHED)
-    write_folder(parts / FINISHED, contents)
+    save(parts / FINISHED, files)
     settle(folder)
 
 

@@ -53,8 +53,11 @@ class CountQuery:
         ]
         return " AND ".join(conditions)
 
-    def steps(self, scan: str) -> str:
-        """The rows of a scan under names of our own: codes, flags, units."""
+    def steps(self, scan: str, place: str = "") -> str:
+        """Returns SQL: the rows of a scan under names of our own: codes, flags, units.
+
+        `place` is its column of places, where it has one.
+        """
         roles, mapping, codes = self.roles, self.roles.mapping, self.roles.codes
         columns = {f"state_{i}": code.sql for i, code in enumerate(codes.state)}
         columns |= {f"action_{i}": code.sql for i, code in enumerate(codes.action)}
@@ -62,6 +65,8 @@ class CountQuery:
         columns |= {"usable": self.usable, "units": self.units.number}
         columns |= {"terminated": roles.flag(mapping.terminated)}
         columns |= {"truncated": roles.flag(mapping.truncated)}
+        if place:
+            columns["place"] = place
         if codes.episode is not None:
             columns |= {"episode": codes.episode.sql, "step": roles.whole(str(mapping.step))}
         if mapping.weight is not None:
@@ -84,8 +89,10 @@ class CountQuery:
             ahead += ["last", "terminated"]
         return [*ahead, "weight"] if self.roles.mapping.weight is not None else ahead
 
-    def chained(self, scan: str, order: str, before: str = "", after: str = "") -> str:
-        """The steps, each with what it needs to know of the row before and of the next one.
+    def chained(
+        self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
+    ) -> str:
+        """Returns SQL: the steps, each with what it needs to know of its neighbours.
 
         `before` and `after` name variables that hold those rows at the ends of a lane.
         """
@@ -96,7 +103,7 @@ class CountQuery:
         ]
         edge = f"getvariable({before!r}).episode" if before else "NULL"
         behind = f"lag(episode, 1, {edge}) OVER near AS previous_episode"
-        steps = self.steps(scan)
+        steps = self.steps(scan, place)
         return f"SELECT *, {', '.join(ahead)}, {behind} FROM ({steps}) WINDOW near AS ({order})"
 
     def in_lanes(self, database: Any, lanes: Sequence[Lane]) -> str:

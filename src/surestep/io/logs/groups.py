@@ -34,20 +34,11 @@ GROUP_BYTES = 120  # what a group takes as arrays, and while they are made
 
 def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     """Returns the table `counted` as counts in their normal form."""
-    codes = roles.codes
-    here, act, there = (
-        listed(role, len(parts))
-        for role, parts in (("state", codes.state), ("action", codes.action), ("next", codes.state))
-    )
-    known = f"SELECT {there} FROM counted WHERE next_0 IS NOT NULL"
-    number_codes(database, "state", f"SELECT {here} FROM counted UNION {known}")
-    number_codes(database, "action", f"SELECT DISTINCT {act} FROM counted WHERE {DECISION}")
-    states = number_labels(database, "state", codes.state)
-    actions = number_labels(database, "action", codes.action)
+    states, actions = number_codes(database, roles, "counted", DECISION)
     number_groups(database, roles)
     scale, transitions = smallest_scale(scale, ordered_transitions(database, roles))
     # Loose transitions do not say where episodes begin: every row stands for a start.
-    begins = "true" if codes.episode is None else f"kind & {BEGINS} > 0"
+    begins = "true" if roles.codes.episode is None else f"kind & {BEGINS} > 0"
     starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
     for state, times in database.execute(
         f"SELECT state, coalesce(sum(times) FILTER ({begins}), 0)::BIGINT FROM numbered GROUP BY 1"
@@ -65,7 +56,7 @@ def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         rows_read,
         dropped,
         own(decided),
-        Episodes(0, 0, 0) if codes.episode is None else episodes_of(database),
+        Episodes(0, 0, 0) if roles.codes.episode is None else episodes_of(database),
         roles.binnings,
     )
 
@@ -109,16 +100,36 @@ def too_many(memory_limit: str, groups: int, where: str) -> InvalidParameter:
     )
 
 
-def number_codes(database: Any, role: str, codes: str) -> None:
-    """Creates the table `{role}_codes`: distinct codes, each with a number."""
-    database.execute(
-        f"CREATE OR REPLACE TEMP TABLE {role}_codes AS "
-        f"SELECT row_number() OVER () - 1 AS number, * FROM ({codes})"
+def number_codes(
+    database: Any, roles: RoleSql, table: str, decides: str
+) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+    """Creates the tables `state_codes` and `action_codes` of a table of rows or groups.
+
+    Returns the labels of states and actions in rising order, whose places are the numbers of their
+    codes. `decides` is SQL: somebody decided.
+    """
+    codes = roles.codes
+    here, act, there = (
+        ", ".join(f"{role}_{i}" for i in range(len(parts)))
+        for role, parts in (("state", codes.state), ("action", codes.action), ("next", codes.state))
+    )
+    known = f"SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
+    states = f"SELECT {here} FROM {table} UNION {known}"
+    actions = f"SELECT DISTINCT {act} FROM {table} WHERE {decides}"
+    return (
+        number_labels(database, "state", codes.state, states),
+        number_labels(database, "action", codes.action, actions),
     )
 
 
-def number_labels(database: Any, role: str, codes: Sequence[LabelCode]) -> tuple[Label, ...]:
-    """The labels in rising order, whose places become the numbers of their codes."""
+def number_labels(
+    database: Any, role: str, codes: Sequence[LabelCode], distinct: str
+) -> tuple[Label, ...]:
+    """Creates the table `{role}_codes` of distinct codes; returns their labels in rising order."""
+    database.execute(
+        f"CREATE OR REPLACE TEMP TABLE {role}_codes AS "
+        f"SELECT row_number() OVER () - 1 AS number, * FROM ({distinct})"
+    )
     texts = ", ".join(f"CAST({role}_{i} AS VARCHAR)" for i in range(len(codes)))
     rows = database.execute(f"SELECT {texts} FROM {role}_codes ORDER BY number").fetchall()
     coded = [tuple(code.label(text) for code, text in zip(codes, row, strict=True)) for row in rows]
@@ -134,17 +145,24 @@ def number_labels(database: Any, role: str, codes: Sequence[LabelCode]) -> tuple
 
 def number_groups(database: Any, roles: RoleSql) -> None:
     """Creates the table `numbered`: the groups of decisions, codes replaced by their numbers."""
-    width, acting = len(roles.codes.state), len(roles.codes.action)
-    here = " AND ".join(f"here.state_{i} = counted.state_{i}" for i in range(width))
-    there = " AND ".join(f"there.state_{i} = counted.next_{i}" for i in range(width))
-    act = " AND ".join(f"act.action_{i} = counted.action_{i}" for i in range(acting))
     seen = ", lowest, highest" if roles.mapping.behavior_prob is not None else ""
     database.execute(
         "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
         f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
         f"kind, rows, times, {', '.join(REWARDS)}{seen} "
-        f"FROM counted JOIN state_codes here ON {here} JOIN action_codes act ON {act} "
-        f"LEFT JOIN state_codes there ON {there} WHERE {DECISION}"
+        f"FROM counted {joined_codes(roles, 'counted')} WHERE {DECISION}"
+    )
+
+
+def joined_codes(roles: RoleSql, table: str) -> str:
+    """Returns SQL that joins a table of rows or groups with the numbers of its codes."""
+    width, acting = len(roles.codes.state), len(roles.codes.action)
+    here = " AND ".join(f"here.state_{i} = {table}.state_{i}" for i in range(width))
+    there = " AND ".join(f"there.state_{i} = {table}.next_{i}" for i in range(width))
+    act = " AND ".join(f"act.action_{i} = {table}.action_{i}" for i in range(acting))
+    return (
+        f"JOIN state_codes here ON {here} JOIN action_codes act ON {act} "
+        f"LEFT JOIN state_codes there ON {there}"
     )
 
 
@@ -199,8 +217,3 @@ def episodes_of(database: Any) -> Episodes:
     conditions = (f"kind & {BEGINS} > 0", over, f"{stopped} AND NOT {over}")
     sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
     return Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
-
-
-def listed(role: str, width: int) -> str:
-    """'state_0, state_1'."""
-    return ", ".join(f"{role}_{i}" for i in range(width))

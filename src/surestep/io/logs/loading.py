@@ -11,24 +11,27 @@ from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import LabelledCounts, known_places
 from surestep.io.counts.transitions import END
 from surestep.io.labels.label import joined
+from surestep.io.logs.checks import ROW
 from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, CountQuery
+from surestep.io.logs.groups import joined_codes, number_codes
+from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.model import DecisionLog, Pairs
 
 
 def load_steps(
-    database: Any, query: CountQuery, counts: LabelledCounts, pairs: Pairs | None
+    database: Any, roles: RoleSql, counts: LabelledCounts, pairs: Pairs | None
 ) -> DecisionLog:
-    """The steps of the view `log`, counted before, over `pairs`; by default all there are.
+    """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
 
     A last step that says neither how its episode ended nor where it led is left out, as it is in
     the counts: the step before it is then the last one, and truncated.
     """
-    check_loadable(query.roles)
+    check_loadable(roles)
     known = counts.to_counts().pairs if pairs is None else pairs
     state = known_places("state", [*map(joined, counts.states)], known.state_labels)
     action = known_places("action", [*map(joined, counts.actions)], known.action_labels)
-    rows = numbered_steps(database, query)
+    rows = numbered_steps(database, roles, counts)
     kept = (rows["next_state"] != END) | rows["terminated"]
     rows = {name: values[kept] for name, values in rows.items()}
     if rows["state"].size == 0:
@@ -79,44 +82,34 @@ def decided_texts(counts: LabelledCounts) -> list[str]:
     return [joined(counts.states[s]) for s in np.flatnonzero(counts.decided)]
 
 
-def numbered_steps(database: Any, query: CountQuery) -> dict[str, AnyArray]:
-    """All decisions in the order of episodes and steps, codes replaced by their numbers.
+def numbered_steps(database: Any, roles: RoleSql, counts: LabelledCounts) -> dict[str, AnyArray]:
+    """Returns all decisions in the order of episodes and steps, labels as numbers of the counts.
 
     Episodes come in the order in which the rows of the log first name them: what is split in time,
-    or read in the order of decisions, rests on that. The tables of codes are those that counting
-    left behind.
+    or read in the order of decisions, rests on that. The log is read once, into the table `steps`.
     """
-    codes = query.roles.codes
-    here = " AND ".join(f"here.state_{i} = steps.state_{i}" for i in range(len(codes.state)))
-    there = " AND ".join(f"there.state_{i} = steps.next_{i}" for i in range(len(codes.state)))
-    act = " AND ".join(f"act.action_{i} = steps.action_{i}" for i in range(len(codes.action)))
+    # Every row was checked when it was counted, and its reward is the double nearest to it.
+    query = CountQuery(roles, Units(0, "true", RewardSql.of(roles).double))
     marks = {bit: query.marks.get(bit, "false") for bit in (TERMINATED, OBSERVATION)}
-    # A decimal has its point already; as text it becomes the nearest double.
-    reward = "CAST(CAST(units AS VARCHAR) AS DOUBLE)"
-    if not query.units.decimal:
-        reward = f"CAST(units AS DOUBLE) / 1e{query.units.scale}::DOUBLE"
     columns = [
         *query.keys,
         f"{marks[TERMINATED]} AS over",
         f"{marks[OBSERVATION]} AS observation",
-        f"{reward} AS reward",
-        "episode",
+        "units AS reward",
         "step",
+        "min(place) OVER (PARTITION BY episode) AS begun",
     ]
+    log = f"(SELECT *, row_number() OVER () AS {ROW} FROM log)"
     database.execute("SET preserve_insertion_order = true")
-    assert codes.episode is not None  # `check_loadable` has seen to it
-    first = (
-        "SELECT episode, min(place) AS place FROM (SELECT "
-        f"{codes.episode.sql} AS episode, row_number() OVER () AS place FROM log) GROUP BY episode"
+    database.execute(
+        f"CREATE TEMP TABLE steps AS SELECT {', '.join(columns)} "
+        f"FROM ({query.chained(log, IN_ORDER, place=ROW)})"
     )
+    if number_codes(database, roles, "steps", "NOT observation") != (counts.states, counts.actions):
+        raise InvalidLog("the log has other labels than when it was counted; count it again")
     steps = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
-        "next_state, over AS terminated, reward, "
-        "dense_rank() OVER (ORDER BY first.place) AS episode "
-        f"FROM (SELECT {', '.join(columns)} FROM ({query.chained('log', IN_ORDER)})) AS steps "
-        f"JOIN ({first}) AS first ON first.episode = steps.episode "
-        f"JOIN state_codes here ON {here} JOIN action_codes act ON {act} "
-        f"LEFT JOIN state_codes there ON {there} WHERE NOT observation "
-        "ORDER BY first.place, steps.step"
+        "next_state, over AS terminated, reward, begun AS episode "
+        f"FROM steps {joined_codes(roles, 'steps')} WHERE NOT observation ORDER BY begun, step"
     ).fetchnumpy()
     return {name: np.asarray(values) for name, values in steps.items()}

@@ -79,6 +79,13 @@ class RewardSql:
         return f"abs(TRY_CAST({sql_name(self.column)} AS DOUBLE))"
 
     @property
+    def double(self) -> str:
+        """Returns SQL for the double nearest to the reward; 0 has no sign."""
+        kept = self.type in WHOLE or self.type == "DOUBLE"
+        number = sql_name(self.column) if kept else self.text
+        return f"TRY_CAST({number} AS DOUBLE) + 0.0::DOUBLE"
+
+    @property
     def digits(self) -> str:
         """Returns SQL for the number of digits after the point that the reward needs."""
         if self.type in LARGE_WHOLE:

@@ -62,17 +62,17 @@ class LogSource:
             counts = labelled(database, roles, scale)
         return replace(counts, sources=sources or (counts_digest(counts),))
 
-    def load(self, pairs: Pairs | None = None) -> DecisionLog:
-        """Every step, in memory, for methods that look at whole episodes.
+    def load(self, pairs: Pairs | None = None, counts: LabelledCounts | None = None) -> DecisionLog:
+        """Returns every step, in memory, for methods that look at whole episodes.
 
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
+        `counts` are those of this very log, where they were made already: they have checked every
+        row, so that the log is read only once more.
         """
+        counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
-            self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
-            roles = self.roles(database)
-            counted = labelled(database, roles, count_rows(self.table, database, roles))
-            units = check_rows(self.table, database, roles, RewardSql.of(roles))
-            return load_steps(database, CountQuery(roles, units), counted, pairs)
+            roles = RoleSql.of(self.columns, self.types, counted.binnings)
+            return load_steps(database, roles, counted, pairs)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Finds where the log first decides with these labels, by role: file, row and column.

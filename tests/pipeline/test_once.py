@@ -1,0 +1,94 @@
+"""Nothing is done twice: a log is read, certifiers are made and files are rendered once."""
+
+import pytest
+
+import surestep
+from pump_commands import run_surestep
+from surestep import read_log
+from surestep.certificates import Asked
+from surestep.io.logs import source
+from surestep.pipeline import certify_result, evidence
+from surestep.results import Result
+
+ROWS = [
+    "episode,step,state,action,reward,terminated,next_state",
+    *(
+        f"{e},{s},{'ab'[s]},{'xy'[(e + s) % 2]},{0 if s == 0 else e % 2},{s == 1},{'be'[s]}"
+        for e in range(40)
+        for s in range(2)
+    ),
+]
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(ROWS) + "\n")
+    return path
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The names of the functions that are watched, one a call."""
+    made = []
+
+    def watch(owner, name):
+        original = getattr(owner, name)
+
+        def watched(*arguments, **named):
+            made.append(name)
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    for name in ("count_rows", "load_steps", "check_rows"):
+        watch(source, name)
+    watch(Asked, "make_with")
+    watch(Result, "files")
+    return made
+
+
+TERMS = {"discount": 0.9, "n_wedge": 1, "worlds": 0, "certificates": ["trajectory"]}
+
+
+@pytest.mark.parametrize("said", [{}, {"return_bounds": (0.0, 1.0)}])
+def test_a_log_is_counted_once_and_its_steps_are_read_once(log, calls, said):
+    surestep.improve(read_log(log), **TERMS, **said)
+    reads = [name for name in calls if name in ("count_rows", "load_steps", "check_rows")]
+    assert reads == ["count_rows", "load_steps"]
+
+
+def test_steps_are_read_once_for_another_log_too(log, calls, tmp_path):
+    said = {"return_bounds": (0.0, 1.0)}
+    surestep.improve(read_log(log), **TERMS, **said).save(tmp_path / "out")
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([ROWS[0], *reversed(ROWS[1:])]) + "\n")
+    calls.clear()
+    certify_result(tmp_path / "out", other, ["stitched", "robust"])
+    assert calls.count("count_rows") == calls.count("load_steps") == 1
+    assert calls.count("make_with") == 3  # those asked for, and that of the result
+
+
+def test_certifiers_are_made_once_before_the_algorithm_and_once_after(log, calls):
+    kinds = ["stitched", "posterior", "robust"]
+    terms = {name: value for name, value in TERMS.items() if name != "n_wedge"}
+    surestep.improve(read_log(log), **terms | {"certificates": kinds})
+    assert calls.count("make_with") == 2 * len(kinds)
+
+
+def test_files_are_rendered_once(log, calls, tmp_path):
+    words = ("--discount", "0.9", "--n-wedge", "1", "--worlds", "0", "--kind", "robust")
+    result = run_surestep("improve", log, *words, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert calls.count("files") == 1
+    for path in (tmp_path / "out").iterdir():
+        assert path.name in result.output
+
+
+def test_a_log_that_changes_after_it_was_counted_is_refused(log):
+    table = read_log(log)
+    counts = table.counts()
+    log.write_text("\n".join([*ROWS, "40,0,c,x,0,True,e"]) + "\n")
+    steps = evidence.Steps(table, counts, counts.to_counts().pairs)
+    with pytest.raises(surestep.errors.InvalidLog, match="other labels than when it was counted"):
+        _ = steps.log
