@@ -1,0 +1,55 @@
+"""Hidden causes: they cannot be seen in a log, but how strong they would have to be can be told.
+
+A hidden cause (a severity that doctors see and the log does not show) makes what follows an action
+in the log differ from what would follow if the policy chose it. Suppose that for either policy, at
+every step and whatever came before, the law of the outcome (reward, next state) differs from the
+row that the claim is about by at most ε in total variation: each event changes its probability by
+at most ε. Suppose further that expected returns from any step on stay within the value bounds.
+
+**Lemma.** |ρ'(π) − ρ(π)| ≤ span · ε / (1 − γ(1 − ε)), where span = V_max − V_min is the width of
+what a return from any outcome on is worth, on average.
+
+*Proof.* Run both processes on one space, with a maximal coupling of their outcomes at each step.
+As long as all outcomes were the same, actions can be drawn the same, and the next outcomes differ
+with probability at most ε, whatever came before. Let T be the first step at which they differ. Up
+to T both have earned the same; from T on, counted at T, each is worth between V_min and V_max on
+average. So |ρ' − ρ| ≤ span · E[γ^T] with P(T ≥ t) ≥ (1 − ε)^t, and E[γ^T] is largest where T comes
+as early as it may, P(T = t) = ε(1 − ε)^t: E[γ^T] ≤ Σ_t γ^t ε (1 − ε)^t = ε / (1 − γ(1 − ε)). ∎
+
+Both policies may be hit, so a claim Δ ≥ L becomes Δ' ≥ L − 2 span ε / (1 − γ(1 − ε)). With
+κ = L / (2 span) that is at least 0 as long as **ε ≤ κ(1 − γ) / (1 − κγ)**, or for every ε if
+κ ≥ 1. For small ε it is the usual 2 ε span / (1 − γ). It is a worst case: most hidden causes of
+that strength would take less, but none can be told apart from the worst one by the log.
+"""
+
+from __future__ import annotations
+
+from surestep.checks.check import Check
+
+
+def break_even(lower: float, span: float, discount: float) -> float:
+    """Returns the largest ε at which a claim Δ ≥ `lower` > 0 still proves a gain; at most 1."""
+    share = lower / (2 * span)
+    return 1.0 if share >= 1 else share * (1 - discount) / (1 - share * discount)
+
+
+def loss_at_most(epsilon: float, span: float, discount: float) -> float:
+    """Returns by how much rows that are off by ε can change the difference of two policies."""
+    return 2 * span * epsilon / (1 - discount * (1 - epsilon)) if epsilon > 0 else 0.0
+
+
+def hidden_check(lower: float | None, span: float, discount: float) -> Check:
+    """Returns how strong hidden causes would have to be to undo a claim.
+
+    `span` is the width of what returns from any outcome on are worth on average.
+    """
+    if lower is None or lower <= 0 or span <= 0:
+        return Check.unchecked("hidden-causes", "no-claim")
+    if discount >= 1:
+        return Check.unchecked("hidden-causes", "no-discount")
+    epsilon = break_even(lower, span, discount)
+    return Check(
+        code="hidden-causes",
+        outcome="told",
+        figures={"epsilon": epsilon, "lower": lower, "span": span, "discount": discount},
+    )

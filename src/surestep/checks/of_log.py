@@ -1,0 +1,71 @@
+"""All checks that a log alone allows, at one level together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from surestep.checks.check import Check, CheckCode, WhyUnchecked
+from surestep.checks.drift import next_state_drift, reward_drift
+from surestep.checks.memory import behavior_check, next_state_check, reward_check
+from surestep.checks.values import model_check
+from surestep.model.log import DecisionLog
+
+DELTA = 0.05  # the chance that any line fails although all assumptions hold, shared evenly
+TESTS: tuple[CheckCode, ...] = (
+    "markov-next-state",
+    "markov-reward",
+    "model-returns",
+    "drift-next-state",
+    "drift-reward",
+    "behavior-memory",
+)
+LEVEL = DELTA / len(TESTS)
+MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
+
+
+def check_log(
+    log: DecisionLog, names: Sequence[str], *, discount: float | None = None
+) -> tuple[Check, ...]:
+    """Returns the checks of Markov, drift and memory; `names` [S] are those of the states.
+
+    The model's values are left out without a discount. Seeds come from the data, so that nobody
+    can try others. Checks never change a claim.
+    """
+    seed = seed_of(log)
+    part = sampled(log, seed)
+    returns = Check.unchecked("model-returns", "no-discount")
+    if discount is not None and discount < 1:
+        returns = model_check(part, discount, names, level=LEVEL)
+    return (
+        next_state_check(part, seed=seed, level=LEVEL),
+        reward_check(part, seed=seed + 1, level=LEVEL),
+        returns,
+        next_state_drift(part, seed=seed + 2, level=LEVEL),
+        reward_drift(part, seed=seed + 3, level=LEVEL),
+        behavior_check(part, seed=seed + 4, level=LEVEL),
+    )
+
+
+def unchecked(why: WhyUnchecked) -> tuple[Check, ...]:
+    """Returns that none of these could be checked, and why."""
+    return tuple(Check.unchecked(code, why) for code in TESTS)
+
+
+def seed_of(log: DecisionLog) -> int:
+    """Returns a seed that the data decide, however states and actions are numbered."""
+    digest = hashlib.sha256(log.reward.tobytes())
+    digest.update(log.episode_offsets.tobytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+def sampled(log: DecisionLog, seed: int) -> DecisionLog:
+    """Returns the log, or whole episodes of a large one, in their order; at least one."""
+    if log.num_steps <= MOST_STEPS:
+        return log
+    order = np.random.default_rng(seed).permutation(log.num_episodes)
+    upto = np.cumsum(np.diff(log.episode_offsets)[order])
+    chosen = order[: max(int(np.searchsorted(upto, MOST_STEPS)), 1)]
+    return log.episodes(np.sort(chosen))

@@ -1,0 +1,240 @@
+"""Permutation tests: does the past tell more about an outcome than the present group of a row?
+
+Rows with the same present (the group g) and the same past (the run x) are compared: if the past
+does not matter, then outcomes are exchangeable among the rows of a group, and shuffled they tell
+as much about their runs as they do in the log. The statistic is added up over all groups. With n
+shuffles the p-value is (1 + #{shuffled ≥ observed}) / (1 + n).
+
+**Which rows.** Of every episode at most one row a group, the first (all rows of a log of less than
+100 episodes). So the rows of a group come
+from different episodes, and one must not know of the other: within an episode an outcome decides
+which past the next visit has (a process that stays has itself as its past), and permuting such rows
+is wrong by about 1/n a group, which many sparse groups add up.
+
+**When that is exact.** Where episodes are independent and alike, and given the group the outcome
+does not depend on what came before in its episode, then given the groups and pasts of the chosen
+rows the outcomes of each group are independent and alike. The first visit is a stopping time, so
+it matters neither how whoever decided within the episode, nor why recording stopped. So the test
+of every single group is exact; in the sum over groups every term has exactly its mean, terms are
+uncorrelated (the later of two outcomes is fresh, given the earlier one), and the distribution of
+the sum is right in the limit of many rows. Where a logger learns from earlier episodes the past of
+a later row may depend on an outcome of an earlier one: then even a single group is right only in
+the limit. Both are tested by simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_lengths
+from surestep.kernels.shuffles import shuffled_information, shuffled_spread
+from surestep.model.log import DecisionLog
+
+MANY, FEW = 999, 199  # shuffles
+LARGE = 20_000  # rows from which on there are few of them
+FEW_EPISODES = 100
+ROWS_A_RUN = 10  # on average, or the past is told less finely
+TRIES = 20  # logs with an effect that are made to learn whether it is noticed
+POWER = 0.8  # of them in which it must be
+EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0)
+SAME = 1e-9  # of a reward: what rounding may make of equal ones
+
+Draws = Callable[[int, float], FloatArray]  # number, effect → the statistic, as observed first
+
+
+class Arrangement(NamedTuple):
+    """Rows by groups and runs; `order` says which rows of the log they are."""
+
+    groups: IntArray  # [G+1] into runs
+    runs: IntArray  # [R+1] into rows
+    order: IntArray  # [n]
+
+    @property
+    def rows(self) -> int:
+        """Returns how many rows there are."""
+        return self.order.size
+
+    def group_of_rows(self) -> IntArray:
+        """Returns the group of each row [n]."""
+        return np.repeat(np.arange(self.groups.size - 1), np.diff(self.runs[self.groups]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shuffled:
+    """The outcome of a permutation test."""
+
+    rows: int  # that were compared
+    groups: int
+    statistic: float  # standard deviations above the mean of the shuffles
+    p_value: float
+    shuffles: tuple[float, ...]  # the same of the shuffles, rising
+    noticed: float | None  # the smallest effect that is found in four of five logs; None: none is
+
+
+def compared_rows(log: DecisionLog, place: IntArray) -> tuple[IntArray, bool]:
+    """Returns the rows to compare, and whether they are the first of each episode and place [N].
+
+    With few episodes all rows are compared: then even the test of one group is right only in the
+    limit of many rows.
+    """
+    if log.num_episodes < FEW_EPISODES:
+        return np.arange(log.num_steps), False
+    return first_visits(log, place), True
+
+
+def first_visits(log: DecisionLog, place: IntArray) -> IntArray:
+    """Returns the rows [n] in which an episode comes to each of its places [N] first."""
+    episode = np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
+    key = episode * np.int64(int(place.max()) + 1) + place
+    return np.sort(np.unique(key, return_index=True)[1])
+
+
+def finest(group: IntArray, pasts: Sequence[IntArray]) -> IntArray:
+    """Returns the first of the pasts [n] of which rows have ten in common, else the last.
+
+    What is told apart too finely says nothing. Which is taken follows from groups and pasts alone,
+    so that outcomes have no part in it.
+    """
+    for past in pasts[:-1]:
+        key = group * np.int64(past.max() + 1) + past
+        if ROWS_A_RUN * np.unique(key).size <= key.size:
+            return past
+    return pasts[-1]
+
+
+def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
+    """Returns the rows by groups [n] and pasts [n], as far as they can be compared.
+
+    A run of one row, a group of one run, and one whose outcomes [n] are all the same say nothing.
+    """
+    key = group * np.int64(past.max(initial=0) + 1) + past
+    order = np.argsort(key, kind="stable")
+    length = run_lengths(ends_of_equal(key[order]))
+    order = order[np.repeat(length > 1, length)]
+    length = length[length > 1]
+    if order.size == 0:
+        return NOTHING
+    group, outcome = group[order], outcome[order]
+    owner = group[np.cumsum(length) - 1]  # of each run
+    groups = ends_of_equal(owner)
+    runs = offsets_of(length)
+    first = runs[groups[:-1]]
+    varies = np.maximum.reduceat(outcome, first) > np.minimum.reduceat(outcome, first)
+    kept = varies & (run_lengths(groups) > 1)
+    of_run = np.repeat(kept, run_lengths(groups))
+    return Arrangement(
+        offsets_of(run_lengths(groups)[kept]),
+        offsets_of(length[of_run]),
+        order[np.repeat(of_run, length)],
+    )
+
+
+def ends_of_equal(values: IntArray) -> IntArray:
+    """Returns the offsets of the runs of equal neighbours."""
+    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return np.concatenate([[0], changes, [values.size]])
+
+
+NOTHING = Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
+
+
+def label_test(
+    group: IntArray, past: IntArray, outcome: IntArray, *, seed: int, level: float
+) -> Shuffled | None:
+    """Tests whether the past [n] tells an outcome [n], a number, beyond the group [n].
+
+    The statistic is the conditional mutual information of past and outcome. An effect ε means that
+    with probability ε the past alone decides. None where no two rows can be compared.
+    """
+    placed = arranged(group, past, outcome)
+    if placed.order.size == 0:
+        return None
+    kind = outcome[placed.order] + placed.group_of_rows() * np.int64(outcome.max() + 1)
+    code = np.unique(kind, return_inverse=True)[1]
+    least = np.minimum.reduceat(code, placed.runs[placed.groups[:-1]])
+    local = (code - least[placed.group_of_rows()]).astype(np.int32)
+    many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
+    n_log_n = many * np.log(np.maximum(many, 1.0))
+
+    def draws(number: int, effect: float) -> FloatArray:
+        statistic = np.empty(number + 1)
+        shuffled_information.all(
+            number + 1, seed, effect, placed.groups, placed.runs, local, n_log_n, statistic
+        )
+        return statistic
+
+    return tested(placed, draws, level)
+
+
+def number_test(
+    group: IntArray, past: IntArray, outcome: FloatArray, *, seed: int, level: float
+) -> Shuffled | None:
+    """Tests whether the past [n] tells the mean of an outcome [n] beyond the group [n].
+
+    The statistic is the share of the squares in a group that lies between the means of its pasts.
+    An effect ε means that a past shifts the mean by ε standard deviations. None where no two rows
+    can be compared.
+    """
+    coarse = np.round(outcome, digits_of(outcome))
+    placed = arranged(group, past, coarse)
+    if placed.order.size == 0:
+        return None
+    values = coarse[placed.order]
+
+    def draws(number: int, effect: float) -> FloatArray:
+        statistic = np.empty(number + 1)
+        shuffled_spread.all(number + 1, seed, effect, placed.groups, placed.runs, values, statistic)
+        return statistic
+
+    return tested(placed, draws, level)
+
+
+def digits_of(values: FloatArray) -> int:
+    """Returns how many digits after the point tell apart what is more than rounding."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return 12 - math.ceil(math.log10(largest)) if largest > 0 else 0
+
+
+def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
+    """Returns what a test at a level finds."""
+    many = MANY if placed.rows < LARGE else FEW
+    statistic = draws(many, 0.0)
+    observed, shuffled = float(statistic[0]), np.sort(statistic[1:])
+    slack = SAME * (abs(observed) + 1.0)  # sums of the same terms in another order
+    mean, deviation = float(shuffled.mean()), max(float(shuffled.std()), slack)
+    at_least = np.count_nonzero(shuffled >= observed - slack)
+    return Shuffled(
+        rows=placed.rows,
+        groups=placed.groups.size - 1,
+        statistic=(observed - mean) / deviation,
+        p_value=float((1 + at_least) / (1 + many)),
+        shuffles=tuple(((shuffled - mean) / deviation).tolist()),
+        noticed=least_noticed(draws, critical_value(shuffled, level) + slack),
+    )
+
+
+def critical_value(shuffled: FloatArray, level: float) -> float:
+    """Returns beyond which value the p-value is at most the level; ∞ where no value is.
+
+    `shuffled` [n] rises. p = (1 + #{shuffled ≥ observed}) / (1 + n).
+    """
+    allowed = math.floor(level * (1 + shuffled.size)) - 1  # shuffles that may be as large
+    if allowed < 0:
+        return math.inf
+    return float(shuffled[-1 - allowed])
+
+
+def least_noticed(draws: Draws, critical: float) -> float | None:
+    """Returns the smallest effect of a short list that most made-up logs show; None: none is."""
+
+    def is_noticed(effect: float) -> bool:
+        return bool(np.mean(draws(TRIES, effect)[1:] > critical) >= POWER)
+
+    place = bisect_left(EFFECTS, True, key=is_noticed)
+    return EFFECTS[place] if place < len(EFFECTS) else None

@@ -1,0 +1,143 @@
+"""Shuffles of outcomes within groups, and how much the runs of a group tell about them.
+
+Rows lie in runs (rows with the same past), runs in groups (rows whose outcomes are alike if the
+past does not matter): group g owns the runs `groups[g]` … `groups[g+1] − 1`, run j the rows
+`runs[j]` … `runs[j+1] − 1`. Draw 0 takes the outcomes as they are; every other draw shuffles them
+within their groups first. With an effect ε > 0, each shuffled row is then replaced, with
+probability ε, by what its run alone decides: so one learns which effects would be noticed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep.kernels._compile import (
+    F64,
+    FLOATS_IN,
+    FLOATS_OUT,
+    I64,
+    INDICES_IN,
+    INTS_IN,
+    SWEEP_THREADS,
+    helper,
+    tasks,
+)
+from surestep.kernels.random_streams import start_stream, uniform
+
+
+@helper
+def largest_group(groups: IntArray, runs: IntArray) -> int:
+    """The number of rows of the largest group."""
+    largest = 0
+    for g in range(groups.size - 1):
+        largest = max(largest, int(runs[groups[g + 1]] - runs[groups[g]]))
+    return largest
+
+
+@tasks(I64, F64, INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS)
+def shuffled_information(
+    first: int,
+    last: int,
+    seed: int,
+    effect: float,
+    groups: IntArray,
+    runs: IntArray,
+    outcome: IndexArray,
+    n_log_n: FloatArray,
+    information: FloatArray,
+) -> None:
+    """Σ_j Σ_y n_jy ln n_jy − Σ_g Σ_y n_gy ln n_gy over runs j, groups g and outcomes y, each draw.
+
+    That is, but for what no shuffle changes, the number of rows times the conditional mutual
+    information of run and outcome given the group. `outcome` has numbers from 0 on in each group,
+    and `n_log_n` is long enough for the largest group.
+    """
+    size = largest_group(groups, runs)
+    shuffled = np.empty(size, np.int64)
+    in_run, in_group = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for draw in range(first, last):
+        total = 0.0
+        for g in range(groups.size - 1):
+            begin = runs[groups[g]]
+            rows = runs[groups[g + 1]] - begin
+            words = start_stream(seed, draw, g)
+            for i in range(rows):
+                shuffled[i] = outcome[begin + i]
+            if draw > 0:
+                for i in range(rows - 1, 0, -1):
+                    u, words = uniform(words)
+                    j = int(u * (i + 1))
+                    shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+            for j in range(groups[g], groups[g + 1]):
+                low, high = runs[j] - begin, runs[j + 1] - begin
+                if effect > 0.0:
+                    u, words = uniform(words)
+                    decided = outcome[begin + int(u * rows)]
+                    for i in range(low, high):
+                        u, words = uniform(words)
+                        if u < effect:
+                            shuffled[i] = decided
+                for i in range(low, high):
+                    in_run[shuffled[i]] += 1
+                    in_group[shuffled[i]] += 1
+                for i in range(low, high):
+                    total += n_log_n[in_run[shuffled[i]]]
+                    in_run[shuffled[i]] = 0
+            for i in range(rows):
+                total -= n_log_n[in_group[shuffled[i]]]
+                in_group[shuffled[i]] = 0
+        information[draw] = total
+
+
+@tasks(I64, F64, INTS_IN, INTS_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS)
+def shuffled_spread(
+    first: int,
+    last: int,
+    seed: int,
+    effect: float,
+    groups: IntArray,
+    runs: IntArray,
+    outcome: FloatArray,
+    spread: FloatArray,
+) -> None:
+    """Σ_g n_g · (between the means of its runs) / (all) of the squares in a group, each draw.
+
+    An effect here is a shift of every run, up or down by ε standard deviations of its group.
+    """
+    shuffled = np.empty(largest_group(groups, runs))
+    for draw in range(first, last):
+        total = 0.0
+        for g in range(groups.size - 1):
+            begin = runs[groups[g]]
+            rows = runs[groups[g + 1]] - begin
+            words = start_stream(seed, draw, g)
+            mean = 0.0
+            for i in range(rows):
+                shuffled[i] = outcome[begin + i]
+                mean += shuffled[i] / rows
+            squares = 0.0
+            for i in range(rows):
+                shuffled[i] -= mean
+                squares += shuffled[i] * shuffled[i]
+            if draw > 0:
+                for i in range(rows - 1, 0, -1):
+                    u, words = uniform(words)
+                    j = int(u * (i + 1))
+                    shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+            shift, between, everything, whole = 0.0, 0.0, 0.0, 0.0
+            for j in range(groups[g], groups[g + 1]):
+                low, high = runs[j] - begin, runs[j + 1] - begin
+                if effect > 0.0:
+                    u, words = uniform(words)
+                    shift = effect * np.sqrt(squares / rows) * (1.0 if u < 0.5 else -1.0)
+                sum_of_run = 0.0
+                for i in range(low, high):
+                    value = shuffled[i] + shift
+                    sum_of_run += value
+                    everything += value * value
+                whole += sum_of_run
+                between += sum_of_run * sum_of_run / (high - low)
+            middle = whole * whole / rows
+            total += rows * (between - middle) / (everything - middle)
+        spread[draw] = total

@@ -1,0 +1,92 @@
+"""Hidden causes: how strong they must be, against changed models and a world that has one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep import FiniteMDP, Policy, evaluate
+from surestep.checks.hidden import break_even, hidden_check, loss_at_most
+
+SHARES = st.floats(0.001, 0.999)
+
+
+@given(lower=SHARES, span=st.floats(0.1, 10.0), discount=st.floats(0.0, 0.999))
+def test_at_the_break_even_the_claim_is_used_up(lower, span, discount):
+    epsilon = break_even(lower, span, discount)
+    assert 0 < epsilon <= 1
+    if epsilon < 1:
+        assert loss_at_most(epsilon, span, discount) == pytest.approx(lower, rel=1e-9)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    epsilon=st.floats(0.0, 1.0),
+    discount=st.sampled_from([0.0, 0.5, 0.9, 0.99]),
+    corners=st.booleans(),
+)
+def test_no_change_of_rows_costs_more_than_the_bound(seed, epsilon, discount, corners):
+    """Both policies may meet another world, each with outcomes that differ by at most ε."""
+    rng = np.random.default_rng(seed)
+    states, actions = 3, 2
+    rows = rng.dirichlet(np.ones(states), size=(states, actions))
+    rewards = rng.choice([0.0, 1.0], size=(states, actions, states))
+    span = 1 / (1 - discount)  # rewards lie between 0 and 1
+    start = np.eye(states)[0]
+    worth = []
+    for side in (-1, 1):  # the worst for one policy, the best for the other
+        model = FiniteMDP.from_dense(rows, rewards, discount, start)
+        policy = Policy.from_dense(model, rng.dirichlet(np.ones(actions), size=states))
+        before = evaluate(model, policy)
+        target = rewards + discount * before
+        if corners:  # as much as ε allows moves from the best outcome to the worst one
+            moved = move(rows, side * target, epsilon)
+        else:
+            other = rng.dirichlet(np.ones(states), size=(states, actions))
+            moved = (1 - epsilon) * rows + epsilon * other
+        assert np.abs(moved - rows).sum(axis=2).max() / 2 <= epsilon + 1e-12
+        after = evaluate(FiniteMDP.from_dense(moved, rewards, discount, start), policy)
+        worth.append(abs(after[0] - before[0]))
+    assert sum(worth) <= loss_at_most(epsilon, span, discount) + 1e-9
+
+
+def move(rows, target, epsilon):
+    """Moves mass from the largest targets of each row to its smallest."""
+    moved = rows.copy()
+    for s, a in np.ndindex(rows.shape[:2]):
+        left, worst = epsilon, int(np.argmin(target[s, a]))
+        for best in np.argsort(-target[s, a]):
+            taken = min(left, moved[s, a, best]) if best != worst else 0.0
+            moved[s, a, best] -= taken
+            moved[s, a, worst] += taken
+            left -= taken
+    return moved
+
+
+def test_the_bound_is_reached():
+    """A world that pays 1 for ever, or with probability ε a step falls to where it pays nothing."""
+    epsilon, discount = 0.1, 0.9
+    rows = np.zeros((2, 1, 2))
+    rows[0, 0], rows[1, 0] = [1 - epsilon, epsilon], [0, 1]
+    rewards = np.zeros((2, 1, 2))
+    rewards[0, 0, 0] = 1.0
+    model = FiniteMDP.from_dense(rows, rewards, discount, np.eye(2)[0])
+    lost = 1 / (1 - discount) - evaluate(model, Policy.uniform(model))[0]
+    assert lost == pytest.approx(loss_at_most(epsilon, 1 / (1 - discount), discount) / 2)
+
+
+def test_doctors_who_see_more_change_the_chances_by_more_than_a_wrong_claim_allows():
+    """In `hidden-cause` every policy is worth the same, so that every claimed gain is wrong."""
+    # P(severe | treated) is 0.8 in the log, and 0.5 if anybody is treated: then 0.3 of all move
+    # from a mild course to a severe one, 0.9 of which end elsewhere.
+    strength = 0.3 * 0.9
+    for lower in (0.01, 0.1, 0.5, 0.9):
+        assert break_even(lower, 1.0, 0.99) < strength
+
+
+def test_without_a_claim_or_a_discount_nothing_is_told():
+    assert hidden_check(None, 1.0, 0.9).why == "no-claim"
+    assert hidden_check(-0.1, 1.0, 0.9).why == "no-claim"
+    assert hidden_check(0.1, 1.0, 1.0).why == "no-discount"
+    told = hidden_check(0.1, 1.0, 0.9)
+    assert (told.outcome, told.figures["epsilon"]) == ("told", break_even(0.1, 1.0, 0.9))

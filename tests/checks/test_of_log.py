@@ -1,0 +1,136 @@
+"""Checks of logs whose truth is known: Markov ones, and one for each assumption that fails."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from remembering_worlds import ACTIONS, STATES, remembering_log
+from surestep import DecisionLog, Pairs
+from surestep.checks import DELTA, Check, check_log, of_log, shuffling
+from surestep.environments.adaptive import adaptive
+from surestep.environments.coarse import coarse
+from surestep.environments.hidden_cause import hidden_cause
+
+RARE = 1e-4  # the chance that a test of rates fails although all is right
+NAMES = [f"state {s}" for s in range(20)]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Few shuffles, whose p-values are as exact as those of many."""
+    monkeypatch.setattr(shuffling, "MANY", 39)
+    monkeypatch.setattr(shuffling, "TRIES", 1)
+    monkeypatch.setattr(of_log, "LEVEL", 0.05)
+
+
+def outcomes(log, discount=0.9):
+    return {check.code: check.outcome for check in check_log(log, NAMES, discount=discount)}
+
+
+def rates(logs):
+    """How often each check fails, and the most that a rate of 0.05 allows."""
+    found = [outcomes(log) for log in logs]
+    failed = {code: sum(each[code] == "failed" for each in found) for code in found[0]}
+    return failed, binom.ppf(1 - RARE, len(found), 0.05)
+
+
+def test_markov_logs_give_false_alarms_at_most_as_stated(quick):
+    failed, most = rates(remembering_log(seed, episodes=100) for seed in range(40))
+    assert max(failed.values()) <= most
+
+
+def test_few_long_episodes_whose_rows_are_all_compared_do_neither(quick):
+    failed, most = rates(remembering_log(seed, episodes=20) for seed in range(40))
+    assert max(failed.values()) <= most
+
+
+def test_a_learning_logger_gives_no_false_alarm_about_the_process(quick):
+    benchmark = adaptive(effect=1.0)
+    failed, most = rates(benchmark.sample(100, np.random.default_rng(i)) for i in range(25))
+    for code in ("markov-next-state", "drift-next-state"):
+        assert failed[code] <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["fixed", "learning"])
+def test_rates_of_false_alarms_in_many_logs(quick, kind):
+    benchmark = adaptive(effect=1.0)
+    logs = (
+        remembering_log(i, episodes=100)
+        if kind == "fixed"
+        else benchmark.sample(100, np.random.default_rng(i))
+        for i in range(1000)
+    )
+    failed, most = rates(logs)
+    for code in ("markov-next-state", "drift-next-state", "markov-reward", "drift-reward"):
+        assert failed[code] <= most
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [
+        ({"lag": 0.3}, "markov-next-state"),
+        ({"paid_lag": 1.0}, "markov-reward"),
+        ({"drift": 0.3}, "drift-next-state"),
+        ({"paid_drift": 1.0}, "drift-reward"),
+        ({"severity": 0.9}, "behavior-memory"),
+    ],
+)
+def test_what_is_broken_fails_and_the_rest_of_the_process_does_not(broken, code):
+    found = outcomes(remembering_log(3, episodes=400, **broken))
+    assert found[code] == "failed"
+    process = {"markov-next-state", "markov-reward", "drift-next-state", "drift-reward"} - {code}
+    assert {found[each] for each in process} == {"passed"}
+
+
+def test_merged_states_are_seen():
+    log = coarse().sample(150, np.random.default_rng(0))
+    assert outcomes(log)["markov-next-state"] == "failed"
+
+
+def test_a_hidden_cause_without_memory_is_not_seen_by_any_test():
+    """That is why it has a line of its own: how strong it would have to be."""
+    log = hidden_cause().sample(300, np.random.default_rng(0))
+    assert "failed" not in outcomes(log, 0.99).values()
+
+
+def test_values_that_do_not_add_up_are_seen():
+    """Episodes of eight steps, which pay at their end: how many are left is in no state."""
+    log = remembering_log(1, episodes=400)
+    paid_last = DecisionLog(
+        Pairs.full(STATES + 1, ACTIONS),
+        log.state,
+        log.action,
+        log.truncated.astype(float),
+        np.where(log.truncated, STATES, log.next_state),
+        log.truncated,
+        np.zeros_like(log.truncated),
+        log.episode_offsets,
+    )
+    found = {check.code: check for check in check_log(paid_last, NAMES, discount=0.7)}
+    check = found["model-returns"]
+    assert check.outcome == "failed"
+    # From the start 0.7⁷ is earned; a model without a clock ends in any step with a chance of 1/8.
+    assert any(mark.low > mark.beside or mark.high < mark.beside for mark in check.picture)
+
+
+def test_levels_are_shared_and_findings_repeat():
+    log = remembering_log(2)
+    first, again = (check_log(log, NAMES, discount=0.9) for _ in range(2))
+    assert first == again
+    assert sum(check.level for check in first if check.level) == pytest.approx(DELTA)
+    assert [Check.read(check.to_json()) for check in first] == [*first]
+
+
+def test_without_a_discount_values_are_left_out():
+    found = {check.code: check for check in check_log(remembering_log(2), NAMES)}
+    assert found["model-returns"].why == "no-discount"
+
+
+def test_of_a_large_log_whole_episodes_are_looked_at(monkeypatch):
+    log = remembering_log(2, episodes=300)
+    monkeypatch.setattr(of_log, "MOST_STEPS", 1000)
+    part = of_log.sampled(log, 7)
+    assert 900 < part.num_steps <= 1000
+    lengths = set(np.diff(part.episode_offsets).tolist())
+    assert lengths == {8}

@@ -1,0 +1,146 @@
+"""Permutation tests, against all permutations and plain formulas."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep.checks import shuffling
+from surestep.checks.shuffling import (
+    arranged,
+    critical_value,
+    first_visits,
+    label_test,
+    least_noticed,
+    number_test,
+)
+from surestep.kernels.shuffles import shuffled_information, shuffled_spread
+
+GROUP = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
+PAST = np.array([0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 1])
+LABEL = np.array([0, 0, 2, 2, 2, 1, 0, 0, 1, 1, 1, 1, 1])
+NUMBER = np.array([1.0, 2, 2, 7, 7, 7, 0, 0, 1, 2, 4, 4, 4])
+
+
+def information(group, past, outcome):
+    """Σ n ln n over (group, past, outcome) − over (group, outcome), counted one by one."""
+
+    def part(*columns):
+        _, times = np.unique(np.stack(columns), axis=1, return_counts=True)
+        return float(np.sum(times * np.log(times)))
+
+    return part(group, past, outcome) - part(group, outcome)
+
+
+def between(group, past, outcome):
+    """The share of squares between the means of pasts, times rows, over groups."""
+    total = 0.0
+    for g in np.unique(group):
+        own, before = outcome[group == g], past[group == g]
+        means = [(own[before == x].mean(), np.sum(before == x)) for x in np.unique(before)]
+        squares = sum(many * (mean - own.mean()) ** 2 for mean, many in means)
+        total += own.size * squares / np.sum((own - own.mean()) ** 2)
+    return total
+
+
+def all_orders(rows):
+    """All permutations of the outcomes of the first group, each with one of the second."""
+    first, second = rows[:6], rows[6:10]
+    for order in set(permutations(first.tolist())):
+        for other in set(permutations(second.tolist())):
+            yield np.array([*order, *other])
+
+
+@pytest.mark.parametrize(
+    ("test", "outcome", "statistic"),
+    [(label_test, LABEL, information), (number_test, NUMBER, between)],
+)
+def test_p_values_are_those_of_all_permutations(test, outcome, statistic):
+    # The third group has a run of one row and says nothing.
+    kept = slice(0, 10)
+    group, past, own = GROUP[kept], PAST[kept], outcome[kept]
+    observed = statistic(group, past, own)
+    counted = [statistic(group, past, order) for order in all_orders(own)]
+    exact = np.mean(np.array(counted) >= observed - 1e-9)
+    found = test(GROUP, PAST, outcome, seed=5, level=0.05)
+    assert (found.rows, found.groups) == (10, 2)
+    # 999 shuffles: five standard errors, a chance below 1e-6
+    assert abs(found.p_value - exact) < 5 * np.sqrt(exact / 999) + 0.001
+
+
+def test_kernels_have_the_statistics_of_plain_formulas():
+    rng = np.random.default_rng(0)
+    group, past = np.sort(rng.integers(0, 4, 200)), rng.integers(0, 5, 200)
+    label, number = rng.integers(0, 6, 200), rng.normal(size=200)
+    placed = arranged(group, past, label)
+    own = placed.order
+    local, times = label[own].astype(np.int32), np.arange(201.0)
+    found = np.empty(1)
+    n_log_n = times * np.log(np.maximum(times, 1))
+    shuffled_information.all(1, 0, 0.0, placed.groups, placed.runs, local, n_log_n, found)
+    assert found[0] == pytest.approx(information(group[own], past[own], label[own]))
+    shuffled_spread.all(1, 0, 0.0, placed.groups, placed.runs, number[own], found)
+    assert found[0] == pytest.approx(between(group[own], past[own], number[own]))
+
+
+def test_what_cannot_be_compared_is_left_out():
+    assert label_test(np.zeros(4, int), np.arange(4), np.arange(4), seed=0, level=0.1) is None
+    assert label_test(np.arange(4), np.zeros(4, int), np.arange(4), seed=0, level=0.1) is None
+    same = np.zeros(4, int), np.array([0, 0, 1, 1]), np.ones(4, int)
+    assert label_test(*same, seed=0, level=0.1) is None
+    rounded = np.array([0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2])
+    assert number_test(*same[:2], rounded, seed=0, level=0.1) is None
+
+
+def test_first_visits_are_one_row_an_episode_and_place(monkeypatch):
+    from remembering_worlds import remembering_log
+
+    log = remembering_log(0, episodes=20)
+    rows = first_visits(log, log.pair)
+    seen, episode = set(), np.repeat(np.arange(20), 8)
+    expected = []
+    for row in range(log.num_steps):
+        if (episode[row], log.pair[row]) not in seen:
+            seen.add((episode[row], log.pair[row]))
+            expected.append(row)
+    assert rows.tolist() == expected
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=60),
+    st.integers(0, 10),
+    st.sampled_from([0.01, 0.05, 0.1, 0.3]),
+)
+def test_beyond_the_critical_value_the_p_value_is_at_most_the_level(values, observed, level):
+    shuffled = np.sort(np.array(values, float))
+    p_value = (1 + np.count_nonzero(shuffled >= observed)) / (1 + shuffled.size)
+    assert (observed > critical_value(shuffled, level)) == (p_value <= level)
+
+
+def test_what_would_be_noticed_is_the_smallest_effect_that_most_made_up_logs_show():
+    def draws(number, effect):
+        return np.full(number + 1, effect)
+
+    assert least_noticed(draws, 0.06) == 0.07
+    assert least_noticed(draws, 2.0) is None
+
+
+def test_a_larger_log_notices_less():
+    rng = np.random.default_rng(1)
+
+    def noticed(rows):
+        columns = (rng.integers(0, 3, rows) for _ in range(3))
+        return label_test(*columns, seed=1, level=0.01).noticed
+
+    assert noticed(3000) < noticed(300)
+
+
+def test_seeds_and_threads_decide_nothing_else(monkeypatch):
+    rng = np.random.default_rng(2)
+    columns = [rng.integers(0, 3, 400) for _ in range(3)]
+    first = label_test(*columns, seed=9, level=0.01)
+    assert first == label_test(*columns, seed=9, level=0.01)
+    monkeypatch.setattr(shuffling, "MANY", 99)
+    assert set(label_test(*columns, seed=9, level=0.01).shuffles) != set(first.shuffles)
