@@ -49,7 +49,7 @@ class Whole:
 class Bounds:
     """Two finite numbers, the lower one first."""
 
-    recorded: ClassVar[Any] = list
+    recorded: ClassVar[Any] = tuple[float | int, float | int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Text:
 class Texts:
     """Several texts, one a time that the option is given."""
 
-    recorded: ClassVar[Any] = list
+    recorded: ClassVar[Any] = list[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """Alarms: each code fires where it should, and not at the border."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from surestep import Certificate, Pairs
+from surestep._json import typed
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.pipeline.alarms import alarms_of, in_open_bins
@@ -68,7 +69,7 @@ def alarms(table=None, certificates=None, **changes):
     found = alarms_of(table, certificates, **terms)
     for each in found:
         assert tuple(each.figures) == FIGURES[each.code]
-        assert Alarm.read(json.loads(json.dumps(each._asdict()))) == each
+        assert typed(json.loads(json.dumps(asdict(each))), Alarm) == each
     return [*found]
 
 
@@ -104,7 +105,7 @@ def test_who_claims_no_gain_is_not_above_an_estimated_loss():
 )
 def test_a_claim_above_what_any_episode_earned(least, greatest, most):
     """Who only pays can gain all of it, and no more."""
-    seen = BASELINE._replace(least=least, greatest=greatest)
+    seen = replace(BASELINE, least=least, greatest=greatest)
     (found,) = alarms(certificates=(claim(most + 1e-6),), gain=9.0, baseline=seen)
     figures = {"claim": most + 1e-6, "low": least, "high": greatest}
     assert found == Alarm("claim-above-returns", figures)
@@ -171,9 +172,9 @@ def test_only_columns_with_edges_have_open_bins():
 
 
 def test_a_gap_between_the_model_and_the_episodes():
-    far = BASELINE._replace(model=4.0)
+    far = replace(BASELINE, model=4.0)
     assert alarms(baseline=far) == [Alarm("baseline-gap", {"model": 4.0, "low": 1.5, "high": 2.5})]
-    assert alarms(baseline=BASELINE._replace(model=2.5)) == []
+    assert alarms(baseline=replace(BASELINE, model=2.5)) == []
 
 
 def test_a_proof_from_bounds_that_the_data_told():

@@ -2,11 +2,15 @@
 
 import hashlib
 import json
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from findings import maintenance_findings
+from surestep._json import typed
 from surestep.errors import FileFailure, InvalidResult
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
@@ -17,16 +21,21 @@ DIGESTS = {"policy.csv": "abc"}
 
 @pytest.fixture(scope="module")
 def record():
-    values = (0.5, 1, "x", {}, [])
-    parameters = {
-        name: next(value for value in values if isinstance(value, kind))
-        for name, kind in PARAMETERS.items()
-    }
+    parameters = {name: example(kind) for name, kind in PARAMETERS.items()}
     bounds = {"value_bounds": [0.0, 1.0], "reward_bounds": None}
     bounds |= {"reward_at_end": None, "return_bounds": None}
     estimates = {"behavior": 1.0, "policy": 2.0}
     usual = maintenance_findings().record
     return replace(usual, parameters=parameters | bounds, estimates=estimates)
+
+
+def example(kind):
+    """The first of a few values that is of the type."""
+    for value in (0.5, 1, "x", {}, [], [0.0, 1.0]):
+        with suppress(ValueError):
+            typed(value, kind)
+            return value
+    raise AssertionError(kind)
 
 
 def changed(record, **changes):
@@ -91,7 +100,7 @@ FIGURES = {"claim": 0.5, "estimate": -1.25}
     ],
 )
 def test_damaged_alarms_are_refused(record, alarm):
-    with pytest.raises(InvalidResult, match="an alarm is "):
+    with pytest.raises(InvalidResult, match=r"alarms\[0\]|other fields|no JSON|malformed|range"):
         Record.from_json(changed(record, alarms=[alarm]))
 
 
@@ -107,7 +116,7 @@ def test_alarms_are_a_list(record, alarms):
 )
 def test_a_damaged_baseline_is_refused(record, changes):
     with pytest.raises(InvalidResult):
-        Record.from_json(changed(record, baseline=BASELINE._asdict() | changes))
+        Record.from_json(changed(record, baseline=asdict(BASELINE) | changes))
     with pytest.raises(InvalidResult):
         Record.from_json(changed(record, baseline={"mean": 1.0}))
 
@@ -115,10 +124,10 @@ def test_a_damaged_baseline_is_refused(record, changes):
 def test_bounds_come_in_pairs(record):
     for name in ("value_bounds", "reward_bounds", "reward_at_end", "return_bounds"):
         for bounds, message in (
-            ([], "there are 0 bounds, expected two"),
-            ([0.0], "there are 1 bounds, expected two"),
-            ([0.0, 1.0, 2.0], "there are 3 bounds, expected two"),
-            ([0.0, True], "a bound is True"),
+            ([], f"parameters.{name}: expected array of length 2, got 0"),
+            ([0.0], f"parameters.{name}: expected array of length 2, got 1"),
+            ([0.0, 1.0, 2.0], f"parameters.{name}: expected array of length 2, got 3"),
+            ([0.0, True], rf"parameters.{name}\[1\]: expected int \| float, got bool"),
         ):
             parameters = {**record.parameters, name: bounds}
             with pytest.raises(InvalidResult, match=message):
@@ -132,16 +141,23 @@ def test_another_format_or_version_is_refused(record):
             Record.from_json(changed(record, **changes))
 
 
+FILE = {"role": "log", "name": "a", "size": 1, "sha256": ""}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"command": 3}, "command is 3"),
-        ({"estimates": {"policy": 1.0}}, "expected estimates of behavior and policy"),
-        ({"estimates": {"behavior": True, "policy": 1.0}}, "an estimate is True"),
-        ({"defaults": [1]}, "an item is 1"),
-        ({"parameters": {}}, "its parameters are"),
-        ({"inputs": [{"role": "log", "name": "a", "size": 1.5, "sha256": ""}]}, "size is 1.5"),
-        ({"inputs": [{"role": "log", "name": 2, "size": 1, "sha256": ""}]}, "an input is 2"),
+        ({"command": 3}, "command: expected str, got int"),
+        ({"estimates": {"policy": 1.0}}, "estimates: object missing required field behavior"),
+        ({"estimates": {"behavior": True, "policy": 1.0}}, "estimates.behavior: expected float"),
+        ({"estimates": {"behavior": 1.0, "policy": 1.0, "other": 2.0}}, "other fields"),
+        ({"defaults": [1]}, r"defaults\[0\]: expected str, got int"),
+        ({"parameters": {}}, "parameters: object missing required field discount"),
+        ({"inputs": [FILE | {"size": 1.5}]}, r"inputs\[0\].size: expected int, got float"),
+        ({"inputs": [FILE | {"name": 2}]}, r"inputs\[0\].name: expected str, got int"),
+        ({"inputs": [FILE | {"folder": "x"}]}, "it has other fields than those expected"),
+        ({"more": 1}, "it has other fields than those expected"),
+        ({"outputs": {"policy.csv": 3}}, "outputs.*: expected str, got int"),
     ],
 )
 def test_what_nobody_could_have_recorded_is_refused(record, changes, message):
@@ -151,8 +167,22 @@ def test_what_nobody_could_have_recorded_is_refused(record, changes, message):
 
 def test_true_and_false_are_no_numbers(record):
     parameters = {**record.parameters, "worlds": True}
-    with pytest.raises(ValueError, match="worlds is True"):
-        replace(record, parameters=parameters).check()
+    with pytest.raises(InvalidResult, match=r"parameters\.worlds: expected int, got bool"):
+        Record.from_json(changed(record, parameters=parameters))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_come_back_to_the_last_bit(record, number):
+    estimates = {"behavior": number, "policy": -number}
+    found, _ = Record.from_json(replace(record, estimates=estimates).to_json(DIGESTS))
+    assert list(map(float.hex, found.estimates.values())) == [number.hex(), (-number).hex()]
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "1e999", '"\\ud800"', "[" * 100_000])
+def test_what_is_no_number_or_text_is_refused(record, text):
+    whole = changed(record, data={"x": "here"}).replace('"here"', text)
+    with pytest.raises(InvalidResult, match=r"run\.json is not what `surestep improve` writes"):
+        Record.from_json(whole)
 
 
 def test_a_file_is_known_by_its_name_size_and_digest(tmp_path):

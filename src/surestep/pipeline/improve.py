@@ -41,7 +41,7 @@ from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
 from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal
-from surestep.results.record import Record
+from surestep.results.record import Estimates, Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
@@ -225,7 +225,7 @@ def draft_with(
         judging=question.judging,
         delta=terms.level,
     )
-    estimates = {
+    estimates: Estimates = {
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }

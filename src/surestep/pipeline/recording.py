@@ -20,7 +20,7 @@ from surestep.pipeline.terms import Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
-from surestep.results.record import PARAMETERS, InputFile, Record, current_machine
+from surestep.results.record import PARAMETERS, Estimates, InputFile, Record, current_machine
 from surestep.terms import AUTO, SOURCES, TERMS
 
 FILE_ROLES = ("log", *SOURCES)
@@ -44,7 +44,7 @@ def record_of(
     settled: Settled,
     rehearsal: Rehearsed,
     *,
-    estimates: Mapping[str, float],
+    estimates: Estimates,
     baseline: Baseline | None,
     alarms: tuple[Alarm, ...],
 ) -> Record:

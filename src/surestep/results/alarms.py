@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
-
-from surestep._arrays import is_number
+from dataclasses import dataclass
+from typing import Literal
 
 AlarmCode = Literal[
     "claim-above-estimate",
@@ -30,21 +28,14 @@ FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
 }
 
 
-class Alarm(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Alarm:
     """A code, and the numbers that its sentence is made of."""
 
     code: AlarmCode
-    figures: Mapping[str, float]
+    figures: Mapping[str, float | int]
 
-    @classmethod
-    def read(cls, content: object) -> Alarm:
-        """Reads what a record holds; ValueError where that is no alarm."""
-        if not isinstance(content, dict) or set(content) != {"code", "figures"}:
-            raise ValueError(f"an alarm is {content!r}")
-        code, figures = content["code"], content["figures"]
-        known = isinstance(code, str) and code in FIGURES
-        if not known or not isinstance(figures, dict) or sorted(figures) != sorted(FIGURES[code]):
-            raise ValueError(f"an alarm is {content!r}")
-        if not all(is_number(figure) and math.isfinite(figure) for figure in figures.values()):
-            raise ValueError(f"an alarm is {content!r}")
-        return cls(code, figures)
+    def __post_init__(self) -> None:
+        """Checks that the figures are those of the code."""
+        if sorted(self.figures) != sorted(FIGURES[self.code]):
+            raise ValueError(f"the alarm {self.code} has the figures {', '.join(self.figures)}")

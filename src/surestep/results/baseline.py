@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -15,7 +15,8 @@ LEVEL = 0.95  # of the interval
 FALSE_ALARMS = 0.001  # the chance of a gap where there is none
 
 
-class Baseline(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
     """The mean return of the episodes, with a 95 % interval; and ρ(π_b) of the estimated model.
 
     Where recording stopped before an episode was over, the model's value of what would have come

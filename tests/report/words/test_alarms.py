@@ -41,5 +41,5 @@ def test_what_the_episodes_earned_is_told_with_those_that_were_cut_off():
     words = baseline_words(replace(record, baseline=seen))
     assert words.startswith("The 1,200 episodes of the log earned 2 on average (95\u202f% interval")
     assert "1.5 to 2.5)" in words
-    cut = baseline_words(replace(record, baseline=seen._replace(cut_off=7)))
+    cut = baseline_words(replace(record, baseline=replace(seen, cut_off=7)))
     assert "for 7 that were cut off, the model adds what would have come" in cut

@@ -1,0 +1,34 @@
+"""JSON as values of declared types: msgspec checks them, and what is otherwise is told in words."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+Thing = TypeVar("Thing")
+
+
+def read_json(text: str | bytes) -> Any:
+    """Returns what a text of JSON says; ValueError for anything else, NaN and half characters."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError as problem:
+        raise ValueError(str(problem)) from None
+
+
+def typed(content: object, kind: type[Thing], name: str = "") -> Thing:
+    """Returns what JSON said as a value of a type; ValueError names the place that does not fit.
+
+    Nothing is converted but lists to tuples, objects to records and whole numbers to doubles, and a
+    record has no other fields than it declares. `name` is what the content is called.
+    """
+    try:
+        value = msgspec.convert(content, kind)
+    except msgspec.ValidationError as problem:
+        reason, _, path = str(problem).partition(" - at `$")
+        place = f"{name}{path.rstrip('`')}".removeprefix(".") or "it"
+        raise ValueError(f"{place}: {reason[0].lower()}{reason[1:].replace('`', '')}") from None
+    if msgspec.json.decode(msgspec.json.encode(value)) != content:
+        raise ValueError(f"{name or 'it'} has other fields than those expected")
+    return value
