@@ -235,7 +235,13 @@ def equal_fields(first: Any, second: Any) -> bool:
     """Tells whether two dataclass instances of one type are equal, arrays compared in full."""
     pairs = ((getattr(first, f.name), getattr(second, f.name)) for f in dataclasses.fields(first))
     return all(
-        a is b or (np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b) for a, b in pairs
+        a is b
+        or (
+            np.array_equal(a, b)
+            if isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
+            else a == b
+        )
+        for a, b in pairs
     )
 
 

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, expect
-from surestep.algorithms import Algorithm, Floored, improve_batch, is_algorithm
+from surestep.algorithms import Algorithm, Limited, Limits, improve_batch, is_algorithm
+from surestep.algorithms.limits import NO_LIMITS, limited
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import CERTIFIERS, Certifier, certify
 from surestep.certificates.bounding import choosing_bounds
@@ -64,8 +65,9 @@ class AutoNWedge:
     `algorithm` may have any N∧. `certifier` is what chooses; a posterior does so with other draws
     than its own, and as few as suffice, which leaves its own fresh for the claim. Without a grid,
     1, 2, 5, 10, … up to the first N∧ that trusts no pair, so that π_b is a candidate; none below
-    `least`. Where no candidate is expected to be certified better than π_b, the bounds of
-    `otherwise` choose, if it is given: what cannot be proved may still be believed.
+    `least`, and all within the limits. Where no candidate is expected to be certified better than
+    π_b, the bounds of `otherwise` choose, if it is given: what cannot be proved may still be
+    believed.
     """
 
     algorithm: Algorithm
@@ -73,6 +75,7 @@ class AutoNWedge:
     grid: tuple[int, ...] | None = None
     least: int = 1
     otherwise: Certifier | None = None
+    limits: Limits = NO_LIMITS
 
     def __post_init__(self) -> None:
         """Refuses what has nothing to choose, and certificates that may not choose."""
@@ -138,7 +141,11 @@ class AutoNWedge:
 
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
         """What each N∧ gives."""
-        return [with_n_wedge(self.algorithm, n_wedge).improve(problem) for n_wedge in grid]
+        return [self.at(n_wedge).improve(problem) for n_wedge in grid]
+
+    def at(self, n_wedge: int) -> Algorithm | Limited:
+        """Returns the algorithm with some N∧, within the limits."""
+        return limited(with_n_wedge(self.algorithm, n_wedge), self.limits)
 
 
 def check_may_choose(name: str, certifier: object) -> None:
@@ -158,7 +165,7 @@ def any_gain(lower: Sequence[Bound]) -> bool:
     return any(not isinstance(each, CertificateRefused) and each > 0 for each in lower)
 
 
-Method = Algorithm | AutoNWedge | Floored  # whatever a pipeline may improve with
+Method = Algorithm | AutoNWedge | Limited  # whatever a pipeline may improve with
 
 
 def choose_batch(auto: AutoNWedge, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
@@ -168,7 +175,7 @@ def choose_batch(auto: AutoNWedge, batch: ProblemBatch, problems: Sequence[Probl
     Where every candidate is refused, π_b stays.
     """
     grid = auto.grid_for(int(batch.counts.visits.max()))
-    found = [improve_batch(with_n_wedge(auto.algorithm, n), batch).policy for n in grid]
+    found = [improve_batch(auto.at(n_wedge), batch).policy for n_wedge in grid]
     taken = []
     for b, problem in enumerate(problems):
         policies = [Policy(problem.counts.pairs, each[b]) for each in found]

@@ -4,8 +4,8 @@ from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.batch import ImprovementBatch, improve_batch
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
-from surestep.algorithms.floor import Floored
 from surestep.algorithms.hcpi import HCPI
+from surestep.algorithms.limits import Limited, Limits
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.registry import (
     ALGORITHMS,
@@ -41,9 +41,10 @@ __all__ = [
     "BetaSPIBB",
     "Description",
     "ExactSoftSPIBB",
-    "Floored",
     "ImprovementBatch",
     "Improver",
+    "Limited",
+    "Limits",
     "LowerSPIBB",
     "LowerSoftSPIBB",
     "OneStepApproxSoftSPIBB",

@@ -10,8 +10,8 @@ import numpy as np
 from surestep._arrays import expect
 from surestep.algorithms.contract import Promise, check_range, check_whole
 from surestep.algorithms.judging import judged, valued_at_lowest
+from surestep.algorithms.spibb import optimal_within
 from surestep.model.problem import Improvement, Problem
-from surestep.planning.iteration import optimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class BasicRL:
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over all policies."""
         expect("problem", problem, Problem)
-        return Improvement.of(problem, optimal(problem.estimate()))
+        return Improvement.of(problem, optimal_within(problem, problem.estimate()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class RaMDP:
         expect("problem", problem, Problem)
         visits = problem.counts.visits
         price = self.kappa / np.sqrt(np.maximum(visits, 1))
-        plan = optimal(valued_at_lowest(problem, scarce=visits == 0, price=price))
+        plan = optimal_within(problem, valued_at_lowest(problem, visits == 0, price))
         return judged(problem, plan.policy, plan.iterations)
 
 
@@ -86,5 +86,5 @@ class RMin:
         """Optimises the estimated MDP in which scarce pairs end at the lower value bound."""
         expect("problem", problem, Problem)
         visits = problem.counts.visits
-        plan = optimal(valued_at_lowest(problem, scarce=visits <= self.n_wedge))
+        plan = optimal_within(problem, valued_at_lowest(problem, visits <= self.n_wedge))
         return judged(problem, plan.policy, plan.iterations, self.n_wedge)

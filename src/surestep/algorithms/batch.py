@@ -9,7 +9,8 @@ import numpy as np
 from surestep._arrays import FloatArray, IntArray, expect, freeze, restore_frozen
 from surestep._reprs import short_repr
 from surestep.algorithms.basic import BasicRL
-from surestep.algorithms.contract import Algorithm
+from surestep.algorithms.contract import Improver
+from surestep.algorithms.limits import Limited
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.spibb_batch import improve_each
@@ -42,7 +43,7 @@ class ImprovementBatch:
     __setstate__ = restore_frozen
 
 
-def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBatch:
+def improve_batch(algorithm: Improver, problems: ProblemBatch) -> ImprovementBatch:
     """`algorithm.improve` on every problem; SPIBB and basic RL on small models run compiled.
 
     The compiled loop solves each policy exactly; its policies are those of `improve`, up to ties
@@ -51,6 +52,8 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
     expect("problems", problems, ProblemBatch)
+    if isinstance(algorithm, Limited) and limits_follow(algorithm, problems):
+        algorithm = algorithm.algorithm
     # Without discounting values need not be finite, which only a whole model is checked for.
     compiled = isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB)
     if compiled and np.max(problems.discount) < 1:
@@ -69,7 +72,15 @@ def improve_batch(algorithm: Algorithm, problems: ProblemBatch) -> ImprovementBa
     )
 
 
-def trusted_above(algorithm: Algorithm, problems: ProblemBatch) -> int:
+def limits_follow(algorithm: Limited, problems: ProblemBatch) -> bool:
+    """Tells whether an algorithm that keeps π_b up to its N∧ keeps to the limits by itself."""
+    inner = algorithm.algorithm
+    if not isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
+        return False
+    return algorithm.limits.follow_from(used_n_wedge(inner, problems))
+
+
+def trusted_above(algorithm: Improver, problems: ProblemBatch) -> int:
     """The N∧ above which the algorithm trusts a pair."""
     if isinstance(algorithm, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
         return used_n_wedge(algorithm, problems)

@@ -86,8 +86,13 @@ def check_error(error: str | Bound, delta: float) -> None:
 
 
 def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
-    """e(s,a) for all pairs [K]."""
+    """e(s,a) for all pairs [K]: ∞ where a pair is closed, so that nothing pays for a change."""
     expect("problem", problem, Problem)
+    return np.where(problem.open_pairs(), open_errors(error, problem, delta), np.inf)
+
+
+def open_errors(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
+    """e(s,a) for all pairs [K], as if none was closed."""
     if isinstance(error, str) and error in ERROR_FUNCTIONS:
         return ERROR_FUNCTIONS[error](problem, delta)
     bound = BOUNDS[error] if isinstance(error, str) else error

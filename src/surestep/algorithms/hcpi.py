@@ -23,6 +23,7 @@ from surestep.algorithms.contract import (
     check_whole,
 )
 from surestep.algorithms.judging import judged, tie_of
+from surestep.algorithms.limits import kept
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.kernels.spibb import move_free_mass
 from surestep.model.log import DecisionLog
@@ -124,8 +125,9 @@ class HCPI:
 
 
 def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
-    """The best policy over the pairs that training visits, and q of its model [K]; π_b elsewhere.
+    """The best policy over the pairs that training visits, and q of its model [K].
 
+    It is π_b in all other states, and on closed pairs.
     (The SPI papers train by Q-learning on 5,000 random transitions; this is what that aims at.)
     """
     pairs = problem.counts.pairs
@@ -140,16 +142,17 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
     somewhere = np.repeat(
         run_sums(part.counts.visits, pairs.offsets) > 0, run_lengths(pairs.offsets)
     )
-    kept = np.where(somewhere, 0.0, problem.behavior.probability)
+    elsewhere = np.where(somewhere, 0.0, problem.behavior.probability)
     mdp = part.estimate()
 
     def greedy_step(q: FloatArray) -> FloatArray:
         probability = np.empty(q.size)
-        move_free_mass(pairs.offsets, q, kept, visited, tie_of(q), probability)
+        move_free_mass(pairs.offsets, q, elsewhere, visited, tie_of(q), probability)
         return probability
 
     plan = policy_iteration(mdp, greedy_step, start=Policy(pairs, greedy_step(mdp.expected_reward)))
-    return plan.policy, Backup.of(mdp).q(evaluate(mdp, plan.policy))
+    policy = kept(problem, plan.policy)
+    return policy, Backup.of(mdp).q(evaluate(mdp, policy))
 
 
 def differences(

@@ -19,9 +19,11 @@ from surestep.algorithms.contract import Promise, check_delta, check_whole
 from surestep.algorithms.judging import tie_of
 from surestep.bounds import Bound, equivalent_n_wedge, n_wedge
 from surestep.kernels.spibb import fill_by_value, move_free_mass
+from surestep.model.mdp import FiniteMDP
+from surestep.model.plan import Plan
 from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import ProblemBatch
-from surestep.planning.iteration import GreedyStep, policy_iteration
+from surestep.planning.iteration import GreedyStep, optimal, policy_iteration
 
 MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]
 
@@ -132,8 +134,11 @@ class BetaSPIBB:
 
 
 def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
-    """Policy iteration from π_b over policies that are tied to it on U, in the estimated MDP."""
-    trusted = problem.counts.visits > n_wedge
+    """Policy iteration from π_b over policies that are tied to it on U, in the estimated MDP.
+
+    Closed pairs count as U.
+    """
+    trusted = (problem.counts.visits > n_wedge) & problem.open_pairs()
     step = greedy_near_behavior(problem, trusted, move)
     plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
     return Improvement.of(problem, plan, n_wedge)
@@ -149,6 +154,14 @@ def greedy_near_behavior(problem: Problem, trusted: BoolArray, move: MoveMass) -
         return probability
 
     return greedy_step
+
+
+def optimal_within(problem: Problem, mdp: FiniteMDP) -> Plan:
+    """Returns the best policy of a model among those that agree with π_b on closed pairs."""
+    if problem.closed is None:
+        return optimal(mdp)
+    step = greedy_near_behavior(problem, problem.open_pairs(), move_free_mass)
+    return policy_iteration(mdp, step, start=problem.behavior)
 
 
 def check_converted(spibb_n_wedge: object, delta: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -13,6 +14,7 @@ from surestep._arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    booleans,
     expect,
     floats,
     freeze,
@@ -48,7 +50,8 @@ class Problem:
     whole episodes; the counts must be its counts. `premises` are plain sentences
     about what was taken for granted when the problem was put together; every certificate repeats
     them among its assumptions. `support` says which states each pair may lead to, where that is
-    known before the data; None means any.
+    known before the data; None means any. `closed` are the pairs that no algorithm may give more
+    chance than π_b does; None means none.
     """
 
     counts: Counts
@@ -59,6 +62,7 @@ class Problem:
     log: DecisionLog | None = None
     premises: tuple[str, ...] = ()
     support: Successors | None = None
+    closed: BoolArray | None = None  # [K]
 
     __repr__ = short_repr(
         "num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen"
@@ -93,6 +97,11 @@ class Problem:
         if self.support is not None:
             expect("support", self.support, Successors)
             check_support(self.counts, self.support)
+        if self.closed is not None:
+            shape = (self.counts.pairs.num_pairs,)
+            set_field(
+                self, "closed", freeze(booleans("closed", self.closed, shape, InvalidParameter))
+            )
         given = self.premises
         if not isinstance(given, tuple | list) or not all(
             isinstance(premise, str) for premise in given
@@ -125,6 +134,21 @@ class Problem:
     def value_bound(self) -> float:
         """V_max of the paper: the larger magnitude of the two value bounds."""
         return max(abs(bound) for bound in self.value_bounds)
+
+    def within(self, closed: BoolArray) -> Problem:
+        """Returns the problem with these pairs [K] closed, and those that are closed already.
+
+        All else was checked before, and that takes its time with a long log.
+        """
+        limited = copy.copy(self)
+        object.__setattr__(limited, "closed", freeze(closed | ~self.open_pairs()))
+        return limited
+
+    def open_pairs(self) -> BoolArray:
+        """Returns the pairs [K] that a policy may take more often than π_b."""
+        if self.closed is None:
+            return np.ones(self.counts.pairs.num_pairs, np.bool_)
+        return ~self.closed
 
     def support_sizes(self) -> IntArray:
         """Counts the states that each pair may lead to [K]."""

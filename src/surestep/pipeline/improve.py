@@ -300,7 +300,8 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)
     certifiers = [asked.make_with(told) for asked in terms.asked]
-    algorithm = terms.algorithm_for(problem, told, certifiers)
+    limits = terms.limits(seen=False, allowed=None)
+    algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     whole = [each.name for each in certifiers if needs_episodes(each)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from surestep.algorithms import Algorithm, Floored
+from surestep.algorithms import Algorithm, Limited, Limits
+from surestep.algorithms.limits import NO_LIMITS, limited
 from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import Certifier
 from surestep.certificates.bounding import lower_bounds
@@ -34,16 +35,18 @@ class Settled(NamedTuple):
 
     algorithm: Algorithm
     improvement: Improvement
-    choice: Choice | None  # None where nothing was chosen
-    chosen_by: Certifier | None
+    choice: Choice | None = None  # None where nothing was chosen
+    chosen_by: Certifier | None = None
+    limits: Limits = NO_LIMITS
 
 
 def settle(algorithm: Method, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
-    if isinstance(algorithm, Floored):
-        return Settled(algorithm.algorithm, algorithm.improve(problem), None, None)
+    if isinstance(algorithm, Limited):
+        improvement = algorithm.improve(problem)
+        return Settled(algorithm.algorithm, improvement, limits=algorithm.limits)
     if not isinstance(algorithm, AutoNWedge):
-        return Settled(algorithm, algorithm.improve(problem), None, None)
+        return Settled(algorithm, algorithm.improve(problem))
     try:
         choice = algorithm.choose(problem)
     except CertificateRefused as refusal:
@@ -51,7 +54,7 @@ def settle(algorithm: Method, problem: Problem) -> Settled:
             f"N∧ cannot be chosen: {refusal}; mend that, or give one (--n-wedge)"
         ) from None
     used = with_n_wedge(algorithm.algorithm, choice.best.n_wedge)
-    return Settled(used, choice.best.improvement, choice, choice.chosen_by)
+    return Settled(used, choice.best.improvement, choice, choice.chosen_by, algorithm.limits)
 
 
 def n_wedge_curve(
@@ -106,13 +109,13 @@ def other_candidates(
     Their claims are those that a choice would go by. An a-priori bound is asked at each N∧.
     """
     grid = tuple(sorted({*usual_grid(int(problem.counts.visits.max())), used}))
-    algorithm = settled.algorithm
+    algorithm, limits = settled.algorithm, settled.limits
     improvements = []
     for done, n_wedge in enumerate(grid):
         progress(done, len(grid))
-        improvements.append(with_n_wedge(algorithm, n_wedge).improve(problem))
+        improvements.append(limited(with_n_wedge(algorithm, n_wedge), limits).improve(problem))
     if certifier.may_choose:
-        auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid)
+        auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid, limits=limits)
         _, lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
     else:
         lower = [

@@ -11,16 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import expect, expect_count, in_digits, is_number, least_draws, shown
+from surestep._arrays import (
+    BoolArray,
+    expect,
+    expect_count,
+    in_digits,
+    is_number,
+    least_draws,
+    shown,
+)
 from surestep.algorithms import (
     SPIBB,
     Algorithm,
-    Floored,
+    Limits,
     is_algorithm,
     kind_of,
     make_algorithm,
 )
 from surestep.algorithms.contract import check_whole
+from surestep.algorithms.limits import limited
 from surestep.bounds import equivalent_n_wedge
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.common import LARGEST
@@ -256,17 +265,20 @@ class Terms(Declared):
             return None
         return int(self.used("least_visits"))
 
+    def limits(self, *, seen: bool, allowed: BoolArray | None) -> Limits:
+        """Returns which pairs may gain: seen so often, or at all, and allowed [K] (None: all)."""
+        return Limits(least_visits=max(self.floor or 0, int(seen)), allowed=allowed)
+
     def algorithm_for(
-        self, problem: Problem, told: Known, certifiers: Sequence[Certifier]
+        self, problem: Problem, told: Known, certifiers: Sequence[Certifier], limits: Limits
     ) -> Method:
         """Returns what improves: N∧ as given, from ζ, or chosen by one of the certifiers.
 
-        Where no N∧ was given, nothing changes that was seen less often than the floor. `told` is
-        what the certifiers were told.
+        `told` is what the certifiers were told.
         """
         floor = self.floor
         if not isinstance(self.algorithm, str | None):
-            return floored(self.algorithm, floor)
+            return limited(self.algorithm, limits)
         settings, wedge = dict(self.settings), n_wedge_setting(kind_of(self.name))
         fields = {field.name for field in dataclasses.fields(kind_of(self.name))}
         if "delta" in fields:
@@ -275,18 +287,21 @@ class Terms(Declared):
             for name in ("n_wedge", "zeta"):
                 if getattr(self, name) is not None:
                     raise InvalidParameter(f"{name} is given, but {self.name} has no N∧")
-            return floored(make_algorithm(self.name, **settings), floor)
+            return limited(make_algorithm(self.name, **settings), limits)
         if floor is None:
             settings.setdefault(wedge, self.n_wedge)
-            return make_algorithm(self.name, **settings)
+            return limited(make_algorithm(self.name, **settings), limits)
         least = least_setting(self.name, max(1, floor - 1), problem, settings)
         if self.zeta is not None:
             wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
-            return make_algorithm(self.name, **settings, **{wedge: max(wanted, least)})
+            settings[wedge] = max(wanted, least)
+            return limited(make_algorithm(self.name, **settings), limits)
         algorithm = make_algorithm(self.name, **settings, **{wedge: least})
         first, *others = choosers(certifiers, told)
         otherwise = others[0] if others else None
-        return AutoNWedge(algorithm=algorithm, certifier=first, least=least, otherwise=otherwise)
+        return AutoNWedge(
+            algorithm=algorithm, certifier=first, least=least, otherwise=otherwise, limits=limits
+        )
 
     @property
     def known_rewards(self) -> tuple[float, float] | None:
@@ -352,13 +367,6 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
     if first.may_choose:
         return [first, *believers[:1]]
     return believers[:1] or [Asked("posterior", {}).make_with(told)]
-
-
-def floored(algorithm: Algorithm, least_visits: int | None) -> Algorithm | Floored:
-    """Returns an algorithm without N∧, held to the floor."""
-    if least_visits is None:
-        return algorithm
-    return Floored(algorithm=algorithm, least_visits=least_visits)
 
 
 def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[str, Any]) -> int:

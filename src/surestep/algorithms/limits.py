@@ -1,0 +1,120 @@
+"""Limits: which pairs may be given more chance than π_b gives them, whatever the algorithm.
+
+A pair that was hardly tried, or that nobody allows, is closed (`Problem.closed`): no policy takes
+it more often than π_b. An algorithm that looks at closed pairs does the best it can with the
+others, each in its own way: for SPIBB and for those that plan in one model they are as if seen too
+seldom, for Soft-SPIBB a change of them has no price that could be paid, and those that test a
+policy test it after it was held to π_b there. What comes from one that does not look is held to π_b
+afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, equal_fields, freeze, restore_frozen, run_sums
+from surestep.algorithms.contract import Algorithm, check_whole
+from surestep.algorithms.judging import judged
+from surestep.model.counts import Counts
+from surestep.model.policy import Policy
+from surestep.model.problem import Improvement, Problem
+
+ROUNDING = 1e-12  # of a probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Limits:
+    """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
+
+    least_visits: int = 0
+    allowed: BoolArray | None = None  # [K]; None: all
+
+    def __post_init__(self) -> None:
+        """Checks the floor, and freezes the array."""
+        check_whole("least_visits", self.least_visits, 0, "pairs seen less often are left alone")
+        if self.allowed is not None:
+            object.__setattr__(self, "allowed", freeze(np.asarray(self.allowed, np.bool_)))
+
+    @property
+    def binding(self) -> bool:
+        """Tells whether anything may be closed at all."""
+        return self.least_visits > 0 or self.allowed is not None
+
+    def follow_from(self, n_wedge: int) -> bool:
+        """Tells whether what is closed is seen at most N∧ times anyway."""
+        return self.allowed is None and self.least_visits <= n_wedge + 1
+
+    def closed(self, counts: Counts) -> BoolArray:
+        """Returns the pairs [K] that no policy may take more often than π_b."""
+        scarce: BoolArray = counts.visits < self.least_visits
+        return scarce if self.allowed is None else scarce | ~self.allowed
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by value."""
+        return isinstance(other, Limits) and equal_fields(self, other)
+
+    def __hash__(self) -> int:
+        """By value."""
+        return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
+
+    __setstate__ = restore_frozen
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limited:
+    """An algorithm within limits."""
+
+    algorithm: Algorithm
+    limits: Limits
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the algorithm."""
+        return self.algorithm.name
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Returns what the algorithm proposes where it may; elsewhere nothing exceeds π_b."""
+        within = problem.within(self.limits.closed(problem.counts))
+        proposed = self.algorithm.improve(within)
+        more = proposed.policy.probability > problem.behavior.probability + ROUNDING
+        if not (more & ~within.open_pairs()).any():
+            return proposed
+        policy = kept(within, proposed.policy)
+        return judged(problem, policy, proposed.plan.iterations, proposed.n_wedge)
+
+
+def limited(algorithm: Algorithm, limits: Limits) -> Algorithm | Limited:
+    """Returns the algorithm within limits; as it is where there are none."""
+    return Limited(algorithm=algorithm, limits=limits) if limits.binding else algorithm
+
+
+def kept(problem: Problem, policy: Policy) -> Policy:
+    """Returns the policy with the chances of π_b on the pairs that are closed."""
+    if problem.closed is None:
+        return policy
+    return kept_where(problem.closed, policy, problem.behavior)
+
+
+def kept_where(kept: BoolArray, policy: Policy, behavior: Policy) -> Policy:
+    """Returns the policy with the chances of π_b on the pairs `kept` [K].
+
+    The other pairs of a state share what is left in the proportions of the policy, or of π_b where
+    the policy has nothing there.
+    """
+    offsets, state = policy.pairs.offsets, policy.pairs.state
+    fixed: FloatArray = np.where(kept, behavior.probability, 0.0)
+    free: FloatArray = np.where(kept, 0.0, policy.probability)
+    nothing = run_sums(free, offsets)[state] <= 0.0
+    free = np.where(nothing & ~kept, behavior.probability, free)
+    left, total = 1.0 - run_sums(fixed, offsets), run_sums(free, offsets)
+    scale = np.divide(left, total, out=np.ones_like(left), where=total > 0)
+    touched = run_sums(kept.astype(np.int64), offsets)[state] > 0
+    return Policy(
+        policy.pairs,
+        np.where(touched, fixed + np.maximum(free * scale[state], 0.0), policy.probability),
+    )
