@@ -6,9 +6,9 @@ The names in `__all__` are the public API. Each is imported on first use, so tha
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from surestep._lazy import lazy_names
 from surestep._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -46,54 +46,21 @@ if TYPE_CHECKING:
     from surestep.sampling import sample_log as sample_log
     from surestep.transforms import two_successor as two_successor
 
-_HOME = {
-    "SurestepError": "surestep.errors",
-    "Certificate": "surestep.model",
-    "Counts": "surestep.model",
-    "DecisionLog": "surestep.model",
-    "FiniteMDP": "surestep.model",
-    "Improvement": "surestep.model",
-    "MDPBatch": "surestep.model",
-    "Pairs": "surestep.model",
-    "Plan": "surestep.model",
-    "Policy": "surestep.model",
-    "Problem": "surestep.model",
-    "Result": "surestep.results",
-    "certify": "surestep.certificates",
-    "estimate_behavior": "surestep.model",
-    "estimate_mdp": "surestep.model",
-    "improve": "surestep.pipeline",
-    "load": "surestep.results",
-    "read_log": "surestep.io",
-    "register": "surestep.registering",
-    "rehearse": "surestep.rehearsal",
-    "evaluate": "surestep.planning",
-    "evaluate_batch": "surestep.planning",
-    "evaluate_with_bound": "surestep.planning",
-    "modified_policy_iteration": "surestep.planning",
-    "occupancy": "surestep.planning",
-    "optimal": "surestep.planning",
-    "optimal_batch": "surestep.planning",
-    "performance": "surestep.planning",
-    "policy_iteration": "surestep.planning",
-    "value_iteration": "surestep.planning",
-    "sample_counts": "surestep.sampling",
-    "sample_log": "surestep.sampling",
-    "two_successor": "surestep.transforms",
-}
-
-__all__ = list(_HOME)
-
-
-def __getattr__(name: str) -> object:
-    """Imports a public name from its home on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'surestep' has no attribute {name!r}")
-    value: object = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names, imported or not."""
-    return sorted({*globals(), *_HOME})
+__getattr__, __dir__, __all__ = lazy_names(
+    "surestep",
+    {
+        "errors": "SurestepError",
+        "model": "Certificate Counts DecisionLog FiniteMDP Improvement MDPBatch Pairs Plan Policy "
+        "Problem estimate_behavior estimate_mdp",
+        "results": "Result load",
+        "certificates": "certify",
+        "pipeline": "improve",
+        "io": "read_log",
+        "registering": "register",
+        "rehearsal": "rehearse",
+        "planning": "evaluate evaluate_batch evaluate_with_bound modified_policy_iteration "
+        "occupancy optimal optimal_batch performance policy_iteration value_iteration",
+        "sampling": "sample_counts sample_log",
+        "transforms": "two_successor",
+    },
+)

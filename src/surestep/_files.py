@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from surestep._locks import lock
 from surestep.errors import FileFailure, InvalidParameter
 
 Chunks = Iterable[bytes | memoryview]
@@ -114,6 +113,23 @@ def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
         except OSError as problem:
             raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
         undo.pop_all()
+
+
+def lock(file: IO[bytes]) -> bool:
+    """Locks an open file until it is closed; False where somebody else has locked it.
+
+    The system lets go of it when the process dies, however it dies. An OSError says that this
+    system, or the disk that the file is on, has no such locks.
+    """
+    if sys.platform == "win32":
+        raise OSError("this system has no such locks")
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

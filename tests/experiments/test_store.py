@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from surestep._locks import lock
+from surestep._files import lock
 from surestep.cli.main import main
 from surestep.errors import SurestepError
 from surestep.experiments import Store

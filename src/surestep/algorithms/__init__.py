@@ -27,7 +27,7 @@ from surestep.algorithms.soft import (
     OneStepExactSoftSPIBB,
 )
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
-from surestep.model.behavior import estimate_behavior
+from surestep.model.estimate import estimate_behavior
 
 __all__ = [
     "ALGORITHMS",

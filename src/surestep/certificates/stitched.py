@@ -86,8 +86,8 @@ from surestep.certificates.stacks import (
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
-from surestep.model.behavior import estimate_behavior
 from surestep.model.certificate import Certificate, Scalar
+from surestep.model.estimate import estimate_behavior
 from surestep.model.log import DecisionLog
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem

@@ -20,8 +20,7 @@ from surestep.checks.memory import transitions
 from surestep.checks.shuffling import first_visits
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.returns import discounted_returns
-from surestep.model.behavior import estimate_behavior
-from surestep.model.estimate import estimate_mdp
+from surestep.model.estimate import estimate_behavior, estimate_mdp
 from surestep.model.log import DecisionLog
 from surestep.planning.evaluation import evaluate
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from surestep.cli import options
 from surestep.cli.terminal import say, say_json, terminal
 
 
 @click.command("algorithms", short_help="List the algorithms: settings, promises, source.")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@options.json_instead
 def command(name: str | None, as_json: bool) -> None:
     """List the algorithms with their settings, promises and source; or only the one called NAME."""
     from surestep.algorithms import described

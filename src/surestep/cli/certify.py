@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
 
@@ -37,11 +38,7 @@ if TYPE_CHECKING:
     metavar="LOW HIGH",
     help="Every reward lies between these.  [default: as in the result, else those observed]",
 )
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    help="Memory to use at most, such as 2GB; what needs more spills to disk.",
-)
+@options.memory_limit
 @click.option(
     "-o",
     "--output",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from surestep.cli.columns import log_options
+from surestep.cli import options
 from surestep.cli.progress import progress_bar
 from surestep.cli.terminal import say
 
@@ -20,7 +20,7 @@ from surestep.cli.terminal import say
     required=True,
     help="The file of counts to write.",
 )
-@log_options
+@options.log_options
 @click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
     help="Count the files here, or on a Ray cluster, a task a file.",

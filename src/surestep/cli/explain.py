@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surestep.cli import options
 from surestep.cli.terminal import say_json, terminal, visible
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ UNCHANGED = 1e-12  # chances this close are the same
     metavar="LABEL|COLUMN=VALUE",
     help="The state; once for each of its columns.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@options.json_instead
 def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     """Explain why the policy saved in OUTPUT does what it does in a state.
 

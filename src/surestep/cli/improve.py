@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surestep.cli.columns import log_options
+from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
 from surestep.cli.terms import term_options
@@ -31,16 +31,9 @@ if TYPE_CHECKING:
     required=True,
     help="A new folder for the result, or one to go on with.",
 )
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Stop the stress test after this time, with as many worlds as were reached.",
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
-)
-@log_options
+@options.time_limit
+@options.worker_processes
+@options.log_options
 def command(
     logs: tuple[str, ...],
     output: Path,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from surestep.cli.columns import log_options
+from surestep.cli import options
 from surestep.cli.terminal import say, say_json, terminal
 
 # The first sign keeps the lines apart that follow it.
@@ -20,7 +20,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
     "inspect", short_help="Look at a log: coverage, overlap, suspicious rows.", epilog=IN_USE
 )
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@log_options
+@options.log_options
 @click.option(
     "--n-wedge",
     type=click.IntRange(min=0),
@@ -42,7 +42,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@options.json_instead
 def command(
     logs: tuple[str, ...],
     columns: dict[str, tuple[str, ...]],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surestep.cli.columns import log_options
+from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
 from surestep.cli.terms import term_options
@@ -60,15 +60,8 @@ class Sizes(click.ParamType[tuple[float, ...]]):
     show_default=True,
     help="The seed of the random numbers.",
 )
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Stop after this time, with as many worlds as were reached.",
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
-)
+@options.time_limit
+@options.worker_processes
 @click.option(
     "-o",
     "--output",
@@ -76,7 +69,7 @@ class Sizes(click.ParamType[tuple[float, ...]]):
     help="A new folder for rehearsal.html, a page to look at, rehearsal.json, and run.json with "
     "the settings; or one to go on with.",
 )
-@log_options
+@options.log_options
 def command(
     logs: tuple[str, ...],
     output: Path | None,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from surestep.cli import options
 from surestep.cli.progress import progress_bar
 from surestep.cli.terminal import say
 
@@ -20,9 +21,7 @@ from surestep.cli.terminal import say
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder for the rows.  [default: runs/NAME]",
 )
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
-)
+@options.worker_processes
 @click.option(
     "--repetitions",
     type=click.IntRange(min=1),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say
 
@@ -16,9 +17,7 @@ from surestep.cli.terminal import say
 @click.option("--behavior", metavar="POLICY", help="The table of the policy that was given.")
 @click.option("--states", metavar="FILE", help="The list of states that was given.")
 @click.option("--actions", metavar="FILE", help="The list of actions that was given.")
-@click.option(
-    "--memory-limit", help="Memory to use at most, such as 2GB; what needs more spills to disk."
-)
+@options.memory_limit
 def command(
     output: Path,
     logs: tuple[str, ...],

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep._files import BESIDE, beside, write_together
-from surestep._locks import lock
+from surestep._files import BESIDE, beside, lock, write_together
 from surestep.errors import FileFailure, InvalidParameter
 from surestep.experiments.origin import Origin, origin_from_json
 from surestep.experiments.plan import Experiment

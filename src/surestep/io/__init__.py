@@ -5,8 +5,9 @@ Each public name is imported on first use: the command line asks for the roles o
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from surestep._lazy import lazy_names
 
 if TYPE_CHECKING:
     from surestep.io.counts.file import is_counts_file as is_counts_file
@@ -22,33 +23,15 @@ if TYPE_CHECKING:
     from surestep.io.models.gymnasium import from_gymnasium as from_gymnasium
     from surestep.io.models.prism import from_prism as from_prism
 
-_HOME = {
-    "LogSource": "surestep.io.logs.source",
-    "from_gymnasium": "surestep.io.models.gymnasium",
-    "from_minari": "surestep.io.logs.minari",
-    "from_prism": "surestep.io.models.prism",
-    "from_rollouts": "surestep.io.logs.minari",
-    "is_counts_file": "surestep.io.counts.file",
-    "merge_counts": "surestep.io.counts.labelled",
-    "read_counts": "surestep.io.counts.file",
-    "read_log": "surestep.io.logs.source",
-    "read_mdp": "surestep.io.models.files",
-    "write_counts": "surestep.io.counts.file",
-    "write_mdp": "surestep.io.models.files",
-}
-
-__all__ = list(_HOME)
-
-
-def __getattr__(name: str) -> object:
-    """Imports a public name from its home on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'surestep.io' has no attribute {name!r}")
-    value: object = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names, imported or not."""
-    return sorted({*globals(), *_HOME})
+__getattr__, __dir__, __all__ = lazy_names(
+    "surestep.io",
+    {
+        "counts.file": "is_counts_file read_counts write_counts",
+        "counts.labelled": "merge_counts",
+        "logs.minari": "from_minari from_rollouts",
+        "logs.source": "LogSource read_log",
+        "models.files": "read_mdp write_mdp",
+        "models.gymnasium": "from_gymnasium",
+        "models.prism": "from_prism",
+    },
+)

@@ -1,10 +1,9 @@
 """The nouns: immutable values of read-only arrays, validated once, when they are made."""
 
 from surestep.model.batch import MDPBatch
-from surestep.model.behavior import estimate_behavior
 from surestep.model.certificate import Certificate, certificate_schema
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.estimate import estimate_mdp
+from surestep.model.estimate import estimate_behavior, estimate_mdp
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import DenseMDP, FiniteMDP
 from surestep.model.pairs import Pairs

@@ -1,4 +1,4 @@
-"""The options that say how a log is read: which column means what, one a role, bins and memory."""
+"""The options that several verbs have: how a log is read, and how much time and room they take."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from typing import Any
 import click
 
 from surestep.io.logs.columns import ROLE_OPTIONS, ROLES, option_of
+
+memory_limit = click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Memory to use at most, such as 2GB; what needs more spills to disk.",
+)
+time_limit = click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Stop the stress test after this time, with as many worlds as were reached.",
+)
+worker_processes = click.option(
+    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
+)
+json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 def log_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -23,17 +39,12 @@ def log_options(command: Callable[..., None]) -> Callable[..., None]:
         command(columns={role: names for role, names in given.items() if names}, **options)
 
     decorated: Callable[..., None] = click.option(
-        "--memory-limit",
-        metavar="SIZE",
-        help="Memory to use at most, such as 2GB; what needs more spills to disk.",
-    )(with_columns)
-    decorated = click.option(
         "--bin",
         "bins",
         multiple=True,
         metavar="COLUMN:RULE",
         help="Bin a column of numbers: age:quantiles=10, pressure:width=5 or x:edges=0,1,5.",
-    )(decorated)
+    )(memory_limit(with_columns))
     for role in reversed(ROLE_OPTIONS):
         decorated = click.option(
             option_of(role),
