@@ -32,6 +32,7 @@ from surestep.declaring import (
     Whole,
 )
 from surestep.errors import InvalidParameter
+from surestep.io.logs.reading import USUAL as AS_USUAL
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.recording import terms_from, words_of
 from surestep.pipeline.terms import Terms
@@ -47,7 +48,7 @@ TAKEN |= {
     "value_bounds": [0.0, 1.0],
     "behavior": "estimate",
     "columns": {},
-    "bins": [],
+    **AS_USUAL.parameters(),
     "certificates": ["stitched"],
     "worlds": 10,
 }

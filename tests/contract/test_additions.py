@@ -65,7 +65,7 @@ def test_an_environment_of_ones_own_is_made_and_run(tmp_path, monkeypatch):
     assert rows_of(run_experiment(read, tmp_path / "run")) == [("coin, seed=2", "basic-rl")] * 3
 
 
-def scan_bars(database, files):
+def scan_bars(database, files, reading):
     """SQL that reads tables whose columns stand between bars."""
     return f"SELECT * FROM read_csv({file_list(files)}, delim='|', all_varchar=true, header=true)"
 

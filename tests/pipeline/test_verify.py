@@ -15,6 +15,7 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of, write_table
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import write_counts
+from surestep.io.logs.reading import USUAL
 from surestep.pipeline import Verification, open_source, verify_result
 
 ROWS = world(5, states=5, episodes=60).rows
@@ -330,7 +331,7 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
     source = surestep.read_log(home / "log.csv", columns=COLUMNS)
     counts = tmp_path / "counts.parquet"
     write_counts(source.counts(), counts)
-    opened = open_source(counts, columns={}, bins=(), memory_limit=None)
+    opened = open_source(counts, columns={}, reading=USUAL, memory_limit=None)
     result = surestep.improve(opened, discount=0.9, worlds=0)
     assert [each.name for each in result.record.inputs] == ["counts.parquet"]
     assert result.record.command.startswith("surestep improve counts.parquet --discount")
@@ -341,9 +342,9 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
     with pytest.raises(ResultMismatch, match="made from a log, and counts are given"):
         verify_result(home / "of log", counts)
     with pytest.raises(InvalidParameter, match="expected a log or counts, not both"):
-        open_source([counts, home / "log.csv"], columns={}, bins=(), memory_limit=None)
-    with pytest.raises(InvalidParameter, match="columns are given, but"):
-        open_source([counts], columns=COLUMNS, bins=(), memory_limit=None)
+        open_source([counts, home / "log.csv"], columns={}, reading=USUAL, memory_limit=None)
+    with pytest.raises(InvalidParameter, match="--state is given, but"):
+        open_source([counts], columns=COLUMNS, reading=USUAL, memory_limit=None)
 
 
 def test_what_is_no_result_is_refused(home, tmp_path):

@@ -9,6 +9,7 @@ import click
 from surestep.cli import options
 from surestep.cli.progress import progress_bar
 from surestep.cli.terminal import say
+from surestep.io.logs.reading import Reading
 
 
 @click.command("count", short_help="Count a log: tables of decisions to a small, mergeable file.")
@@ -30,7 +31,7 @@ def command(
     logs: tuple[str, ...],
     output: Path,
     columns: dict[str, tuple[str, ...]],
-    bins: tuple[str, ...],
+    reading: Reading,
     memory_limit: str | None,
     engine: str,
     address: str | None,
@@ -45,14 +46,14 @@ def command(
     surestep count log.csv -o counts.parquet
     surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
     """
-    from surestep.io import is_counts_file, read_log, write_counts
-    from surestep.io.logs.source import count_on_ray
+    from surestep.io import is_counts_file, write_counts
+    from surestep.io.logs.source import count_on_ray, open_log
 
     if address is not None and engine != "ray":
         raise click.UsageError("--address is for --engine ray.")
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
-    source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
+    source = open_log(list(logs), columns, reading, memory_limit)
     say(source.columns)
     with progress_bar(f"counting {source.table.name}") as advance:
         if engine == "ray":

@@ -11,6 +11,7 @@ from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
 from surestep.cli.terms import term_options
+from surestep.io.logs.reading import Reading
 from surestep.report.numbers import duration
 from surestep.terms import label_of
 
@@ -38,7 +39,7 @@ def command(
     logs: tuple[str, ...],
     output: Path,
     columns: dict[str, tuple[str, ...]],
-    bins: tuple[str, ...],
+    reading: Reading,
     memory_limit: str | None,
     workers: int | None,
     time_limit: float | None,
@@ -66,7 +67,7 @@ def command(
 
         check_can_begin(output)
         asked = Terms(**terms)
-        source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
+        source = open_source(logs, columns=columns, reading=reading, memory_limit=memory_limit)
         console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
         if isinstance(source, LogSource):
             console.print(str(source.columns), markup=False)

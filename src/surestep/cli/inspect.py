@@ -9,6 +9,8 @@ import click
 
 from surestep.cli import options
 from surestep.cli.terminal import say, say_json, terminal
+from surestep.io.logs.columns import option_of
+from surestep.io.logs.reading import Reading
 
 # The first sign keeps the lines apart that follow it.
 IN_USE = """\b
@@ -46,7 +48,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
 def command(
     logs: tuple[str, ...],
     columns: dict[str, tuple[str, ...]],
-    bins: tuple[str, ...],
+    reading: Reading,
     memory_limit: str | None,
     n_wedge: int,
     reward_bounds: tuple[float, float] | None,
@@ -59,14 +61,15 @@ def command(
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
     """
-    from surestep.io import is_counts_file, read_log
+    from surestep.io import is_counts_file
+    from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
 
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
-    source = read_log(list(logs), columns=columns, bins=bins, memory_limit=memory_limit)
+    source = open_log(list(logs), columns, reading, memory_limit)
     inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds, behavior=behavior)
-    following = next_command(logs, columns, bins, behavior)
+    following = next_command(logs, columns, reading, behavior)
     if output is not None:
         from surestep._files import write_together
         from surestep.report.pages.inspection import inspection_page
@@ -91,16 +94,17 @@ def command(
 def next_command(
     logs: tuple[str, ...],
     columns: dict[str, tuple[str, ...]],
-    bins: tuple[str, ...],
+    reading: Reading,
     behavior: str | None,
 ) -> str:
     """Returns a command that improves the behavior behind the log; its discount is to be chosen."""
-    given = [*columns.items(), ("bin", bins), ("behavior", () if behavior is None else (behavior,))]
-    options = [
+    roles = [
         word
-        for role, names in given
+        for role, names in columns.items()
         for name in names
-        for word in (f"--{role.replace('_', '-')}", name)
+        for word in (option_of(role), name)
     ]
+    policy = [] if behavior is None else ["--behavior", behavior]
+    options = [*roles, *reading.words(), *policy]
     words = ["surestep", "improve", *logs, *options, "--discount", "0.95", "-o", "result"]
     return shlex.join(words)

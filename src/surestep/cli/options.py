@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from surestep.cli.terms import term_option
 from surestep.io.logs.columns import ROLE_OPTIONS, ROLES, option_of
+from surestep.io.logs.reading import READING, Reading
 
 memory_limit = click.option(
     "--memory-limit",
@@ -28,23 +30,21 @@ json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON 
 
 
 def log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds an option for every role, --bin and --memory-limit.
+    """Adds an option for every role, for every way to read a log, and --memory-limit.
 
-    The command gets the roles that were given as `columns`, and `bins` and `memory_limit`.
+    The command gets the roles that were given as `columns`, and `reading` and `memory_limit`.
     """
 
     @wraps(command)
     def with_columns(**options: Any) -> None:
         given = {role: options.pop(f"column_{role}") for role in ROLE_OPTIONS}
-        command(columns={role: names for role, names in given.items() if names}, **options)
+        reading = Reading.of({name: options.pop(name) for name in READING})
+        chosen = {role: names for role, names in given.items() if names}
+        command(columns=chosen, reading=reading, **options)
 
-    decorated: Callable[..., None] = click.option(
-        "--bin",
-        "bins",
-        multiple=True,
-        metavar="COLUMN:RULE",
-        help="Bin a column of numbers: age:quantiles=10, pressure:width=5 or x:edges=0,1,5.",
-    )(memory_limit(with_columns))
+    decorated: Callable[..., None] = memory_limit(with_columns)
+    for name, way in reversed(READING.items()):
+        decorated = term_option(name, way)(decorated)
     for role in reversed(ROLE_OPTIONS):
         decorated = click.option(
             option_of(role),

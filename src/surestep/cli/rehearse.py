@@ -11,6 +11,7 @@ from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
 from surestep.cli.terms import term_options
+from surestep.io.logs.reading import Reading
 from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def command(
     logs: tuple[str, ...],
     output: Path | None,
     columns: dict[str, tuple[str, ...]],
-    bins: tuple[str, ...],
+    reading: Reading,
     memory_limit: str | None,
     worlds: int,
     sizes: tuple[float, ...],
@@ -105,7 +106,7 @@ def command(
         if output is not None:
             check_can_begin(output)
         asked = Terms(**terms, worlds=worlds)
-        source = open_source(logs, columns=columns, bins=bins, memory_limit=memory_limit)
+        source = open_source(logs, columns=columns, reading=reading, memory_limit=memory_limit)
         cores = workers or available_cores()
         console = terminal(highlight=False, soft_wrap=True)
 

@@ -30,8 +30,9 @@ from surestep.io.labels.behavior import (
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
-from surestep.io.logs.columns import ROLES
-from surestep.io.logs.source import LogSource, read_log
+from surestep.io.logs.columns import ROLES, option_of
+from surestep.io.logs.reading import USUAL, Reading
+from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, estimate_behavior
 from surestep.pipeline.certifiers import DataFacts
@@ -51,7 +52,7 @@ class Evidence:
     states: str  # "observed", "listed" or "behavior table"
     actions: str
     columns: Mapping[str, Sequence[str]]  # by role
-    bins: tuple[str, ...]  # the rules, as given
+    reading: Reading
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | None  # None where only counts are given
@@ -132,7 +133,7 @@ def gather(
         states=known["state"],
         actions=known["action"],
         columns=columns_of(log),
-        bins=log.bins,
+        reading=log.reading,
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
@@ -146,7 +147,7 @@ class CountsSource:
 
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
-    bins: ClassVar[tuple[str, ...]] = ()  # they were binned when they were made
+    reading: ClassVar[Reading] = USUAL  # they were read when they were made
 
     def counts(self) -> LabelledCounts:
         """The counts, as a log gives them."""
@@ -157,7 +158,7 @@ def open_source(
     paths: str | Path | Sequence[str | Path],
     *,
     columns: Mapping[str, Sequence[str]],
-    bins: Sequence[str],
+    reading: Reading,
     memory_limit: str | None,
 ) -> LogSource | CountsSource:
     """Opens a log in files, or the counts of one that `surestep count` wrote."""
@@ -165,18 +166,18 @@ def open_source(
     files = tuple(map(read_path, paths))
     found = [*map(is_counts_file, files)]
     if not any(found):
-        return read_log(paths, columns=columns, bins=bins, memory_limit=memory_limit)
+        return open_log(paths, columns, reading, memory_limit)
     if not all(found):
         raise InvalidParameter(
             f"{files[found.index(True)]} holds counts, but {files[found.index(False)]} does not; "
             "expected a log or counts, not both"
         )
-    for given, value in (("bins are", bins), ("columns are", columns)):
-        if value:
-            raise InvalidParameter(
-                f"{given} given, but {files[0]} holds counts, which have theirs already; expected "
-                "none beside counts"
-            )
+    given = [*reading.words()[:1], *map(option_of, columns)]
+    if given:
+        raise InvalidParameter(
+            f"{given[0]} is given, but {files[0]} holds counts, which were read already; expected "
+            "no way to read a log beside counts"
+        )
     return CountsSource(merge_counts([read_counts(path) for path in files]), files)
 
 

@@ -12,6 +12,7 @@ from surestep.choosing_n_wedge import n_wedge_setting
 from surestep.declaring import Bounds, Shape
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
+from surestep.io.logs.reading import Reading
 from surestep.model import Problem
 from surestep.pipeline.brought import Names, versions_with
 from surestep.pipeline.evidence import Evidence
@@ -97,7 +98,7 @@ def parameters_of(
         "states": evidence.states,
         "actions": evidence.actions,
         "columns": {role: list(names) for role, names in evidence.columns.items()},
-        "bins": evidence.bins,
+        **evidence.reading.parameters(),
         "seeds": {"certificates": terms.data_seed} | seeds_of(settled.algorithm, rehearsal),
         "certificates": [str(asked) for asked in terms.asked],
         "train_share": split and split.train_share,
@@ -212,8 +213,7 @@ def words_of(
     for role in ROLE_OPTIONS if made_from_log(parameters) else ():
         for column in parameters["columns"].get(role, ()):
             words += [option_of(role), column]
-    for rule in parameters["bins"]:
-        words += ["--bin", rule]
+    words += Reading.of(parameters).words()
     kind = parameters["behavior"]
     if "behavior" not in defaults:
         words += ["--behavior", *((files["behavior"] or ["POLICY"]) if kind == "table" else [kind])]

@@ -21,7 +21,8 @@ from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.behavior import BehaviorTable
 from surestep.io.labels.vocabulary import Vocabulary
-from surestep.io.logs.source import LogSource, read_log
+from surestep.io.logs.reading import USUAL, Reading
+from surestep.io.logs.source import LogSource, open_log
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_page, check_same_counts
 from surestep.pipeline.brought import Names, check_extensions, versions_with
@@ -123,9 +124,9 @@ def open_again(record: Record, log: object, memory_limit: str | None) -> LogSour
             f"expected {found}"
         )
     if counts:
-        return open_source(paths, columns={}, bins=(), memory_limit=memory_limit)  # type: ignore[arg-type]
-    columns, bins = record.parameters["columns"], record.parameters["bins"]
-    return read_log(log, columns=columns, bins=bins, memory_limit=memory_limit)
+        return open_source(paths, columns={}, reading=USUAL, memory_limit=memory_limit)  # type: ignore[arg-type]
+    parameters = record.parameters
+    return open_log(log, parameters["columns"], Reading.of(parameters), memory_limit)
 
 
 def check_parquet(saved: Result, folder: Path) -> None:

@@ -17,6 +17,7 @@ from surestep._json import read_json, typed
 from surestep._reprs import short_repr
 from surestep._version import __version__
 from surestep.errors import FileFailure, InvalidResult
+from surestep.io.logs.reading import READING
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.terms import SOURCES, TERMS
@@ -25,7 +26,9 @@ from surestep.terms import SOURCES, TERMS
 BESIDE: dict[str, dict[str, Any]] = {
     "n_wedge": {"n_wedge_chosen_by": str | None},
     "unseen": dict.fromkeys(SOURCES, str)
-    | {"columns": dict[str, list[str]], "bins": list[str], "seeds": dict[str, int]},
+    | {"columns": dict[str, list[str]]}
+    | {name: way.recorded for name, way in READING.items()}
+    | {"seeds": dict[str, int]},
     "worlds": {"sizes": list[float | int], "time_limit": float | int | None},
 }
 PARAMETERS: dict[str, Any] = {
@@ -36,7 +39,7 @@ PARAMETERS: dict[str, Any] = {
 }
 Parameters = msgspec.defstruct("Parameters", list(PARAMETERS.items()))
 FORMAT = "surestep run"
-VERSION = 4
+VERSION = 5
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 

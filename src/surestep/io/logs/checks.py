@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
+from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.tables import Table
@@ -18,7 +19,12 @@ class Place(NamedTuple):
     """A value in a log."""
 
     where: str  # file, row and column
-    value: str
+    text: str | None  # what is written there
+
+    @property
+    def value(self) -> str:
+        """Returns what is there, in words."""
+        return "nothing" if self.text is None else repr(self.text)
 
 
 def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
@@ -36,7 +42,8 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
             place = first_where(table, database, check.condition, check.column)
             others = "" if rows == 1 else f"; {rows:,} rows are affected"
             raise InvalidLog(
-                f"{place.where}: found {place.value}, expected {check.expected}{others}"
+                f"{place.where}: found {place.value}, expected {check.expected}"
+                f"{advice(place.text)}{others}"
             )
     scale, largest = totals[2:4]
     if scale > LARGEST_SCALE or largest * totals[1] * 10.0**scale >= LARGEST_SUM:
@@ -72,4 +79,4 @@ def places_where(table: Table, database: Any, condition: str, column: str) -> It
         ).fetchall()
         for row, value in hits:
             where = f"{table.name if file is None else file}, row {row:,}, column {column!r}"
-            yield Place(where, "nothing" if value is None else repr(value))
+            yield Place(where, value)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from surestep.errors import InvalidLog, InvalidParameter
+
+ALMOST = 0.85  # alike are stat and state; date and state, ward and reward are not
 
 
 class Role(NamedTuple):
@@ -179,9 +182,15 @@ def resolve(
     for role in ROLES:
         if ROLES[role].needed and not resolved[role]:
             raise InvalidLog(
-                f"no column says what the {role} is; {closest(role, columns)}; name it with "
+                f"no column says what the {role} is; {like_role(role, columns)}; name it with "
                 f"{option_of(role)}"
             )
+    both = [name for name in resolved["state"] if name in resolved["action"]]
+    if both:
+        raise InvalidLog(
+            f"column {both[0]!r} is that of the state and of the action; expected the action in a "
+            f"column of its own, named with {option_of('action')}"
+        )
     return ColumnMapping(
         **{
             role: given if ROLES[role].several else given[0] if given else None
@@ -223,8 +232,25 @@ def closest(name: str, columns: Sequence[str]) -> str:
     """The names that come closest, or all of them."""
     near = difflib.get_close_matches(name, columns, n=3)
     if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
+        return did_you_mean(near)
     return f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """Returns the question for one of these names."""
+    return f"did you mean {' or '.join(map(repr, names))}?"
+
+
+def like_role(role: str, columns: Sequence[str]) -> str:
+    """The columns whose names hold one that the role goes by, or almost; else all of them."""
+    usual = ROLES[role].aliases
+    near = [
+        name
+        for name in columns
+        if set(re.split("[^a-z0-9]+", name.lower())) & set(usual)
+        or difflib.get_close_matches(name.lower(), usual, cutoff=ALMOST)
+    ]
+    return did_you_mean(near[:3]) if near else closest("", columns)
 
 
 def option_of(role: str) -> str:

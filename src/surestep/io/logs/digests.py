@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surestep.errors import FileFailure, InvalidLog
+from surestep.io.logs.compression import split_ending
 from surestep.io.logs.lanes import rows_of
 from surestep.io.logs.tables import Table
 
@@ -26,6 +27,8 @@ def file_sources(table: Table, database: Any) -> tuple[str, ...]:
     known = dict[str, Path]()
     for file in files:
         digest = digest_of(file, header=table.format.has_header)
+        if split_ending(file)[1] and not has_row(table, database, file):
+            digest = None
         if digest in known:
             raise InvalidLog(
                 f"{file} has the same content as {known[digest]}, and its rows would count twice; "
@@ -34,6 +37,12 @@ def file_sources(table: Table, database: Any) -> tuple[str, ...]:
         if digest is not None:
             known[digest] = file
     return tuple(sorted(known))
+
+
+def has_row(table: Table, database: Any, file: Path) -> bool:
+    """Tells whether there is a row in a compressed file."""
+    first = f"SELECT 1 FROM ({table.scan(database, (file,))}) LIMIT 1"
+    return database.execute(first).fetchone() is not None
 
 
 def digest_of(path: Path, *, header: bool) -> str | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.logs.compression import COMPRESSED, split_ending
+from surestep.io.logs.reading import Reading
+from surestep.io.logs.text_tables import as_text, check_same_names, explain_text, scan_text
 from surestep.io.sql import file_list, sql_name, sql_text
 
 
-def accept_files(files: Sequence[Path]) -> None:
+def accept_files(files: Sequence[Path], reading: Reading) -> None:
     """Refuses nothing: the files are found to fit together when they are read."""
 
 
@@ -20,72 +22,33 @@ def accept_labels(database: Any, files: Sequence[Path], columns: Sequence[str]) 
     """Refuses nothing: different labels are different values."""
 
 
+def explain_nothing(files: Sequence[Path], reading: Reading) -> str | None:
+    """Returns nothing: what DuckDB says is all that is known."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format of files, and what reading a log of it takes."""
 
     suffixes: tuple[str, ...]
-    scan: Callable[[Any, Sequence[Path]], str]  # (database, files) → the SQL that reads them
-    check_files: Callable[[Sequence[Path]], None] = accept_files  # do they fit together?
+    # (database, files, how) → the SQL that reads them
+    scan: Callable[[Any, Sequence[Path], Reading], str]
+    check_files: Callable[[Sequence[Path], Reading], None] = accept_files  # do they fit together?
     # (database with the view `log`, files, columns of labels): refuses labels that became alike
     check_labels: Callable[[Any, Sequence[Path], Sequence[str]], None] = accept_labels
+    # (files that DuckDB failed to read, how) → what is wrong with them
+    explain: Callable[[Sequence[Path], Reading], str | None] = explain_nothing
+    only_named: tuple[str, ...] = ()  # endings that a folder may have for other files too
+    compressed: tuple[str, ...] = ()  # endings that may follow
     has_header: bool = False  # a first line that is no row
     knows_rows: bool = False  # Parquet's footer: rows can be counted, and read from any on
-
-
-# ---- CSV --------------------------------------------------------------------------------------
-
-
-def scan_csv(database: Any, files: Sequence[Path]) -> str:
-    """Returns the SQL that reads CSV files, all of whose columns are text."""
-    delimiter, header = csv_header(files[0])
-    return (
-        f"SELECT * FROM read_csv({file_list(files)}, auto_detect=false, header=true, nullstr='', "
-        f"delim={sql_text(delimiter)}, quote='\"', escape='\"', columns={as_text(header)})"
-    )
-
-
-def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The delimiter and the names of the columns."""
-    try:
-        with path.open("rb") as file:
-            line = file.readline(1_000_000).decode("utf-8-sig")
-    except OSError as problem:
-        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidLog(f"{path} is not UTF-8 in its first line; save it as UTF-8") from None
-    if not line.strip():
-        raise InvalidLog(f"{path} is empty, expected a first line with the names of the columns")
-    few = ";" if ";" in line and "," not in line else ","
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else few
-    try:
-        header = tuple(next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter)))
-    except (csv.Error, StopIteration):
-        raise InvalidLog(f"{path}, line 1 holds no names of columns") from None
-    seen = set[str]()
-    for name in header:
-        if not name or "\0" in name or name.lower() in seen:
-            wrong = "given twice" if name.lower() in seen else "no name"
-            raise InvalidLog(f"{path}, line 1: column {name!r} is {wrong}")
-        seen.add(name.lower())
-    return delimiter, header
-
-
-def check_same_headers(files: Sequence[Path]) -> None:
-    """Checks that all files have the columns of the first."""
-    first = csv_header(files[0])
-    for file in files[1:]:
-        if csv_header(file) != first:
-            raise InvalidLog(
-                f"{file} has the columns {', '.join(csv_header(file)[1])}, but {files[0]} has "
-                f"{', '.join(first[1])}; expected the same, in the same order"
-            )
 
 
 # ---- Parquet ----------------------------------------------------------------------------------
 
 
-def scan_parquet(database: Any, files: Sequence[Path]) -> str:
+def scan_parquet(database: Any, files: Sequence[Path], reading: Reading) -> str:
     """Returns the SQL that reads Parquet files."""
     return f"SELECT * FROM read_parquet({file_list(files)})"
 
@@ -93,7 +56,7 @@ def scan_parquet(database: Any, files: Sequence[Path]) -> str:
 # ---- JSON lines -------------------------------------------------------------------------------
 
 
-def scan_json(database: Any, files: Sequence[Path]) -> str:
+def scan_json(database: Any, files: Sequence[Path], reading: Reading) -> str:
     """Returns the SQL that reads lines of JSON, all of whose values are text."""
     lines = f"read_json({file_list(files)}, format='newline_delimited'"
     described = database.execute(f"DESCRIBE SELECT * FROM {lines})").fetchall()
@@ -142,20 +105,24 @@ def first_row(database: Any, rows: str, condition: str) -> int:
 
 # ---- all of them ------------------------------------------------------------------------------
 
-
-def as_text(columns: Sequence[str]) -> str:
-    """All columns of type text, as the readers want it."""
-    return "{" + ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in columns) + "}"
-
-
 FORMATS = {
-    "csv": Format((".csv", ".tsv"), scan_csv, check_same_headers, has_header=True),
+    "text": Format(
+        (".csv", ".tsv", ".psv", ".txt"),
+        scan_text,
+        check_same_names,
+        explain=explain_text,
+        only_named=(".txt",),
+        compressed=COMPRESSED,
+        has_header=True,
+    ),
     "parquet": Format((".parquet",), scan_parquet, knows_rows=True),
-    "json": Format((".jsonl", ".ndjson"), scan_json, check_labels=check_json_labels),
+    "json": Format(
+        (".jsonl", ".ndjson"), scan_json, check_labels=check_json_labels, compressed=COMPRESSED
+    ),
 }
 
 
-def scan_frame(database: Any, files: Sequence[Path]) -> str:
+def scan_frame(database: Any, files: Sequence[Path], reading: Reading) -> str:
     """Returns the SQL that reads a table in memory."""
     return "SELECT * FROM frame"
 
@@ -164,14 +131,27 @@ IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 
 
 def has_format(file: Path) -> bool:
-    """Tells whether the ending of a file is that of a format."""
-    return any(file.suffix.lower() in known.suffixes for known in FORMATS.values())
+    """Tells whether the ending of a file in a folder is that of a format."""
+    ending, _ = split_ending(file)
+    return any(ending not in known.only_named for known in with_ending(file))
 
 
 def format_of(file: Path) -> Format:
     """Returns the format of a file, by its ending."""
+    for known in with_ending(file):
+        return known
+    endings = [
+        suffix + packed
+        for known in FORMATS.values()
+        for packed in ("", *known.compressed)
+        for suffix in known.suffixes
+    ]
+    raise InvalidParameter(f"{file} has no known ending, expected {', '.join(endings)}")
+
+
+def with_ending(file: Path) -> Iterator[Format]:
+    """Yields the formats that have the ending of a file."""
+    ending, packed = split_ending(file)
     for known in FORMATS.values():
-        if file.suffix.lower() in known.suffixes:
-            return known
-    endings = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
-    raise InvalidParameter(f"{file} has no known ending, expected {endings}")
+        if ending in known.suffixes and (not packed or packed in known.compressed):
+            yield known

@@ -22,6 +22,8 @@ from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import load_steps
 from surestep.io.logs.look import Look
+from surestep.io.logs.preparing import Preparation
+from surestep.io.logs.reading import Reading
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.tables import Table, connected, find_table, watched
@@ -38,7 +40,11 @@ class LogSource:
     columns: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
-    bins: tuple[str, ...] = ()  # such as 'age:quantiles=10'
+
+    @property
+    def reading(self) -> Reading:
+        """How the log is read."""
+        return self.table.reading
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -110,14 +116,14 @@ class LogSource:
 
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""
-        binned = {read_bin_option(rule)[0] for rule in self.bins}
+        binned = {read_bin_option(rule)[0] for rule in self.reading.bins}
         following = dict(zip(self.columns.next_state, self.columns.state, strict=False))
         labels = (*self.columns.state, *self.columns.action, *self.columns.next_state)
         return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
         """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles."""
-        rules = dict(map(read_bin_option, self.bins))
+        rules = dict(map(read_bin_option, self.reading.bins))
         following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
 
         def refused_at(condition: str, column: str) -> str:
@@ -140,6 +146,9 @@ def read_log(
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
     bins: Sequence[str] = (),
+    decimal: str = ".",
+    thousands: str | None = None,
+    delimiter: str | None = None,
     memory_limit: str | None = None,
 ) -> LogSource:
     """Finds a log and the meaning of its columns, without reading it.
@@ -147,18 +156,31 @@ def read_log(
     `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
     memory (pandas, polars, Arrow, a dictionary of arrays); `columns` names the columns of a role
     where they have other names than usual, `bins` are rules such as 'age:quantiles=10' for columns
-    of numbers, and `memory_limit`, such as '2GB', bounds the memory.
+    of numbers, `decimal` and `thousands` are the signs in numbers that are written as text,
+    `delimiter` stands between columns, and `memory_limit`, such as '2GB', bounds the memory.
     """
-    table = find_table(source)
+    reading = Reading(bins=bins, decimal=decimal, thousands=thousands, delimiter=delimiter)
+    return open_log(source, columns, reading, memory_limit)
+
+
+def open_log(
+    source: object,
+    columns: Mapping[str, str | Sequence[str]] | None,
+    reading: Reading,
+    memory_limit: str | None,
+) -> LogSource:
+    """Finds a log and the meaning of its columns; see `read_log`."""
+    table = find_table(source, reading)
     with connected(table, memory_limit) as database:
         described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
     types = {str(row[0]): str(row[1]) for row in described}
     try:
         mapping = resolve(tuple(types), columns)
-        check_bins(bins, mapping, tuple(types))
+        check_bins(reading.bins, mapping, tuple(types))
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
-    return LogSource(table, mapping, MappingProxyType(types), memory_limit, tuple(bins))
+    table = replace(table, preparation=Preparation.of(reading, mapping, types))
+    return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
 def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
@@ -217,7 +239,7 @@ class Shard(NamedTuple):
 
     file: str
     columns: dict[str, str | tuple[str, ...]]
-    bins: tuple[str, ...]
+    reading: Reading
     memory_limit: str | None
 
 
@@ -236,7 +258,8 @@ def count_on_ray(
     chosen = {role: getattr(source.columns, role) for role in ROLES}
     columns = {role: names for role, names in chosen.items() if names}
     shards = [
-        Shard(str(file), columns, source.bins, source.memory_limit) for file in source.table.files
+        Shard(str(file), columns, source.reading, source.memory_limit)
+        for file in source.table.files
     ]
     parts = list[LabelledCounts]()
     try:
@@ -252,7 +275,4 @@ def count_on_ray(
 
 def count_shard(shard: Shard) -> LabelledCounts:
     """The counts of one file."""
-    source = read_log(
-        shard.file, columns=shard.columns, bins=shard.bins, memory_limit=shard.memory_limit
-    )
-    return source.counts()
+    return open_log(shard.file, shard.columns, shard.reading, shard.memory_limit).counts()

@@ -15,7 +15,10 @@ import numpy as np
 
 from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+from surestep.io.logs.compression import check_compression, why_not_whole
 from surestep.io.logs.formats import IN_MEMORY, Format, format_of, has_format
+from surestep.io.logs.preparing import NONE, Preparation
+from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.sql import first_lines, interruptible, limit_memory
 
 BETWEEN_LOOKS = 0.2  # seconds
@@ -29,16 +32,18 @@ class Table:
     files: tuple[Path, ...] = ()
     format: Format = IN_MEMORY
     frame: object = None
+    reading: Reading = USUAL
+    preparation: Preparation = NONE  # once it is known which column is what
 
     def scan(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads the files, labels as the text that is written there."""
-        return self.format.scan(database, files)
+        return self.preparation.sql(self.format.scan(database, files, self.reading))
 
 
-def find_table(source: object) -> Table:
+def find_table(source: object, reading: Reading = USUAL) -> Table:
     """The table that a path, a pattern, a directory, a list of them, or an object stands for."""
     if not isinstance(source, str | os.PathLike | list | tuple):
-        return Table(f"the {type(source).__name__}", frame=source)
+        return Table(f"the {type(source).__name__}", frame=source, reading=reading)
     given = source if isinstance(source, list | tuple) else [source]
     files = tuple(file for path in given for file in matching(read_path(path)))
     if not files:
@@ -48,9 +53,10 @@ def find_table(source: object) -> Table:
         first, second = list(formats.values())[:2]
         raise InvalidParameter(f"{first} and {second} are of different kinds, expected one kind")
     (found,) = formats
-    found.check_files(files)
+    check_compression(files)
+    found.check_files(files, reading)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    return Table(name, files, found)
+    return Table(name, files, found, reading=reading)
 
 
 def matching(path: Path) -> list[Path]:
@@ -89,9 +95,14 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
                 database.execute(create)
                 yield database
         except duckdb.Error as problem:
-            said = first_lines(problem)
-            remedy = "; save it as UTF-8" if "not utf-8" in said else ""
-            raise InvalidLog(f"{table.name} cannot be read: {said}{remedy}") from None
+            unreadable = isinstance(problem, duckdb.InvalidInputException | duckdb.IOException)
+            words = f"{table.name} cannot be read: {first_lines(problem)}"
+            raise InvalidLog((explained(table) if unreadable else None) or words) from None
+
+
+def explained(table: Table) -> str | None:
+    """Returns what is wrong with the files of a table, where more than DuckDB's words is known."""
+    return why_not_whole(table.files) or table.format.explain(table.files, table.reading)
 
 
 @contextmanager

@@ -1,0 +1,81 @@
+"""How numbers are written: with a decimal comma, with signs between thousands.
+
+Only thousands in groups of three are taken for such: with a decimal comma and points between
+thousands, 1.234,5 is a number, and 1.5 is none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from surestep.io.sql import sql_name, sql_text
+
+SPACES = "[ \u00a0\u202f]"  # with which exports separate thousands
+
+
+class Notation(NamedTuple):
+    """A way to write numbers."""
+
+    decimal: str = "."
+    thousands: str | None = None
+
+    @property
+    def pattern(self) -> str:
+        """Returns the regular expression of a number, which Python and DuckDB both know."""
+        whole, point = "[0-9]+", re.escape(self.decimal)
+        if self.thousands is not None:
+            whole = f"(?:[0-9]{{1,3}}(?:{self.between}[0-9]{{3}})+|[0-9]+)"
+        return rf"\s*[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?\s*"
+
+    @property
+    def between(self) -> str:
+        """Returns the regular expression of what stands between thousands."""
+        return SPACES if self.thousands == " " else re.escape(self.thousands or "")
+
+    def reads(self, text: str) -> bool:
+        """Tells whether a text is a number in this notation."""
+        return re.fullmatch(self.pattern, text, re.ASCII) is not None
+
+    def sql(self, column: str) -> str:
+        """Returns SQL: the number in a column of text, as it is usually written.
+
+        What is no number stays. What would be one in the usual notation only is marked, so that
+        nobody takes it for a number.
+        """
+        name = sql_name(column)
+        plain = name
+        if self.thousands is not None:
+            plain = f"regexp_replace({name}, {sql_text(self.between)}, '', 'g')"
+        mark = f" (written without the decimal sign {self.decimal})"
+        return (
+            f"CASE WHEN regexp_full_match({name}, {sql_text(self.pattern)}) "
+            f"THEN replace({plain}, {sql_text(self.decimal)}, '.') "
+            f"WHEN regexp_full_match({name}, {sql_text(PLAIN.pattern)}) "
+            f"THEN {name} || {sql_text(mark)} ELSE {name} END"
+        )
+
+
+PLAIN = Notation()  # a point, and nothing between thousands
+OTHERS = {
+    "--decimal ,": Notation(","),
+    "--thousands ,": Notation(".", ","),
+    "--decimal , --thousands .": Notation(",", "."),
+    '--thousands "\'"': Notation(".", "'"),
+    "--thousands ' '": Notation(".", " "),
+    "--decimal , --thousands ' '": Notation(",", " "),
+}
+
+
+def advice(text: str | None) -> str:
+    """Returns with which options a text that is no number would be one; empty where with none.
+
+    >>> advice("1.234,5")
+    '; with --decimal , --thousands . it is a number'
+    """
+    if text is None or PLAIN.reads(text):
+        return ""
+    options = [words for words, notation in OTHERS.items() if notation.reads(text)]
+    # Where fewer words do, more need not be said.
+    short = [each for each in options if not any(x != each and x in each for x in options)]
+    return f"; with {' or '.join(short)} it is a number" if short else ""

@@ -1,0 +1,224 @@
+"""Tables as text: one row a line, signs between columns, names in the first line.
+
+Columns are matched by their names, so files may have them in any order. What a name is not given,
+as pandas leaves that of an index, is called as pandas calls it when it reads it: 'Unnamed: 0'.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from surestep.errors import FileFailure, InvalidLog
+from surestep.io.logs.compression import split_ending, why_not_whole
+from surestep.io.logs.reading import DELIMITERS, Reading
+from surestep.io.sql import file_list, first_lines, sql_text
+
+BY_ENDING = {".tsv": "\t", ".psv": "|"}
+SAMPLE = 20  # rows that tell which sign is between columns
+LONGEST = 1_000_000  # characters of the first line
+QUOTES = "quote='\"', escape='\"'"
+
+
+class Header(NamedTuple):
+    """The first line of a file."""
+
+    delimiter: str
+    names: tuple[str, ...]
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def scan_text(database: Any, files: Sequence[Path], reading: Reading) -> str:
+    """Returns the SQL that reads files, all of whose columns are text."""
+    runs = groupby(files, lambda file: header_of(file, reading))
+    scans = [f"SELECT * FROM {read_csv([*run], header)}" for header, run in runs]
+    return " UNION ALL BY NAME ".join(scans)
+
+
+def read_csv(files: Sequence[Path], header: Header, more: str = "") -> str:
+    """Returns the SQL of files with this first line; `more` are further options."""
+    return (
+        f"read_csv({file_list(files)}, auto_detect=false, header=true, nullstr='', "
+        f"delim={sql_text(header.delimiter)}, {QUOTES}, columns={as_text(header.names)}{more})"
+    )
+
+
+def as_text(columns: Sequence[str]) -> str:
+    """All columns of type text, as the readers want it."""
+    return "{" + ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in columns) + "}"
+
+
+def check_same_names(files: Sequence[Path], reading: Reading) -> None:
+    """Checks that all files have the columns of the first, in any order."""
+    first = header_of(files[0], reading).names
+    for file in files[1:]:
+        names = header_of(file, reading).names
+        for here, there, missing in (
+            (file, files[0], [name for name in first if name not in names]),
+            (files[0], file, [name for name in names if name not in first]),
+        ):
+            if missing:
+                raise InvalidLog(
+                    f"{here} has no column {' and none '.join(map(repr, missing))}, but {there} "
+                    "has; expected the same columns in all files, in any order"
+                )
+
+
+# ---- the first line ---------------------------------------------------------------------------
+
+
+def header_of(file: Path, reading: Reading) -> Header:
+    """Returns what stands between columns, and their names."""
+    line = next(lines_of(file), "")
+    if not line.strip():
+        raise InvalidLog(f"{file} is empty, expected a first line with the names of the columns")
+    delimiter = delimiter_of(file, line, reading)
+    (names,) = records([line], delimiter) or [[]]
+    if not names:
+        raise InvalidLog(f"{file}, line 1 holds no names of columns")
+    return Header(delimiter, named(file, names))
+
+
+def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Checks the names of columns, and gives one to those that have none."""
+    taken = {name.lower() for name in names}
+    complete, seen = list[str](), set[str]()
+    for place, name in enumerate(names):
+        if not name:
+            name = f"Unnamed: {place}"
+            while name.lower() in taken | seen:
+                name += ".1"
+        if "\0" in name or name.lower() in seen:
+            wrong = "given twice" if name.lower() in seen else "no name"
+            raise InvalidLog(f"{file}, line 1: column {name!r} is {wrong}")
+        complete.append(name)
+        seen.add(name.lower())
+    return tuple(complete)
+
+
+def delimiter_of(file: Path, line: str, reading: Reading) -> str:
+    """Returns the sign between columns: that which is given, that of the ending, or the only one
+    that the first line has. Of several, the one that cuts the first rows evenly; in a file of
+    comma-separated values, the comma is tried first.
+    """
+    ending, _ = split_ending(file)
+    if reading.delimiter is not None:
+        return DELIMITERS[reading.delimiter]
+    if ending in BY_ENDING:
+        return BY_ENDING[ending]
+    there = [sign for sign in DELIMITERS.values() if width(line, sign) > 1]
+    if len(there) > 1:
+        rows = [*islice(lines_of(file), SAMPLE + 2)]
+        rows = rows if len(rows) < SAMPLE + 2 else rows[:-1]  # a quote may be open at the end
+        there = [sign for sign in there if is_even(rows, sign)]
+        if len(there) == 1 or (there[:1] == [","] and ending == ".csv"):
+            return there[0]
+        raise InvalidLog(
+            f"{file}, line 1: {line.rstrip()[:100]!r} may be cut into columns in several ways; "
+            f"say at which sign: --delimiter {' or '.join(map(repr, DELIMITERS))}"
+        )
+    return there[0] if there else ","
+
+
+def width(line: str, delimiter: str) -> int:
+    """Counts the columns of a line."""
+    return max(map(len, records([line], delimiter)), default=0)
+
+
+def is_even(lines: Sequence[str], delimiter: str) -> bool:
+    """Tells whether a sign cuts all lines into equally many columns."""
+    return len({len(record) for record in records(lines, delimiter) if record}) == 1
+
+
+def records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Cuts lines into columns; none where they cannot be."""
+    try:
+        return [*csv.reader([line.rstrip("\r\n") for line in lines], delimiter=delimiter)]
+    except csv.Error:
+        return []
+
+
+def lines_of(file: Path) -> Iterator[str]:
+    """Yields the lines of a file, from the first on."""
+    if split_ending(file)[1]:
+        yield from packed_lines(file)
+        return
+    try:
+        with file.open("rb") as stream:
+            for number, line in enumerate(iter(lambda: stream.readline(LONGEST), b"")):
+                yield line.decode("utf-8-sig" if number == 0 else "utf-8")
+    except OSError as problem:
+        raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidLog(f"{file} is not UTF-8 in its first lines; save it as UTF-8") from None
+
+
+def packed_lines(file: Path) -> Iterator[str]:
+    """Yields the first lines of a compressed file."""
+    import duckdb
+
+    whole = f"{file_list([file])}, auto_detect=false, header=false, quote='', escape=''"
+    lines = f"read_csv({whole}, delim={sql_text(chr(1))}, columns={{'line': 'VARCHAR'}})"
+    try:
+        with duckdb.connect() as database:
+            first = database.execute(f"SELECT line FROM {lines} LIMIT {SAMPLE + 2}").fetchall()
+    except duckdb.Error as problem:
+        words = f"{file} cannot be read: {first_lines(problem)}"
+        raise InvalidLog(why_not_whole([file]) or words) from None
+    yield from (str(line or "").removeprefix("\ufeff") for (line,) in first)
+
+
+# ---- what is wrong ----------------------------------------------------------------------------
+
+
+def explain_text(files: Sequence[Path], reading: Reading) -> str | None:
+    """Finds the first line that cannot be read, and says what is wrong with it."""
+    for file in files:
+        header = header_of(file, reading)
+        rejected = first_rejected(file, header)
+        if rejected is not None:
+            line, column, kind, text = rejected
+            where = f"{file}, row {line - 1:,}" + (f", column {column!r}" if column else "")
+            return f"{where}: {wrong_with(kind, text, header)}"
+    return None
+
+
+def first_rejected(file: Path, header: Header) -> tuple[int, str | None, str, str] | None:
+    """Returns the line, the column, the kind and the text of what DuckDB cannot read."""
+    import duckdb
+
+    scan = read_csv([file], header, ", store_rejects=true, rejects_limit=1")
+    try:
+        with duckdb.connect() as database:
+            database.execute(f"SELECT count(COLUMNS(*)) FROM {scan}").fetchall()
+            rejected: tuple[int, str | None, str, str] | None = database.execute(
+                "SELECT line, column_name, CAST(error_type AS VARCHAR), csv_line "
+                "FROM reject_errors ORDER BY line LIMIT 1"
+            ).fetchone()
+            return rejected
+    except duckdb.Error:
+        return None  # it is no single line
+
+
+def wrong_with(kind: str, text: str, header: Header) -> str:
+    """Returns what is wrong with a line, by the kind of error that DuckDB names."""
+    columns = len(header.names)
+    match kind:
+        case "TOO MANY COLUMNS" | "MISSING COLUMNS":
+            found = width(text, header.delimiter)
+            words = f"found {found} values, expected {columns}: {text.strip()[:100]!r}"
+            if header.delimiter == "," and found > columns:
+                words += "; a number with a decimal comma must stand in quotes here"
+            return words
+        case "UNQUOTED VALUE":
+            return f'found a quote (") that is not closed, expected two: {text.strip()[:100]!r}'
+        case "INVALID ENCODING":
+            return f"found {text.strip()[:100]!r}, which is not UTF-8; save the file as UTF-8"
+        case "LINE SIZE OVER MAXIMUM":
+            return "found a line of more than 2,000,000 bytes, expected a shorter one"
+    return f"found {text.strip()[:100]!r}, which cannot be read ({kind.lower()})"

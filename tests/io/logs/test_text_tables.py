@@ -1,0 +1,229 @@
+"""Tables as text, compressed or not: written in any way, they are one log; and what is refused."""
+
+import csv
+import dataclasses
+import gzip
+import io
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import COLUMNS, rows_of
+from pump_commands import run_surestep
+from strategies import decision_logs
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io import read_log
+from surestep.io.counts.labelled import counts_digest
+from surestep.io.logs.compression import is_whole_zstandard
+from surestep.io.logs.reading import USUAL, Reading
+from surestep.io.logs.text_tables import header_of, named
+
+DATABASE = duckdb.connect()
+HEADER = "state,action,reward,next_state"
+LINES = [HEADER, "a,x,1,b", "b,y,2,a"]
+SIGNS = {".csv": ",;|\t", ".txt": ",;|\t", ".tsv": "\t", ".psv": "|"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("text")
+
+
+def write(path, rows, delimiter=","):
+    """Rows of texts as a file, compressed as its name says."""
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return pack(path, out.getvalue().encode())
+
+
+def pack(path, content):
+    """A file with this content, compressed as its name says; by DuckDB where Python cannot."""
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(content))
+        return path
+    plain = path.with_suffix("") if path.suffix == ".zst" else path
+    plain.write_bytes(content)
+    if path.suffix == ".zst":
+        alone = "quote '', escape '', delimiter '\x01'"
+        lines = "auto_detect=false, header=false, quote='', escape='', delim='\x01'"
+        DATABASE.execute(
+            f"COPY (FROM read_csv('{plain}', {lines}, columns={{'line': 'VARCHAR'}})) "
+            f"TO '{path}' (FORMAT csv, HEADER false, {alone}, COMPRESSION zstd)"
+        )
+        plain.unlink()
+    return path
+
+
+def lines(*given):
+    return "".join(f"{line}\n" for line in given).encode()
+
+
+@settings(max_examples=3)
+@given(
+    log=decision_logs(rewards=st.integers(-5, 5).map(float)),
+    packed=st.sampled_from(["", ".gz", ".zst"]),
+    index=st.booleans(),
+    data=st.data(),
+)
+def test_however_it_is_written_it_is_the_same_log(log, packed, index, data, folder):
+    rows = rows_of(log)
+    ending = data.draw(st.sampled_from([*SIGNS]))
+    delimiter = data.draw(st.sampled_from(SIGNS[ending]))
+    usual = write(folder / "usual.csv", [COLUMNS, *([row[c] for c in COLUMNS] for row in rows)])
+    cut = data.draw(st.integers(0, len(rows)))
+    parts = []
+    for number, part in enumerate((rows[:cut], rows[cut:])):
+        order = data.draw(st.permutations(COLUMNS))
+        table = [order, *([row[name] for name in order] for row in part)]
+        if index:
+            table = [["" if i == 0 else i - 1, *row] for i, row in enumerate(table)]
+        parts.append(write(folder / f"part{number}{ending}{packed}", table, delimiter))
+    found = read_log(parts)
+    assert counts_digest(with_sources(found.counts())) == counts_digest(
+        with_sources(read_log(usual).counts())
+    )
+    if index:
+        assert "Unnamed: 0" in found.types
+
+
+def with_sources(counts):
+    """Counts without the digests of their files."""
+    return dataclasses.replace(counts, sources=("0" * 64,))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["", "a"], ("Unnamed: 0", "a")),
+        (["", "Unnamed: 0", "a", ""], ("Unnamed: 0.1", "Unnamed: 0", "a", "Unnamed: 3")),
+    ],
+)
+def test_columns_without_a_name_are_called_as_pandas_calls_them(names, expected):
+    assert named("log.csv", names) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "delimiter"),
+    [
+        ("a.csv", ["a,b", "1,2"], ","),
+        ("a.csv", ["a;b|c", "1;2|3", "1;2"], ";"),
+        ("a.csv", ['a,"b;c",d', "1,2,3"], ","),
+        ("a.csv", ["a,b;c,d", "1,2;5,3"], ","),  # both are even: comma-separated values
+        ("a.csv", ["a;b;c (x, y)", "1;2;3"], ";"),
+        ("a.txt", ["a\tb", "1,5\t2"], "\t"),
+        ("a.txt", ["a"], ","),
+        ("a.tsv", ["a,b"], "\t"),
+    ],
+)
+def test_the_first_lines_tell_what_is_between_columns(name, given, delimiter, folder):
+    path = pack(folder / name, lines(*given))
+    assert header_of(path, USUAL).delimiter == delimiter
+
+
+def test_a_file_that_can_be_cut_in_several_ways_is_asked_about(folder):
+    path = pack(folder / "two.txt", lines("state|action;reward", "1|2;3"))
+    with pytest.raises(InvalidLog, match=r"two\.txt, line 1: 'state\|action;reward' may be cut .*"):
+        read_log(path)
+    refused = run_surestep("inspect", path)
+    assert refused.exit_code == 2
+    assert "say at which sign: --delimiter ',' or ';' or '|' or 'tab'" in " ".join(
+        refused.output.split()
+    )
+    assert header_of(path, Reading(delimiter="|")).names == ("state", "action;reward")
+
+
+def test_columns_that_only_some_files_have_are_named(folder):
+    first = write(folder / "first.csv", [row.split(",") for row in LINES])
+    wider = write(folder / "wider.csv", [[*row.split(","), "z"] for row in LINES])
+    for pair in ([first, wider], [wider, first]):
+        with pytest.raises(InvalidLog, match=r"first\.csv has no column 'z', but .*wider\.csv has"):
+            read_log(pair)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            lines(*LINES, "a,x,1,5,b"),
+            r"row 3: found 5 values, exp.* decimal comma",
+        ),
+        (
+            "a.txt",
+            lines("state|action|reward|next_state", "a|x|1|b|2"),
+            r"row 1: found 5 values, expected 4: 'a\|x\|1\|b\|2'$",
+        ),
+        ("a.csv.gz", lines(*LINES, "a,x,1"), "row 3, column 'next_state': found 3 values, exp"),
+        ("a.csv", lines(*LINES, '"a,x,1,b'), "row 3, column 'state': found a quote"),
+        (
+            "a.csv",
+            lines(*LINES) + b"\xff,x,1,b\n",
+            "row 3, column 'state': .* save the fi",
+        ),
+        ("a.csv.gz", b"", "is empty, expected a first line"),
+        ("a.csv.zst", b"", "is empty, expected a first line"),
+        ("a.csv", lines("a,b,A"), "line 1: column 'A' is given twice"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(name, content, message, folder):
+    path = pack(folder / name, content)
+    with pytest.raises(InvalidLog, match=message) as refused:
+        read_log(path).counts()
+    assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("ending", [".csv.gz", ".csv.zst", ".jsonl.gz"])
+@settings(max_examples=2)
+@given(share=st.floats(0.1, 0.999))
+def test_a_compressed_file_that_is_cut_short_is_refused(ending, share, folder):
+    rows = lines(*LINES, *(f"s{i},x,{i},t{i * i}" for i in range(500)))
+    if "jsonl" in ending:
+        row = '{"state": "s%d", "action": "x", "reward": %d, "next_state": "a"}'
+        rows = lines(*(row % (i, i) for i in range(500)))
+    path = pack(folder / f"cut{ending}", rows)
+    assert read_log(path).counts().rows_read >= 500
+    content = path.read_bytes()
+    path.write_bytes(content[: max(5, int(share * len(content)))])
+    with pytest.raises(InvalidLog, match=r"cut\..* is cut short: its end is missing"):
+        read_log(path).counts()
+
+
+def test_every_part_of_a_zstandard_file_is_known_not_to_be_the_whole(folder):
+    content = pack(folder / "whole.csv.zst", lines(*LINES)).read_bytes()
+    empty_skippable = bytes.fromhex("502a4d1800000000")
+    for whole in (content, content + content, empty_skippable + content):
+        assert is_whole_zstandard(io.BytesIO(whole))
+    parts = [content[:size] for size in range(1, len(content))]
+    assert not any(is_whole_zstandard(io.BytesIO(part)) for part in parts)
+
+
+def test_names_must_say_how_files_are_compressed(folder):
+    plain = folder / "plain.csv.gz"
+    plain.write_bytes(lines(*LINES))
+    with pytest.raises(InvalidLog, match=r"is not compressed, but its ending says .* by gzip"):
+        read_log(plain)
+    packed = folder / "packed.csv"
+    packed.write_bytes(gzip.compress(lines(*LINES)))
+    with pytest.raises(InvalidLog, match="is compressed by gzip, but its ending says that it is n"):
+        read_log(packed)
+    with pytest.raises(InvalidParameter, match=r"no known ending, expected \.csv, .*\.jsonl\.zst"):
+        read_log(pack(folder / "log.parquet.gz", b""))
+
+
+def test_a_table_and_its_compressed_copy_are_not_one_log(tmp_path):
+    for name in ("log.csv", "log.csv.gz"):
+        pack(tmp_path / name, lines(*LINES))
+    (tmp_path / "readme.txt").write_text("Not a log.")
+    with pytest.raises(InvalidLog, match="are one table by their names"):
+        read_log(tmp_path)
+    (tmp_path / "log.csv").unlink()
+    assert read_log(tmp_path).counts().rows_read == 2
+
+
+def test_compressed_files_without_rows_are_no_copies_of_each_other(tmp_path):
+    for name in ("a.csv.zst", "b.csv.zst"):
+        pack(tmp_path / name, lines(HEADER))
+    pack(tmp_path / "c.csv.zst", lines(*LINES))
+    assert len(read_log(tmp_path).counts().sources) == 1
