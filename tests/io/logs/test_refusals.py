@@ -203,9 +203,7 @@ def test_bad_choices_of_columns_are_refused():
     with pytest.raises(InvalidLog, match="the next state has 1 columns"):
         resolve(columns, {"state": ["state", "reward"]})
     for chosen in ({"state": ["state", "action"]}, {"action": "state"}):
-        with pytest.raises(
-            InvalidLog, match=r"column '(state|action)' is that of the state and of"
-        ):
+        with pytest.raises(InvalidLog, match=r"column '(state|action)' is that of the state and"):
             resolve(columns, chosen)
 
 
