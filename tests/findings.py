@@ -88,7 +88,12 @@ def rehearsed_findings(worlds=8, sizes=(1.0, 4.0, 16.0)):
         Robust(delta=0.2, known_start=True),
         Robust(delta=0.2, strict=True, set="l1"),
         APriori(delta=0.2),
-        NoClaim(asked="trajectory", refusal="the policy was made from all episodes", delta=0.2),
+        NoClaim(
+            asked="trajectory",
+            refusal="the policy was made from all episodes",
+            code="made-from-log",
+            delta=0.2,
+        ),
     )
     return replace(
         findings_of(problem, words, 5, 40),

@@ -19,6 +19,7 @@ from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS
 from surestep.certificates import APriori, apriori
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model import Statement
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "where_bounds_fail.py"
 cases = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
@@ -180,9 +181,7 @@ def test_the_behavior_policy_itself_loses_nothing(bound, problem, n_wedge):
     found = certify(problem, problem.behavior, APriori(bound=bound, n_wedge=n_wedge))
     assert found.lower == 0
     assert found.figures["n_wedge"] is None
-    assert found.notes == (
-        "No pair is changed: the policy is the behavior policy, and loses nothing.",
-    )
+    assert found.notes == (Statement("nothing-changed"),)
 
 
 # ---- which policies are covered ---------------------------------------------------------------
@@ -375,34 +374,33 @@ def test_settings_out_of_range_are_refused(settings, message):
 
 
 def assumed(problem, **settings):
-    """The assumptions as one text."""
-    return " ".join(certify(problem, problem.behavior, APriori(**settings)).assumptions)
+    """The codes of the assumptions."""
+    claim = certify(problem, problem.behavior, APriori(**settings))
+    return [assumption.code for assumption in claim.assumptions]
 
 
 def test_the_assumptions_say_what_is_known_and_what_is_not():
     known = two_doors([9, 9])
-    assert "The behavior policy is known." in assumed(known)
-    assert "The rewards are known." in assumed(known)
-    assert "between -1.0 and 1.0." in assumed(known)
-    assert "read off the data" in assumed(known)
-    assert "read off the data" not in assumed(known, n_wedge=3)
+    assert {"behavior-known", "rewards-known", "n-wedge-fixed"} <= {*assumed(known)}
+    assert "n-wedge-fixed" not in assumed(known, n_wedge=3)
+    bounded = Statement("values-bounded", {"low": -1.0, "high": 1.0})
+    assert bounded in certify(known, known.behavior, APriori()).assumptions
     guessed = replace(known, behavior=estimate_behavior(known.counts))
-    assert "relative to the estimate" in assumed(guessed)
+    assert "behavior-estimated" in assumed(guessed)
     table = np.zeros((2, 1, 2), int)
     table[0, 0, 1] = 3
     observed = Counts.from_dense(table, reward_sums=[[1.0], [0.0]])
     summed = replace(known, counts=observed, behavior=Policy.uniform(observed))
-    assert "their error is not counted" in assumed(summed)
+    assert "mean-rewards-exact" in assumed(summed)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_gaps_of_a_bound_are_among_its_assumptions(bound):
-    text = assumed(two_doors([9, 9]), bound=bound)
+    codes = assumed(two_doors([9, 9]), bound=bound)
     split = bound in ("2s", "ks", "beta")
-    assert ("about one split, but counts for the error of a whole row" in text) == split
-    assert ("are asked for no visits" in text) == split
-    assert ("centred at the estimate, which it is not" in text) == (bound == "beta")
-    assert ("at most N∧ visits count as known" in text) == (bound in BOOTSTRAPPING)
+    assert ("radius-of-one-split" in codes) == ("later-splits-unvisited" in codes) == split
+    assert ("interval-centred" in codes) == ("split-prior-uniform" in codes) == (bound == "beta")
+    assert ("rare-pairs-known" in codes) == (bound in BOOTSTRAPPING)
 
 
 def test_value_bounds_that_rewards_contradict_are_refused():

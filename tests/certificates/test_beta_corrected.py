@@ -19,7 +19,7 @@ from surestep.bounds import BetaCorrected, BetaCorrectedPosterior
 from surestep.certificates import CorrectedBeta, Robust, verify
 from surestep.certificates.beta_corrected import reward_spread
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.model import Successors
+from surestep.model import Statement, Successors
 
 RARE = 1e-6
 BOUNDS = {"beta-corrected": BetaCorrected(), "beta-corrected-posterior": BetaCorrectedPosterior()}
@@ -167,7 +167,7 @@ def test_fewer_successors_lose_less_and_one_loses_nothing():
     narrow = replace(problem, support=known)
     wide, near = (certify(each, policy, CorrectedBeta()) for each in (problem, narrow))
     assert near.lower > wide.lower
-    assert known.sentence() in near.assumptions
+    assert known.statement() in near.assumptions
     assert (near.figures["successors"], "successors" in wide.figures) == (7, False)
     # π_b takes the one row that is not known, half of the time; only its error is left.
     error = float(BetaCorrected().row_error([40, 10], 0.1))
@@ -207,15 +207,14 @@ def test_only_rows_with_several_successors_share_the_level(bound):
 @BOTH
 def test_a_claim_says_whether_visits_are_fixed_or_chances_drawn(bound):
     (*_, last) = CorrectedBeta(bound=bound).assumptions(alike(1))
-    assert last.startswith("The numbers of visits count as fixed") == (bound == "beta-corrected")
-    assert ("a draw from a uniform prior" in last) == (bound == "beta-corrected-posterior")
+    assert last.code == ("visits-fixed" if bound == "beta-corrected" else "splits-prior")
 
 
 def test_the_behavior_policy_loses_nothing():
     problem = problem_of(np.zeros((2, 2, 2), int), [[1.0, 2.0], [0.0, 0.0]])
     found = certify(problem, problem.behavior, CorrectedBeta())
     assert found.lower == 0.0
-    assert "loses nothing" in found.notes[0]
+    assert found.notes == (Statement("nothing-changed"),)
 
 
 def test_with_much_data_a_gain_is_proved():

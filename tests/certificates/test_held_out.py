@@ -77,7 +77,8 @@ def test_it_is_the_posterior_of_the_rest_alone(logger, share):
     )
     # What may choose is said, and is the one difference in what is assumed.
     assert found.assumptions[:-1] == expected.assumptions
-    assert "which is not looked at" in found.assumptions[-1]
+    assert found.assumptions[-1].code == "chosen-from-part"
+    assert found.assumptions[-1].values["share"] == share
     assert found.parameters["train_share"] == share
 
 

@@ -72,7 +72,7 @@ def test_a_policy_is_certified_by_name():
         ("robust:set=ball", "set is 'ball', expected one of interval"),
         ("posterior:draws=2", "draws is 2, expected at least 1/delta"),
         ("trajectory", "betting needs to know what rewards are possible"),
-        (NoClaim(refusal="so"), "expected one that claims something"),
+        (NoClaim(refusal="so", code="so"), "expected one that claims something"),
         (APriori, "certifier is of type type, expected .* or a name, one of"),
     ],
 )

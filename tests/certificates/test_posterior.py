@@ -38,7 +38,7 @@ from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.kernels.posterior import REMAINDER
-from surestep.model import Successors
+from surestep.model import Statement, Successors
 from surestep.model.counts import LoggedRewards
 
 RARE = 1e-6
@@ -402,7 +402,7 @@ def test_the_behavior_policy_loses_nothing():
     problem, _ = example()
     found = certify(problem, problem.behavior, Posterior())
     assert found.lower == 0.0
-    assert "loses nothing" in found.notes[0]
+    assert found.notes == (Statement("nothing-changed"),)
 
 
 def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
@@ -855,7 +855,8 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     problem, policy = example()
 
     def assumed(problem, **settings):
-        return " ".join(certify(problem, policy, Posterior(draws=9, **settings)).assumptions)
+        claim = certify(problem, policy, Posterior(draws=9, **settings))
+        return " ".join(map(str, claim.assumptions))
 
     text = assumed(problem)
     assert "over all 4 states, with weight 1.25 each, or with a weight of 5 that lies where" in text
@@ -864,12 +865,10 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     assert "Dirichlet prior over 3 states, with weight 1.66667 each" in text
     assert "The behavior policy is known." in text
     assert "no exact posterior" not in assumed(problem, prior="weight")
-    assert "start as they did in the log" in assumed(problem, starts="known")
-    assert "not looked at" not in text
+    assert "start exactly as they did in the log" in assumed(problem, starts="known")
+    assert "training part" not in text
     part = Posterior(train_share=0.25).assumptions(problem, Posterior().priors_for(problem))[-1]
-    assert (
-        part == "The policy was chosen from the first 0.25 of the log only, which is not looked at."
-    )
+    assert part == Statement("chosen-from-part", {"share": 0.25, "seed": None})
     assert "no exact posterior" in assumed(problem, prior="empirical-bayes")
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))
     assert "relative to the estimate" in assumed(guessed)

@@ -37,7 +37,10 @@ from surestep.errors import (
 from surestep.model import certificate_schema
 
 SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ = 2
-    "no-claim": [NoClaim(refusal="nobody knows"), NoClaim(refusal="nobody asks", delta=0.05)],
+    "no-claim": [
+        NoClaim(refusal="nobody knows", code="unknown"),
+        NoClaim(refusal="nobody asks", code="unasked", delta=0.05),
+    ],
     "a-priori": [
         *(APriori(bound=name) for name, bound in BOUNDS.items() if bound.bootstraps),
         APriori(delta=0.01, n_wedge=2),

@@ -42,6 +42,7 @@ from surestep.certificates.uncertainty import (
 )
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
+from surestep.model import Statement
 from surestep.model.counts import LoggedRewards
 from surestep.planning.rectangular import Earnings
 
@@ -191,9 +192,7 @@ def test_the_behavior_policy_itself_loses_nothing(kind, strict, problem):
     found = certify(problem, problem.behavior, Robust(set=kind, strict=strict, **RANGE))
     assert found.lower == 0
     assert found.figures["difference"] <= 0
-    assert found.notes == (
-        "No pair is changed: the policy is the behavior policy, and loses nothing.",
-    )
+    assert found.notes == (Statement("nothing-changed"),)
 
 
 # ---- the set ----------------------------------------------------------------------------------
@@ -620,39 +619,39 @@ def test_the_assumptions_say_what_is_known_and_what_is_not():
     problem = small_problem()
 
     def assumed(problem=problem, **settings):
-        return " ".join(certify(problem, problem.behavior, Robust(**settings)).assumptions)
+        return certify(problem, problem.behavior, Robust(**settings)).assumptions
 
-    assert "The behavior policy is known." in assumed()
-    assert "The rewards are known." in assumed()
-    assert "starts afresh" in assumed()
-    assert "and nowhere else" in assumed()
-    assert "exactly as they did in the log" in assumed(known_start=True)
-    assert "count as fixed beforehand" in assumed(strict=False)
-    assert "count as fixed beforehand" not in assumed()
-    assert "between 0.0 and 20.0, as given" in assumed()
+    for code in ("behavior-known", "rewards-known", "starts-afresh", "ends-as-marked"):
+        assert Statement(code) in assumed()
+    assert Statement("starts-as-logged") in assumed(known_start=True)
+    assert Statement("visits-fixed") in assumed(strict=False)
+    assert Statement("visits-fixed") not in assumed()
+    assert Statement("values-bounded", {"low": 0.0, "high": 20.0}) in assumed()
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))
-    assert "relative to the estimate" in assumed(guessed)
+    assert Statement("behavior-estimated") in assumed(guessed)
     sums = small_counts(reward_sums=[[5.0, 9.0], [1.0, 0.0], [0.0, 0.0]])
-    text = assumed(small_problem(counts=sums), reward_low=0.0, reward_high=2.0)
-    assert "Every reward lies between 0.0 and 2.0, as given." in text
+    told = assumed(small_problem(counts=sums), reward_low=0.0, reward_high=2.0)
+    assert Statement("rewards-bounded", {"low": 0.0, "high": 2.0}) in told
     assert certify(problem, problem.behavior, Robust()).standing == "proved"
     fixed = certify(problem, problem.behavior, Robust(strict=False))
     assert fixed.standing == "asymptotic"  # see test_support for who makes it wrong
 
 
+WITHIN = {"reward_low": -1.0, "reward_high": 2.0}
+
+
 @pytest.mark.parametrize("per", ["pair", "transition"])
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("bounds", [{}, {"reward_low": -1.0, "reward_high": 2.0}])
+@pytest.mark.parametrize(
+    ("known", "bounds"), [(True, {}), (True, WITHIN), (False, WITHIN)], ids=str
+)
 def test_rewards_that_are_not_given_are_assumed_to_lie_in_the_range(per, known, bounds):
     table = np.ones((1, 1, 1) if per == "transition" else (1, 1))
     rewards = {"rewards" if known else "reward_sums": table}
     problem = small_problem(counts=Counts.from_dense([[[1]]], **rewards))
-    sentence = "Rewards of transitions that are not given lie between -1.0 and 2.0."
+    within = Statement("rewards-not-given-bounded", {"low": -1.0, "high": 2.0})
     expected = known and per == "transition" and bool(bounds)
-    assert (sentence in Robust(**bounds).assumptions(problem)) == expected
-    assert (
-        any("not given lie" in each for each in Robust(**bounds).assumptions(problem)) == expected
-    )
+    assumed = Robust(**bounds).assumptions(problem)
+    assert (within in assumed) == (within.code in [each.code for each in assumed]) == expected
 
 
 def test_words_do_not_depend_on_whose_numbers_they_are():

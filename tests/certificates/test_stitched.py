@@ -45,7 +45,7 @@ from surestep.certificates.stitched import Bet, Plan
 from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
-from surestep.model import certificate_schema
+from surestep.model import Statement, certificate_schema
 
 HALF = Fraction(1, 2)
 WIDE = (-100.0, 100.0)
@@ -321,7 +321,7 @@ def test_the_policy_that_changes_nothing_loses_nothing():
     problem, _ = arms(0)
     claim = certify(problem, problem.behavior, Stitched())
     assert claim.lower == 0.0
-    assert claim.notes
+    assert claim.notes == (Statement("nothing-changed"),)
 
 
 @given(
@@ -362,29 +362,30 @@ def test_a_claim_tells_its_settings_its_bounds_and_what_must_hold():
     sizes = {"episodes": 280, "training_episodes": 120, "changed_pairs": 4}
     assert claim.figures.items() >= (bounds | sizes).items()
     assert claim.span == 0.75
-    said = " ".join(claim.assumptions)
-    for words in (
-        "from the training part only, the first 0.3 of the log;",
-        "The steps of the log stand in the order of the decisions",
-        "The return of every episode lies between -0.25 and 0.5.",
-        "Every value lies between 0.0 and 1.0.",
+    for assumption in (
+        Statement("chosen-from-part", {"share": 0.3, "seed": None}),
+        Statement("order-of-decisions"),
+        Statement("returns-bounded", {"low": -0.25, "high": 0.5}),
+        Statement("values-bounded", {"low": 0.0, "high": 1.0}),
     ):
-        assert words in said
+        assert assumption in claim.assumptions
 
 
 def test_what_must_hold_depends_on_the_settings():
     problem, _ = arms(3)
     fixed = Stitched(logger="fixed", seed=7, train_share=0.0, reward_low=-1.0, reward_high=2.0)
-    said = " ".join(fixed.assumptions(problem, robust=True))
-    for words in (
-        "0.2 of the episodes as shuffled with seed 7 only planned",
-        "Whoever acted did so in all episodes alike",
-        "Every reward lies between -1.0 and 2.0, as given.",
+    assumed = fixed.assumptions(problem, robust=True)
+    for assumption in (
+        Statement("part-only-planned", {"share": 0.2, "seed": 7}),
+        Statement("logger-never-learnt"),
+        Statement("rewards-bounded", {"low": -1.0, "high": 2.0}),
     ):
-        assert words in said
-    assert "Every value" not in said  # it is a return, and has its bounds
-    assert "reward" not in " ".join(fixed.assumptions(problem, robust=False))
-    assert "The rewards are known." in Stitched().assumptions(problem, robust=True)
+        assert assumption in assumed
+    # A value is a return, and has its bounds.
+    assert "values-bounded" not in [assumption.code for assumption in assumed]
+    alone = [assumption.code for assumption in fixed.assumptions(problem, robust=False)]
+    assert "rewards-bounded" not in alone
+    assert Statement("rewards-known") in Stitched().assumptions(problem, robust=True)
 
 
 @pytest.mark.parametrize(("share", "ratio"), [(0.25, 3.0), (0.0, 4.0)])
@@ -465,7 +466,7 @@ def test_of_a_log_that_did_not_choose_the_first_fifth_only_plans():
     problem, better = arms(0)
     claim = certify(problem, better, Stitched(train_share=0.0))
     assert (claim.figures["training_episodes"], claim.figures["episodes"]) == (80, 320)
-    assert any("chosen without this log" in sentence for sentence in claim.assumptions)
+    assert Statement("chosen-without-log") in claim.assumptions
     with pytest.raises(InvalidParameter, match="leaves none of 400 episodes for training"):
         Stitched(train_share=0.0).training(problem)
 
@@ -526,7 +527,7 @@ def test_an_estimate_from_the_whole_log_is_refused():
     training = Stitched().training(problem)
     usable = replace(problem, behavior=estimate_behavior(training.counts))
     claim = certify(usable, better, Stitched())
-    assert any("only estimated" in sentence for sentence in claim.assumptions)
+    assert Statement("behavior-estimated-apart") in claim.assumptions
 
 
 def test_bounds_of_returns_that_an_episode_exceeds_are_refused():

@@ -27,6 +27,7 @@ from surestep.certificates.episodes import held_out_part
 from surestep.certificates.stacks import Draw, Stacks, course_of, roll_out, stacks_of
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS
+from surestep.model import Statement
 
 ADAPTIVE, FIXED = Stitched(), Stitched(logger="fixed")
 
@@ -612,7 +613,7 @@ def test_robust_tails_prove_more_where_rollouts_are_cut():
         ]
         assert [claim.figures["robust_tails"] for claim in claims] == [True, False]
         assert claims[0].lower > claims[1].lower
-        assert "The rewards are known." in claims[0].assumptions
+        assert Statement("rewards-known") in claims[0].assumptions
         wrong += claims[0].lower > truth
     assert wrong <= allowed_failures(12)
 
@@ -623,7 +624,7 @@ def test_robust_tails_need_to_know_what_rewards_there_are():
     assert not certify(observed, better, ADAPTIVE).figures["robust_tails"]
     told = certify(observed, better, Stitched(reward_low=0.0, reward_high=1.0))
     assert told.figures["robust_tails"]
-    assert "Every reward lies between 0.0 and 1.0, as given." in told.assumptions
+    assert Statement("rewards-bounded", {"low": 0.0, "high": 1.0}) in told.assumptions
     with pytest.raises(RefutedBounds, match=r"expected reward_low = 0\.0 to reward_high = 0\.9"):
         certify(observed, better, Stitched(reward_low=0.0, reward_high=0.9))
 

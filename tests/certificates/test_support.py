@@ -24,7 +24,7 @@ from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
-from surestep.model import Successors
+from surestep.model import Statement, Successors
 from surestep.rehearsal import default_family
 from surestep.rehearsal.collecting import problem_of
 from surestep.rehearsal.completion import completed
@@ -266,18 +266,16 @@ def test_the_likeliest_weight_is_that_of_urns_of_different_sizes():
 def test_a_posterior_certificate_says_what_was_given():
     problem, policy, _ = example()
     found = certify(problem, policy, Posterior(prior="own", draws=19, prior_weight=3.0))
-    assert "with the weights that were given" in found.assumptions[0]
-    assert found.assumptions[1] == (
-        "Each pair leads only to the successors that were given: 16 in all, fixed before the data."
-    )
-    assert "over 3 states, with weight 1 each" in " ".join(found.assumptions)
+    assert "with the weights that were given" in str(found.assumptions[0])
+    assert found.assumptions[1] == Statement("successors-given", {"successors": 16})
+    assert Statement("starts-prior", {"states": 3, "weight": 1.0}) in found.assumptions
     assert (found.figures["successors"], found.figures["alpha"]) == (16, None)
     assert verify(found, problem, policy) == found
     spread = certify(problem, policy, Posterior(draws=19))
-    assert "a weight of 5 shared evenly among those of the row" in spread.assumptions[0]
+    assert "a weight of 5 shared evenly among those of the row" in str(spread.assumptions[0])
     assert spread.figures["total_prior_weight"] == 5.0
     uniform = certify(problem, policy, Posterior(prior="uniform", draws=19))
-    assert "over the successors that were given, with weight 1 each" in uniform.assumptions[0]
+    assert "over the successors that were given, with weight 1 each" in str(uniform.assumptions[0])
 
 
 def test_weights_that_are_not_there_are_refused():
@@ -356,7 +354,7 @@ def test_a_smaller_support_says_more_and_one_successor_says_all(certifier):
     # One of the six rows that go on has one successor, so that it is known.
     assert wide.figures["parts"] - near.figures["parts"] == 1
     assert near.figures["successors"] == 16
-    assert problem.support.sentence() in near.assumptions
+    assert problem.support.statement() in near.assumptions
     assert verify(near, problem, policy) == near
     with pytest.raises(CertificateMismatch):
         verify(near, replace(problem, support=None), policy)

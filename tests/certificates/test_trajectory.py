@@ -32,7 +32,7 @@ from surestep import (
 from surestep.certificates import Trajectory, training_part, verify
 from surestep.certificates.trajectory import check_rewards, discounted_steps, effective_number
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.model import certificate_schema
+from surestep.model import Statement, certificate_schema
 from surestep.offpolicy import (
     ESTIMATORS,
     betting,
@@ -111,14 +111,14 @@ def test_values_are_taken_for_bounded_only_where_they_matter():
     problem = Problem(
         counts=log.counts(), behavior=policy, discount=0.9, value_bounds=(0.0, 7.0), log=log
     )
-    sentence = "Every value lies between 0.0 and 7.0, as given."
+    bounded = Statement("values-bounded", {"low": 0.0, "high": 7.0})
     for terms, matters in (
         ({"horizon": 3}, True),
         ({"horizon": 30}, True),  # 0.9³⁰ · 7 is less than 1
         ({"horizon": 3, "claim": "horizon"}, False),
         ({"horizon": None}, False),
     ):
-        assert (sentence in Trajectory(**BOUNDS, **terms).assumptions(problem)) == matters
+        assert (bounded in Trajectory(**BOUNDS, **terms).assumptions(problem)) == matters
 
 
 # ---- closed forms -----------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_asymptotic_claims_are_bounds_of_estimate_less_return(estimator):
     found = certify(problem, POLICY, certifier)
     assert found.lower == pytest.approx(student_t(values, 0.1), rel=1e-9)
     assert found.standing == "asymptotic"
-    assert any("nothing is promised" in each for each in found.assumptions)
+    assert Statement("many-episodes") in found.assumptions
 
 
 def test_doubly_robust_takes_its_model_from_the_training_part():
@@ -300,8 +300,9 @@ def test_what_follows_after_the_horizon_is_taken_off():
     span = VALUES[1] - VALUES[0]
     assert whole.lower == pytest.approx(steps.lower - 0.7**4 * span, rel=1e-12)
     assert whole.figures["after_steps"] == pytest.approx(0.7**4 * span, rel=1e-12)
-    assert any("not about ρ" in note for note in steps.notes)
-    assert not any("ρ" in note for note in whole.notes)
+    about_steps = Statement("first-steps-only", {"steps": 4})
+    assert about_steps in steps.notes
+    assert about_steps not in whole.notes
     positive = certify(replace(problem, value_bounds=(1.0, 7.0)), POLICY, certifier)
     assert positive.figures["after_steps"] == pytest.approx(0.7**4 * 7.0)  # ends are worth 0
     negative = Trajectory(horizon=4, **BOUNDS)._after_steps(
@@ -346,7 +347,7 @@ def test_episodes_that_are_all_over_need_no_horizon():
         found = certify(problem_of(log), POLICY, Trajectory(estimator=estimator, **BOUNDS))
         assert found.figures["after_steps"] == 0.0
         assert found.figures["least"] == pytest.approx(-3 / 0.3)
-        assert "Every episode is recorded until it is over." in found.assumptions
+        assert Statement("recorded-until-over") in found.assumptions
 
 
 def test_truncated_episodes_need_a_horizon_that_they_reach():
@@ -550,8 +551,8 @@ def test_bounds_of_returns_are_enough_without_a_discount(interval):
     assert 0 < claim.lower < gain
     if bounds:
         assert claim.figures["least"] == -1.0
-        assert "Every episode returns between 0.0 and 1.0, as given." in claim.assumptions
-        assert not any("Every reward lies" in sentence for sentence in claim.assumptions)
+        assert Statement("returns-bounded", {"low": 0.0, "high": 1.0}) in claim.assumptions
+        assert "rewards-bounded" not in [assumption.code for assumption in claim.assumptions]
 
 
 def test_claims_from_bounds_of_returns_are_rarely_wrong():
@@ -619,8 +620,9 @@ def test_the_least_difference_counts_that_ended_episodes_earn_nothing(bounds):
     certifier = Trajectory(horizon=1, reward_low=low, reward_high=high)
     widest = max(high, 0.0) - min(low, 0.0)
     assert certifier._least(0.7) == pytest.approx(-widest)
-    sentence = f"Every reward lies between {low!r} and {high!r}, as given."
-    assert sentence in certifier.assumptions(example())
+    assert Statement("rewards-bounded", {"low": low, "high": high}) in certifier.assumptions(
+        example()
+    )
     for reward, inside in ((low, True), (high, True), (low - 0.5, False), (high + 0.5, False)):
         log = example().log
         log = replace(log, reward=np.full(log.reward.size, reward))
@@ -632,7 +634,7 @@ def test_the_least_difference_counts_that_ended_episodes_earn_nothing(bounds):
 
 
 def test_notes_say_whether_states_must_be_markov():
-    note = "The states need not be Markov."
+    note = Statement("need-not-be-markov")
     assert note in Trajectory(horizon=3, **BOUNDS).notes()
     assert note not in Trajectory(estimator="dr", interval="bca").notes()
 

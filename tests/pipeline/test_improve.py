@@ -21,6 +21,7 @@ from surestep.cli.main import main
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io import read_counts, write_counts
 from surestep.io.labels.vocabulary import Vocabulary
+from surestep.model import Statement
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.findings import decision_visits, state_changes
 from surestep.pipeline.improve import draft
@@ -82,7 +83,7 @@ def claim_by_hand(problem, policy, n_wedge):
     try:
         return certify(problem, policy, APriori(bound="spibb", delta=0.1, n_wedge=n_wedge))
     except CertificateRefused as refusal:
-        return certify(problem, policy, NoClaim(refusal=str(refusal)))
+        return certify(problem, policy, NoClaim(refusal=str(refusal), code=refusal.code))
 
 
 def assert_is_the_improvement_of(result, problem, n_wedge):
@@ -168,9 +169,10 @@ def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, 
     assert_is_the_improvement_of(result, problem, n_wedge)
     assert list(result.table.vocabulary.states) == states
     assert list(result.table.vocabulary.actions) == [(action,) for action in actions]
-    assert "There are no states beyond those observed." in result.certificate.assumptions
-    assert "There are no actions beyond those observed." in result.certificate.assumptions
-    assert any("estimate" in said for said in result.certificate.assumptions)
+    for what in ("states", "actions"):
+        only = Statement("nothing-beyond-observed", {"what": what})
+        assert only in result.certificate.assumptions
+    assert Statement("behavior-estimated") in result.certificate.assumptions
     assert result.record.defaults[0] == "behavior"
     assert "estimated" in result.report
 
@@ -238,7 +240,7 @@ def test_value_bounds_are_those_of_the_rewards_observed(each, discount):
     means = [total[key] / times[key] for key in times] + [0.0]
     expected = np.array([min(means), max(means)]) / (1 - discount)
     np.testing.assert_allclose(result.record.parameters["value_bounds"], expected, rtol=1e-9)
-    assert any("read off the data" in said for said in result.certificate.assumptions)
+    assert Statement("value-bounds-read-off") in result.certificate.assumptions
     assert "value_bounds" in result.record.defaults
     with pytest.raises(InvalidParameter, match=r"discount is 1.*--value-bounds LOW HIGH"):
         improve(without_propensities(each.rows), discount=1)
@@ -384,7 +386,8 @@ def test_lists_say_what_there_is_beyond_the_log():
     assert more.table.pairs.num_states == plain.table.pairs.num_states + 1
     assert ("attic", "9") in more.table.vocabulary.states
     assert more.certificate.figures["actions"] == 4
-    assert not any("beyond those observed" in said for said in more.certificate.assumptions)
+    codes = [assumption.code for assumption in more.certificate.assumptions]
+    assert "nothing-beyond-observed" not in codes
     assert more.record.parameters["states"] == more.record.parameters["actions"] == "listed"
     assert more.act(("attic", "9"), np.random.default_rng(1)).startswith("m")
     first = next(

@@ -116,7 +116,9 @@ def test_certify_takes_what_has_the_members_of_a_certifier(problem):
     changed = np.count_nonzero(policy.probability != problem.behavior.probability)
     assert changed > 0
     assert claim.lower == estimated_gain(problem, policy) - 0.02 * changed
-    assert claim.assumptions == ("The estimate is the truth.", *problem.premises)
+    own, *others = claim.assumptions
+    assert (own.code, str(own)) == ("in-own-words", "The estimate is the truth.")
+    assert tuple(others) == problem.premises
     assert certify_batch([problem] * 2, [policy] * 2, toy) == [claim] * 2
     with pytest.raises(CertificateRefused, match="kind is 'toy', which cannot be verified here"):
         verify(claim, problem, policy)

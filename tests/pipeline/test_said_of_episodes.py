@@ -11,8 +11,8 @@ from surestep import FiniteMDP, Policy, evaluate, read_log
 from surestep.cli.main import main
 from surestep.errors import InvalidParameter, RefutedBounds
 from surestep.io import write_counts
+from surestep.model import Statement
 from surestep.pipeline import certify_result, verify_result
-from surestep.pipeline.improve import READ_OFF
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import Terms
 
@@ -77,9 +77,8 @@ def test_values_lie_between_what_ends_pay_and_not_between_rewards_for_ever(log):
     assert result.record.parameters["value_bounds"] == [0.0, 1.0]
     assert "value_bounds" not in result.record.defaults
     said = result.certificate.assumptions
-    assert "An episode pays once, at its end, between 0 and 1, as given." in said
-    assert READ_OFF not in said
-    assert not any("read off the data" in sentence for sentence in said)
+    assert Statement("paid-at-end", {"low": 0, "high": 1}) in said
+    assert not {"reward-bounds-read-off", "value-bounds-read-off"} & {each.code for each in said}
     assert improve(log(), discount=0.99).record.parameters["value_bounds"] == [0.0, 100.0]
 
 
@@ -87,10 +86,8 @@ def test_bounds_of_returns_leave_single_rewards_to_the_data(log):
     result = improve(log(), return_bounds=(-2.0, 5.0))
     assert result.record.parameters["value_bounds"] == [-2.0, 5.0]
     said = result.certificate.assumptions
-    assert any(
-        sentence.startswith("Every episode returns between -2.0 and 5.0") for sentence in said
-    )
-    assert READ_OFF in said
+    assert Statement("returns-bounded-from-any-step", {"low": -2.0, "high": 5.0}) in said
+    assert Statement("reward-bounds-read-off") in said
 
 
 # ---- records ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from log_tables import frame_of, write_table
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import write_counts
 from surestep.io.logs.reading import USUAL
+from surestep.model import Statement
 from surestep.pipeline import Verification, open_source, verify_result
 
 ROWS = world(5, states=5, episodes=60).rows
@@ -199,7 +200,8 @@ def claim_left_out(folder):
 
 def only_one_file(folder):
     content = json.loads((folder / "certificate.json").read_text())
-    forged(folder, "certificate.json", json.dumps({**content, "notes": ["Surely."]}).encode())
+    notes = [Statement("in-own-words", {"sentence": "Surely."}).to_json()]
+    forged(folder, "certificate.json", json.dumps({**content, "notes": notes}).encode())
 
 
 def parquet_changed(folder):
@@ -251,7 +253,10 @@ def record_changed(*path, value):
         (cell_changed(1, "q", "nan"), "column q holds what is no number"),
         (certificate_changed(lower=5.0), "certificates.json: 0: lower is 5.0, but"),
         (certificate_changed(delta=0.2), "delta"),
-        (certificate_changed(assumptions=["None."]), "assumptions is .* when the result is made"),
+        (
+            certificate_changed(assumptions=[Statement("markov").to_json()]),
+            "assumptions is .* when the result is made",
+        ),
         (other_claim(0, "seed", 7), "certificates.json: 0: parameters: seed is 7, but"),
         (other_claim(2, "strict", False), "certificates.json: 2: parameters: strict is False, but"),
         (other_claim(3, "n_wedge", 11), "certificates.json: 3: parameters: n_wedge is 11, but"),

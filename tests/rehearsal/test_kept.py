@@ -12,6 +12,7 @@ from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
 from surestep.errors import OutOfTime
+from surestep.model import Statement
 from surestep.rehearsal import (
     Completed,
     DrawnFromPosterior,
@@ -189,6 +190,11 @@ def told(value):
 @given(VALUES, VALUES)
 def test_digests_are_equal_for_equal_values_only(one, other):
     assert (digest_of(one) == digest_of(other)) == (told(one) == told(other))
+
+
+def test_premises_of_a_problem_have_a_digest():
+    low, high = (Statement("values-bounded", {"low": 0.0, "high": high}) for high in (1.0, 2.0))
+    assert digest_of(low) == digest_of(replace(low)) != digest_of(high)
 
 
 def test_the_sources_below_a_rehearsal_count_and_no_others(tmp_path, monkeypatch):

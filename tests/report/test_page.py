@@ -415,7 +415,7 @@ def test_standing_and_assumptions_stand_beside_the_claim(standing):
     for identity in ("answer", "certificate"):
         said = section(findings, identity)
         assert f"{name}, that is, {STANDINGS[standing]}" in said
-        assert all(sentence in said for sentence in grid().certificate.assumptions)
+        assert all(str(each) in said for each in grid().certificate.assumptions)
 
 
 def test_what_is_believed_by_extension_is_not_called_a_posterior():

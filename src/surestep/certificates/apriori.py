@@ -17,15 +17,23 @@ import numpy as np
 
 from surestep._arrays import FloatArray, refuse_where, run_sums
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
-from surestep.certificates.common import Needs, check_delta, check_n_wedge, log_sentences
+from surestep.certificates.common import (
+    Needs,
+    check_delta,
+    check_n_wedge,
+    log_statements,
+    values_statement,
+)
 from surestep.certificates.known import Known
 from surestep.certificates.refuting import check_ends, check_observed
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model.certificate import Certificate, Scalar
+from surestep.model.certificate import Certificate
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 from surestep.planning.evaluation import evaluate_with_bound
 
 UNCHANGED = 1e-12  # probabilities this close are the same
@@ -83,9 +91,9 @@ class APriori:
             "copying_error": error,
         }
         lower = 0.0 - error
-        notes: tuple[str, ...] = ()
+        notes: tuple[Statement, ...] = ()
         if n_wedge is None:
-            notes = ("No pair is changed: the policy is the behavior policy, and loses nothing.",)
+            notes = (Statement("nothing-changed"),)
         else:
             terms = self.loss_terms(problem, n_wedge) | gain_terms(problem, policy)
             # The formula of standard SPI has no gain; but a loss in the estimate is a loss.
@@ -151,37 +159,27 @@ class APriori:
         )
         return {"radius": float(BOUNDS[self.bound].radius(n_wedge, size)), "loss": loss}
 
-    def assumptions(self, problem: Problem) -> tuple[str, ...]:
+    def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
         """Returns what must hold for the claim, and what the published proof leaves open."""
-        low, high = problem.value_bounds
         bound = BOUNDS[self.bound]
-        sentences = [
-            *log_sentences(problem),
-            "The rewards are known."
+        statements = [
+            *log_statements(problem),
+            Statement("rewards-known")
             if problem.counts.rewards.known
-            else "The mean rewards are those observed: their error is not counted.",
-            "Episodes start as they did in the log.",
-            f"Every value lies between {low!r} and {high!r}.",
-            "The numbers of visits count as fixed beforehand, although chance decided them.",
+            else Statement("mean-rewards-exact"),
+            Statement("starts-as-logged"),
+            values_statement(problem),
+            Statement("visits-fixed"),
         ]
         if self.n_wedge is None:
-            sentences.append("N∧ counts as fixed beforehand, although it was read off the data.")
+            statements.append(Statement("n-wedge-fixed"))
         if bound.bootstraps:
-            sentences.append(
-                "Pairs with at most N∧ visits count as known, as in the published proof."
-            )
+            statements.append(Statement("rare-pairs-known"))
         if bound.covers is Coverage.SPLIT:
-            sentences += [
-                "The radius is about one split, but counts for the error of a whole row.",
-                "Splits after the first of a row are asked for no visits, as in the published "
-                "proof.",
-            ]
+            statements += [Statement("radius-of-one-split"), Statement("later-splits-unvisited")]
         if self.bound == "beta":
-            sentences += [
-                "The chance of each split has a uniform prior.",
-                "The credible interval counts as centred at the estimate, which it is not.",
-            ]
-        return tuple(sentences)
+            statements += [Statement("split-prior-uniform"), Statement("interval-centred")]
+        return tuple(statements)
 
 
 def usable_discount(problem: Problem) -> float:

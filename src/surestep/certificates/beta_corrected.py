@@ -47,14 +47,22 @@ from surestep._arrays import (
 )
 from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior, RowCounts, row_errors
 from surestep.certificates.apriori import gain_terms, performance_with_bound, usable_discount
-from surestep.certificates.common import Needs, check_delta, check_n_wedge, log_sentences
+from surestep.certificates.common import (
+    Needs,
+    check_delta,
+    check_n_wedge,
+    log_statements,
+    values_statement,
+)
 from surestep.certificates.confidence import MOST_VISITS
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, sorted_counts
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.model.certificate import Certificate, Scalar
+from surestep.model.certificate import Certificate
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 
 CORRECTED: dict[str, BetaCorrected | BetaCorrectedPosterior] = {
     "beta-corrected": BetaCorrected(),
@@ -109,9 +117,9 @@ class CorrectedBeta:
         if problem.support is not None:
             figures["successors"] = problem.support.successor.size
         lower = 0.0
-        notes: tuple[str, ...] = ()
+        notes: tuple[Statement, ...] = ()
         if not changed.any():
-            notes = ("No pair is changed: the policy is the behavior policy, and loses nothing.",)
+            notes = (Statement("nothing-changed"),)
         else:
             used = (policy.probability > 0) | (behavior.probability > 0)
             used &= ~counts.terminal[counts.pairs.state]
@@ -191,26 +199,19 @@ class CorrectedBeta:
         found = row_errors(CORRECTED[self.bound], rows, share)
         return np.where(sizes > 1, np.minimum(found + WIDENED, 2.0), 0.0)
 
-    def assumptions(self, problem: Problem) -> tuple[str, ...]:
-        """What must hold for the claim."""
-        low, high = problem.value_bounds
-        sentences = [
-            *log_sentences(problem),
-            "The rewards are known.",
-            "Episodes start exactly as they did in the log.",
-            "Episodes end in the states that the counts mark as terminal, and nowhere else.",
-            f"Every value lies between {low!r} and {high!r}, as given.",
-        ]
-        if problem.support is not None:
-            sentences.append(problem.support.sentence())
-        sentences.append(
-            "The numbers of visits count as fixed beforehand, although chance decided them."
+    def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
+        """Returns what must hold for the claim."""
+        return (
+            *log_statements(problem),
+            Statement("rewards-known"),
+            Statement("starts-as-logged"),
+            Statement("ends-as-marked"),
+            values_statement(problem),
+            *(() if problem.support is None else (problem.support.statement(),)),
+            Statement("visits-fixed")
             if self.bound == "beta-corrected"
-            else "The successors of a row are split in halves, in the order of the states, and the "
-            "chance of each split is a draw from a uniform prior, independent of all others: the "
-            "confidence is meant under this prior."
+            else Statement("splits-prior"),
         )
-        return tuple(sentences)
 
 
 def refuse_open_rewards(problem: Problem, used: BoolArray) -> None:

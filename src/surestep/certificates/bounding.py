@@ -62,7 +62,7 @@ def bound_of(claim: Claim) -> Bound:
     if isinstance(claim, CertificateRefused):
         return claim
     if claim.lower is None:
-        return CertificateRefused(" ".join(claim.notes), code="no-claim")
+        return CertificateRefused(" ".join(map(str, claim.notes)), code="no-claim")
     return claim.lower
 
 

@@ -18,10 +18,12 @@ from surestep.errors import (
     InvalidCertificate,
     InvalidParameter,
 )
-from surestep.model.certificate import Certificate, Scalar
+from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import HasPolicy, Policy, policy_of
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 
@@ -107,8 +109,8 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:
     """Makes the certificate again, and refuses it where it comes out differently.
 
-    Words, whole numbers and settings must be the same, other numbers within 1e-9: relative to
-    themselves, or to the span where they are values.
+    Codes, words, whole numbers and settings must be the same, other numbers within 1e-9: relative
+    to themselves, or to the span where they are values.
     """
     expect("certificate", certificate, Certificate)
     certifier = certifier_of(certificate)
@@ -117,8 +119,9 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     must_agree("lower", certificate.lower, again.lower, slack)
     must_agree("delta", certificate.delta, again.delta)
     must_agree("span", certificate.span, again.span)
-    for name in ("standing", "assumptions", "notes"):
-        must_agree(name, getattr(certificate, name), getattr(again, name))
+    must_agree("standing", certificate.standing, again.standing)
+    must_state("assumptions", certificate.assumptions, again.assumptions)
+    must_state("notes", certificate.notes, again.notes)
     for name in ("parameters", "figures"):
         claimed, expected = getattr(certificate, name), getattr(again, name)
         must_agree(f"the names of {name}", sorted(claimed), sorted(expected))
@@ -149,6 +152,14 @@ def certifier_of(certificate: Certificate) -> Certifier:
             )
     certifier: Certifier = kind(**parameters)
     return certifier
+
+
+def must_state(path: str, claimed: Sequence[Statement], expected: Sequence[Statement]) -> None:
+    """Refuses statements that are not those which follow from the data."""
+    must_agree(path, [each.code for each in claimed], [each.code for each in expected])
+    for place, (ours, theirs) in enumerate(zip(claimed, expected, strict=True)):
+        for name, value in theirs.values.items():
+            must_agree(f"{path}[{place}].{name}", ours.values[name], value)
 
 
 def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0) -> None:

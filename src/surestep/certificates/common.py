@@ -1,4 +1,4 @@
-"""What several kinds of certificates check and assume in the same words."""
+"""The checks and assumptions that several kinds of certificates share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from surestep._arrays import expect_count, is_number, shown
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.problem import Problem
+from surestep.model.statements import Statement
 
 LARGEST = 1e150  # rewards up to here have squares that are doubles
 
@@ -38,12 +39,18 @@ def check_n_wedge(n_wedge: object) -> None:
         raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
 
 
-def log_sentences(problem: Problem) -> tuple[str, ...]:
+def log_statements(problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of every claim by counts about the log and who made it."""
     return (
-        "The log is Markov in the given states, and its dynamics never change.",
-        "There are no states and actions beyond those given.",
-        "The behavior policy is only estimated: the claim is relative to the estimate."
+        Statement("markov"),
+        Statement("nothing-beyond-given"),
+        Statement("behavior-estimated")
         if problem.behavior_is_estimated
-        else "The behavior policy is known.",
+        else Statement("behavior-known"),
     )
+
+
+def values_statement(problem: Problem) -> Statement:
+    """Returns the assumption that every value lies within the bounds of the problem."""
+    low, high = problem.value_bounds
+    return Statement("values-bounded", {"low": low, "high": high})

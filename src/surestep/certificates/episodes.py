@@ -118,13 +118,6 @@ def check_split(train_share: object, logger: object) -> None:
         )
 
 
-def part_words(train_share: float, logger: Logger, seed: int) -> str:
-    """Returns which part of a log is set aside, in words."""
-    if logger == "fixed":
-        return f"{train_share:.10g} of the episodes as shuffled with seed {seed}"
-    return f"the first {train_share:.10g} of the log"
-
-
 def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:
     """The states [S] in which episodes end, by what a part of the log and the problem say."""
     ends = ends_of(part)

@@ -33,7 +33,13 @@ from surestep._arrays import (
     shown,
 )
 from surestep.certificates.bounding import lower_bounds, with_few_draws
-from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
+from surestep.certificates.common import (
+    LARGEST,
+    Needs,
+    check_delta,
+    log_statements,
+    values_statement,
+)
 from surestep.certificates.drawn import (
     Gains,
     ModelDraws,
@@ -45,19 +51,20 @@ from surestep.certificates.episodes import (
     Logger,
     check_split,
     held_out_part,
-    part_words,
     split_seed,
     training_part,
 )
 from surestep.certificates.known import Known, ends
-from surestep.certificates.prior import OF_A_WEIGHT, Prior, PriorName, prior_sentences, priors_of
+from surestep.certificates.prior import OF_A_WEIGHT, Prior, PriorName, prior_statements, priors_of
 from surestep.certificates.protocol import Bound
-from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_sentences
+from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model.certificate import Certificate, Scalar
+from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 
 Starts = Literal["posterior", "known"]
 # Chosen on Gridworld and Wet Chicken, and not refuted by benchmarks/posterior.py.
@@ -272,9 +279,9 @@ class Posterior:
         }
         if problem.support is not None:
             figures["successors"] = problem.support.successor.size
-        notes: tuple[str, ...] = ()
+        notes: tuple[Statement, ...] = ()
         if not changed.any():
-            notes = ("No pair is changed: the policy is the behavior policy, and loses nothing.",)
+            notes = (Statement("nothing-changed"),)
         return Certificate(
             kind=self.name,
             standing="posterior",
@@ -291,25 +298,26 @@ class Posterior:
         """The priors of the problem's rows and starts, under each of which the claim holds."""
         return priors_of(problem, self.prior, float(self.prior_weight))
 
-    def assumptions(self, problem: Problem, priors: tuple[Prior, ...]) -> tuple[str, ...]:
-        """What must hold for the claim, the prior first of all."""
-        low, high = problem.value_bounds
-        sentences = [
-            *prior_sentences(problem, priors),
-            *log_sentences(problem),
-            *reward_sentences(problem, self.rewards, self.reward_low, self.reward_high),
-            "Episodes start as they did in the log."
+    def assumptions(self, problem: Problem, priors: tuple[Prior, ...]) -> tuple[Statement, ...]:
+        """Returns what must hold for the claim, the prior first of all."""
+        weight = {
+            "states": int(startable(problem.counts).sum()),
+            "weight": priors[0].start_alpha,
+        }
+        statements = [
+            *prior_statements(problem, priors),
+            *log_statements(problem),
+            *reward_statements(problem, self.rewards, self.reward_low, self.reward_high),
+            Statement("starts-as-logged")
             if self.starts == "known"
-            else "The chances of the starts are a draw from a Dirichlet prior over "
-            f"{int(startable(problem.counts).sum())} states, with weight "
-            f"{priors[0].start_alpha:.6g} each.",
-            f"Every value lies between {low!r} and {high!r}, as given.",
-            "The policy was not chosen by means of these very draws.",
+            else Statement("starts-prior", weight),
+            values_statement(problem),
+            Statement("chosen-without-draws"),
         ]
         if self.train_share > 0:
-            part = part_words(self.train_share, self.logger, int(self.seed))
-            sentences.append(f"The policy was chosen from {part} only, which is not looked at.")
-        return tuple(sentences)
+            part = {"share": self.train_share, "seed": split_seed(self.logger, self.seed)}
+            statements.append(Statement("chosen-from-part", part))
+        return tuple(statements)
 
 
 def posterior_gains(

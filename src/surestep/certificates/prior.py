@@ -25,6 +25,7 @@ from surestep.certificates.drawn import PriorRows, startable
 from surestep.errors import CertificateRefused
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
+from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 
 PriorName = Literal["cautious", "weight", "pooled", "uniform", "jeffreys", "empirical-bayes", "own"]
@@ -44,38 +45,23 @@ class Prior:
     start_alpha: float  # of a start
     name: PriorName
 
-    @property
-    def weights(self) -> str:
-        """The weights of a row, in plain words."""
-        if self.alpha is not None:
-            return f"weight {self.alpha:.6g} each"
-        if self.total is None:
-            return "the weights that were given"
-        if self.name != "pooled":
-            return f"a weight of {self.total:.6g} shared evenly among those of the row"
-        return (
-            f"a weight of {self.total:.6g} that lies where steps of its state lead, whatever the "
-            "action (and with as many more steps, where all steps do)"
+
+def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Statement, ...]:
+    """Returns what is assumed about rows; of several priors, that one of them is right."""
+    first = priors[0]
+    name = first.name if len(priors) == 1 else "cautious"
+    states = problem.num_states if problem.support is None else None
+    statements = [
+        Statement(
+            "rows-prior",
+            {"prior": name, "states": states, "alpha": first.alpha, "weight": first.total},
         )
-
-
-def prior_sentences(problem: Problem, priors: Sequence[Prior]) -> tuple[str, ...]:
-    """What is assumed about rows, in plain words; of several priors, that one of them is right."""
-    over = "the successors that were given"
-    if problem.support is None:
-        over = f"all {problem.num_states} states"
-    weights = ", or ".join(f"with {prior.weights}" for prior in priors)
-    meant = "this prior" if len(priors) == 1 else "either prior, and the claim is the smaller one"
-    sentences = [
-        "The chances of each row of transitions are a draw from a Dirichlet prior over "
-        f"{over}, {weights}, independent of all other rows: the confidence is meant under {meant}."
     ]
     if problem.support is not None:
-        sentences.append(problem.support.sentence())
+        statements.append(problem.support.statement())
     if any(prior.name in READ_OFF for prior in priors):
-        name = "The prior" if len(priors) == 1 else "The latter prior"
-        sentences.append(f"{name} was read off the same data, so this is no exact posterior.")
-    return tuple(sentences)
+        statements.append(Statement("prior-read-off", {"prior": name}))
+    return tuple(statements)
 
 
 def priors_of(problem: Problem, name: PriorName, weight: float) -> tuple[Prior, ...]:

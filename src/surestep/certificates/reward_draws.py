@@ -28,6 +28,7 @@ from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
+from surestep.model.statements import Statement
 
 RewardModel = Literal["deterministic", "bounded"]
 
@@ -223,38 +224,24 @@ def ends_left_out(counts: Counts) -> BoolArray:
     return going_on
 
 
-def reward_sentences(
+def reward_statements(
     problem: Problem, model: RewardModel, low: float | None, high: float | None
-) -> tuple[str, ...]:
-    """What is assumed about rewards, in plain words."""
-    counts = problem.counts
+) -> tuple[Statement, ...]:
+    """Returns what is assumed about rewards."""
+    rewards = problem.counts.rewards
     if all_known(problem):
-        return ("The rewards are known.",)
-    what = counts.rewards.per
-    if counts.rewards.known:
-        sentences = ["The rewards that are given are known."]
+        return (Statement("rewards-known"),)
+    per = {"per": rewards.per}
+    if rewards.known:
+        statements = [Statement("rewards-given-known")]
     elif model == "bounded":
-        sentences = [
-            f"Rewards of a {what} that never varied, where noise as elsewhere would have shown, "
-            f"are exact; the mean of others is drawn from what was observed of the {what} "
-            "(Bayesian bootstrap) and of those like it, as far as these predict it."
-        ]
+        statements = [Statement("rewards-bootstrapped", per)]
     else:
-        sentences = [f"The reward of a {what} is always the same, so what was observed is exact."]
-    alike = "leads to the same state or is of the same pair"
-    if what == "pair":
-        alike = "is of the same state or the same action"
-    sentences.append(
-        f"The mean reward of a {what} never observed is like that of one that was, and likely of "
-        f"one that {alike} (whichever predicts the observed ones better), so this is no exact "
-        "posterior."
-    )
+        statements = [Statement("rewards-never-vary", per)]
+    statements.append(Statement("rewards-unseen-alike", per))
     if low is not None and high is not None:
-        sentences.append(
-            f"Rewards lie between {float(low)!r} and {float(high)!r}, and these two are as likely "
-            "as if one of them had been seen once more."
-        )
-    return tuple(sentences)
+        statements.append(Statement("reward-bounds-weighted", {"low": low, "high": high}))
+    return tuple(statements)
 
 
 def check_deterministic(problem: Problem) -> None:

@@ -39,14 +39,22 @@ from typing import Any, ClassVar, NamedTuple, get_args
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums, shown
-from surestep.certificates.common import LARGEST, Needs, check_delta, log_sentences
+from surestep.certificates.common import (
+    LARGEST,
+    Needs,
+    check_delta,
+    log_statements,
+    values_statement,
+)
 from surestep.certificates.known import Known, ends
 from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.model.certificate import Certificate, Scalar, Standing
+from surestep.model.certificate import Certificate, Standing
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 from surestep.planning.rectangular import Earnings, RectangularSet
 from surestep.planning.robust import judge_of
 from surestep.planning.robust_batch import best_values, worst_values
@@ -170,7 +178,6 @@ class Robust:
         }
         if problem.support is not None:
             figures["successors"] = problem.support.successor.size
-        note = "No pair is changed: the policy is the behavior policy, and loses nothing."
         return Certificate(
             kind=self.name,
             standing=self.standing,
@@ -178,7 +185,7 @@ class Robust:
             delta=self.delta,
             span=high - low,
             assumptions=self.assumptions(problem),
-            notes=(note,) if same else (),
+            notes=(Statement("nothing-changed"),) if same else (),
             parameters={
                 "set": self.set,
                 "strict": self.strict,
@@ -203,36 +210,24 @@ class Robust:
             known_start=self.known_start,
         )
 
-    def assumptions(self, problem: Problem) -> tuple[str, ...]:
-        """Returns the sentences that must hold for the claim."""
-        low, high = problem.value_bounds
-        rewards_lie = f"between {plain(self.reward_low)} and {plain(self.reward_high)}"
-        sentences = [
-            *log_sentences(problem),
-            "The rewards are known."
-            if problem.counts.rewards.known
-            else f"Every reward lies {rewards_lie}, as given.",
-            "Episodes start exactly as they did in the log."
-            if self.known_start
-            else "Each episode starts afresh, with chances that never change.",
-            "Episodes end in the states that the counts mark as terminal, and nowhere else.",
-            f"Every value lies between {low!r} and {high!r}, as given.",
+    def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
+        """Returns what must hold for the claim."""
+        rewards = problem.counts.rewards
+        bounds = {"low": self.reward_low, "high": self.reward_high}
+        statements = [
+            *log_statements(problem),
+            Statement("rewards-known") if rewards.known else Statement("rewards-bounded", bounds),
+            Statement("starts-as-logged") if self.known_start else Statement("starts-afresh"),
+            Statement("ends-as-marked"),
+            values_statement(problem),
         ]
         if problem.support is not None:
-            sentences.append(problem.support.sentence())
-        rewards = problem.counts.rewards
+            statements.append(problem.support.statement())
         if rewards.known and rewards.per == "transition" and self.reward_low is not None:
-            sentences.append(f"Rewards of transitions that are not given lie {rewards_lie}.")
+            statements.append(Statement("rewards-not-given-bounded", bounds))
         if not self.strict:
-            sentences.append(
-                "The numbers of visits count as fixed beforehand, although chance decided them."
-            )
-        return tuple(sentences)
-
-
-def plain(number: float | None) -> str:
-    """A number in words that do not depend on whose double it is: 3.0, also for 3."""
-    return "?" if number is None else repr(float(number))
+            statements.append(Statement("visits-fixed"))
+        return tuple(statements)
 
 
 def check_discount(problem: Problem) -> None:

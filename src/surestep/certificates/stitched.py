@@ -57,12 +57,11 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, is_number, shown
 from surestep.certificates.bets import LARGEST_SHARE, log_goal, lower_limit, usual_stake
-from surestep.certificates.common import LARGEST, Needs, check_delta
+from surestep.certificates.common import LARGEST, Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
     Logger,
     check_split,
     known_ends,
-    part_words,
     parts_of_log,
     split_seed,
     training_part,
@@ -86,11 +85,13 @@ from surestep.certificates.stacks import (
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
-from surestep.model.certificate import Certificate, Scalar
+from surestep.model.certificate import Certificate
 from surestep.model.estimate import estimate_behavior
 from surestep.model.log import DecisionLog
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 
 LARGEST_SEED = 2**63 - 1
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
@@ -245,9 +246,7 @@ class Stitched:
             ),
         }
         lower = 0.0
-        notes: tuple[str, ...] = (
-            "No pair is changed: the policy is the behavior policy, and loses nothing.",
-        )
+        notes: tuple[Statement, ...] = (Statement("nothing-changed"),)
         if figures["changed_pairs"]:
             lower, found = self.claim(problem, policy, folds)
             figures |= found
@@ -439,48 +438,37 @@ class Stitched:
             )
         return Folds(first, second, sizes[1] / sizes[0])
 
-    def assumptions(self, problem: Problem, robust: bool) -> tuple[str, ...]:
-        """What must hold for the claim, with robust tails or without."""
+    def assumptions(self, problem: Problem, robust: bool) -> tuple[Statement, ...]:
+        """Returns what must hold for the claim, with robust tails or without."""
         low, high = self.limits(problem)
-        share = self.train_share or PLANNING_SHARE
-        part = part_words(share, self.logger, int(self.seed))
-        sentences = [
-            "The log is Markov in the given states, and its dynamics never change: what came of a "
-            "step depended on its state and action alone, not on what else was known to whoever "
-            "acted.",
-            "There are no states and actions beyond those given.",
-            "The behavior policy is only estimated, without the part of the log that certifies: "
-            "the claim is relative to the estimate."
+        part = {"share": self.train_share or PLANNING_SHARE, "seed": self.split_seed}
+        statements = [
+            Statement("markov"),
+            Statement("no-hidden-knowledge"),
+            Statement("nothing-beyond-given"),
+            Statement("behavior-estimated-apart")
             if problem.behavior_is_estimated
-            else "The behavior policy is known.",
-            f"The policy was chosen without this log; {part} only planned."
-            if self.train_share == 0
-            else f"The policy was chosen from the training part only, {part}; the rest had no part "
-            "in it.",
-            "Whoever acted did so in all episodes alike, and did not learn from one for another."
+            else Statement("behavior-known"),
+            *(
+                (Statement("chosen-without-log"), Statement("part-only-planned", part))
+                if self.train_share == 0
+                else (Statement("chosen-from-part", part),)
+            ),
+            Statement("logger-never-learnt")
             if self.logger == "fixed"
-            else "The steps of the log stand in the order of the decisions: no episode began "
-            "before the one above it was over, unless nobody learnt from either.",
-            "How much was recorded was fixed beforehand, or by those who did not know what came "
-            "of it; no episode or step was left out or cut short for how it went.",
-            "Episodes start as the counts say."
-            if self.known_start
-            else "Episodes start independently of each other, in states that nobody chose.",
-            f"The return of every episode lies between {low!r} and {high!r}.",
+            else Statement("order-of-decisions"),
+            Statement("nothing-left-out"),
+            Statement("starts-as-logged") if self.known_start else Statement("starts-unchosen"),
+            Statement("returns-bounded", {"low": low, "high": high}),
         ]
         if robust and self.reward_low is not None and self.reward_high is not None:
-            ends = float(self.reward_low), float(self.reward_high)
-            sentences.append(f"Every reward lies between {ends[0]!r} and {ends[1]!r}, as given.")
+            bounds = {"low": self.reward_low, "high": self.reward_high}
+            statements.append(Statement("rewards-bounded", bounds))
         elif robust:
-            sentences.append("The rewards are known.")
+            statements.append(Statement("rewards-known"))
         if problem.value_bounds != (low, high):
-            low, high = problem.value_bounds
-            sentences.append(f"Every value lies between {low!r} and {high!r}.")
-        sentences.append(
-            "The seed was fixed beforehand: no other seed, and no other policy, was tried on the "
-            "part that certifies."
-        )
-        return tuple(sentences)
+            statements.append(values_statement(problem))
+        return (*statements, Statement("seed-fixed"))
 
 
 def usable_log(problem: Problem) -> DecisionLog:

@@ -26,13 +26,12 @@ import numpy as np
 
 from surestep._arrays import FloatArray, is_number, refuse_where
 from surestep.certificates.bounding import lower_bounds
-from surestep.certificates.common import Needs, check_delta
+from surestep.certificates.common import Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
     Logger,
     check_known_support,
     check_split,
     over_at_last,
-    part_words,
     recorded_log,
     split_seed,
     training_part,
@@ -46,10 +45,12 @@ from surestep.errors import (
     RefutedBounds,
     UnsupportedPolicy,
 )
-from surestep.model.certificate import Certificate, Scalar, Standing
+from surestep.model.certificate import Certificate, Standing
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 from surestep.offpolicy import (
     ESTIMATORS,
     DoublyRobust,
@@ -365,44 +366,36 @@ class Trajectory:
             low, high = min(low, 0.0), max(high, 0.0)
         return float(problem.single_discount**self.horizon * (high - low))
 
-    def assumptions(self, problem: Problem) -> tuple[str, ...]:
-        """Returns the sentences that must hold for the claim."""
-        sentences = [
-            "The behavior policy is known, and made every episode independently of the others.",
-            "The policy was chosen without this log."
+    def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
+        """Returns what must hold for the claim."""
+        part = {"share": self.train_share, "seed": split_seed(self.logger, self.seed)}
+        statements = [
+            Statement("behavior-known"),
+            Statement("episodes-independent"),
+            Statement("chosen-without-log")
             if self.train_share == 0
-            else "The policy was chosen from the training part only, "
-            f"{part_words(self.train_share, self.logger, int(self.seed))}; the others had no part "
-            "in it.",
-            "Every episode is recorded until it is over."
+            else Statement("chosen-from-part", part),
+            Statement("recorded-until-over")
             if self.horizon is None
-            else f"Recording stops after {self.horizon} steps at the latest, a number that was "
-            "fixed beforehand, and never earlier but where the episode is over.",
+            else Statement("recorded-for-steps", {"steps": self.horizon}),
         ]
         if self.bounds_returns:
             low, high = self._given_returns()
-            sentences.append(f"Every episode returns between {low!r} and {high!r}, as given.")
+            statements.append(Statement("returns-bounded", {"low": low, "high": high}))
         elif self.interval in PROVED:
             low, high = self._given_range()
-            sentences.append(f"Every reward lies between {low!r} and {high!r}, as given.")
+            statements.append(Statement("rewards-bounded", {"low": low, "high": high}))
         else:
-            sentences.append(
-                "The episodes are so many that their mean is normal: nothing is promised for this "
-                "log."
-            )
+            statements.append(Statement("many-episodes"))
         if self._after_steps(problem) > 0:
-            low, high = problem.value_bounds
-            sentences.append(f"Every value lies between {low!r} and {high!r}, as given.")
-        return tuple(sentences)
+            statements.append(values_statement(problem))
+        return tuple(statements)
 
-    def notes(self) -> tuple[str, ...]:
-        """Remarks on the claim."""
-        notes = ["The states need not be Markov."] if self.estimator != "dr" else []
+    def notes(self) -> tuple[Statement, ...]:
+        """Returns remarks on the claim."""
+        notes = [Statement("need-not-be-markov")] if self.estimator != "dr" else []
         if self.claim == "horizon":
-            notes.append(
-                f"The claim is about the first {self.horizon} steps of an episode only, not about "
-                "ρ: it must not stand beside claims about ρ."
-            )
+            notes.append(Statement("first-steps-only", {"steps": self.horizon}))
         return tuple(notes)
 
 

@@ -141,7 +141,7 @@ def print_claim(console: Console, certificate: Certificate, among: Judged) -> No
         console.print(sentence, markup=False)
     console.print(f"standing: {claim_standing(certificate)}", markup=False)
     console.print("it assumes:")
-    for sentence in certificate.assumptions:
-        console.print(f"  - {sentence}", markup=False)
-    for sentence in certificate.notes:
-        console.print(sentence, markup=False)
+    for assumption in certificate.assumptions:
+        console.print(f"  - {assumption}", markup=False)
+    for note in certificate.notes:
+        console.print(str(note), markup=False)

@@ -11,6 +11,7 @@ from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
+from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Policy",
     "Problem",
     "ProblemBatch",
+    "Statement",
     "Successors",
     "certificate_schema",
     "estimate_behavior",

@@ -7,19 +7,17 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from types import MappingProxyType
 from typing import Any, Literal, get_args
-
-import numpy as np
 
 from surestep._arrays import is_number, shown
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCertificate
+from surestep.model.scalars import Scalar, read_scalars
+from surestep.model.statements import Statement, read_statements, statement_from_json
 
 Standing = Literal["proved", "asymptotic", "posterior", "as-published", "by-extension", "none"]
-Scalar = None | bool | int | float | str
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # In which ways a result may be spoken of that stands by a certificate: the ladder of words
 Rung = Literal["proved better", "believed better", "not shown to be better", "nothing changed"]
 VERDICTS: tuple[Rung, ...] = get_args(Rung)
@@ -46,8 +44,8 @@ class Certificate:
     lower: float | None  # L; None where nothing is claimed
     delta: float  # δ
     span: float  # V_max − V_min: two policies cannot differ by more
-    assumptions: tuple[str, ...]  # plain sentences, at least one
-    notes: tuple[str, ...] = ()  # remarks on this very claim that assume nothing
+    assumptions: tuple[Statement, ...]  # at least one; texts are taken as sentences of one's own
+    notes: tuple[Statement, ...] = ()  # remarks on this very claim that assume nothing
     parameters: Mapping[str, Scalar]
     figures: Mapping[str, Scalar]
 
@@ -78,9 +76,9 @@ class Certificate:
         if self.span < 0:
             raise InvalidCertificate(f"span is {self.span}, expected 0 or more")
         for name in ("assumptions", "notes"):
-            set_field(self, name, read_sentences(name, getattr(self, name)))
+            set_field(self, name, read_statements(name, getattr(self, name), InvalidCertificate))
         if not self.assumptions:
-            raise InvalidCertificate("assumptions is empty, expected at least one sentence")
+            raise InvalidCertificate("assumptions is empty, expected at least one statement")
         for name in ("parameters", "figures"):
             set_field(self, name, read_scalars(name, getattr(self, name)))
 
@@ -109,8 +107,8 @@ class Certificate:
             "delta": self.delta,
             "span": self.span,
             "says_nothing": self.says_nothing,
-            "assumptions": self.assumptions,
-            "notes": self.notes,
+            "assumptions": [statement.to_json() for statement in self.assumptions],
+            "notes": [statement.to_json() for statement in self.notes],
             "parameters": dict(self.parameters),
             "figures": dict(self.figures),
         }
@@ -118,13 +116,14 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """The certificate that `to_json` wrote; anything else is refused with the field named.
-
-        Version 1 wrote minus the span as the claim of a `no-claim`: that is read as none. Before
-        version 3 there was no verdict, and before version 4 the refusal of a `no-claim` began with
-        the kind that was asked for.
-        """
+        """Returns the certificate that `to_json` wrote; else refuses it with the field named."""
         content = read_object(text)
+        version = content.get("schema_version", SCHEMA_VERSION)
+        if type(version) is not int or version != SCHEMA_VERSION:
+            raise InvalidCertificate(
+                f"schema_version is {shown(version)}, expected {SCHEMA_VERSION}: this version of "
+                "surestep reads no other; make the certificate again from its log"
+            )
         read_verdict(content)
         names = [field.name for field in fields(cls)]
         for name in (*names, *DERIVED):
@@ -133,17 +132,10 @@ class Certificate:
         unknown = [name for name in content if name not in names and name not in DERIVED]
         if unknown:
             raise InvalidCertificate(f"{shown(unknown[0])} is no field of a certificate")
-        version = content["schema_version"]
-        if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
-            raise InvalidCertificate(
-                f"schema_version is {shown(version)}, expected 1 to {SCHEMA_VERSION}: this version "
-                "of surestep reads no other"
-            )
-        if version == 1:
-            content = from_version_1(content)
-        if version < 4 and content["kind"] == NO_CLAIM:
-            content = content | {"parameters": with_asked_kind(content["parameters"])}
-        certificate = cls(**{name: content[name] for name in names})
+        given = {name: content[name] for name in names}
+        for name in ("assumptions", "notes"):
+            given[name] = read_list(name, content[name])
+        certificate = cls(**given)
         zeta = content["zeta"]
         if (None if zeta is None else read_number("zeta", zeta)) != certificate.zeta:
             raise InvalidCertificate(
@@ -166,14 +158,20 @@ class Certificate:
 def certificate_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
 
-    Beyond it, `from_json` demands that zeta is −lower and that says_nothing is right, and it reads
-    earlier versions too. Only the file of a certificate that a result stands by has a verdict.
+    Beyond it, `from_json` demands that zeta is −lower, that says_nothing is right, and that each
+    sentence is what its code and values say. Only the file of a certificate that a result stands by
+    has a verdict.
     """
-    sentences = {"type": "array", "items": {"type": "string", "minLength": 1}}
     scalars = {
         "type": "object",
         "additionalProperties": {"type": ["null", "boolean", "number", "string"]},
     }
+    statement: dict[str, Any] = {
+        "code": {"type": "string", "pattern": KIND},
+        "values": scalars | {"description": "what the sentence needs"},
+        "sentence": {"type": "string", "minLength": 1},
+    }
+    statements: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/statement"}}
     properties: dict[str, Any] = {
         "schema_version": {"const": SCHEMA_VERSION},
         VERDICT: {"enum": list(VERDICTS), "description": "what the result may be called"},
@@ -187,8 +185,8 @@ def certificate_schema() -> dict[str, Any]:
         "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         "span": {"type": "number", "minimum": 0, "description": "V_max − V_min"},
         "says_nothing": {"type": "boolean", "description": "zeta is null, or zeta ≥ span"},
-        "assumptions": sentences | {"minItems": 1},
-        "notes": sentences,
+        "assumptions": statements | {"minItems": 1},
+        "notes": statements,
         "parameters": scalars | {"description": "the settings of the certifier"},
         "figures": scalars | {"description": "what the claim was computed from"},
     }
@@ -200,6 +198,14 @@ def certificate_schema() -> dict[str, Any]:
         "properties": properties,
         "required": [name for name in properties if name != VERDICT],
         "additionalProperties": False,
+        "$defs": {
+            "statement": {
+                "type": "object",
+                "properties": statement,
+                "required": list(statement),
+                "additionalProperties": False,
+            }
+        },
         "if": {"properties": {"standing": {"const": "none"}}},
         "then": {"properties": {"lower": {"type": "null"}, "zeta": {"type": "null"}}},
         "else": {"properties": {"lower": {"type": "number"}, "zeta": {"type": "number"}}},
@@ -242,69 +248,15 @@ def read_verdict(content: dict[str, Any]) -> str | None:
     return written
 
 
-def from_version_1(content: dict[str, Any]) -> dict[str, Any]:
-    """Returns the content of a file of version 1 as of version 2, where no claim means no L."""
-    if content["standing"] == "none":
-        raise InvalidCertificate("standing is 'none', which version 1 does not have")
-    if content["kind"] != NO_CLAIM:
-        return content
-    span = read_number("span", content["span"])
-    expected = {"standing": "proved", "lower": -span, "zeta": span, "says_nothing": True}
-    for name, value in expected.items():
-        if content[name] != value:
-            raise InvalidCertificate(
-                f"{name} is {shown(content[name])}, expected {value} in a {NO_CLAIM} of version 1"
-            )
-    return content | {"standing": "none", "lower": None, "zeta": None}
-
-
-def with_asked_kind(parameters: Any) -> Any:
-    """Returns the settings of a no-claim before version 4 with the kind that was asked for."""
-    if not isinstance(parameters, dict) or not isinstance(parameters.get("refusal"), str):
-        return parameters
-    asked, _, reason = parameters["refusal"].partition(": ")
-    if reason and re.fullmatch(KIND, asked):
-        return parameters | {"refusal": reason, "asked": asked}
-    return parameters | {"asked": None}
+def read_list(path: str, content: object) -> tuple[Statement, ...]:
+    """Returns the statements of a file."""
+    if not isinstance(content, list):
+        raise InvalidCertificate(f"{path} is {shown(content)}, expected a list of statements")
+    return tuple(statement_from_json(f"{path}[{i}]", each) for i, each in enumerate(content))
 
 
 def read_number(path: str, value: object) -> float:
-    """A finite number, as a double."""
+    """Returns a finite number as a double."""
     if not (is_number(value) and math.isfinite(value)):
         raise InvalidCertificate(f"{path} is {shown(value)}, expected a finite number")
     return float(value)
-
-
-def read_sentences(path: str, value: object) -> tuple[str, ...]:
-    """Sentences, none of them empty."""
-    if not isinstance(value, list | tuple):
-        raise InvalidCertificate(f"{path} is {shown(value)}, expected a list of sentences")
-    for i, sentence in enumerate(value):
-        if not (isinstance(sentence, str) and sentence and is_unicode(sentence)):
-            raise InvalidCertificate(f"{path}[{i}] is {shown(sentence)}, expected a sentence")
-    return tuple(value)
-
-
-def read_scalars(path: str, value: object) -> Mapping[str, Scalar]:
-    """A read-only mapping from names to what JSON calls scalars; numbers are finite."""
-    if not isinstance(value, Mapping):
-        raise InvalidCertificate(f"{path} is {shown(value)}, expected names with their values")
-    scalars: dict[str, Scalar] = {}
-    for name, given in value.items():
-        if not (isinstance(name, str) and is_unicode(name)):
-            raise InvalidCertificate(f"{path} has the name {shown(name)}, expected text")
-        scalar = given.item() if isinstance(given, np.generic) else given
-        plain = scalar is None or isinstance(scalar, bool)
-        text = isinstance(scalar, str) and is_unicode(scalar)
-        if not (plain or text or (is_number(scalar) and math.isfinite(scalar))):
-            raise InvalidCertificate(
-                f"{path}.{name} is {shown(given)}, expected a finite number, text, true, false or "
-                "null"
-            )
-        scalars[name] = scalar
-    return MappingProxyType(scalars)
-
-
-def is_unicode(text: str) -> bool:
-    """Tells whether a file can hold the text: half of a surrogate pair is no character."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)

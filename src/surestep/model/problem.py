@@ -33,6 +33,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
+from surestep.model.statements import Statement, read_statements
 from surestep.model.successors import Successors, check_support
 
 UnseenRule = Literal["terminal", "pessimistic"]
@@ -47,11 +48,11 @@ class Problem:
     `value_bounds` = (low, high) bound every value V^π(s) of the true MDP. `unseen` says what a
     pair is worth that the data never visits: "terminal" means its known reward, or none, and then
     nothing; "pessimistic" means the lower value bound. `log` is needed by methods that look at
-    whole episodes; the counts must be its counts. `premises` are plain sentences
-    about what was taken for granted when the problem was put together; every certificate repeats
-    them among its assumptions. `support` says which states each pair may lead to, where that is
-    known before the data; None means any. `closed` are the pairs that no algorithm may give more
-    chance than π_b does; None means none.
+    whole episodes; the counts must be its counts. `premises` state what was taken for granted when
+    the problem was put together, a text in words of one's own; every certificate repeats them among
+    its assumptions. `support` says which states each pair may lead to, where that is known before
+    the data; None means any. `closed` are the pairs that no algorithm may give more chance than π_b
+    does; None means none.
     """
 
     counts: Counts
@@ -60,7 +61,7 @@ class Problem:
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
     log: DecisionLog | None = None
-    premises: tuple[str, ...] = ()
+    premises: tuple[Statement, ...] = ()
     support: Successors | None = None
     closed: BoolArray | None = None  # [K]
 
@@ -102,12 +103,8 @@ class Problem:
             set_field(
                 self, "closed", freeze(booleans("closed", self.closed, shape, InvalidParameter))
             )
-        given = self.premises
-        if not isinstance(given, tuple | list) or not all(
-            isinstance(premise, str) for premise in given
-        ):
-            raise InvalidParameter(f"premises is {given!r}, expected sentences")
-        set_field(self, "premises", tuple(given))
+        premises = read_statements("premises", self.premises, InvalidParameter)
+        set_field(self, "premises", premises)
         set_field(self, "value_bounds", (low, high))
 
     @property

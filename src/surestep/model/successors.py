@@ -24,6 +24,7 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.model.statements import Statement
 from surestep.model.transitions import read_successors, transition_name
 
 LIGHTEST, HEAVIEST = 1e-9, 1e9  # weights of a prior
@@ -83,12 +84,9 @@ class Successors:
         """Counts the states that each pair may lead to [K]."""
         return run_lengths(self.offsets)
 
-    def sentence(self) -> str:
-        """Returns the assumption of a certificate that uses these successors, as a sentence."""
-        return (
-            "Each pair leads only to the successors that were given: "
-            f"{self.successor.size} in all, fixed before the data."
-        )
+    def statement(self) -> Statement:
+        """Returns the assumption of a certificate that uses these successors."""
+        return Statement("successors-given", {"successors": self.successor.size})
 
     def ends(self) -> BoolArray:
         """The states [S] whose pairs all end the episode."""

@@ -100,7 +100,9 @@ def no_claim(
     problem: Problem, policy: Policy, certifier: Certifier, refusal: CertificateRefused
 ) -> Certificate:
     """Returns a certificate that says what was asked for, and why there is none."""
-    nothing = NoClaim(refusal=str(refusal), asked=certifier.name, delta=certifier.delta)
+    nothing = NoClaim(
+        refusal=str(refusal), code=refusal.code, asked=certifier.name, delta=certifier.delta
+    )
     return certify(problem, policy, nothing)
 
 

@@ -23,7 +23,7 @@ from surestep.certificates.known import Known, Split
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, Counts, Policy, Problem
+from surestep.model import Certificate, Counts, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import (
     Assembly,
@@ -46,11 +46,6 @@ from surestep.results.result import Result, load
 
 SAME_CHANCE = 1e-6
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
-SOME_OLD = "Some of this log is what the policy was made from."
-NONE_OLD = (
-    "No episode of this log is one that the policy was made from: files with the same bytes are "
-    "known again, and nothing else is."
-)
 OF_A_WORLD = ("seed", "draws")  # so that to draw again is no other belief
 GIVEN_BOUNDS = ("given_reward_low", "given_reward_high")  # figures of claims that were given some
 
@@ -106,7 +101,7 @@ def certify_result(
         judge.check_may_judge(certifier)
         claim = certify(judge.problem, judge.policy, certifier)
         claims.append(with_given_bounds(claim, reward_bounds))
-    fresh = not judge.same_log and not judge.overlap
+    fresh = not judge.shares_files
     settled_on = claims[0] if fresh else judge.saved.certificate
     saved = judge.saved
     same_terms = judge.same_log and judge.terms == terms_of(saved.record)
@@ -173,7 +168,7 @@ class Judge:
     problem: Problem
     policy: Policy
     same_log: bool
-    overlap: str  # how this log shows that the policy was made from some of it; else empty
+    shares_files: bool  # a file of this log is one that the policy was made from
 
     @classmethod
     def of(
@@ -210,10 +205,12 @@ class Judge:
         steps = Steps(log_source, counts, problem.counts.pairs)
         if whole:
             problem = steps.put_into(problem, whole[0])
-        overlap = ""
+        shares_files = same_log or has_file_of(saved.record, source)
         if not same_log:
-            overlap, premise = shared_with(saved.record, source)
-            problem = replace(problem, premises=(*problem.premises, premise))
+            known_again = (
+                Statement("log-partly-known") if shares_files else Statement("log-unknown")
+            )
+            problem = replace(problem, premises=(*problem.premises, known_again))
         check_said_of_episodes(terms, problem, steps)
         if saved.record.parameters["behavior"] == "estimate":
             # That of the result, which the training part alone may have told.
@@ -221,7 +218,7 @@ class Judge:
             problem = replace(problem, behavior=behavior)
         check_given_bounds(terms, problem)
         policy = Policy(problem.counts.pairs, saved.table.probability)
-        return cls(saved, terms, certifiers, splits, problem, policy, same_log, overlap)
+        return cls(saved, terms, certifiers, splits, problem, policy, same_log, shares_files)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
         """Tells whether a certifier leaves the same steps to the choice of the policy.
@@ -237,10 +234,10 @@ class Judge:
         """Refuses a certifier that must not see what chose the policy, where this log shows it."""
         if not certifier.needs.held_out and not holds_out(certifier):
             return
-        if not self.same_log and self.overlap:
+        if not self.same_log and self.shares_files:
             raise CertificateRefused(
-                f"{self.overlap}, so that its episodes cannot judge it; expected episodes that had "
-                "no part in it",
+                "a file of this log is one that the policy was made from, so that its episodes "
+                "cannot judge it; expected episodes that had no part in it",
                 code="made-from-some-of-log",
             )
         if self.same_log and not self.is_split_alike(certifier):
@@ -252,12 +249,10 @@ class Judge:
             )
 
 
-def shared_with(record: Record, source: LogSource | CountsSource) -> tuple[str, str]:
-    """Returns how a log shows that a policy was made from some of it, and what is taken as true."""
+def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:
+    """Tells whether a file of this log is one that the policy was made from, by its bytes."""
     used = {file.sha256 for file in record.inputs if file.role == "log"}
-    if any(InputFile.of("log", path).sha256 in used for path in source.files):
-        return "a file of this log is one that the policy was made from", SOME_OLD
-    return "", NONE_OLD
+    return any(InputFile.of("log", path).sha256 in used for path in source.files)
 
 
 def told_of_algorithm(told: Known, record: Record) -> Known:
@@ -293,13 +288,9 @@ def other_assembly(saved: Result, counts: LabelledCounts) -> Assembly:
     numbered = counts.to_counts(table.pairs)
     if counts.transitions.lowest is not None:
         check_same_behavior(behavior, logged_policy(counts, numbered)[0], numbered)
-    premises: tuple[str, ...] = (
-        *starts_of(counts),
-        "The behavior policy is the one in the result, also for this log, which the policy was not "
-        "made from.",
-    )
+    premises = (*starts_of(counts), Statement("behavior-of-result"))
     if "value_bounds" in saved.record.defaults:
-        premises += ("The value bounds were read off the log that the policy was made from.",)
+        premises += (Statement("value-bounds-of-other-log"),)
     return Assembly(table.vocabulary, numbered, behavior, table.quiet, premises)
 
 

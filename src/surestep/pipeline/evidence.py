@@ -34,7 +34,15 @@ from surestep.io.logs.columns import ROLES, option_of
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
-from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, estimate_behavior
+from surestep.model import (
+    Counts,
+    DecisionLog,
+    Pairs,
+    Policy,
+    Problem,
+    Statement,
+    estimate_behavior,
+)
 from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
 
@@ -233,7 +241,7 @@ class Assembly:
     counts: Counts
     behavior: Policy
     quiet: BoolArray  # [S] nothing is decided there
-    premises: tuple[str, ...]
+    premises: tuple[Statement, ...]
 
 
 def assemble(
@@ -269,7 +277,7 @@ def assemble(
     return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, starts_of(counts))
 
 
-def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[str, ...]]:
+def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[Statement, ...]]:
     """Returns π_b from the propensities of the log, and what that takes for granted."""
     rows, pairs = counts.transitions, numbered.pairs
     state = known_places("state", [joined(label) for label in counts.states], pairs.state_labels)
@@ -286,12 +294,9 @@ def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tup
     found = policy_from_propensities(pairs, seen, low, high)
     said = []
     if found.states_completed:
-        said.append(
-            "Where logged probabilities leave something, the actions never taken share it evenly "
-            f"(states: {found.states_completed:,})."
-        )
+        said.append(Statement("propensities-completed", {"states": found.states_completed}))
     if found.states_unseen > np.count_nonzero(numbered.terminal):
-        said.append("In states that nobody decided in, the behavior policy takes any action.")
+        said.append(Statement("undecided-states-any-action"))
     return found.policy, tuple(said)
 
 
@@ -345,20 +350,20 @@ def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tupl
     return vocabulary.pairs_of(listed.T), freeze(quiet)
 
 
-def starts_of(counts: LabelledCounts) -> tuple[str, ...]:
+def starts_of(counts: LabelledCounts) -> tuple[Statement, ...]:
     """Returns the assumption about starts, where the log does not say where episodes begin."""
     if counts.episodes.recorded:
         return ()
-    return ("Episodes start as often in a state as the log decides there: it names no starts.",)
+    return (Statement("starts-where-decided"),)
 
 
 def only_observed(
     states: Sequence[Label] | None, actions: Sequence[Label] | None
-) -> tuple[str, ...]:
+) -> tuple[Statement, ...]:
     """Returns the assumptions where nobody said which states and actions there are."""
     nouns = {"states": states, "actions": actions}
     return tuple(
-        f"There are no {noun} beyond those observed."
+        Statement("nothing-beyond-observed", {"what": noun})
         for noun, listed in nouns.items()
         if listed is None
     )

@@ -21,7 +21,7 @@ from surestep.certificates.episodes import (
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.errors import OutOfTime
-from surestep.model import Policy, Problem, estimate_behavior
+from surestep.model import Policy, Problem, Statement, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
@@ -45,7 +45,6 @@ from surestep.results.record import Estimates, Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
-READ_OFF = "Bounds of rewards, where the claim has them, were read off the data."
 Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 
@@ -334,15 +333,11 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
 def problem_of(assembly: Assembly, terms: Terms) -> Problem:
     """The problem under the terms; what was taken for granted goes into its premises."""
     low, high = terms.value_bounds_for(assembly.counts)
-    premises = assembly.premises
-    premises += said_of_episodes(terms)
+    premises = assembly.premises + said_of_episodes(terms)
     if terms.reward_bounds is None and terms.value_bounds is None and not terms.declared_values:
-        premises += (
-            "No step ever earns less or more, on average, than the mean rewards observed, or 0: "
-            "the value bounds were read off the data.",
-        )
+        premises += (Statement("value-bounds-read-off"),)
     if terms.known_rewards is None:
-        premises += (READ_OFF,)
+        premises += (Statement("reward-bounds-read-off"),)
     return Problem(
         counts=assembly.counts,
         behavior=assembly.behavior,
@@ -353,15 +348,12 @@ def problem_of(assembly: Assembly, terms: Terms) -> Problem:
     )
 
 
-def said_of_episodes(terms: Terms) -> tuple[str, ...]:
-    """Returns what somebody said of whole episodes, as a sentence, where somebody did."""
+def said_of_episodes(terms: Terms) -> tuple[Statement, ...]:
+    """Returns what somebody said of whole episodes, where somebody did."""
     if terms.reward_at_end is not None:
         low, high = terms.reward_at_end
-        return (f"An episode pays once, at its end, between {low!r} and {high!r}, as given.",)
+        return (Statement("paid-at-end", {"low": low, "high": high}),)
     if terms.return_bounds is not None:
         low, high = terms.return_bounds
-        return (
-            f"Every episode returns between {low!r} and {high!r}, and from no step on more or less "
-            "than that, or 0, as given.",
-        )
+        return (Statement("returns-bounded-from-any-step", {"low": low, "high": high}),)
     return ()

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import io
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -102,7 +103,7 @@ def feed(digest: Any, value: object) -> None:
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         digest.update(f"{type(value).__qualname__};".encode())
         feed(digest, parts)
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         digest.update(f"dict {len(value)};".encode())
         for item in value.items():
             feed(digest, item)

@@ -231,4 +231,4 @@ def test_assumptions_are_there_for_every_claim():
     claims = [claim for claim in (findings.certificate, *findings.others) if claim.notes == ()]
     assert len(folds) == 4
     for claim in claims:
-        assert any(all(each in fold for each in claim.assumptions) for fold in folds)
+        assert any(all(str(each) in fold for each in claim.assumptions) for fold in folds)

@@ -124,7 +124,6 @@ def count_visits(look: Look) -> None:
     Counting drops the last row of an episode that goes on elsewhere, so it is no visit here either.
     """
     labels = f"{look.labels('state')}, {look.labels('action')}"
-    known = " AND ".join(f"{name} IS NOT NULL" for name in labels.split(", "))
     if look.roles.mapping.next_state:
         rows, led = "seen", "terminated OR next_state_0 IS NOT NULL"
     else:
@@ -132,7 +131,7 @@ def count_visits(look: Look) -> None:
     look.database.execute(
         f"CREATE TEMP TABLE visited AS SELECT {labels}, sum(weight)::BIGINT AS rows, "
         f"coalesce(sum(weight) FILTER ({led}), 0)::BIGINT AS visits FROM {rows} "
-        f"WHERE decides AND {known} GROUP BY ALL"
+        f"WHERE decides AND {look.known('state', 'action')} GROUP BY ALL"
     )
 
 
@@ -159,7 +158,7 @@ def states_only_reached(look: Look) -> int:
     if not look.roles.mapping.next_state:
         return 0
     reached = look.labels("next_state")
-    known = " AND ".join(f"{name} IS NOT NULL" for name in reached.split(", "))
+    known = look.known("next_state")
     return int(
         look.one(
             f"SELECT count(*) FROM (SELECT DISTINCT {reached} FROM seen WHERE {known} "

@@ -60,9 +60,18 @@ class Look:
         rows: list[Any] = self.database.execute(query).fetchall()
         return rows
 
+    def columns(self, role: str) -> list[str]:
+        """Returns the columns of a role in the view: ['state_0', 'state_1']."""
+        return [f"{role}_{i}" for i in range(len(getattr(self.roles.mapping, role)))]
+
     def labels(self, role: str) -> str:
-        """The columns of a role in the view: 'state_0, state_1'."""
-        return ", ".join(f"{role}_{i}" for i in range(len(getattr(self.roles.mapping, role))))
+        """Returns the columns of a role as a query lists them: 'state_0, state_1'."""
+        return ", ".join(self.columns(role))
+
+    def known(self, *roles: str) -> str:
+        """Returns the condition that no label of these roles is missing."""
+        columns = [column for role in roles for column in self.columns(role)]
+        return " AND ".join(f"{column} IS NOT NULL" for column in columns)
 
     @property
     def reward(self) -> str:

@@ -108,7 +108,7 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
     """Returns how sure the result is, with the standing and the assumptions right there."""
     certificate = findings.certificate
     covered = certificate.lower is not None
-    assumptions = [element("li", sentence) for sentence in certificate.assumptions]
+    assumptions = [element("li", str(statement)) for statement in certificate.assumptions]
     return element(
         "div",
         element("p", judged.headline, class_="loud"),

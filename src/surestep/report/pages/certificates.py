@@ -69,7 +69,7 @@ def certificate_section(findings: Findings) -> Element:
         element("h3", "It assumes"),
         element(
             "ol",
-            [element("li", sentence) for sentence in certificate.assumptions],
+            [element("li", str(statement)) for statement in certificate.assumptions],
             class_="plain",
         ),
         notes(findings),
@@ -110,7 +110,7 @@ def notes(findings: Findings) -> Node:
         element("h3", "Remarks"),
         element(
             "ul",
-            [element("li", sentence) for sentence in findings.certificate.notes],
+            [element("li", str(statement)) for statement in findings.certificate.notes],
             class_="plain",
         ),
     ]
@@ -192,7 +192,7 @@ def certificates_section(findings: Findings) -> Element | None:
                 ),
                 element(
                     "ol",
-                    [element("li", sentence) for sentence in claim.assumptions],
+                    [element("li", str(statement)) for statement in claim.assumptions],
                     class_="plain",
                 ),
             )

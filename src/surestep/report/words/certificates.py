@@ -73,7 +73,9 @@ def asked_kind(refused: Certificate) -> str:
 def refusal_reason(refused: Certificate) -> str:
     """Returns why there is no claim."""
     reason = refused.parameters.get("refusal")
-    return reason if isinstance(reason, str) else " ".join(refused.notes) or "no reason was given"
+    if isinstance(reason, str):
+        return reason
+    return " ".join(map(str, refused.notes)) or "no reason was given"
 
 
 def claim_words(claim: Certificate) -> str:

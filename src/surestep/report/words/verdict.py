@@ -149,7 +149,10 @@ def not_shown_words(certificate: Certificate) -> Verdict:
             "bad",
             "No guarantee",
             "Not shown to be better. No guarantee covers this policy",
-            (*certificate.notes, "The expected gain is an estimate from the log, and no more."),
+            (
+                *map(str, certificate.notes),
+                "The expected gain is an estimate from the log, and no more.",
+            ),
         )
     loss = number(0.0 - certificate.lower)
     if certificate.says_nothing:
@@ -189,7 +192,7 @@ def not_shown_words(certificate: Certificate) -> Verdict:
 def claim_sentence(certificate: Certificate) -> str:
     """Returns what a certificate that proves no gain says all the same."""
     if certificate.lower is None:
-        return "Nothing is proved: " + " ".join(certificate.notes)
+        return "Nothing is proved: " + " ".join(map(str, certificate.notes))
     claim = (
         f"gains at least {number(certificate.lower)}"
         if certificate.lower > 0
