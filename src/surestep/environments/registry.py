@@ -15,6 +15,7 @@ from surestep.environments.gridworld import gridworld, gridworld_uniform_data
 from surestep.environments.hidden_cause import hidden_cause
 from surestep.environments.icu_sepsis import icu_sepsis
 from surestep.environments.noisy import noisy
+from surestep.environments.partially_observed import cheese_maze, tiger, voicemail
 from surestep.environments.random_mdp import (
     random_mdp,
     random_mdp_bad_egg,
@@ -59,6 +60,9 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "adaptive/bandit": adaptive_bandit,
     "coarse": coarse,
     "hidden-cause": hidden_cause,
+    "tiger": tiger,
+    "voicemail": voicemail,
+    "cheese-maze": cheese_maze,
     "icu-sepsis": icu_sepsis,
 }
 ENVIRONMENTS = PUBLISHED | FAMILIES

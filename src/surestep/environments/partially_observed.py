@@ -1,0 +1,230 @@
+"""Tiger, Voicemail and CheeseMaze: what matters is hidden, and the log shows signs of it.
+
+The three check environments of Simão, Suilen and Jansen (AAAI 2023), with the numbers of their
+package `pogym`: an episode begins with an observation, and opening a door, saving, deleting or
+finding the cheese ends it. A state of the log is the last `memory` observations with the actions
+that followed them, and the present observation. The log is no Markov process, but what policies of
+it are worth is known exactly: in the model of what is hidden and remembered.
+
+π_b sees the present observation only: it is the softmax of the best action values in the model that
+very many episodes of a uniform policy would show (there, of Q-learning).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from surestep._arrays import FloatArray
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.building import whole_number
+from surestep.environments.merged import Merged, expected_visits
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+from surestep.planning import optimal
+from surestep.planning.evaluation import q_values
+
+DISCOUNT = 0.95
+HORIZON = 100
+MOST_MEMORY = 3
+OVER = "over"
+
+Window = tuple[int, ...]  # observation, action, observation, …, the present observation
+Place = tuple[int, Window]  # what is hidden, and what is remembered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HiddenProcess:
+    """A process of hidden states [H], actions [A] and observations [O]; the last state is over."""
+
+    name: str
+    actions: tuple[str, ...]
+    observations: tuple[str, ...]
+    initial: FloatArray  # [H]
+    move: FloatArray  # [H, A, H]
+    reward: FloatArray  # [H, A, H]
+    observe: FloatArray  # [H, O] what a hidden state shows, at the start and whenever it is entered
+    value_bounds: tuple[float, float]
+    sharpness: float  # of π_b: the inverse temperature of its softmax
+
+    @property
+    def over(self) -> int:
+        """Returns the hidden state in which the episode is over, which shows nothing."""
+        return self.initial.size - 1
+
+    def starts(self) -> Iterator[tuple[Place, float]]:
+        """Yields where episodes begin, with which chance."""
+        for hidden, seen in np.argwhere(self.initial[:, np.newaxis] * self.observe).tolist():
+            yield (hidden, (seen,)), float(self.initial[hidden] * self.observe[hidden, seen])
+
+    def steps(self, place: Place, action: int, memory: int) -> Iterator[tuple[Place, float, float]]:
+        """Yields where an action leads to, with which chance and reward."""
+        hidden, window = place
+        for then in np.flatnonzero(self.move[hidden, action]).tolist():
+            chance = float(self.move[hidden, action, then])
+            earned = float(self.reward[hidden, action, then])
+            if then == self.over:
+                yield (then, ()), chance, earned
+            for seen in np.flatnonzero(self.observe[then]).tolist():
+                after = (*window, action, seen)[-2 * memory - 1 :]
+                yield (then, after), chance * float(self.observe[then, seen]), earned
+
+    def words(self, window: Window) -> str:
+        """Returns a window in words: 'left listen right'; of observations, the last is present."""
+        names = (self.observations, self.actions)
+        return " ".join(names[i % 2][code] for i, code in enumerate(window)) or OVER
+
+
+def remembered(process: HiddenProcess, memory: int) -> Benchmark:
+    """Builds the benchmark whose log shows windows of this memory."""
+    memory = whole_number("memory", memory, 0, MOST_MEMORY)
+    plain, _ = explored(process, 0)
+    seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
+    best = q_values(seen, optimal(seen).value)
+    by_observation = Policy.softmax(seen, best, 1 / process.sharpness).dense()
+    log, windows = explored(process, memory)
+    present = [window[-1] if window else -1 for window in windows]
+    behavior = Policy.from_dense(log.pairs, by_observation[present])
+    return Benchmark(
+        name=process.name,
+        mdp=log.model(expected_visits(log.mdp, log.truth.acting(behavior), HORIZON)),
+        behavior=behavior,
+        horizon=HORIZON,
+        rewards="observed",
+        value_bounds=process.value_bounds,
+        simulator=log,
+    )
+
+
+def explored(process: HiddenProcess, memory: int) -> tuple[Merged, list[Window]]:
+    """Returns the model of what is hidden and remembered, and the windows that its log shows.
+
+    Windows come in order, the short ones of an episode's beginning first, and the end last.
+    """
+    places = {place: number for number, (place, _) in enumerate(process.starts())}
+    steps: list[list[tuple[int, int, float, float]]] = [[] for _ in process.actions]
+    waiting = list(places)
+    for here in waiting:  # which grows on the way
+        for action, led in enumerate(steps):
+            for there, chance, earned in process.steps(here, action, memory):
+                if there not in places:
+                    places[there] = len(places)
+                    waiting.append(there)
+                led.append((places[here], places[there], chance, earned))
+    initial = np.zeros(len(places))
+    for place, chance in process.starts():
+        initial[places[place]] = chance
+    size = (len(places), len(places))
+    chances, rewards = [], []
+    for led in steps:
+        here, there, chance, earned = map(np.array, zip(*led, strict=True))
+        chances.append(coo_array((chance, (here, there)), size))
+        rewards.append(coo_array((earned, (here, there)), size))
+    windows = sorted({window for _, window in places}, key=lambda w: (not w, len(w), w))
+    number = {window: place for place, window in enumerate(windows)}
+    pairs = Pairs.full(
+        len(windows),
+        len(process.actions),
+        state_labels=tuple(map(process.words, windows)),
+        action_labels=process.actions,
+    )
+    shown = np.array([number[window] for _, window in places])
+    mdp = FiniteMDP.from_sparse(chances, rewards, DISCOUNT, initial, action_labels=process.actions)
+    return Merged(mdp=mdp, pairs=pairs, shown=shown), windows
+
+
+def doors(rewards: tuple[tuple[float, float], tuple[float, float]]) -> dict[str, FloatArray]:
+    """Returns moves and rewards of one of two hidden states that never changes.
+
+    The first action costs 1 and changes nothing; the others end the episode and pay by the state.
+    """
+    move, reward = np.zeros((3, 3, 3)), np.zeros((3, 3, 3))
+    for hidden in range(2):
+        move[hidden, 0, hidden], reward[hidden, 0, hidden] = 1.0, -1.0
+        for action, pays in enumerate(rewards, 1):
+            move[hidden, action, 2], reward[hidden, action, 2] = 1.0, pays[hidden]
+    return {"move": move, "reward": reward}
+
+
+TIGER = HiddenProcess(
+    name="tiger",
+    actions=("listen", "open-left", "open-right"),
+    observations=("left", "right"),
+    initial=np.array([0.5, 0.5, 0.0]),
+    **doors(((-100.0, 10.0), (10.0, -100.0))),
+    observe=np.array([[0.85, 0.15], [0.15, 0.85], [0.0, 0.0]]),
+    value_bounds=(-100.0, 10.0),  # to listen for ever costs 20
+    sharpness=0.05,
+)
+
+
+def tiger(memory: int = 1) -> Benchmark:
+    """Builds Tiger: behind one of two doors; to listen costs 1, and is right with chance 0.85.
+
+    The tiger's door pays −100, the other one 10 (Cassandra, Kaelbling and Littman 1994; there an
+    episode goes on after a door).
+    """
+    return remembered(TIGER, memory)
+
+
+VOICEMAIL = HiddenProcess(
+    name="voicemail",
+    actions=("ask", "save", "delete"),
+    observations=("keep", "drop"),
+    initial=np.array([0.65, 0.35, 0.0]),
+    **doors(((5.0, -10.0), (-20.0, 5.0))),
+    observe=np.array([[0.8, 0.2], [0.3, 0.7], [0.0, 0.0]]),
+    value_bounds=(-20.0, 5.0),  # to ask for ever costs 20 as well
+    sharpness=0.3,
+)
+
+
+def voicemail(memory: int = 1) -> Benchmark:
+    """Builds Voicemail: to save or to delete a message whose worth the user says unclearly.
+
+    To ask costs 1. To save what is to be kept (0.65 of the messages) pays 5, else −10; to delete
+    what is to go pays 5, else −20 (Williams and Young 2007).
+    """
+    return remembered(VOICEMAIL, memory)
+
+
+# Where the cells of the maze lie, the cheese last, and what one sees there; a wall is all else.
+CELLS = ((0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 2), (1, 4), (2, 0), (2, 4), (2, 2))
+SHAPES = ("corner-left", "corridor", "crossing", "corner-right", "shaft", "dead-end")
+SHAPE_OF = (0, 1, 2, 1, 3, 4, 4, 4, 5, 5)
+MOVES = {"north": (-1, 0), "south": (1, 0), "east": (0, 1), "west": (0, -1)}
+
+
+def maze_moves() -> FloatArray:
+    """Returns P [H, A, H]: one cell on, or none where a wall is; there is no way from the cheese."""
+    at = {where: cell for cell, where in enumerate(CELLS)}
+    move = np.zeros((len(CELLS), len(MOVES), len(CELLS)))
+    for cell, (row, column) in enumerate(CELLS[:-1]):
+        for action, (down, right) in enumerate(MOVES.values()):
+            move[cell, action, at.get((row + down, column + right), cell)] = 1.0
+    return move
+
+
+CHEESE_MAZE = HiddenProcess(
+    name="cheese-maze",
+    actions=tuple(MOVES),
+    observations=SHAPES,
+    initial=np.append(np.full(len(CELLS) - 1, 1 / (len(CELLS) - 1)), 0.0),
+    move=maze_moves(),
+    reward=np.where(np.arange(len(CELLS)) == len(CELLS) - 1, 1.0, -0.01) + np.zeros((11, 4, 1)),
+    observe=np.vstack([np.eye(len(SHAPES))[list(SHAPE_OF)], np.zeros(len(SHAPES))]),
+    value_bounds=(-0.01 / (1 - DISCOUNT), 1.0),
+    sharpness=15.0,
+)
+
+
+def cheese_maze(memory: int = 1) -> Benchmark:
+    """Builds CheeseMaze: eleven cells of which one sees the shape only; the cheese ends the search.
+
+    A step costs 0.01 and the one to the cheese pays 1; the start is any other cell (McCallum 1992).
+    """
+    return remembered(CHEESE_MAZE, memory)
