@@ -45,7 +45,9 @@ def best_by_beliefs(process: HiddenProcess, depth: int) -> float:
                 for h in hidden
                 for g in (*hidden, over)
             )
-            later = sum(chance * value(after, left - 1) for chance, after in updates(belief, action))
+            later = sum(
+                chance * value(after, left - 1) for chance, after in updates(belief, action)
+            )
             values.append(now + GAMMA * later)
         return max(values)
 

@@ -113,8 +113,8 @@ def test_bins_are_given_on_as_users_give_them():
 
 def test_the_smallest_that_is_not_clearly_worse_is_taken():
     best = np.array([1.0, 1.0, 1.0, 1.0])
-    alike = best + [0.2, -0.1, 0.2, -0.2]
-    worse = best + [1.0, 0.9, 1.1, 1.0]
+    alike = best + np.array([0.2, -0.1, 0.2, -0.2])
+    worse = best + np.array([1.0, 0.9, 1.1, 1.0])
     assert smallest_good([worse, alike, best]) == 1
     assert smallest_good([worse, best, alike]) == 1
     assert smallest_good([best]) == 0

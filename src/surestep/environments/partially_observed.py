@@ -121,9 +121,9 @@ def explored(process: HiddenProcess, memory: int) -> tuple[Merged, list[Window]]
     size = (len(places), len(places))
     chances, rewards = [], []
     for led in steps:
-        here, there, chance, earned = map(np.array, zip(*led, strict=True))
-        chances.append(coo_array((chance, (here, there)), size))
-        rewards.append(coo_array((earned, (here, there)), size))
+        begins, ends, probability, reward = map(np.array, zip(*led, strict=True))
+        chances.append(coo_array((probability, (begins, ends)), size))
+        rewards.append(coo_array((reward, (begins, ends)), size))
     windows = sorted({window for _, window in places}, key=lambda w: (not w, len(w), w))
     number = {window: place for place, window in enumerate(windows)}
     pairs = Pairs.full(
@@ -200,7 +200,7 @@ MOVES = {"north": (-1, 0), "south": (1, 0), "east": (0, 1), "west": (0, -1)}
 
 
 def maze_moves() -> FloatArray:
-    """Returns P [H, A, H]: one cell on, or none where a wall is; there is no way from the cheese."""
+    """Returns P [H, A, H]: one cell on, or none where a wall is; the cheese leads nowhere."""
     at = {where: cell for cell, where in enumerate(CELLS)}
     move = np.zeros((len(CELLS), len(MOVES), len(CELLS)))
     for cell, (row, column) in enumerate(CELLS[:-1]):

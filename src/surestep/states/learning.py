@@ -86,7 +86,9 @@ def makers(method: Method, columns: tuple[str, ...], size: int) -> list[Maker]:
         case "kmeans":
             return [partial(clustered, columns=columns, clusters=size)]
         case "bins":
-            return [partial(make, columns=columns, number=size) for make in (by_quantiles, by_width)]
+            return [
+                partial(make, columns=columns, number=size) for make in (by_quantiles, by_width)
+            ]
 
 
 def smallest_enough(

@@ -19,9 +19,11 @@ def grown(rows: Rows, columns: tuple[str, ...], leaves: int, least_rows: int) ->
     It is grown best first, by the variance of returns, actions pooled (scikit-learn's
     `DecisionTreeRegressor`); thresholds are then the shortest numbers that split the rows alike.
     """
-    made = scikit_learn("sklearn.tree").DecisionTreeRegressor(
-        max_leaf_nodes=leaves, min_samples_leaf=least_rows, random_state=0
-    ).fit(rows.values, rows.returns)
+    made = (
+        scikit_learn("sklearn.tree")
+        .DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=least_rows, random_state=0)
+        .fit(rows.values, rows.returns)
+    )
     root = split_at(made.tree_, 0, rows.values, np.arange(rows.values.shape[0]), columns)
     if root is None:
         raise InvalidLog(

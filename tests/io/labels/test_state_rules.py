@@ -1,4 +1,4 @@
-"""Rules of states: the same state in Python, in SQL and from the file; words that say what it is."""
+"""Rules of states: the same state in Python, in SQL and from the file, and its words."""
 
 import json
 import math

@@ -280,7 +280,9 @@ def read_columns(columns: Sequence[str]) -> tuple[str, ...]:
     names = tuple(columns)
     wrong = not all(isinstance(name, str) and name for name in names)
     if wrong or not names or len(set(names)) < len(names):
-        raise InvalidParameter(f"columns of measurements are {columns!r}, expected names, once each")
+        raise InvalidParameter(
+            f"columns of measurements are {columns!r}, expected names, once each"
+        )
     return names
 
 
