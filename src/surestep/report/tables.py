@@ -29,6 +29,16 @@ class Row(NamedTuple):
     group: str | None = None
 
 
+def row(*cells: Cell, group: str | None = None) -> Row:
+    """Returns a row of these cells."""
+    return Row(cells, group)
+
+
+def number_columns(*headings: Node) -> list[Column]:
+    """Returns columns of numbers with these headings."""
+    return [Column(heading, "number") for heading in headings]
+
+
 def data_table(
     identity: str,
     caption: Node,

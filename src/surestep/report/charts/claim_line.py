@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surestep.report.charts.svg import WIDTH, Caption, Tone, picture, side_of
+from surestep.report.charts.svg import WIDTH, Caption, Tone, picture, side_of, stroke, text_at
 from surestep.report.html import Element, element
 from surestep.report.numbers import signed
 
@@ -23,12 +23,8 @@ def claim_line(
         caption,
         WIDTH,
         HEIGHT,
-        element("path", d=f"M{LEFT:g} {LINE:g}H{RIGHT:g}", class_="claim-line"),
-        element(
-            "path",
-            d=f"M{across(lower):.1f} {LINE:g}H{RIGHT:g}",
-            class_=f"line claim tone-{tone}",
-        ),
+        stroke(f"M{LEFT:g} {LINE:g}H{RIGHT:g}", "claim-line"),
+        stroke(f"M{across(lower):.1f} {LINE:g}H{RIGHT:g}", f"line claim tone-{tone}"),
         [
             tick(across(value), text)
             for value, text in (
@@ -37,7 +33,7 @@ def claim_line(
                 (span, signed(span)),
             )
         ],
-        element("path", d=f"M{across(lower):.1f} {LINE - 18:g}v36", class_="axis"),
+        stroke(f"M{across(lower):.1f} {LINE - 18:g}v36", "axis"),
         words_at(across(lower), ABOVE, f"L = {signed(lower)}{beyond}"),
         element("circle", cx=f"{across(estimate):.1f}", cy=f"{LINE:g}", r="7", class_="estimate"),
         words_at(across(estimate), BELOW, f"estimate {signed(estimate)}"),
@@ -47,12 +43,12 @@ def claim_line(
 def words_at(left: float, top: float, text: str) -> Element:
     """Returns a text at a place of the line that does not leave the picture."""
     style = f"strong halo{side_of(left)}"
-    return element("text", text, x=f"{left:.1f}", y=f"{top:g}", class_=style)
+    return text_at(text, f"{left:.1f}", f"{top:g}", style)
 
 
 def tick(left: float, text: str) -> list[Element]:
     """Returns a stroke at a place of the line, with its number at the foot of the picture."""
     return [
-        element("path", d=f"M{left:.1f} {LINE - 10:g}v20", class_="axis"),
-        element("text", text, x=f"{left:.1f}", y=f"{FOOT:g}", class_=f"tick{side_of(left)}"),
+        stroke(f"M{left:.1f} {LINE - 10:g}v20", "axis"),
+        text_at(text, f"{left:.1f}", f"{FOOT:g}", f"tick{side_of(left)}"),
     ]

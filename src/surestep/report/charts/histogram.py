@@ -18,6 +18,9 @@ from surestep.report.charts.svg import (
     grid_column,
     grid_line,
     picture,
+    rect,
+    stroke,
+    text_at,
 )
 from surestep.report.charts.svg import HEIGHT as CHART
 from surestep.report.html import Element, Node, element
@@ -60,14 +63,13 @@ def histogram(
             words = f"{number(low)} to {number(high)}: {counted(many, noun)}"
             if many:
                 bars.append(
-                    element(
-                        "rect",
+                    rect(
+                        f"{left(low) + 0.5:.1f}",
+                        f"{min(top(below[i] + many), top(below[i]) - 1.5):.1f}",
+                        f"{max(left(high) - left(low) - 1, 0.5):.1f}",
+                        f"{max(top(below[i]) - top(below[i] + many), 1.5):.1f}",
+                        f"bar tone-{layer.tone}",
                         element("title", f"{words}, {layer.name}" if layer.name else words),
-                        x=f"{left(low) + 0.5:.1f}",
-                        y=f"{min(top(below[i] + many), top(below[i]) - 1.5):.1f}",
-                        width=f"{max(left(high) - left(low) - 1, 0.5):.1f}",
-                        height=f"{max(top(below[i]) - top(below[i] + many), 1.5):.1f}",
-                        class_=f"bar tone-{layer.tone}",
                     )
                 )
             below[i] += many
@@ -81,9 +83,9 @@ def histogram(
             [grid_line(top(value), text) for value, text in up.ticks() if value == int(value)],
             [grid_column(left(value), text) for value, text in across.ticks()],
             bars,
-            element("path", d=f"M{LEFT:g} {bottom:g}H{right:g}", class_="axis"),
-            element("text", up.label, x="4", y="18", class_="axis-label"),
-            element("text", label, x=f"{right:g}", y=f"{CHART - 6:g}", class_="axis-label ends"),
+            stroke(f"M{LEFT:g} {bottom:g}H{right:g}", "axis"),
+            text_at(up.label, "4", "18", "axis-label"),
+            text_at(label, f"{right:g}", f"{CHART - 6:g}", "axis-label ends"),
             flag_lines(flags, across, left, 10.0, bottom),
             transform=f"translate(0 {above:g})" if flags else None,
         ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from surestep.report.charts.svg import Tone, ornament
-from surestep.report.html import Element, element
+from surestep.report.charts.svg import Tone, ornament, rect
+from surestep.report.html import Element
 
 
 def change_bar(before: float, after: float) -> Element:
@@ -18,11 +18,9 @@ def change_bar(before: float, after: float) -> Element:
     return ornament(
         width,
         14.0,
-        element("rect", x="0", y="0.5", width=f"{width:g}", height="13", class_="track"),
+        rect("0", "0.5", f"{width:g}", "13", "track"),
         [
-            element(
-                "rect", x="0", y=f"{y:g}", width=f"{share * width:.1f}", height=f"{h:g}", class_=c
-            )
+            rect("0", f"{y:g}", f"{share * width:.1f}", f"{h:g}", c)
             for y, h, share, c in rows
             if share > 0
         ],
@@ -35,6 +33,6 @@ def share_bar(share: float, tone: Tone = "grey") -> Element:
     return ornament(
         width,
         8.0,
-        element("rect", x="0", y="0", width=f"{width:g}", height="8", class_="track"),
-        element("rect", x="0", y="0", width=f"{length:.1f}", height="8", class_=f"bar tone-{tone}"),
+        rect("0", "0", f"{width:g}", "8", "track"),
+        rect("0", "0", f"{length:.1f}", "8", f"bar tone-{tone}"),
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from surestep.report.charts.axes import Axis
-from surestep.report.charts.svg import WIDTH, Caption, Tone, picture, side_of
+from surestep.report.charts.svg import WIDTH, Caption, Tone, picture, rect, side_of, stroke, text_at
 from surestep.report.html import Element, Node, element
 
 LEFT, RIGHT = 12.0, WIDTH - 12.0
@@ -63,11 +63,7 @@ def strip_chart(
     drawn: list[Node] = []
     for strip in strips:
         if strip.heading:
-            drawn.append(
-                element(
-                    "text", strip.heading, x="0", y=f"{top + 18:g}", class_="axis-label wide halo"
-                )
-            )
+            drawn.append(text_at(strip.heading, "0", f"{top + 18:g}", "axis-label wide halo"))
             top += LINE + 4
         drawn.append(words_of(strip, top + 18))
         top += LINE * (2 if is_long(strip) else 1)
@@ -77,22 +73,18 @@ def strip_chart(
         caption,
         WIDTH,
         top + FOOT,
+        [stroke(f"M{across(value):.1f} {top:g}v6", "axis") for value, _ in axis.ticks()],
         [
-            element("path", d=f"M{across(value):.1f} {top:g}v6", class_="axis")
-            for value, _ in axis.ticks()
-        ],
-        [
-            element(
-                "text",
+            text_at(
                 text,
-                x=f"{across(value):.1f}",
-                y=f"{top + 24:g}",
-                class_=f"tick{side_of(across(value), 0.04) or ''}",
+                f"{across(value):.1f}",
+                f"{top + 24:g}",
+                f"tick{side_of(across(value), 0.04) or ''}",
             )
             for value, text in axis.ticks()
         ],
-        element("path", d=f"M{LEFT:g} {top:g}H{RIGHT:g}", class_="axis"),
-        element("text", axis.label, x=f"{RIGHT:g}", y=f"{top + 50:g}", class_="axis-label ends"),
+        stroke(f"M{LEFT:g} {top:g}H{RIGHT:g}", "axis"),
+        text_at(axis.label, f"{RIGHT:g}", f"{top + 50:g}", "axis-label ends"),
         flag_lines(flags, axis, across, LINE * len(flags), top),
         drawn,
     )
@@ -112,17 +104,12 @@ def words_of(strip: Strip, top: float) -> list[Node]:
     last = top + LINE if is_long(strip) else top
     lines = [(top, name), (last, aside)] if is_long(strip) else [(top, [*name, " ", *aside])]
     return [
-        [
-            element("text", words, x="0", y=f"{y:g}", class_="wide halo")
-            for y, words in lines
-            if words
-        ],
-        element(
-            "text",
+        [text_at(words, "0", f"{y:g}", "wide halo") for y, words in lines if words],
+        text_at(
             strip.amount,
-            x=f"{WIDTH:g}",
-            y=f"{last:g}",
-            class_=f"{'loss' if strip.empty else 'strong'} wide halo ends",
+            f"{WIDTH:g}",
+            f"{last:g}",
+            f"{'loss' if strip.empty else 'strong'} wide halo ends",
         )
         if strip.amount
         else None,
@@ -135,13 +122,8 @@ def drawing_of(
     """Returns the segments of a strip, the stroke at its point, and arrows where it is cut."""
     middle = top + STRIP / 2
     if strip.empty is not None:
-        outline = element(
-            "rect",
-            x=f"{LEFT:g}",
-            y=f"{top:g}",
-            width=f"{RIGHT - LEFT:g}",
-            height=f"{STRIP:g}",
-            class_=f"outline {strip.empty}",
+        outline = rect(
+            f"{LEFT:g}", f"{top:g}", f"{RIGHT - LEFT:g}", f"{STRIP:g}", f"outline {strip.empty}"
         )
         place = {"x": f"{LEFT + 26:g}", "y": f"{middle:g}"}
         words = element("text", strip.words, **place, class_="loss middle halo")
@@ -150,27 +132,26 @@ def drawing_of(
     drawn: list[Node] = []
     for part in strip.segments:
         drawn.append(
-            element(
-                "rect",
-                x=f"{across(part.low):.1f}",
-                y=f"{middle - part.height / 2:g}",
-                width=f"{max(across(part.high) - across(part.low), 1.0):.1f}",
-                height=f"{part.height:g}",
-                class_=f"bar tone-{part.tone}{' faint' if part.faint else ''}",
+            rect(
+                f"{across(part.low):.1f}",
+                f"{middle - part.height / 2:g}",
+                f"{max(across(part.high) - across(part.low), 1.0):.1f}",
+                f"{part.height:g}",
+                f"bar tone-{part.tone}{' faint' if part.faint else ''}",
             )
         )
         if part.low < axis.low:
             drawn.append(arrow_head(top, part.tone))
     if strip.point is not None and 0 <= axis.share(strip.point) <= 1:
         left = across(strip.point)
-        drawn.append(element("path", d=f"M{left:.1f} {top - 3:g}v{STRIP + 6:g}", class_="point"))
+        drawn.append(stroke(f"M{left:.1f} {top - 3:g}v{STRIP + 6:g}", "point"))
     return drawn
 
 
 def arrow_head(top: float, tone: Tone) -> Element:
     """Returns the sign that a strip goes on to the left."""
     way = f"M{LEFT - 10:g} {top + STRIP / 2:g}L{LEFT + 14:g} {top - 3:g}v{STRIP + 6:g}Z"
-    return element("path", d=way, class_=f"bar tone-{tone}")
+    return stroke(way, f"bar tone-{tone}")
 
 
 def flag_lines(
@@ -189,14 +170,10 @@ def flag_lines(
         text = f"← {flag.text}" if share < 0 else f"{flag.text} →" if share > 1 else flag.text
         side = " ends" if left + LETTER * len(text) > WIDTH else ""
         if 0 <= share <= 1:
-            lines.append(element("path", d=f"M{left:.1f} {base - 12:g}V{bottom:g}", class_="mark"))
+            lines.append(stroke(f"M{left:.1f} {base - 12:g}V{bottom:g}", "mark"))
         words.append(
-            element(
-                "text",
-                text,
-                x=f"{left + (-6 if side else 6):.1f}",
-                y=f"{base:g}",
-                class_=f"note strong halo{side}",
+            text_at(
+                text, f"{left + (-6 if side else 6):.1f}", f"{base:g}", f"note strong halo{side}"
             )
         )
     return [*lines, *words]

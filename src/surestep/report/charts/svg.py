@@ -99,6 +99,21 @@ def ornament(width: float, height: float, *drawing: Node, class_: str = "ornamen
     )
 
 
+def rect(left: str, top: str, width: str, height: str, style: str, *inside: Node) -> Element:
+    """Returns a rectangle, placed by numbers that are written out already."""
+    return element("rect", inside, x=left, y=top, width=width, height=height, class_=style)
+
+
+def text_at(words: Node, left: str, top: str, style: str) -> Element:
+    """Returns words at a place."""
+    return element("text", words, x=left, y=top, class_=style)
+
+
+def stroke(way: str, style: str) -> Element:
+    """Returns a line along a path of SVG."""
+    return element("path", d=way, class_=style)
+
+
 def side_of(left: float, near: float = 0.25) -> str:
     """Returns the class that keeps a text at a place inside the picture; empty for none."""
     share = left / WIDTH
@@ -132,14 +147,14 @@ def line_chart(
     for band in bands:
         edge = [(across(place), up(high)) for place, _, high in band.points]
         edge += [(across(place), up(low)) for place, low, _ in reversed(band.points)]
-        drawn.append(element("path", d=f"{path(edge)}Z", class_=f"bar band tone-{band.tone}"))
+        drawn.append(stroke(f"{path(edge)}Z", f"bar band tone-{band.tone}"))
     for line in lines:
         seen = [
             (across(value), min(max(up(height), -HEIGHT), 2 * HEIGHT))
             for value, height in line.points
         ]
         style = f"line tone-{line.tone}{' dashed' if line.dashed else ''}"
-        drawn.append(element("path", d=path(seen), class_=style))
+        drawn.append(stroke(path(seen), style))
         if dots:
             drawn += [
                 element(
@@ -162,9 +177,9 @@ def line_chart(
         [shaded(level, up(level.value), bottom) for level in levels],
         [grid_line(up(value), text) for value, text in y.ticks()],
         [grid_column(across(value), text) for value, text in x.ticks()],
-        element("path", d=f"M{LEFT:g} {bottom:g}H{right:g}", class_="axis"),
-        element("text", y.label, x="4", y="18", class_="axis-label"),
-        element("text", x.label, x=f"{right:g}", y=f"{HEIGHT - 6:g}", class_="axis-label ends"),
+        stroke(f"M{LEFT:g} {bottom:g}H{right:g}", "axis"),
+        text_at(y.label, "4", "18", "axis-label"),
+        text_at(x.label, f"{right:g}", f"{HEIGHT - 6:g}", "axis-label ends"),
         element("g", drawn, clip_path=f"url(#{clip})"),
         [level_line(level, up(level.value)) for level in levels if 0 <= y.share(level.value) <= 1],
         [mark_line(mark, across(mark.value)) for mark in marks if 0 <= x.share(mark.value) <= 1],
@@ -179,8 +194,8 @@ def path(points: Sequence[tuple[float, float]]) -> str:
 def grid_line(top: float, text: str) -> list[Element]:
     """Returns a line across, with its number on the left."""
     return [
-        element("path", d=f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", class_="grid"),
-        element("text", text, x=f"{LEFT - 8:g}", y=f"{top:.1f}", class_="tick ends middle"),
+        stroke(f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", "grid"),
+        text_at(text, f"{LEFT - 8:g}", f"{top:.1f}", "tick ends middle"),
     ]
 
 
@@ -188,8 +203,8 @@ def grid_column(left: float, text: str) -> list[Element]:
     """Returns a short line at the foot, with its number below."""
     bottom = HEIGHT - BOTTOM
     return [
-        element("path", d=f"M{left:.1f} {bottom:g}v6", class_="axis"),
-        element("text", text, x=f"{left:.1f}", y=f"{bottom + 24:g}", class_="tick centred"),
+        stroke(f"M{left:.1f} {bottom:g}v6", "axis"),
+        text_at(text, f"{left:.1f}", f"{bottom + 24:g}", "tick centred"),
     ]
 
 
@@ -199,13 +214,8 @@ def shaded(level: Level, top: float, bottom: float) -> Element | None:
     first, last = (TOP, edge) if level.shade == "above" else (edge, bottom)
     if level.shade is None or first >= last:
         return None
-    return element(
-        "rect",
-        x=f"{LEFT:g}",
-        y=f"{first:.1f}",
-        width=f"{WIDTH - RIGHT - LEFT:g}",
-        height=f"{last - first:.1f}",
-        class_="shade",
+    return rect(
+        f"{LEFT:g}", f"{first:.1f}", f"{WIDTH - RIGHT - LEFT:g}", f"{last - first:.1f}", "shade"
     )
 
 
@@ -213,13 +223,12 @@ def level_line(level: Level, top: float) -> list[Element]:
     """Returns the line of a value to compare with, and what it is."""
     below = "below" in (level.shade, level.words) or top < TOP + 30
     return [
-        element("path", d=f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", class_="level"),
-        element(
-            "text",
+        stroke(f"M{LEFT:g} {top:.1f}H{WIDTH - RIGHT:g}", "level"),
+        text_at(
             level.text,
-            x=f"{WIDTH - RIGHT - 6:g}",
-            y=f"{top + 18 if below else top - 7:.1f}",
-            class_="note ends halo",
+            f"{WIDTH - RIGHT - 6:g}",
+            f"{top + 18 if below else top - 7:.1f}",
+            "note ends halo",
         ),
     ]
 
@@ -228,13 +237,12 @@ def mark_line(mark: Mark, left: float) -> list[Element]:
     """Returns the line at a place of the horizontal axis, and what is there."""
     side = " ends" if left > WIDTH * 0.7 else ""
     return [
-        element("path", d=f"M{left:.1f} {TOP:g}V{HEIGHT - BOTTOM:g}", class_="mark"),
-        element(
-            "text",
+        stroke(f"M{left:.1f} {TOP:g}V{HEIGHT - BOTTOM:g}", "mark"),
+        text_at(
             mark.text,
-            x=f"{left + (-6 if side else 6):.1f}",
-            y=f"{TOP - 6:g}",
-            class_=f"note strong halo{side}",
+            f"{left + (-6 if side else 6):.1f}",
+            f"{TOP - 6:g}",
+            f"note strong halo{side}",
         ),
     ]
 
@@ -248,32 +256,28 @@ def bar_chart(caption: Caption, bars: Sequence[Bar], label: str) -> Element:
     for i, bar in enumerate(bars):
         middle, height = left + (i + 0.5) * step, bar.value / largest * (bottom - TOP - 24)
         drawn += [
-            element(
-                "rect",
-                x=f"{middle - 0.38 * step:.1f}",
-                y=f"{bottom - height:.1f}",
-                width=f"{0.76 * step:.1f}",
-                height=f"{height:.1f}",
-                class_=f"bar tone-{bar.tone}",
+            rect(
+                f"{middle - 0.38 * step:.1f}",
+                f"{bottom - height:.1f}",
+                f"{0.76 * step:.1f}",
+                f"{height:.1f}",
+                f"bar tone-{bar.tone}",
             ),
-            element(
-                "text",
+            text_at(
                 number(bar.value),
-                x=f"{middle:.1f}",
-                y=f"{bottom - height - 7:.1f}",
-                class_="tick strong centred",
+                f"{middle:.1f}",
+                f"{bottom - height - 7:.1f}",
+                "tick strong centred",
             ),
-            element(
-                "text", bar.name, x=f"{middle:.1f}", y=f"{bottom + 24:g}", class_="tick centred"
-            ),
+            text_at(bar.name, f"{middle:.1f}", f"{bottom + 24:g}", "tick centred"),
         ]
     return picture(
         caption,
         WIDTH,
         HEIGHT,
         drawn,
-        element("path", d=f"M{left:g} {bottom:g}H{right:g}", class_="axis"),
-        element("text", label, x=f"{right:g}", y=f"{HEIGHT - 6:g}", class_="axis-label ends"),
+        stroke(f"M{left:g} {bottom:g}H{right:g}", "axis"),
+        text_at(label, f"{right:g}", f"{HEIGHT - 6:g}", "axis-label ends"),
     )
 
 
@@ -282,11 +286,7 @@ def legend(lines: Sequence[Line]) -> Element:
     return legend_list(
         (
             line.name,
-            element(
-                "path",
-                d="M1 5H25",
-                class_=f"line tone-{line.tone}{' dashed' if line.dashed else ''}",
-            ),
+            stroke("M1 5H25", f"line tone-{line.tone}{' dashed' if line.dashed else ''}"),
         )
         for line in lines
     )
@@ -295,8 +295,7 @@ def legend(lines: Sequence[Line]) -> Element:
 def legend_of_bars(bars: Sequence[tuple[str, Tone]]) -> Element:
     """Returns which colour is which."""
     return legend_list(
-        (name, element("rect", x="6", y="0", width="14", height="10", class_=f"bar tone-{tone}"))
-        for name, tone in bars
+        (name, rect("6", "0", "14", "10", f"bar tone-{tone}")) for name, tone in bars
     )
 
 

@@ -14,7 +14,17 @@ from surestep.report.charts.svg import Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.pages.shared_parts import estimated_tag
-from surestep.report.tables import Cell, Column, Row, data_table, facts, figure, more
+from surestep.report.tables import (
+    Cell,
+    Column,
+    Row,
+    data_table,
+    facts,
+    figure,
+    more,
+    number_columns,
+    row,
+)
 from surestep.report.words.certificates import (
     asked_kind,
     claim_words,
@@ -328,10 +338,7 @@ def claims_table(
     columns = [
         Column("Guarantee"),
         Column("Standing"),
-        Column("Guaranteed: L", "number"),
-        Column("Possible loss ζ", "number"),
-        Column("δ", "number"),
-        Column("Certified of the estimated gain", "number"),
+        *number_columns("Guaranteed: L", "Possible loss ζ", "δ", "Certified of the estimated gain"),
         Column("Says nothing?"),
     ]
     rows = [
@@ -349,17 +356,15 @@ def claim_row(findings: Findings, claim: Certificate, name: str, *, settled: boo
     named = Cell([label(name), mark])
     if claim.lower is None:
         refused: Node = element("span", "refused", class_="nothing")
-        return Row([named, Cell("–"), *[Cell("–")] * 4, Cell(refused)])
+        return row(named, Cell("–"), *[Cell("–")] * 4, Cell(refused))
     share = claim.lower / findings.gain if findings.gain > 0 and claim.lower > 0 else None
     says: Node = element("span", "says nothing", class_="nothing") if claim.says_nothing else "no"
-    return Row(
-        [
-            named,
-            Cell(element("span", standing_name(claim), class_="word")),
-            Cell(signed(claim.lower), claim.lower),
-            Cell(loss_words(claim), max(0.0, 0.0 - claim.lower)),
-            Cell(number(claim.delta), claim.delta),
-            Cell("none" if share is None else percent(share), share),
-            Cell(says),
-        ]
+    return row(
+        named,
+        Cell(element("span", standing_name(claim), class_="word")),
+        Cell(signed(claim.lower), claim.lower),
+        Cell(loss_words(claim), max(0.0, 0.0 - claim.lower)),
+        Cell(number(claim.delta), claim.delta),
+        Cell("none" if share is None else percent(share), share),
+        Cell(says),
     )

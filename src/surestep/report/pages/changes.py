@@ -8,7 +8,16 @@ from surestep.report.charts.small_bars import change_bar, share_bar
 from surestep.report.html import Element, element, label
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.pages.shared_parts import action_words, estimated_tag
-from surestep.report.tables import Cell, Column, Row, amount, data_table, filter_bar, label_cells
+from surestep.report.tables import (
+    Cell,
+    Column,
+    Row,
+    amount,
+    data_table,
+    filter_bar,
+    label_cells,
+    number_columns,
+)
 from surestep.results.findings import Findings, StateChange
 from surestep.results.ranking import gaining_action, kept_states, moves_in
 from surestep.results.table import UNCHANGED, PolicyTable
@@ -121,10 +130,9 @@ def table_section(findings: Findings) -> Element:
     columns = [
         *(Column(label(name)) for name in table.vocabulary.state_columns),
         Column(f"Decisions, before → after{before}"),
-        Column("Time spent there", "number"),
-        Column("One decision gains", "number"),
-        Column("Share in the gain", "number"),
-        Column("Seen in the log", "number"),
+        *number_columns(
+            "Time spent there", "One decision gains", "Share in the gain", "Seen in the log"
+        ),
     ]
     return element(
         "section",

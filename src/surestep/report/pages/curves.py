@@ -7,7 +7,7 @@ from surestep.report.charts.svg import TONES, Caption, Level, Line, Mark, legend
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import about, number, percent, signed
 from surestep.report.pages.certificates import tone_of_gain
-from surestep.report.tables import Cell, Column, Row, data_table, figure
+from surestep.report.tables import Cell, Column, data_table, figure, number_columns, row
 from surestep.report.words.verdict import standing_words
 from surestep.results.findings import DeltaPoint, Findings, NWedgePoint, ZetaCurve
 
@@ -93,11 +93,9 @@ def zeta_numbers(curves: tuple[ZetaCurve, ...]) -> Element:
     step = max(len(curves[0].visits) // 12, 1)
     losses = [dict(zip(curve.visits, curve.zeta, strict=True)) for curve in curves]
     rows = [
-        Row(
-            [
-                Cell(f"{visits:,}"),
-                *(Cell(number(loss[visits]) if visits in loss else "–") for loss in losses),
-            ]
+        row(
+            Cell(f"{visits:,}"),
+            *(Cell(number(loss[visits]) if visits in loss else "–") for loss in losses),
         )
         for visits in curves[0].visits[::step]
     ]
@@ -116,23 +114,23 @@ def needs_table(findings: Findings) -> Element:
         return Cell(about(visits), visits)
 
     rows = [
-        Row(
-            [
-                Cell(element("span", curve.bound, class_="word")),
-                Cell(element("span", curve.standing, class_="word")),
-                visits_cell(curve, span),
-                visits_cell(curve, span / 10),
-                visits_cell(curve, 0.0),
-            ]
+        row(
+            Cell(element("span", curve.bound, class_="word")),
+            Cell(element("span", curve.standing, class_="word")),
+            visits_cell(curve, span),
+            visits_cell(curve, span / 10),
+            visits_cell(curve, 0.0),
         )
         for curve in findings.zeta_curves
     ]
     columns = [
         Column("Bound"),
         Column("Standing"),
-        Column("Visits until it says anything", "number"),
-        Column(f"… until it limits the loss to {number(span / 10)}", "number"),
-        Column("… until it claims a gain", "number"),
+        *number_columns(
+            "Visits until it says anything",
+            f"… until it limits the loss to {number(span / 10)}",
+            "… until it claims a gain",
+        ),
     ]
     return data_table(
         "bounds-needs",
@@ -214,21 +212,16 @@ def n_wedge_table(findings: Findings, points: tuple[NWedgePoint, ...]) -> Elemen
     """Returns the numbers of the picture, and how many pairs would be trusted."""
     span = findings.certificate.span
     rows = [
-        Row(
-            [
-                Cell([f"{p.n_wedge:,}", used(p.n_wedge == findings.n_wedge)], p.n_wedge),
-                Cell(f"{p.trusted_pairs:,}", p.trusted_pairs),
-                Cell(signed(p.gain), p.gain),
-                Cell(lower_words(p.lower, span), p.lower),
-            ]
+        row(
+            Cell([f"{p.n_wedge:,}", used(p.n_wedge == findings.n_wedge)], p.n_wedge),
+            Cell(f"{p.trusted_pairs:,}", p.trusted_pairs),
+            Cell(signed(p.gain), p.gain),
+            Cell(lower_words(p.lower, span), p.lower),
         )
         for p in points
     ]
     columns = [
-        Column("N∧", "number"),
-        Column("Pairs seen more often", "number"),
-        Column("Estimated gain", "number"),
-        Column("Guaranteed: L", "number"),
+        *number_columns("N∧", "Pairs seen more often", "Estimated gain", "Guaranteed: L"),
     ]
     return data_table("n-wedge-numbers", "The result for other N∧", columns, rows, sortable=True)
 
@@ -280,14 +273,12 @@ def delta_table(findings: Findings, points: tuple[DeltaPoint, ...]) -> Element:
     """Returns the numbers of the picture."""
     span = findings.certificate.span
     rows = [
-        Row(
-            [
-                Cell([number(p.delta), used(p.delta == findings.certificate.delta)], p.delta),
-                Cell(percent(1 - p.delta), 1 - p.delta),
-                Cell(lower_words(p.lower, span), p.lower),
-            ]
+        row(
+            Cell([number(p.delta), used(p.delta == findings.certificate.delta)], p.delta),
+            Cell(percent(1 - p.delta), 1 - p.delta),
+            Cell(lower_words(p.lower, span), p.lower),
         )
         for p in points
     ]
-    columns = [Column("δ", "number"), Column("Confidence", "number"), Column("L", "number")]
+    columns = [*number_columns("δ", "Confidence", "L")]
     return data_table("delta-numbers", "The claim for other δ", columns, rows, sortable=True)

@@ -10,12 +10,13 @@ from surestep.report.pages.shared_parts import action_words
 from surestep.report.tables import (
     Cell,
     Column,
-    Row,
     amount,
     data_table,
     facts,
     figure,
     label_cells,
+    number_columns,
+    row,
 )
 from surestep.results.binning import Bin, visit_bins
 from surestep.results.findings import Findings, WantedPair
@@ -77,7 +78,7 @@ def visits_figure(findings: Findings) -> Element:
         "visits-numbers",
         "Pairs by number of visits",
         [Column("Visits"), Column("Pairs", "number")],
-        [Row([Cell(bar.name), Cell(f"{int(bar.value):,}")]) for bar in bars],
+        [row(Cell(bar.name), Cell(f"{int(bar.value):,}")) for bar in bars],
     )
     return figure(bar_chart(caption, bars, "times seen in the log"), text, numbers=numbers)
 
@@ -95,19 +96,16 @@ def thin_table(findings: Findings) -> Node:
     table = findings.table
     silent, decisions = table.num_silent, table.decisions
     rows = [
-        Row(
-            [
-                *label_cells(table.vocabulary.states[state]),
-                Cell(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
-                Cell(f"{int(decisions[state]):,}", float(decisions[state])),
-            ]
+        row(
+            *label_cells(table.vocabulary.states[state]),
+            Cell(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
+            Cell(f"{int(decisions[state]):,}", float(decisions[state])),
         )
         for state in thinnest_states(findings)[:THINNEST]
     ]
     columns = [
         *(Column(label(name)) for name in table.vocabulary.state_columns),
-        Column("Time the new policy spends there", "number"),
-        Column("Decisions in the log", "number"),
+        *number_columns("Time the new policy spends there", "Decisions in the log"),
     ]
     if not rows:
         return None
@@ -206,25 +204,21 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
     columns = [
         *(Column(label(name)) for name in words.state_columns),
         Column("Action"),
-        Column("Seen so far", "number"),
-        Column("More visits needed", "number"),
-        Column("Promise", "number"),
+        *number_columns("Seen so far", "More visits needed", "Promise"),
     ]
     rows = [
-        Row(
-            [
-                *label_cells(words.states[table.pairs.state[entry.pair]]),
-                Cell(action_words(table, entry.pair)),
-                Cell(f"{int(table.visits[entry.pair]):,}", float(table.visits[entry.pair])),
-                Cell(f"{entry.more_visits:,}", entry.more_visits),
-                Cell(
-                    [
-                        share_bar(entry.promise / largest if largest > 0 else 0.0, "blue"),
-                        amount(number(entry.promise, 3)),
-                    ],
-                    entry.promise,
-                ),
-            ]
+        row(
+            *label_cells(words.states[table.pairs.state[entry.pair]]),
+            Cell(action_words(table, entry.pair)),
+            Cell(f"{int(table.visits[entry.pair]):,}", float(table.visits[entry.pair])),
+            Cell(f"{entry.more_visits:,}", entry.more_visits),
+            Cell(
+                [
+                    share_bar(entry.promise / largest if largest > 0 else 0.0, "blue"),
+                    amount(number(entry.promise, 3)),
+                ],
+                entry.promise,
+            ),
         )
         for entry in wanted
     ]

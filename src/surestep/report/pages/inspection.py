@@ -16,6 +16,8 @@ from surestep.report.tables import (
     figure,
     key,
     label_cells,
+    number_columns,
+    row,
     small,
 )
 from surestep.report.words.inspection import (
@@ -161,7 +163,7 @@ def coverage_section(inspection: Inspection) -> Element:
 def bin_table(inspection: Inspection) -> Element:
     """Returns the numbers of the first picture."""
     rows = [
-        Row([Cell(visits_words(bin)), Cell(f"{bin.times:,}")])
+        row(Cell(visits_words(bin)), Cell(f"{bin.times:,}"))
         for bin in inspection.coverage.histogram
     ]
     columns = [Column("visits"), Column("pairs", "number")]
@@ -171,7 +173,7 @@ def bin_table(inspection: Inspection) -> Element:
 def tried_table(inspection: Inspection) -> Element:
     """Returns the numbers of the second picture, and the same for actions tried at all."""
     rows = [
-        Row([Cell(f"{i:,}"), Cell(f"{trusted:,}"), Cell(f"{tried:,}")])
+        row(Cell(f"{i:,}"), Cell(f"{trusted:,}"), Cell(f"{tried:,}"))
         for i, (trusted, tried) in enumerate(
             zip(inspection.states_by_trusted, inspection.states_by_tried, strict=True)
         )
@@ -179,9 +181,7 @@ def tried_table(inspection: Inspection) -> Element:
     ]
     trusted_heading = f"states with so many above {inspection.n_wedge:,} visits"
     columns = [
-        Column("actions", "number"),
-        Column(trusted_heading, "number"),
-        Column("states with so many tried", "number"),
+        *number_columns("actions", trusted_heading, "states with so many tried"),
     ]
     return data_table("tried", "States by their actions", columns, rows)
 
@@ -194,11 +194,9 @@ def visits_section(inspection: Inspection) -> Element:
         *(Column(label(", ".join(inspection.actions[i].action)), "number") for i in order),
     ]
     rows = [
-        Row(
-            [
-                *label_cells(use.state),
-                *(visits_cell(use.visits[i], inspection.n_wedge) for i in order),
-            ]
+        row(
+            *label_cells(use.state),
+            *(visits_cell(use.visits[i], inspection.n_wedge) for i in order),
         )
         for use in inspection.busiest
     ]
@@ -209,23 +207,23 @@ def visits_section(inspection: Inspection) -> Element:
     )
     total = inspection.visits or 1
     actions = [
-        Row(
-            [
-                *label_cells(use.action),
-                Cell(f"{use.visits:,}", use.visits),
-                Cell(percent(use.visits / total), use.visits),
-                Cell(f"{use.states:,}", use.states),
-                Cell(f"{use.trusted_states:,}", use.trusted_states),
-            ]
+        row(
+            *label_cells(use.action),
+            Cell(f"{use.visits:,}", use.visits),
+            Cell(percent(use.visits / total), use.visits),
+            Cell(f"{use.states:,}", use.states),
+            Cell(f"{use.trusted_states:,}", use.trusted_states),
         )
         for use in inspection.actions
     ]
     action_columns = [
         *(Column(label(name)) for name in inspection.columns.action),
-        Column("visits", "number"),
-        Column("share", "number"),
-        Column("states where it was tried", "number"),
-        Column(f"… more than {inspection.n_wedge:,} times", "number"),
+        *number_columns(
+            "visits",
+            "share",
+            "states where it was tried",
+            f"… more than {inspection.n_wedge:,} times",
+        ),
     ]
     return section(
         "visits",

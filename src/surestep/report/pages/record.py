@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from surestep.report.html import Element, Node, element, label
-from surestep.report.tables import Cell, Column, Row, data_table, facts, more
+from surestep.report.tables import Cell, Column, data_table, facts, more, row
 from surestep.results.findings import Findings
 from surestep.results.record import Record
 
@@ -79,23 +79,19 @@ def setting_words(value: object) -> str:
 def inputs_table(record: Record) -> Element:
     """Returns the files that went in, with their fingerprints."""
     rows = [
-        Row(
-            [
-                Cell(file.role),
-                Cell(label(file.name)),
-                Cell(f"{file.size:,}"),
-                Cell(element("span", file.sha256, class_="hash")),
-            ]
+        row(
+            Cell(file.role),
+            Cell(label(file.name)),
+            Cell(f"{file.size:,}"),
+            Cell(element("span", file.sha256, class_="hash")),
         )
         for file in record.inputs
     ]
-    counts = Row(
-        [
-            Cell("counts"),
-            Cell("what the log counts up to"),
-            Cell(""),
-            Cell(element("span", record.counts_sha256, class_="hash")),
-        ]
+    counts = row(
+        Cell("counts"),
+        Cell("what the log counts up to"),
+        Cell(""),
+        Cell(element("span", record.counts_sha256, class_="hash")),
     )
     columns = [Column("Role"), Column("File"), Column("Bytes", "number"), Column("SHA-256")]
     return data_table("inputs", "What went into it", columns, [*rows, counts])

@@ -20,7 +20,7 @@ from surestep.report.charts.svg import (
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.pages.shared_parts import none_made
-from surestep.report.tables import Cell, Column, Row, data_table, figure, key
+from surestep.report.tables import Cell, Column, data_table, figure, key, number_columns, row
 from surestep.report.words.rehearsal import (
     ONLY_BELIEVED,
     belief_words,
@@ -207,7 +207,7 @@ def gains_figure(findings: Findings, rehearsal: Rehearsal, size: float) -> Eleme
         "The dashed lines are what this report says of the real world."
     )
     rows = [
-        Row([Cell(f"{number(low)} to {number(high)}"), *(Cell(f"{many:,}") for many in times)])
+        row(Cell(f"{number(low)} to {number(high)}"), *(Cell(f"{many:,}") for many in times))
         for low, high, *times in zip(bins.edges[:-1], bins.edges[1:], *bins[1:], strict=True)
         if any(times)
     ]
@@ -279,25 +279,21 @@ def kinds_table(by_kind: dict[str, SizeSummary]) -> Element:
         return Cell(f"{rate.happened:,} of {rate.total:,}", rate.share)
 
     rows = [
-        Row(
-            [
-                Cell(label(kind)),
-                share(summary.harmed),
-                share(summary.violated),
-                share(summary.certified),
-                Cell(signed(summary.gain_quantiles[0]), summary.gain_quantiles[0]),
-                Cell(signed(summary.gain_quantiles[2]), summary.gain_quantiles[2]),
-            ]
+        row(
+            Cell(label(kind)),
+            share(summary.harmed),
+            share(summary.violated),
+            share(summary.certified),
+            Cell(signed(summary.gain_quantiles[0]), summary.gain_quantiles[0]),
+            Cell(signed(summary.gain_quantiles[2]), summary.gain_quantiles[2]),
         )
         for kind, summary in by_kind.items()
     ]
     columns: list[Column] = [
         Column("Kind of world"),
-        Column("Policy worse", "number"),
-        Column("Guarantee wrong", "number"),
-        Column("Gain certified", "number"),
-        Column("Gain at 5 %", "number"),
-        Column("Median gain", "number"),
+        *number_columns(
+            "Policy worse", "Guarantee wrong", "Gain certified", "Gain at 5 %", "Median gain"
+        ),
     ]
     caption: Node = "The stress test by kind of world"
     return data_table("kinds-numbers", caption, columns, rows)
@@ -369,28 +365,22 @@ def power_table(rehearsal: Rehearsal, by_size: list[SizeSummary]) -> Element:
     """Returns the shares at each size."""
     calibrated = rehearsal.calibrated_claim is not None
     columns = [
-        Column("Data", "number"),
-        Column("Episodes", "number"),
-        Column("Gain certified", "number"),
+        *number_columns("Data", "Episodes", "Gain certified"),
         *([Column("… calibrated", "number")] if calibrated else []),
-        Column("… 95\u202f% interval", "number"),
-        Column("Guarantee wrong", "number"),
-        Column("Policy worse", "number"),
+        *number_columns("… 95\u202f% interval", "Guarantee wrong", "Policy worse"),
     ]
     rows = []
     for summary in by_size:
         rate = certified_rate(summary)
         shares = [summary.certified, *([rate] if calibrated else [])]
         rows.append(
-            Row(
-                [
-                    Cell(f"× {number(summary.size)}", summary.size),
-                    Cell(f"{summary.episodes:,}", summary.episodes),
-                    *(Cell(percent(share.share), share.share) for share in shares),
-                    Cell(f"{percent(rate.low)} to {percent(rate.high)}"),
-                    Cell(percent(summary.violated.share), summary.violated.share),
-                    Cell(percent(summary.harmed.share), summary.harmed.share),
-                ]
+            row(
+                Cell(f"× {number(summary.size)}", summary.size),
+                Cell(f"{summary.episodes:,}", summary.episodes),
+                *(Cell(percent(share.share), share.share) for share in shares),
+                Cell(f"{percent(rate.low)} to {percent(rate.high)}"),
+                Cell(percent(summary.violated.share), summary.violated.share),
+                Cell(percent(summary.harmed.share), summary.harmed.share),
             )
         )
     worlds = counted(by_size[0].harmed.total, "world")
