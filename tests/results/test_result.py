@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
+import polars
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -259,6 +262,34 @@ def test_a_row_or_a_label_means_the_same_state(result, saved):
     for one, other in [(label, row), (list(label), row), ((label[0], int(label[1])), label)]:
         draws = [result.act(each, np.random.default_rng(3)) for each in (one, other)]
         assert draws[0] == draws[1] == surestep.load(saved).act(one, np.random.default_rng(3))
+
+
+def test_rows_and_tables_of_libraries_act_like_their_labels(result):
+    deciding = [*np.array(result.table.vocabulary.states)[~result.table.quiet]] * 3
+    columns = {
+        "level": [int(level) for _, level in deciding],
+        "place": [place for place, _ in deciding],
+        "weight": [0.5] * len(deciding),
+    }
+    rng = np.random.default_rng(4)
+    expected = [result.act(tuple(map(str, label)), rng) for label in deciding]
+    frame = pandas.DataFrame(columns)
+    for table in (frame, polars.DataFrame(columns), pyarrow.table(columns)):
+        assert result.act(table, np.random.default_rng(4)) == expected
+    rng = np.random.default_rng(4)
+    assert [result.act(row, rng) for _, row in frame.iterrows()] == expected
+    numbers = frame.assign(place=frame["place"].str[1:].astype(int))
+    assert numbers.iloc[0].dtype == np.float64  # so that 1 is 1.0 there
+    words = dataclasses.replace(
+        result.table.vocabulary,
+        states=tuple((place[1:], level) for place, level in result.table.vocabulary.states),
+    )
+    assert words.state_index(numbers.iloc[0]) == words.state_index((deciding[0][0][1:], "0"))
+    frame.loc[1, "place"] = "cellar"
+    with pytest.raises(InvalidParameter, match="row 2: no state has 'cellar' in column 'place'"):
+        result.act(frame, np.random.default_rng(4))
+    with pytest.raises(InvalidParameter, match="there is no column 'place'; did you mean 'palce'"):
+        result.act(frame.rename(columns={"place": "palce"}), np.random.default_rng(4))
 
 
 @pytest.mark.parametrize(

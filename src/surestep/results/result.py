@@ -22,6 +22,8 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import read_columns
+from surestep.io.logs.columns import closest
+from surestep.io.logs.frames import is_frame, names_of, values_of
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import Rung, read_object, read_verdict
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
@@ -39,6 +41,7 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "report.html",
 )
 Labels = Mapping[str, object] | tuple[str, ...] | str
+Action = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +89,35 @@ class Result:
             awaited=self.awaits_stress_test,
         )
 
-    def act(self, state: Labels, rng: np.random.Generator) -> str | tuple[str, ...]:
+    def act(self, state: object, rng: np.random.Generator) -> Action | list[Action]:
         """An action drawn from π_I(·|state): a text, or one a column.
 
         `state` is a label, one text a column, or a row: a mapping from the columns of the state to
-        values, raw ones where a column is binned.
+        values, raw ones where a column is binned, or a row of pandas. For a table (pandas, polars
+        or Arrow) a list comes back, with one action a row.
         """
         expect("rng", rng, np.random.Generator)
+        if not is_frame(state):
+            return self._action_in(state, rng)
+        actions = list[Action]()
+        for number, row in enumerate(self._rows_of(state), start=1):
+            try:
+                actions.append(self._action_in(row, rng))
+            except InvalidParameter as problem:
+                raise InvalidParameter(f"row {number:,}: {problem}") from None
+        return actions
+
+    def _rows_of(self, frame: object) -> list[tuple[object, ...]]:
+        """Returns the states in the rows of a table, one value a column."""
+        columns = self.table.vocabulary.state_columns
+        there = [str(name) for name in names_of(frame)]
+        for name in columns:
+            if name not in there:
+                raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")
+        return [*zip(*(values_of(frame, name) for name in columns), strict=True)]
+
+    def _action_in(self, state: object, rng: np.random.Generator) -> Action:
+        """Draws an action in one state."""
         table = self.table
         s = table.vocabulary.state_index(state)
         if table.quiet[s]:

@@ -137,3 +137,45 @@ def test_a_number_that_is_none_is_no_label(build):
     table = {"state": [1.5, float("nan")], "action": [0, 0], "reward": [1.0, 1.0]}
     with pytest.raises(InvalidLog, match="row 2, column 'state'"):
         read_log(build({**table, "next_state": [1.5, 1.5]})).counts()
+
+
+def odd(frame):
+    """The table with a column that DuckDB has no type for."""
+    if isinstance(frame, pandas.DataFrame):
+        return frame.assign(odd=[1j] * len(frame), **{"3": 0}).rename(columns={"3": 3})
+    if isinstance(frame, polars.DataFrame):
+        things = polars.Series("odd", [object()] * len(frame), dtype=polars.Object)
+        return frame.with_columns(things)
+    if isinstance(frame, dict):
+        return {**frame, "odd": np.array([1j] * len(ROWS))}
+    return frame.append_column("odd", pyarrow.array(np.zeros(len(frame), np.float16)))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow", "arrays"])
+def test_a_column_that_nobody_uses_may_hold_anything(kind, expected):
+    frame = odd(FRAMES[kind]())
+    same(read_log(frame).counts(), expected)
+    with pytest.raises(InvalidLog, match=r"column 'odd', chosen for state, is of type \w+"):
+        read_log(frame, columns={"state": ["odd"]})
+
+
+def test_a_column_of_several_types_is_named():
+    mixed = pandas.Series([1] * 1667 + ["late"] + [1] * 3332, dtype=object)  # a sample misses it
+    frame = pandas.DataFrame({"state": mixed, "action": "a", "reward": 1, "next_state": "b"})
+    with pytest.raises(InvalidLog, match=r"DataFrame: column 'state' begins with values of type"):
+        read_log(frame).counts()
+    other = {"state": "action", "action": "next_state"}
+    assert read_log(frame, columns=other).counts().rows_read == 5000
+
+
+@pytest.mark.parametrize(
+    "grouped",
+    [
+        lambda: pandas_frame().groupby("episode"),
+        lambda: pandas_frame().groupby("episode")["state"],
+        lambda: polars.DataFrame(plain()).group_by("episode"),
+    ],
+)
+def test_a_grouped_table_is_refused_with_what_to_give(grouped):
+    with pytest.raises(InvalidParameter, match=r"expected the table itself, .*'episode': "):
+        read_log(grouped())

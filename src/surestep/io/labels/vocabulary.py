@@ -19,7 +19,8 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.model import Pairs
 
-Given = object  # a text, a number, a sequence of them, or a mapping column → text or number
+# A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
+Given = object
 MOST_COMPARED = 10_000  # labels that are looked through for one that was meant
 
 
@@ -77,7 +78,10 @@ class Vocabulary:
             for column, value in zip(columns, values, strict=True)
         )
         if label not in places:
-            raise InvalidParameter(unknown_label(role, columns, label, places))
+            whole = as_whole(label, values)
+            if whole not in places:
+                raise InvalidParameter(unknown_label(role, columns, label, places))
+            return places[whole]
         return places[label]
 
     def pairs_of(self, enabled: object) -> Pairs:
@@ -129,6 +133,8 @@ def in_order(
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:
     """One value a column, of whatever form."""
+    if hasattr(given, "items") and hasattr(given, "index"):  # a row of pandas
+        given = dict(given.items())
     if isinstance(given, Mapping):
         missing = [column for column in columns if column not in given]
         if missing:
@@ -145,6 +151,17 @@ def given_values(role: str, columns: Sequence[str], given: Given) -> list[object
             f"{', '.join(columns)}"
         )
     return values
+
+
+def as_whole(label: Label, values: Sequence[object]) -> Label:
+    """Returns a label in which whole numbers have no point.
+
+    A row of pandas has one type for all numbers: 3 becomes 3.0 beside a 0.5.
+    """
+    return tuple(
+        text.removesuffix(".0") if isinstance(value, float) else text
+        for text, value in zip(label, values, strict=True)
+    )
 
 
 def label_text(column: str, value: object, binning: Binning | None) -> str:

@@ -42,7 +42,7 @@ def file_sources(table: Table, database: Any) -> tuple[str, ...]:
 def has_row(table: Table, database: Any, file: Path) -> bool:
     """Tells whether there is a row in a compressed file."""
     first = f"SELECT 1 FROM ({table.scan(database, (file,))}) LIMIT 1"
-    return database.execute(first).fetchone() is not None
+    return bool(database.execute(first).fetchall())
 
 
 def digest_of(path: Path, *, header: bool) -> str | None:

@@ -18,6 +18,7 @@ from surestep.io.logs.columns import ROLES, ColumnMapping, closest, resolve
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
+from surestep.io.logs.frames import kind_of, names_of
 from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import load_steps
@@ -175,12 +176,25 @@ def open_log(
         described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
     types = {str(row[0]): str(row[1]) for row in described}
     try:
-        mapping = resolve(tuple(types), columns)
+        unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
+        mapping = resolve((*types, *unreadable), columns)
+        check_readable(table, mapping, unreadable)
         check_bins(reading.bins, mapping, tuple(types))
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
     table = replace(table, preparation=Preparation.of(reading, mapping, types))
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
+
+
+def check_readable(table: Table, mapping: ColumnMapping, unreadable: Sequence[str]) -> None:
+    """Refuses a column of a table in memory that DuckDB has no type for, where it is needed."""
+    for role in ROLES:
+        for name in getattr(mapping, role) or ():
+            if name in unreadable:
+                raise InvalidLog(
+                    f"column {name!r}, chosen for {role}, is of type {kind_of(table.frame, name)}, "
+                    "which cannot be read; turn it into numbers or text"
+                )
 
 
 def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import glob
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.logs.compression import check_compression, why_not_whole
 from surestep.io.logs.formats import IN_MEMORY, Format, format_of, has_format
+from surestep.io.logs.frames import check_ungrouped, explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.sql import first_lines, interruptible, limit_memory
@@ -43,6 +42,7 @@ class Table:
 def find_table(source: object, reading: Reading = USUAL) -> Table:
     """The table that a path, a pattern, a directory, a list of them, or an object stands for."""
     if not isinstance(source, str | os.PathLike | list | tuple):
+        check_ungrouped(source)
         return Table(f"the {type(source).__name__}", frame=source, reading=reading)
     given = source if isinstance(source, list | tuple) else [source]
     files = tuple(file for path in given for file in matching(read_path(path)))
@@ -90,7 +90,7 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
                 if memory_limit is not None:
                     limit_memory(database, memory_limit)
                 if table.format is IN_MEMORY:
-                    register(database, table)
+                    register(database, table.frame)
                 create = f"CREATE TEMP VIEW log AS {table.scan(database, table.files)}"
                 database.execute(create)
                 yield database
@@ -102,6 +102,9 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
 
 def explained(table: Table) -> str | None:
     """Returns what is wrong with the files of a table, where more than DuckDB's words is known."""
+    if table.format is IN_MEMORY:
+        words = explain_frame(table.frame)
+        return None if words is None else f"{table.name}: {words}"
     return why_not_whole(table.files) or table.format.explain(table.files, table.reading)
 
 
@@ -126,19 +129,3 @@ def watched(database: Any, progress: Callable[[int, int], None] | None) -> Itera
     finally:
         over.set()
         thread.join()
-
-
-def register(database: Any, table: Table) -> None:
-    """Registers a table in memory as the view `frame`."""
-    import duckdb
-
-    try:
-        frame = table.frame
-        if isinstance(frame, Mapping):  # DuckDB wants arrays
-            frame = {str(name): np.asarray(values) for name, values in frame.items()}
-        database.register("frame", frame)
-    except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
-        raise InvalidParameter(
-            f"a log of type {type(table.frame).__name__} cannot be read ({problem}), expected a "
-            "path, a pandas, polars or Arrow table, or a dictionary of arrays"
-        ) from None

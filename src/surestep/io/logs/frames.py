@@ -1,0 +1,125 @@
+"""Tables in memory: pandas, polars, Arrow, dictionaries of arrays; their columns, and what is odd.
+
+None of these libraries is imported: what a table can do says what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from surestep.errors import InvalidParameter
+from surestep.io.sql import first_lines, sql_name
+
+
+def is_frame(given: object) -> bool:
+    """Tells whether something is a table with named columns; a row or a dictionary is none."""
+    return hasattr(given, "column_names") or (
+        hasattr(given, "columns") and hasattr(given, "__getitem__")
+    )
+
+
+def names_of(frame: Any) -> list[Any]:
+    """Returns the names of the columns; of pandas, they may be anything."""
+    if isinstance(frame, Mapping):
+        return list(frame)
+    if hasattr(frame, "collect_schema"):  # polars: of a lazy table, columns have to be asked for
+        return list(frame.collect_schema().names())
+    return list(getattr(frame, "column_names", getattr(frame, "columns", ())))
+
+
+def pick(frame: Any, names: Sequence[Any]) -> Any:
+    """Returns the table with these columns only."""
+    if isinstance(frame, Mapping):
+        return {name: frame[name] for name in names}
+    return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
+
+
+def column_of(frame: Any, name: str) -> Any:
+    """Returns the first column of that name."""
+    return frame[next(each for each in names_of(frame) if str(each) == name)]
+
+
+def kind_of(frame: Any, name: str) -> str:
+    """Returns the type of a column, as its library calls it."""
+    column = column_of(frame, name)
+    return str(getattr(column, "dtype", getattr(column, "type", type(column).__name__)))
+
+
+def values_of(frame: Any, name: str) -> list[object]:
+    """Returns a column as plain values."""
+    column = column_of(frame, name)
+    for method in ("to_pylist", "to_list"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(np.asarray(column).tolist())
+
+
+def check_ungrouped(source: object) -> None:
+    """Refuses a table that was grouped, and says what to give instead."""
+    if not type(source).__name__.endswith("GroupBy"):
+        return
+    keys = getattr(source, "keys", None)  # of pandas; polars has none
+    key = keys if isinstance(keys, str) else "COLUMN"
+    raise InvalidParameter(
+        f"the log is a {type(source).__name__}, a table in groups; expected the table itself, with "
+        f"the column of the groups as that of episodes: columns={{'episode': {key!r}}}"
+    )
+
+
+def register(database: Any, frame: object) -> None:
+    """Registers a table as the view `frame`, without columns that DuckDB has no type for."""
+    import duckdb
+
+    try:
+        if isinstance(frame, Mapping):  # DuckDB wants arrays
+            frame = {str(name): np.asarray(values) for name, values in frame.items()}
+        try:
+            bind(database, frame)
+        except duckdb.Error:
+            readable = [name for name in names_of(frame) if is_readable(database, frame, name)]
+            if not readable:
+                raise
+            bind(database, pick(frame, readable))
+    except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
+        raise InvalidParameter(
+            f"a log of type {type(frame).__name__} cannot be read ({problem}), expected a "
+            "path, a pandas, polars or Arrow table, or a dictionary of arrays"
+        ) from None
+
+
+def bind(database: Any, frame: object) -> None:
+    """Registers a table; an error where DuckDB has no type for one of its columns."""
+    database.register("frame", frame)
+    database.execute("DESCRIBE SELECT * FROM frame").fetchall()
+
+
+def is_readable(database: Any, frame: object, name: Any) -> bool:
+    """Tells whether DuckDB has a type for a column."""
+    import duckdb
+
+    try:
+        bind(database, pick(frame, [name]))
+    except duckdb.Error:
+        return False
+    return True
+
+
+def explain_frame(frame: Any) -> str | None:
+    """Finds the first column that DuckDB fails to read, although it has a type for it."""
+    import duckdb
+
+    with duckdb.connect() as database:
+        register(database, frame)
+        described = database.execute("DESCRIBE SELECT * FROM frame").fetchall()
+        for name, kind, *_ in described:
+            try:
+                database.execute(f"SELECT count({sql_name(name)}) FROM frame").fetchall()
+            except duckdb.Error as problem:
+                return (
+                    f"column {name!r} begins with values of type {kind} and goes on with others "
+                    f"({first_lines(problem)}); make them of one type, such as text"
+                )
+    return None
