@@ -186,24 +186,26 @@ def quickest(action: Callable[[], None], repeats: int) -> float:
     return min(seconds[1:])
 
 
-def report_rehearsal(worlds: int, num_sizes: int) -> None:
+def report_rehearsal(worlds: int, num_sizes: int, draws: int) -> None:
     """Prints the time of a rehearsal, start of the workers included."""
     _, problem, _ = small("gridworld", 27)
-    kinds = default_family(problem, Posterior())
+    belief, workers = Posterior(draws=draws), min(worlds, available_cores())
+    kinds = default_family(problem, belief)[:worlds]
     start, cpu = time.perf_counter(), sum(os.times()[:4])
     found = rehearse(
         problem,
         SPIBB(n_wedge=27),
-        Posterior(),
+        belief,
         rng=np.random.default_rng(0),
         worlds=max(9, round(worlds / len(kinds))),  # fewer do not calibrate 1 − δ = 90 %
         sizes=sorted(sorted(SIZES, key=lambda size: abs(np.log(size)))[:num_sizes]),
-        workers=available_cores(),
+        family=kinds,
+        workers=workers,
     )
     seconds, cpu = time.perf_counter() - start, sum(os.times()[:4]) - cpu
     print(
         f"rehearsal  gridworld, {found.gain.shape[0]} worlds, {len(found.sizes)} sizes "
-        f"{seconds:8.1f} s, {cpu:.1f} s of CPU on {available_cores()} cores   "
+        f"{seconds:8.1f} s, {cpu:.1f} s of CPU on {workers} cores   "
         f"violated {found.summary().violated.share:.3f}"
     )
 
@@ -298,7 +300,7 @@ def main() -> None:
     for case in cases:
         report(Posterior(draws=given.draws), *case)
     report_robust(given.robust)
-    report_rehearsal(given.rehearsal, given.sizes)
+    report_rehearsal(given.rehearsal, given.sizes, given.draws)
     for states in given.work:
         report_work(states, 2 if states < 100 else 5 if states < 500 else 25)
     for name, episodes in STITCHED[: given.benchmarks]:

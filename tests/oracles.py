@@ -252,3 +252,15 @@ def log_of_all(mdp: FiniteMDP, episodes: list[Trajectory]) -> DecisionLog:
         truncated,
         offsets,
     )
+
+
+def gains_in_draws(problem, policy, initial, P, R):
+    """Δ of a policy over π_b in models P, R [D, S, A, S] with these starts [D, S], by LAPACK."""
+    values = []
+    for each in (problem.behavior, policy):
+        chances = each.dense()
+        matrix = np.eye(P.shape[1]) - problem.discount * np.einsum("sa,dsat->dst", chances, P)
+        earned = np.einsum("sa,dsat,dsat->ds", chances, P, R)
+        value = np.linalg.solve(matrix, earned[:, :, np.newaxis])[:, :, 0]
+        values.append((initial * value).sum(axis=1))
+    return values[1] - values[0]

@@ -19,8 +19,11 @@ def best_kin(seen):
     return min((*choices, lambda _: 0), key=error)
 
 
-def unknown_rewards(means, observed, settings, rng):
-    """Rewards of which only these means were observed, so often or not at all, place by place."""
+def unknown_rewards(means, observed, settings):
+    """Rewards of which only these means were observed, so often or not at all, place by place.
+
+    A function that draws them all with a generator.
+    """
     seen = {i: means[i] for i in np.ndindex(*observed.shape) if observed[i]}
     low, high, kin = settings.reward_low, settings.reward_high, best_kin(seen)
     noisy, kappa = settings.rewards == "bounded", 0.0
@@ -37,35 +40,43 @@ def unknown_rewards(means, observed, settings, rng):
         excess = between - free * single
         kappa = np.clip(single * reached / excess, 1.0, 100.0) if excess > 0 else 100.0
 
-    def mean(i):
-        if not isinstance(i, tuple):
-            return i
-        if not noisy:
-            return seen[i]
-        x = (seen[i] - low) / (high - low)
-        return low + (high - low) * rng.beta(observed[i] * x, observed[i] * (1 - x))
-
     atoms = list(seen) + ([] if low is None else [low, high])
     visits = [observed[i] if i in seen else 0.5 for i in atoms]
-    weight = rng.gamma([n * (1 + kappa) / (n + kappa) if n > 0.5 else n for n in visits])
-    own = {}
+    shapes = [n * (1 + kappa) / (n + kappa) if n > 0.5 else n for n in visits]
+    members = {
+        group: [j for j, i in enumerate(atoms) if i in seen and kin(i) == group]
+        for group in {kin(place) for place in np.ndindex(*observed.shape)}
+    }
 
-    def other(place):
-        group = kin(place)
-        own.setdefault(group, rng.exponential())
-        inside = [j for j, i in enumerate(atoms) if i in seen and kin(i) == group]
-        total = weight[inside].sum()
-        if not inside or rng.random() * (own[group] + total) >= total:
-            inside, total = list(range(len(atoms))), weight.sum()
-        return mean(atoms[rng.choice(inside, p=weight[inside] / total)])
+    def drawn(rng):
+        weight, own = rng.gamma(shapes), {}
 
-    values = np.zeros(observed.shape)
-    for i in np.ndindex(*observed.shape):
-        if i not in seen:
-            values[i] = other(i)
-        elif noisy:
-            share = rng.beta(observed[i], kappa)
-            values[i] = share * mean(i) + (1 - share) * other(i)
-        else:
-            values[i] = seen[i]
-    return values
+        def mean(i):
+            if not isinstance(i, tuple):
+                return i
+            if not noisy:
+                return seen[i]
+            x = (seen[i] - low) / (high - low)
+            return low + (high - low) * rng.beta(observed[i] * x, observed[i] * (1 - x))
+
+        def other(place):
+            group = kin(place)
+            own.setdefault(group, rng.exponential())
+            inside = members[group]
+            total = weight[inside].sum()
+            if not inside or rng.random() * (own[group] + total) >= total:
+                inside, total = list(range(len(atoms))), weight.sum()
+            return mean(atoms[rng.choice(inside, p=weight[inside] / total)])
+
+        values = np.zeros(observed.shape)
+        for i in np.ndindex(*observed.shape):
+            if i not in seen:
+                values[i] = other(i)
+            elif noisy:
+                share = rng.beta(observed[i], kappa)
+                values[i] = share * mean(i) + (1 - share) * other(i)
+            else:
+                values[i] = seen[i]
+        return values
+
+    return drawn

@@ -16,6 +16,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles import gains_in_draws
 from reward_oracle import unknown_rewards
 from strategies import problems
 from surestep import (
@@ -90,24 +91,29 @@ def dense_times(counts):
 # ---- rows -------------------------------------------------------------------------------------
 
 
-def drawn_rows(counts, prior, weight, draws):
+DRAWS = 20_000
+
+
+@cache
+def drawn_rows(name):
     """Drawn rows of the first pair [draws, S], and whether all states are drawn for themselves."""
+    counts, prior, weight = ROWS[name]
     problem = Problem(
         counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
     )
     settings = Posterior(prior=prior, prior_weight=weight)
     models = model_draws(problem, settings, *settings.priors_for(problem))
     used = np.arange(counts.pairs.num_pairs) == 0
-    chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, draws, 2**30)
-    assert len(chunk.ends) == draws
+    chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, DRAWS, 2**30)
+    assert len(chunk.ends) == DRAWS
     drawn.draw_chunk(models, used, 0, chunk)
-    rows = np.zeros((draws, counts.pairs.num_states))
-    for row, target, share, end in zip(
-        rows, chunk.target, chunk.share, chunk.ends[:, -1], strict=True
-    ):
-        assert end >= 0
-        assert np.unique(target[:end]).size == end  # nobody is drawn twice
-        row[target[:end]] = share[:end]
+    ends = chunk.ends[:, -1]
+    assert (ends >= 0).all()
+    row, place = np.nonzero(np.arange(chunk.target.shape[1]) < ends[:, np.newaxis])
+    times, rows = np.zeros((2, DRAWS, counts.pairs.num_states))
+    np.add.at(times, (row, chunk.target[row, place]), 1.0)
+    assert times.max() == 1.0  # nobody is drawn twice
+    rows[row, chunk.target[row, place]] = chunk.share[row, place]
     return rows, models.rows.singly
 
 
@@ -145,32 +151,30 @@ ROWS = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_have_the_moments_of_a_dirichlet(name):
-    counts, prior, weight = ROWS[name]
-    draws = 20_000
-    rows, singly = drawn_rows(counts, prior, weight, draws)
+    rows, singly = drawn_rows(name)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
     assert singly == ("all drawn" in name)
-    shape = weights_in(counts, prior, weight)[0, 0]
+    shape = weights_in(*ROWS[name])[0, 0]
     mean, total = shape / shape.sum(), shape.sum()
     covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
     centred = rows - mean
-    products = np.einsum("ni,nj->nij", centred, centred)
+    products, squares = centred.T @ centred / DRAWS, (centred**2).T @ centred**2 / DRAWS
+    spread = np.sqrt(np.maximum(squares - products**2, 0.0))
     checks = [(centred.mean(axis=0), centred.std(axis=0), 0.0)]
     more = 0.0 if singly else REMAINDER**2  # what is left at last is of one state
-    checks.append((products.mean(axis=0) - covariance, products.std(axis=0), more))
+    checks.append((products - covariance, spread, more))
     number = sum(np.size(gap) for gap, _, _ in checks)
     limit = scipy.stats.norm.isf(RARE / 2 / number)
     for gap, spread, slack in checks:
-        assert (np.abs(gap) <= limit * spread / np.sqrt(draws) + slack + 1e-12).all()
+        assert (np.abs(gap) <= limit * spread / np.sqrt(DRAWS) + slack + 1e-12).all()
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_sums_over_rows_have_the_law_of_a_dirichlet(name):
-    counts, prior, weight = ROWS[name]
     rng = np.random.default_rng(8)
-    rows, _ = drawn_rows(counts, prior, weight, 20_000)
-    dense = rng.dirichlet(weights_in(counts, prior, weight)[0, 0], 20_000)
-    worth = rng.normal(size=counts.pairs.num_states)
+    rows, _ = drawn_rows(name)
+    dense = rng.dirichlet(weights_in(*ROWS[name])[0, 0], DRAWS)
+    worth = rng.normal(size=rows.shape[1])
     for here, there in (
         (rows @ worth, dense @ worth),
         (rows.max(axis=1), dense.max(axis=1)),
@@ -190,27 +194,19 @@ def oracle_gains(problem, policy, settings, draws, rng):
     allowed, weight = np.flatnonzero(~counts.terminal), settings.prior_weight
     shapes = weights_in(counts, settings.prior, weight)
     starts = {"uniform": 1.0, "jeffreys": 0.5}.get(settings.prior, weight / allowed.size)
-    gains = []
-    for _ in range(draws):
-        initial = np.zeros(size)
-        initial[allowed] = rng.dirichlet(counts.starts[allowed] + starts)
-        if settings.starts == "known":
-            initial = counts.starts / counts.starts.sum()
-        values = []
-        P = np.stack([[rng.dirichlet(row) for row in state] for state in shapes])
-        R = oracle_rewards(counts, times, settings, rng)
-        P[counts.terminal], R[counts.terminal] = 0.0, 0.0
-        for each in (problem.behavior, policy):
-            chances = each.dense()
-            matrix = np.eye(size) - problem.discount * np.einsum("sa,sat->st", chances, P)
-            earned = np.einsum("sa,sat,sat->s", chances, P, R)
-            values.append(initial @ np.linalg.solve(matrix, earned))
-        gains.append(values[1] - values[0])
-    return np.array(gains)
+    initial = np.zeros((draws, size))
+    initial[:, allowed] = rng.dirichlet(counts.starts[allowed] + starts, draws)
+    if settings.starts == "known":
+        initial[:] = counts.starts / counts.starts.sum()
+    rows = [rng.dirichlet(row, draws) for row in shapes.reshape(-1, size)]
+    P = np.stack(rows, axis=1).reshape(draws, *shapes.shape)
+    R = oracle_rewards(counts, times, settings, draws, rng)
+    P[:, counts.terminal], R[:, counts.terminal] = 0.0, 0.0
+    return gains_in_draws(problem, policy, initial, P, R)
 
 
-def oracle_rewards(counts, times, settings, rng):
-    """Rewards [S, A, S] of one drawn model."""
+def oracle_rewards(counts, times, settings, draws, rng):
+    """Rewards [draws, S, A, S] of drawn models."""
     logged, pairs = counts.rewards, counts.pairs
     if logged.per == "pair":
         values, observed = logged.values.reshape(pairs.num_states, -1), times.sum(axis=2)
@@ -218,9 +214,12 @@ def oracle_rewards(counts, times, settings, rng):
         values, observed = np.zeros(times.shape), times
         pair = np.repeat(np.arange(pairs.num_pairs), np.diff(counts.offsets))
         values[pairs.state[pair], pairs.action[pair], counts.successor] = logged.values
+    values = np.broadcast_to(values, (draws, *values.shape))
     if not logged.known:
-        values = unknown_rewards(values / np.maximum(observed, 1), observed, settings, rng)
-    return np.broadcast_to(values if values.ndim == 3 else values[:, :, None], times.shape).copy()
+        drawn_once = unknown_rewards(values[0] / np.maximum(observed, 1), observed, settings)
+        values = np.stack([drawn_once(rng) for _ in range(draws)])
+    values = values if values.ndim == 4 else values[..., np.newaxis]
+    return np.broadcast_to(values, (draws, *times.shape)).copy()
 
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
@@ -555,7 +554,7 @@ def noisy_problem(mdp, noise, episodes, rng):
         discount=0.9,
         value_bounds=(10 * low, 10 * high),
     )
-    return problem, Posterior(rewards="bounded", reward_low=low, reward_high=high, draws=49)
+    return problem, Posterior(rewards="bounded", reward_low=low, reward_high=high, draws=19)
 
 
 @pytest.mark.parametrize("noise", NOISES)

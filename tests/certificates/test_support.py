@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from oracles import gains_in_draws
 from reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.algorithms import SPIBB
@@ -80,11 +81,12 @@ def drawn_rows(problem, certifier, draws):
     used = ~counts.terminal[counts.pairs.state]
     chunk = drawn.room_for(models, drawn.expected_cells(models, used), draws, 2**30)
     drawn.draw_chunk(models, used, 0, chunk)
+    ends = chunk.ends[:, -1]
+    assert (ends >= 0).all()
+    draw, place = np.nonzero(np.arange(chunk.target.shape[1]) < ends[:, np.newaxis])
+    pair = np.concatenate([np.repeat(np.arange(used.size), np.diff(each)) for each in chunk.ends])
     rows = np.zeros((draws, used.size, problem.num_states))
-    for row, target, share, ends in zip(rows, chunk.target, chunk.share, chunk.ends, strict=True):
-        assert ends[-1] >= 0
-        pair = np.repeat(np.arange(used.size), np.diff(ends))
-        row[pair, target[: ends[-1]]] = share[: ends[-1]]
+    rows[draw, pair, chunk.target[draw, place]] = chunk.share[draw, place]
     return rows
 
 
@@ -143,27 +145,19 @@ def test_the_tiniest_weights_leave_one_successor_each_as_often_as_they_should():
 
 def oracle_gains(problem, policy, rewards, certifier, draws, rng):
     """Δ in models drawn with NumPy, and solved by LAPACK."""
-    counts, gains = problem.counts, []
-    shapes = shapes_of(problem, certifier.prior)
+    counts, shapes = problem.counts, shapes_of(problem, certifier.prior)
     observed = TIMES if rewards.ndim == 3 else TIMES.sum(axis=2)
-    for _ in range(draws):
-        P, R = np.zeros(TIMES.shape), rewards
-        for s, a in np.argwhere(ALLOWED.any(axis=2)):
-            P[s, a, ALLOWED[s, a]] = rng.dirichlet(shapes[s, a, ALLOWED[s, a]])
-        if not counts.rewards.known:
-            R = unknown_rewards(rewards, observed, certifier, rng)
-        R = np.broadcast_to(R if R.ndim == 3 else R[:, :, None], P.shape)
-        initial = np.zeros(4)
-        initial[:3] = rng.dirichlet(counts.starts[:3] + certifier.prior_weight / 3)
-        values = []
-        for each in (problem.behavior, policy):
-            chances = each.dense()
-            matrix = np.eye(4) - problem.discount * np.einsum("sa,sat->st", chances, P)
-            values.append(
-                initial @ np.linalg.solve(matrix, np.einsum("sa,sat,sat->s", chances, P, R))
-            )
-        gains.append(values[1] - values[0])
-    return np.array(gains)
+    P = np.zeros((draws, *TIMES.shape))
+    for s, a in np.argwhere(ALLOWED.any(axis=2)):
+        P[:, s, a, ALLOWED[s, a]] = rng.dirichlet(shapes[s, a, ALLOWED[s, a]], draws)
+    R = np.broadcast_to(rewards, (draws, *rewards.shape))
+    if not counts.rewards.known:
+        drawn_once = unknown_rewards(rewards, observed, certifier)
+        R = np.stack([drawn_once(rng) for _ in range(draws)])
+    R = np.broadcast_to(R if R.ndim == 4 else R[..., np.newaxis], P.shape)
+    initial = np.zeros((draws, 4))
+    initial[:, :3] = rng.dirichlet(counts.starts[:3] + certifier.prior_weight / 3, draws)
+    return gains_in_draws(problem, policy, initial, P, R)
 
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
