@@ -31,12 +31,12 @@ demo: | .cache/tmp ## improve the policy behind the example log, into the folder
 
 test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
-	.venv/bin/ruff format --check
-	.venv/bin/ruff check
-	.venv/bin/mypy
-	.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter
+	@# Each takes one core, so they run side by side.
+	"$(PYTHON)" tools/check_wheel.py & wheel=$$!; \
+		.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy && \
+		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter; \
+		checked=$$?; wait $$wheel && exit $$checked
 	.venv/bin/pytest -n 2 --dist worksteal --durations 15 --durations-min 2 -m "not slow"
-	@"$(PYTHON)" tools/check_wheel.py
 
 test-browser: | .cache/tmp ## open the report in the system's chromium
 	@"$(PYTHON)" tools/environment.py test

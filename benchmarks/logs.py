@@ -9,7 +9,7 @@ Then the peak memory of counting and writing under a limit: 2,000 states, 4 acti
 at random, so that most rows are a group of their own.
 
 Run: .venv/bin/python benchmarks/logs.py [--sizes 1000000 10000000 100000000] [--repeat 2]
-    [--wide 20000000] [--limits 200MB 1GB 4GB]
+    [--wide 20000000] [--limits 200MB 1GB 4GB] [--only LINE ...]
 """
 
 import argparse
@@ -32,7 +32,11 @@ from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
 
 # The arguments of the quickest run.
-SMALLEST = ("--sizes", "1000", "--repeat", "1", "--wide", "1000", "--limits", "100MB")
+SMALLEST = (
+    "--sizes", "1000", "--repeat", "1", "--wide", "1000", "--limits", "100MB",
+    "--only", "bare query: count(*), sum(reward)",
+    "rows in no order, next_state derived, memory limit 1 GB",
+)  # fmt: skip
 STEPS, STATES, ACTIONS = 20, 10_000, 4
 GROUPED = "SELECT state, action, next_state, terminated, count(*), sum({}) FROM {} GROUP BY ALL"
 LOOSE = ("episode", "step", "truncated")
@@ -154,8 +158,8 @@ def report_limits(console: Console, folder: Path, rows: int, limits: list[str]) 
     console.print(table)
 
 
-def report(console: Console, folder: Path, rows: int, repeat: int) -> None:
-    """One table: all lines at one size."""
+def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple[str, ...]) -> None:
+    """One table: the wanted lines at one size."""
     path, small, mixed = (folder / f"{name}.parquet" for name in ("log", "small", "mixed"))
     write_log(path, rows)
     write_log(small, 10_000)
@@ -169,6 +173,8 @@ def report(console: Console, folder: Path, rows: int, repeat: int) -> None:
         lines[UNORDERED] = mixed
     bare = None
     for line, log in lines.items():
+        if line not in wanted:
+            continue
         print(f"… {rows:,} rows: {line}", file=sys.stderr, flush=True)
         found = measure(line, log, small, repeat)
         bare = bare or found
@@ -196,12 +202,14 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--wide", type=int, default=2 * 10**7, help="rows at random; 0: none")
     parser.add_argument("--limits", nargs="+", default=["200MB", "1GB", "4GB"])
+    every = (*LINES, UNORDERED)
+    parser.add_argument("--only", nargs="+", default=every, choices=every, help="these lines")
     arguments = parser.parse_args()
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}")
     for rows in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
-            report(console, Path(folder), rows, arguments.repeat)
+            report(console, Path(folder), rows, arguments.repeat, tuple(arguments.only))
     if arguments.wide:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report_limits(console, Path(folder), arguments.wide, arguments.limits)

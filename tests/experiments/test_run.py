@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def test_the_table_does_not_depend_on_workers_or_interruptions(plan, tmp_path):
     alone = run(plan, tmp_path / "alone")
     assert run(plan, tmp_path / "two", workers=2) == alone
     store = Store(tmp_path / "again")
-    run(plan, store.directory)
+    shutil.copytree(tmp_path / "alone", store.directory)
     for block in sorted((store.directory / "blocks").iterdir())[::2]:
         block.unlink()
     store.table.unlink()
@@ -69,8 +70,7 @@ def test_the_table_does_not_depend_on_workers_or_interruptions(plan, tmp_path):
 
 def test_a_killed_run_goes_on_where_it_stopped(plan, tmp_path):
     directory = tmp_path / "killed"
-    text = EXPERIMENT.replace("repetitions = 60", "repetitions = 400")
-    plan.write_text(text)
+    plan.write_text(EXPERIMENT.replace("repetitions = 60", "repetitions = 250"))
     command = [sys.executable, "-m", "surestep", "run", str(plan), "-o", str(directory)]
     process = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.DEVNULL)
     blocks = directory / "blocks"
