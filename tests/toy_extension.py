@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from surestep.algorithms import SPIBB
-from surestep.algorithms.judging import judged
+from surestep.algorithms.judging import improvement_of
 from surestep.certificates.common import Needs
 from surestep.environments.bandit import bandit
 from surestep.model import Certificate, Policy
@@ -32,7 +32,7 @@ class Halfway:
         best = SPIBB(n_wedge=self.n_wedge).improve(problem)
         between = (problem.behavior.probability + best.policy.probability) / 2
         policy = Policy(problem.counts.pairs, between)
-        return judged(problem, policy, best.plan.iterations, self.n_wedge)
+        return improvement_of(problem, policy, best.plan.iterations, self.n_wedge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

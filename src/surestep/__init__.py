@@ -12,6 +12,7 @@ from surestep._lazy import lazy_names
 from surestep._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from surestep.algorithms import improvement_of as improvement_of
     from surestep.certificates import certify as certify
     from surestep.errors import SurestepError as SurestepError
     from surestep.io import read_log as read_log
@@ -53,6 +54,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "model": "Certificate Counts DecisionLog FiniteMDP Improvement MDPBatch Pairs Plan Policy "
         "Problem estimate_behavior estimate_mdp",
         "results": "Result load",
+        "algorithms": "improvement_of",
         "certificates": "certify",
         "pipeline": "improve",
         "io": "read_log",

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+import surestep
 from surestep import Counts, Pairs, Policy, Problem
-from surestep.algorithms.judging import judged, tie_of, valued_at_lowest, with_known_reward
+from surestep.algorithms.judging import improvement_of, tie_of, valued_at_lowest, with_known_reward
 from surestep.algorithms.soft import exact_step
+from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import LoggedRewards
 
 
@@ -55,9 +57,22 @@ def test_scarce_pairs_end_at_the_lower_value_bound_and_others_pay_their_price():
 
 def test_a_policy_is_judged_in_the_estimated_mdp():
     problem = problem_of(counts_of([1.0, 3.0], "pair", True))
-    found = judged(problem, problem.behavior, 5, 2)
+    found = improvement_of(problem, problem.behavior, 5, 2)
     assert found.plan.value == pytest.approx([2.0, 4.0])  # 1/(1 − ½), and 3 + ½ · 2
     assert (found.plan.iterations, found.n_wedge) == (5, 2)
+
+
+def test_a_policy_from_elsewhere_is_an_improvement_as_it_is():
+    problem = problem_of(counts_of([1.0, 3.0], "pair", True))
+    found = surestep.improvement_of(problem, problem.behavior)
+    assert found.policy is problem.behavior
+    assert found.plan.value == pytest.approx([2.0, 4.0])
+    assert (found.plan.iterations, found.n_wedge) == (0, None)
+    with pytest.raises(ShapeMismatch, match=r"the problem .* the policy"):
+        surestep.improvement_of(problem, Policy.uniform(Pairs.full(3, 3)))
+    for wrong in ([[1.0]], found):
+        with pytest.raises(InvalidParameter, match=r"policy is of type \w+, expected Policy"):
+            surestep.improvement_of(problem, wrong)
 
 
 def test_ties_are_a_share_of_the_largest_value_and_twice_as_much_is_none():

@@ -22,7 +22,7 @@ from surestep.algorithms import (
     RobustMDP,
     improve_batch,
 )
-from surestep.algorithms.judging import judged
+from surestep.algorithms.judging import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, kept_where, limited
 from surestep.errors import InvalidParameter
 from surestep.model import Pairs, Policy
@@ -145,7 +145,7 @@ class Heedless:
         pairs = problem.counts.pairs
         last = np.zeros(pairs.num_pairs)
         last[pairs.offsets[1:] - 1] = 1.0
-        return judged(problem, Policy(pairs, last), 1)
+        return improvement_of(problem, Policy(pairs, last), 1)
 
 
 @given(problem=problems(), seed=SEEDS)

@@ -5,6 +5,7 @@ from surestep.algorithms.batch import ImprovementBatch, improve_batch
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
+from surestep.algorithms.judging import improvement_of
 from surestep.algorithms.limits import Limited, Limits
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.registry import (
@@ -58,6 +59,7 @@ __all__ = [
     "described",
     "estimate_behavior",
     "improve_batch",
+    "improvement_of",
     "is_algorithm",
     "kind_of",
     "make_algorithm",

@@ -9,7 +9,7 @@ import numpy as np
 
 from surestep._arrays import expect
 from surestep.algorithms.contract import Promise, check_range, check_whole
-from surestep.algorithms.judging import judged, valued_at_lowest
+from surestep.algorithms.judging import improvement_of, valued_at_lowest
 from surestep.algorithms.spibb import optimal_within
 from surestep.model.problem import Improvement, Problem
 
@@ -61,7 +61,7 @@ class RaMDP:
         visits = problem.counts.visits
         price = self.kappa / np.sqrt(np.maximum(visits, 1))
         plan = optimal_within(problem, valued_at_lowest(problem, visits == 0, price))
-        return judged(problem, plan.policy, plan.iterations)
+        return improvement_of(problem, plan.policy, plan.iterations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,4 +87,4 @@ class RMin:
         expect("problem", problem, Problem)
         visits = problem.counts.visits
         plan = optimal_within(problem, valued_at_lowest(problem, visits <= self.n_wedge))
-        return judged(problem, plan.policy, plan.iterations, self.n_wedge)
+        return improvement_of(problem, plan.policy, plan.iterations, self.n_wedge)

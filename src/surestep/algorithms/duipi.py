@@ -22,7 +22,7 @@ from surestep._arrays import (
     run_sums,
 )
 from surestep.algorithms.contract import Promise, check_choice, check_range
-from surestep.algorithms.judging import ends_of_episodes, judged, tie_of, with_known_reward
+from surestep.algorithms.judging import ends_of_episodes, improvement_of, tie_of, with_known_reward
 from surestep.algorithms.limits import kept
 from surestep.kernels.backup import expected_values
 from surestep.kernels.duipi import lean_towards_best, uncertain_backup
@@ -89,7 +89,7 @@ class DUIPI:
             still = np.abs(probability - leaned).max() <= TOLERANCE
             if still and np.linalg.norm(q - before) <= TOLERANCE * np.abs(q).max():
                 break
-        return judged(problem, kept(problem, Policy(pairs, probability)), rounds)
+        return improvement_of(problem, kept(problem, Policy(pairs, probability)), rounds)
 
 
 class UncertainModel(NamedTuple):

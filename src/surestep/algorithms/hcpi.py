@@ -22,7 +22,7 @@ from surestep.algorithms.contract import (
     check_range,
     check_whole,
 )
-from surestep.algorithms.judging import judged, tie_of
+from surestep.algorithms.judging import improvement_of, tie_of
 from surestep.algorithms.limits import kept
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.kernels.spibb import move_free_mass
@@ -97,7 +97,7 @@ class HCPI:
             train, test = split_episodes(problem.log, self.train_share)
             if train and test and min(train.num_episodes, test.num_episodes) >= 2:
                 chosen = self._tested(problem, train, test)  # a spread needs two
-        return judged(problem, chosen, iterations=1)
+        return improvement_of(problem, chosen, iterations=1)
 
     def _tested(self, problem: Problem, train: DecisionLog, test: DecisionLog) -> Policy:
         """The candidate that training prefers, if the test prefers it to π_b."""

@@ -1,12 +1,20 @@
-"""What the algorithms share: changed estimates to plan in, and the estimate to be judged in."""
+"""The estimates that algorithms plan in, and the one in which any policy is judged."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths, run_owners
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    expect,
+    offsets_of,
+    run_lengths,
+    run_owners,
+)
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import check_same_pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
@@ -56,10 +64,17 @@ def valued_at_lowest(
     )
 
 
-def judged(
-    problem: Problem, policy: Policy, iterations: int, n_wedge: int | None = None
+def improvement_of(
+    problem: Problem, policy: Policy, iterations: int = 0, n_wedge: int | None = None
 ) -> Improvement:
-    """The policy with its value in the estimated MDP, for algorithms that plan in another one."""
+    """Returns a policy, wherever it was made, with its value in the estimated MDP.
+
+    So a rule that somebody wrote down, or what another program learnt, goes on as what an algorithm
+    found. `iterations` and `n_wedge` are for algorithms, which know them.
+    """
+    expect("problem", problem, Problem)
+    expect("policy", policy, Policy)
+    check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     evaluation = evaluate_with_bound(problem.estimate(), policy)
     plan = Plan(policy, evaluation.value, iterations, evaluation.residual, evaluation.error_bound)
     return Improvement.of(problem, plan, n_wedge)

@@ -16,7 +16,7 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, equal_fields, freeze, restore_frozen, run_sums
 from surestep.algorithms.contract import Algorithm, check_whole
-from surestep.algorithms.judging import judged
+from surestep.algorithms.judging import improvement_of
 from surestep.model.counts import Counts
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
@@ -85,7 +85,7 @@ class Limited:
         if not (more & ~within.open_pairs()).any():
             return proposed
         policy = kept(within, proposed.policy)
-        return judged(problem, policy, proposed.plan.iterations, proposed.n_wedge)
+        return improvement_of(problem, policy, proposed.plan.iterations, proposed.n_wedge)
 
 
 def limited(algorithm: Algorithm, limits: Limits) -> Algorithm | Limited:

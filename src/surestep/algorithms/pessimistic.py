@@ -17,7 +17,7 @@ import numpy as np
 from surestep._arrays import FloatArray, expect, offsets_of, run_lengths, run_sums
 from surestep.algorithms.contract import Promise, check_delta
 from surestep.algorithms.error_functions import log_pairs_over
-from surestep.algorithms.judging import ends_of_episodes, judged, with_known_reward
+from surestep.algorithms.judging import ends_of_episodes, improvement_of, with_known_reward
 from surestep.algorithms.limits import kept
 from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Improvement, Problem
@@ -48,7 +48,7 @@ class PessimisticMBIE:
         states = problem.num_states
         subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
         plan = robust_optimal(l1_ball(problem, self.delta, subsets, factor=2))
-        return judged(problem, kept(problem, plan.policy), plan.iterations)
+        return improvement_of(problem, kept(problem, plan.policy), plan.iterations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class RobustMDP:
         best = best_value(ball, problem.behavior)
         initial = ball.center.initial
         passes = initial @ worst.value - worst.error_bound > initial @ best.value + best.error_bound
-        return judged(problem, candidate if passes else problem.behavior, robust.iterations)
+        return improvement_of(problem, candidate if passes else problem.behavior, robust.iterations)
 
 
 def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: int) -> L1Ball:

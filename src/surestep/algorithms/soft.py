@@ -16,7 +16,7 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep.algorithms.contract import Promise, check_choice, check_range
 from surestep.algorithms.error_functions import check_error, errors_of
-from surestep.algorithms.judging import judged, tie_of
+from surestep.algorithms.judging import improvement_of, tie_of
 from surestep.algorithms.returns import pair_returns
 from surestep.bounds import Bound
 from surestep.errors import NotConverged
@@ -182,7 +182,7 @@ class OneStepExactSoftSPIBB:
         error = errors_of(self.error, problem, self.delta)
         q = q_of_behavior(problem, self.behavior_q)
         probability = exact_step(problem, error, error, self.epsilon)(q)
-        return judged(problem, Policy(problem.counts.pairs, probability), iterations=1)
+        return improvement_of(problem, Policy(problem.counts.pairs, probability), iterations=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ class OneStepApproxSoftSPIBB:
         candidate = approximate_step(problem, error, np.zeros(q.size), self.epsilon)(q)
         probability = problem.behavior.probability.copy()
         keep_better_rows(problem.counts.pairs.offsets, q, candidate, tie_of(q), probability)
-        return judged(problem, Policy(problem.counts.pairs, probability), iterations=1)
+        return improvement_of(problem, Policy(problem.counts.pairs, probability), iterations=1)
 
 
 def one_step_promises(behavior_q: BehaviorQ) -> frozenset[Promise]:
