@@ -21,7 +21,13 @@ from scipy.stats import chisquare
 import surestep
 from labelled_worlds import COLUMNS, DERIVED, NAMES, world
 from log_tables import frame_of
-from surestep.errors import FileFailure, InvalidParameter, InvalidResult, SurestepError
+from surestep.errors import (
+    FileFailure,
+    InvalidCertificate,
+    InvalidParameter,
+    InvalidResult,
+    SurestepError,
+)
 from surestep.pipeline import explain
 from surestep.pipeline.recording import terms_of
 from surestep.results.result import (
@@ -185,7 +191,13 @@ def test_a_forged_table_that_is_no_policy_is_refused(column, value, message, sav
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"kind": "robust"}', "3", "null", "["])
 def test_a_result_has_a_list_of_certificates(text):
-    with pytest.raises(InvalidResult, match=r"no list of certificates|are no JSON"):
+    with pytest.raises(SurestepError, match=r"no list of certificates|is no JSON"):
+        certificates_from_json(text)
+
+
+def test_a_name_that_stands_twice_is_refused_in_a_list_too(result):
+    text = certificates_to_json(result.certificates).replace('"kind"', '"delta": 0.5,\n"kind"', 1)
+    with pytest.raises(InvalidCertificate, match="'delta' stands twice"):
         certificates_from_json(text)
 
 

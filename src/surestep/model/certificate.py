@@ -93,11 +93,15 @@ class Certificate:
         return self.zeta is None or self.zeta >= self.span
 
     def to_json(self, verdict: str | None = None) -> str:
-        """The certificate as JSON, in the form that `certificate_schema` describes.
+        """Returns the certificate as JSON, in the form that `certificate_schema` describes.
 
         `verdict` is what the result as a whole may be called that stands by this certificate.
         """
-        content = {
+        return json.dumps(self.content(verdict), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def content(self, verdict: str | None = None) -> dict[str, Any]:
+        """Returns the object that JSON writes."""
+        return {
             "schema_version": SCHEMA_VERSION,
             **({} if verdict is None else {VERDICT: verdict}),
             "kind": self.kind,
@@ -112,24 +116,32 @@ class Certificate:
             "parameters": dict(self.parameters),
             "figures": dict(self.figures),
         }
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Returns the certificate that `to_json` wrote; else refuses it with the field named."""
-        content = read_object(text)
+        return cls.from_content(read_json(text))
+
+    @classmethod
+    def from_content(cls, content: object) -> Certificate:
+        """Returns the certificate of an object of JSON; else refuses it with the field named."""
+        if not isinstance(content, dict):
+            raise InvalidCertificate(f"the certificate is {shown(content)}, expected an object")
         version = content.get("schema_version", SCHEMA_VERSION)
         if type(version) is not int or version != SCHEMA_VERSION:
             raise InvalidCertificate(
                 f"schema_version is {shown(version)}, expected {SCHEMA_VERSION}: this version of "
                 "surestep reads no other; make the certificate again from its log"
             )
-        read_verdict(content)
+        if VERDICT in content and content[VERDICT] not in VERDICTS:
+            raise InvalidCertificate(
+                f"{VERDICT} is {shown(content[VERDICT])}, expected one of {', '.join(VERDICTS)}"
+            )
         names = [field.name for field in fields(cls)]
         for name in (*names, *DERIVED):
             if name not in content:
                 raise InvalidCertificate(f"{name} is missing; expected every field of the schema")
-        unknown = [name for name in content if name not in names and name not in DERIVED]
+        unknown = [name for name in content if name not in (*names, *DERIVED, VERDICT)]
         if unknown:
             raise InvalidCertificate(f"{shown(unknown[0])} is no field of a certificate")
         given = {name: content[name] for name in names}
@@ -215,8 +227,8 @@ def certificate_schema() -> dict[str, Any]:
 # ---- reading ----------------------------------------------------------------------------------
 
 
-def read_object(text: str) -> dict[str, Any]:
-    """The JSON object in a text, no name of which stands twice."""
+def read_json(text: str) -> Any:
+    """Returns what a text says in JSON; no name stands twice in one object."""
     if not isinstance(text, str):
         raise InvalidCertificate(f"the certificate is of type {type(text).__name__}, expected str")
 
@@ -229,23 +241,9 @@ def read_object(text: str) -> dict[str, Any]:
         return content
 
     try:
-        content = json.loads(text, object_pairs_hook=unique)
+        return json.loads(text, object_pairs_hook=unique)
     except (ValueError, RecursionError) as problem:
         raise InvalidCertificate(f"the certificate is no JSON: {problem}") from None
-    if not isinstance(content, dict):
-        raise InvalidCertificate(f"the certificate is {shown(content)}, expected an object")
-    return content
-
-
-def read_verdict(content: dict[str, Any]) -> str | None:
-    """Takes the verdict out of the content of a certificate's file, and returns it."""
-    verdict = content.pop(VERDICT, None)
-    if verdict is not None and verdict not in VERDICTS:
-        raise InvalidCertificate(
-            f"{VERDICT} is {shown(verdict)}, expected one of {', '.join(VERDICTS)}"
-        )
-    written: str | None = verdict
-    return written
 
 
 def read_list(path: str, content: object) -> tuple[Statement, ...]:

@@ -55,7 +55,7 @@ def check_agreement(saved: Result, made: Result, problem: Problem) -> bool:
     check_same("run.json", ours, theirs, slack)
     if same_policy:
         before, now = (
-            [json.loads(each.to_json()) for each in result.certificates] for result in (saved, made)
+            [claim.content() for claim in result.certificates] for result in (saved, made)
         )
         check_same("certificates.json", before, now, slack, same_words)
     else:

@@ -25,7 +25,7 @@ from surestep.io.labels.vocabulary import read_columns
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
 from surestep.model import Certificate, Policy
-from surestep.model.certificate import Rung, read_object, read_verdict
+from surestep.model.certificate import VERDICT, Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.ladder import rung_of
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
@@ -174,10 +174,10 @@ def load(directory: str | Path) -> Result:
             text_of(folder, REPORT),
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
         )
-        stood_by = text_of(folder, CERTIFICATE)
-        if Certificate.from_json(stood_by) != certificates[0]:
+        stood_by = read_json(text_of(folder, CERTIFICATE))
+        if Certificate.from_content(stood_by) != certificates[0]:
             raise InvalidResult(f"{CERTIFICATE} is not the first of {CERTIFICATES}")
-        said = read_verdict(read_object(stood_by))
+        said = stood_by.get(VERDICT)
         if said != result.verdict:
             raise InvalidResult(
                 f"{CERTIFICATE} has the verdict {said!r}, but its result is {result.verdict!r}"
@@ -200,30 +200,29 @@ def strangers(directory: str | Path) -> tuple[str, ...]:
 
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
-    """Writes a list of certificates as JSON, each as in a file of its own."""
-    content = [json.loads(certificate.to_json()) for certificate in certificates]
+    """Returns a list of certificates as JSON, each as in a file of its own."""
+    content = [certificate.content() for certificate in certificates]
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def certificates_from_json(text: str) -> tuple[Certificate, ...]:
-    """Reads the list that `certificates_to_json` wrote."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise InvalidResult(f"the certificates are no JSON: {problem}") from None
+    """Returns the certificates of the list that `certificates_to_json` wrote."""
+    return certificates_of(read_json(text))
+
+
+def certificates_of(content: object) -> tuple[Certificate, ...]:
+    """Returns the certificates of a list of JSON."""
     if not isinstance(content, list) or not content:
         raise InvalidResult("there is no list of certificates, expected at least one in it")
-    return tuple(Certificate.from_json(json.dumps(entry)) for entry in content)
+    return tuple(map(Certificate.from_content, content))
 
 
 def read_certificates(path: str | Path) -> tuple[Certificate, ...]:
-    """The certificates in a file: one, or a list of them."""
+    """Returns the certificates in a file: one, or a list of them."""
     file = read_path(path)
     try:
-        text = read_whole(file).decode()
-        if text.lstrip().startswith("["):
-            return certificates_from_json(text)
-        return (Certificate.from_json(text),)
+        content = read_json(read_whole(file).decode())
+        return certificates_of(content if isinstance(content, list) else [content])
     except UnicodeDecodeError:
         raise InvalidResult(f"{file} is not UTF-8") from None
     except SurestepError as problem:
