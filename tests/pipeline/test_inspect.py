@@ -155,3 +155,26 @@ def test_an_inspection_is_json():
     }
     assert again["columns"]["next_state"] == ["next_state"]
     assert again["coverage"]["visits"]["highest"] == 30
+
+
+def test_a_column_of_many_numbers_should_be_binned():
+    ages = [20 + place / 4 for place in range(101)]
+    table = {
+        "age": np.array(ages),
+        "name": np.array([f"n{age}" for age in ages], object),
+        "action": np.full(len(ages), "wait", object),
+        "reward": np.ones(len(ages)),
+        "next_age": np.array(ages),
+        "next_name": np.array(["n"] * len(ages), object),
+    }
+
+    def proposed(**bins):
+        source = read_log(table, columns={"state": ["age", "name"]}, **bins)
+        return [each.says for each in inspect(source).cautions if each.kind == "fine column"]
+
+    (says,) = proposed()
+    assert says.startswith("Column 'age' has 101 different numbers")
+    assert "--bin age:quantiles=10" in says
+    assert not proposed(bins=["age:width=10"])
+    table = {name: values[:100] for name, values in table.items()}
+    assert not proposed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from surestep.errors import InvalidParameter
 from surestep.io.labels.behavior import read_behavior_table
 from surestep.io.labels.label import joined
 from surestep.io.logs.inspection import LogFacts, inspect_log
+from surestep.io.logs.notation import Notation
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.overlap import compare, rare_pairs, some_of
 from surestep.results.binning import Bin
@@ -26,6 +27,7 @@ from surestep.results.inspection import (
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24
+MANY = 100  # different numbers in a column, from which on bins are proposed
 
 
 def inspect(
@@ -68,6 +70,7 @@ def inspect(
         overlap=overlap,
         cautions=(
             *cautions(facts, n_wedge, actions, by_tried, by_trusted),
+            *fine_columns(facts, source),
             *rare_pairs(facts),
             *mismatches,
         ),
@@ -243,3 +246,21 @@ def cautions(
             )
         )
     return found
+
+
+def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
+    """Yields the columns of so many different numbers that they should be binned."""
+    notation = Notation(source.reading.decimal, source.reading.thousands)
+    for labels, columns in (
+        (facts.states, source.columns.state),
+        (facts.actions, source.columns.action),
+    ):
+        for place, column in enumerate(columns):
+            texts = {label[place] for label in labels}
+            numbers = len(texts) > MANY and all(map(notation.reads, texts))
+            if numbers and column not in facts.binnings:
+                yield Caution(
+                    "fine column",
+                    f"Column {column!r} has {len(texts):,} different numbers, each a state or an "
+                    f"action of its own. Bin it, such as with --bin {column}:quantiles=10.",
+                )

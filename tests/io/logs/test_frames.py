@@ -135,7 +135,7 @@ def test_whole_numbers_keep_their_labels_beside_a_missing_next_state():
 @pytest.mark.parametrize("build", [polars.DataFrame, pyarrow.table])
 def test_a_number_that_is_none_is_no_label(build):
     table = {"state": [1.5, float("nan")], "action": [0, 0], "reward": [1.0, 1.0]}
-    with pytest.raises(InvalidLog, match="row 2, column 'state'"):
+    with pytest.raises(InvalidLog, match="row 2, column 'state': found 'nan', expected a number"):
         read_log(build({**table, "next_state": [1.5, 1.5]})).counts()
 
 

@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,6 +152,17 @@ def test_files_that_are_no_tables(folder, tmp_path):
     for junk in (None, 3, object(), {"state": 3}, {1: 2}, {}, {"a": []}, b"log.csv", "a\0b"):
         with pytest.raises(SurestepError):
             read_log(junk)
+
+
+def test_a_missing_number_is_not_called_a_label(tmp_path):
+    rows = [{**ROW, "state": 1, "action": 2}, {**ROW, "step": 1, "state": None, "action": 2}]
+    table = {name: [row[name] for row in rows] for name in ROW}
+    path = tmp_path / "log.parquet"
+    pandas.DataFrame(table).astype({"state": "Int64"}).to_parquet(path)
+    with pytest.raises(InvalidLog, match=r"'state': found nothing, expected a number$"):
+        read_log(path).counts()
+    with pytest.raises(InvalidLog, match="a number, since the column is binned"):
+        read_log(path, bins=["state:width=1"]).counts()
 
 
 def test_rewards_of_another_type_are_refused(tmp_path):

@@ -18,6 +18,7 @@ from surestep.io.sql import sql_name
 
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATING = ("FLOAT", "DOUBLE")
+NUMBER = "a number"  # what a column of numbers should have where nothing is
 # Of these types, equal values have equal texts; all others are grouped by their text.
 PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
 
@@ -42,6 +43,7 @@ class LabelCode:
     type: str  # of the code, as DuckDB calls it
     label: Callable[[str], str] = str  # from the text of a code
     checks: tuple[Check, ...] = ()  # of what is there: values without a code
+    expected: str = "a label"  # where nothing is
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +93,26 @@ def code_of(column: str, kind: str) -> LabelCode:
     """The code of a column of this type: the value itself, where equal values have equal texts."""
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
-        return LabelCode(
-            column, f"({sql_name(column)} + 0::{kind})", kind, checks=(no_nan(column),)
-        )
+        sql = f"({sql_name(column)} + 0::{kind})"
+        return LabelCode(column, sql, kind, checks=(no_nan(column),), expected=NUMBER)
     if kind in PLAIN or kind.startswith("DECIMAL"):
-        return LabelCode(column, sql_name(column), kind)
+        expected = NUMBER if kind in WHOLE or kind.startswith("DECIMAL") else "a label"
+        return LabelCode(column, sql_name(column), kind, expected=expected)
     return text_code(column, kind)
 
 
 def no_nan(column: str) -> Check:
     """Returns the check for NaN, by which some tables say that there is nothing."""
-    return Check(f"isnan({sql_name(column)})", column, "a label")
+    return Check(f"isnan({sql_name(column)})", column, NUMBER)
 
 
 def number_text_code(column: str, kind: str) -> LabelCode:
     """The code of a column of numbers that is its text, without a point where it is whole."""
     text = as_varchar(column, kind)
     if kind in WHOLE:
-        return LabelCode(column, text, "VARCHAR")
-    return LabelCode(
-        column, f"regexp_replace({text}, '\\.0$', '')", "VARCHAR", checks=(no_nan(column),)
-    )
+        return LabelCode(column, text, "VARCHAR", expected=NUMBER)
+    plain = f"regexp_replace({text}, '\\.0$', '')"
+    return LabelCode(column, plain, "VARCHAR", checks=(no_nan(column),), expected=NUMBER)
 
 
 def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
@@ -124,6 +125,7 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         "BIGINT",
         lambda text: binning.label(int(text)),
         (Check(unusable, column, "a finite number, since the column is binned"),),
+        "a number, since the column is binned",
     )
 
 
@@ -220,10 +222,11 @@ class RoleSql:
             return []
         over = f"coalesce({self.flag(mapping.terminated)}, true)"
         stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
-        expected = "a label, or true as terminated or truncated"
+        label = self.codes.next_state[0].expected
+        expected = f"{label}, or true as terminated or truncated"
         condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
         if mapping.is_last is not None:
-            condition, expected = f"{self.no_next} AND {self.decides}", "a label"
+            condition, expected = f"{self.no_next} AND {self.decides}", label
         return [
             Check(condition, mapping.next_state[0], expected),
             *(missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state),
@@ -249,4 +252,4 @@ class RoleSql:
 
 def missing(code: LabelCode, where: str = "") -> Check:
     """Returns the check for a missing label where there must be one."""
-    return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, "a label")
+    return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
