@@ -213,7 +213,7 @@ BAD_LOGS = {
     ),
     "no rows": (SHORT[:1], ["has no row"]),
     "empty": ([], ["is empty, expected a first line"]),
-    "cut row": ([*SHORT[:40], "1,2"], ["cannot be read", "Line: 41"]),
+    "cut row": ([*SHORT[:40], "1,2"], ["row 40, column", "found 2 values"]),
 }
 
 

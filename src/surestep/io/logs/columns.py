@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from surestep.errors import InvalidLog, InvalidParameter
 
-ALMOST = 0.85  # alike are stat and state; date and state, ward and reward are not
+ALMOST = 0.82  # alike are rewrad and reward; ward and reward, date and state are not
 
 
 class Role(NamedTuple):
