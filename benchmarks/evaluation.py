@@ -38,7 +38,7 @@ def main() -> None:
         by_size: dict[int, list[float]] = {}
         for block in blocks:
             rows = run_block(block)
-            parts = (rows.sampling, rows.improving, rows.evaluating)
+            parts = [rows.spent[name] for name in ("sampling", "improving", "evaluating")]
             spent = by_size.setdefault(block.episodes, [0.0, 0.0, 0.0])
             for i, seconds in enumerate(parts):
                 spent[i] += seconds / repetitions

@@ -116,6 +116,24 @@ class AutoNWedge:
         candidates = tuple(map(Candidate, grid, improvements, lower))
         return Choice(candidates, best_of(grid, lower), chosen_by)
 
+    def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
+        """π_I [B, K] with the N∧ that each problem chooses; `batch` has the same problems.
+
+        All have one grid, that of the most visits: beyond its own, a problem only finds π_b again.
+        Where every candidate is refused, π_b stays.
+        """
+        grid = self.grid_for(int(batch.counts.visits.max()))
+        every = [improve_batch(self.at(n_wedge), batch).policy for n_wedge in grid]
+        taken = []
+        for b, problem in enumerate(problems):
+            policies = [Policy(problem.counts.pairs, found[b]) for found in every]
+            try:
+                _, lower = self.bounds_of(problem, grid, policies)
+                taken.append(every[best_of(grid, lower)][b])
+            except CertificateRefused:
+                taken.append(problem.behavior.probability)
+        return np.stack(taken)
+
     def grid_for(self, most_visits: int) -> tuple[int, ...]:
         """Returns the candidates for data in which the most visits of a pair are so many."""
         return usual_grid(most_visits, self.least) if self.grid is None else self.grid
@@ -166,25 +184,6 @@ def any_gain(lower: Sequence[Bound]) -> bool:
 
 
 Method = Algorithm | AutoNWedge | Limited  # whatever a pipeline may improve with
-
-
-def choose_batch(auto: AutoNWedge, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
-    """π_I [B, K] with the N∧ that each problem chooses; `batch` holds the same for the algorithm.
-
-    All have one grid, that of the most visits: beyond its own, a problem only finds π_b again.
-    Where every candidate is refused, π_b stays.
-    """
-    grid = auto.grid_for(int(batch.counts.visits.max()))
-    found = [improve_batch(auto.at(n_wedge), batch).policy for n_wedge in grid]
-    taken = []
-    for b, problem in enumerate(problems):
-        policies = [Policy(problem.counts.pairs, each[b]) for each in found]
-        try:
-            _, lower = auto.bounds_of(problem, grid, policies)
-            taken.append(found[best_of(grid, lower)][b])
-        except CertificateRefused:
-            taken.append(problem.behavior.probability)
-    return np.stack(taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

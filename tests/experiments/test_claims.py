@@ -19,7 +19,7 @@ from surestep.experiments import (
     refuted,
     run_experiment,
 )
-from surestep.experiments.cell import Block, counted_problems, data_seed
+from surestep.experiments.cell import counted_problems, data_seed
 from surestep.experiments.certifiable import known_to_certifiers, prizes, told_of_log
 from surestep.experiments.claims import claim_blocks
 from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec
@@ -116,8 +116,8 @@ def test_the_gain_is_that_of_the_policy_in_the_true_mdp(plan, tmp_path):
     columns, _ = run(plan, tmp_path / "run")
     spec = EnvironmentSpec("gridworld")
     benchmark = make("gridworld")
-    block = Block(5, spec, 200, 3, 4, ())
-    problem = counted_problems(block, benchmark, range(3, 4)).problem(0)
+    rng = np.random.default_rng(data_seed(5, spec, 200, 3))
+    problem = counted_problems(benchmark, 200, [rng]).problem(0)
     policy = AlgorithmSpec("basic-rl").make().improve(problem).policy
     expected = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
     mine = (
@@ -140,7 +140,7 @@ def table_of(counts):
 @pytest.mark.parametrize("name", ["gridworld", "wet-chicken"])
 def test_certifiers_do_not_learn_which_successors_are_possible(name):
     benchmark = make(name)
-    problems = counted_problems(Block(1, EnvironmentSpec(name), 4, 0, 1, ()), benchmark, range(1))
+    problems = counted_problems(benchmark, 4, [np.random.default_rng(1)])
     given, drawn = known_to_certifiers(benchmark, problems, 0).counts, problems.problem(0).counts
     np.testing.assert_array_equal(given.visits, drawn.visits)
     np.testing.assert_array_equal(table_of(given), table_of(drawn))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from surestep import Counts, FiniteMDP, MDPBatch, Policy, Problem, evaluate, sample_log
+from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import (
     APriori,
@@ -28,7 +28,7 @@ from surestep.rehearsal import (
     rehearsal_from_json,
     rehearse,
 )
-from surestep.rehearsal.block import Block, Outcomes, claimed, run_block, true_gains
+from surestep.rehearsal.block import Block, Outcomes, claims_and_draws, run_block
 from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.rehearse import (
     CALIBRATING,
@@ -270,25 +270,11 @@ def test_there_are_a_hundred_worlds_at_half_to_ten_times_the_data_unless_others_
         assert signature(function).parameters["worlds"].default == 100
 
 
-def test_values_lie_outside_by_the_larger_of_both_sides():
-    problem = problem_with(10)
-    models = MDPBatch.from_models([bandit(), bandit()])
-    greedy = np.tile(problem.behavior.probability, (2, 1))
-    greedy[1, :ARMS] = [0.0, 0.0, 0.0, 1.0]
-    for bounds, outside in (
-        ((0.0, 1.0), [0.0, 0.0]),
-        ((0.0, 0.6), [0.0, 0.2]),  # the best arm earns 0.8, the uniform policy 0.475
-        ((0.1, 0.375), [0.1, 0.425]),  # and the ends are worth 0
-    ):
-        gain, found = true_gains(replace(problem, value_bounds=bounds), models, greedy)
-        assert gain == pytest.approx([0.0, 0.325])
-        assert found == pytest.approx(outside)
-
-
 def test_a_refusal_in_a_world_is_no_claim():
     problem = problem_with(30)
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=2.0, reward_high=3.0)
-    claims, draws = claimed([noisy], [problem], problem.behavior.probability[np.newaxis])
+    behavior = problem.behavior.probability[np.newaxis]
+    claims, draws = claims_and_draws([noisy], [problem], behavior)
     assert np.isnan(claims).all()
     assert np.isnan(draws).all()
     found = run(problem, APriori(n_wedge=10**6), sizes=(1.0,))  # SPIBB changes what it must not

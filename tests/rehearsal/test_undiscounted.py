@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from surestep import FiniteMDP, MDPBatch, Policy, Problem, evaluate, sample_log
+from surestep import FiniteMDP, Policy, Problem, evaluate, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust
 from surestep.errors import InvalidParameter
 from surestep.rehearsal import Completed, DrawnFromPosterior, rehearse
-from surestep.rehearsal.block import improved, true_gains
 from surestep.rehearsal.worlds import default_family, ends_under_behavior
 
 ROBUST = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
@@ -89,23 +88,3 @@ def test_kinds_in_which_nothing_ends_are_refused():
     )
     with pytest.raises(InvalidParameter, match="the behavior policy may never end, at discount 1"):
         DrawnFromPosterior("jeffreys").world(endless, np.random.default_rng(0))
-    # In what was recorded nothing ends either, so that no policy is better than π_b.
-    behavior = endless.behavior.probability
-    assert improved(SPIBB(n_wedge=1), endless, behavior) is behavior
-
-
-def test_a_policy_that_may_never_end_is_worth_the_lower_value_bound():
-    P = np.zeros((3, 2, 3))
-    P[0, 0, 0] = P[0, 1, 1] = 1.0
-    R = np.zeros((3, 2, 3))
-    R[0, :, 1] = 1.0
-    mdp = FiniteMDP.from_dense(P, R, 1.0)
-    log = sample_log(mdp, Policy.uniform(mdp), 10, 1000, np.random.default_rng(0))
-    problem = Problem(
-        counts=log.counts(), behavior=Policy.uniform(mdp), discount=1.0, value_bounds=(-0.5, 1.0)
-    )
-    waits, treats = np.array([1, 0, 1, 0, 1, 0]), np.array([0, 1, 1, 0, 1, 0])
-    models = MDPBatch.from_models([mdp])
-    gain, outside = true_gains(problem, models, np.array([waits, treats], float))
-    assert gain == pytest.approx([-1.5, 0.0])
-    assert outside == pytest.approx([0.0, 0.0])

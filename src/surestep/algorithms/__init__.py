@@ -1,7 +1,7 @@
 """From a problem to a better policy: every algorithm is settings with one verb, `improve`."""
 
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
-from surestep.algorithms.batch import ImprovementBatch, improve_batch
+from surestep.algorithms.batch import COMPILED, ImprovementBatch, improve_batch
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
@@ -32,6 +32,7 @@ from surestep.model.estimate import estimate_behavior
 
 __all__ = [
     "ALGORITHMS",
+    "COMPILED",
     "DUIPI",
     "HCPI",
     "SPIBB",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +17,13 @@ from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.spibb_batch import improve_each
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
+from surestep.model.problem import Problem
 from surestep.model.problem_batch import ProblemBatch
 from surestep.planning.elimination import EliminationPlan, plan_elimination
 from surestep.planning.iteration import ITERATION_LIMIT
 from surestep.planning.proof import TIE_TOLERANCE
 
+COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
 TRUST_ALL = -1  # an N∧ that every pair exceeds
 
 
@@ -43,27 +46,29 @@ class ImprovementBatch:
     __setstate__ = restore_frozen
 
 
-def improve_batch(algorithm: Improver, problems: ProblemBatch) -> ImprovementBatch:
+def improve_batch(
+    algorithm: Improver, problems: ProblemBatch | Sequence[Problem]
+) -> ImprovementBatch:
     """`algorithm.improve` on every problem; SPIBB and basic RL on small models run compiled.
 
-    The compiled loop solves each policy exactly; its policies are those of `improve`, up to ties
-    within rounding.
+    The compiled loop, which takes a batch, solves each policy exactly; its policies are those of
+    `improve`, up to ties within rounding.
     """
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
-    expect("problems", problems, ProblemBatch)
-    if isinstance(algorithm, Limited) and limits_follow(algorithm, problems):
-        algorithm = algorithm.algorithm
-    # Without discounting values need not be finite, which only a whole model is checked for.
-    compiled = isinstance(algorithm, BasicRL | SPIBB | TwoSuccessorSPIBB | BetaSPIBB)
-    if compiled and np.max(problems.discount) < 1:
-        counts = problems.counts
-        plan = plan_elimination(counts.pairs, counts.offsets, counts.successor)
-        if plan is not None:
-            return bootstrapped_batch(problems, trusted_above(algorithm, problems), plan)
-    improvements = [
-        algorithm.improve(problems.problem(index)) for index in range(problems.counts.num_data_sets)
-    ]
+    if isinstance(problems, ProblemBatch):
+        if isinstance(algorithm, Limited) and limits_follow(algorithm, problems):
+            algorithm = algorithm.algorithm
+        # Without discounting values need not be finite, which only a whole model is checked for.
+        if isinstance(algorithm, COMPILED) and np.max(problems.discount) < 1:
+            counts = problems.counts
+            plan = plan_elimination(counts.pairs, counts.offsets, counts.successor)
+            if plan is not None:
+                return bootstrapped_batch(problems, trusted_above(algorithm, problems), plan)
+        problems = [problems.problem(index) for index in range(problems.counts.num_data_sets)]
+    elif not (isinstance(problems, Sequence) and problems):
+        expect("problems", problems, ProblemBatch)
+    improvements = [algorithm.improve(problem) for problem in problems]
     return ImprovementBatch(
         np.stack([improvement.policy.probability for improvement in improvements]),
         np.stack([improvement.plan.value for improvement in improvements]),

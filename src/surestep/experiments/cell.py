@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray
-from surestep.algorithms import Algorithm, improve_batch, needs_log
+from surestep._arrays import AnyArray
+from surestep.algorithms import improve_batch, needs_log
 from surestep.environments import Benchmark, make
 from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
 from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
@@ -62,32 +64,34 @@ def data_seed(
 
 
 class Rows(NamedTuple):
-    """The rows of a block, column by column, and where the time went."""
+    """The rows of a block, column by column, and the seconds that each part took."""
 
     columns: dict[str, AnyArray]
-    sampling: float  # seconds
-    improving: float
-    evaluating: float
-    certifying: float = 0.0
+    spent: Spent
+
+
+Spent = Counter[str]  # seconds, by what they were spent on
+
+
+@contextmanager
+def timed(spent: Spent, what: str) -> Iterator[None]:
+    """Adds the seconds that pass inside to what is spent on it."""
+    begun = time.perf_counter()
+    yield
+    spent[what] += time.perf_counter() - begun  # type: ignore[assignment]
 
 
 def run_block(block: Block) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
-    if not block.environment.changes:
-        benchmark = made(block.environment, block.first)
-        return run_repetitions(block, benchmark, range(block.first, block.last))
-    parts = [
-        run_repetitions(
-            block, made(block.environment, repetition), range(repetition, repetition + 1)
-        )
-        for repetition in range(block.first, block.last)
-    ]
-    return Rows(
-        {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS},
-        sum(part.sampling for part in parts),
-        sum(part.improving for part in parts),
-        sum(part.evaluating for part in parts),
-    )
+    every = range(block.first, block.last)
+    groups = [range(each, each + 1) for each in every] if block.environment.changes else [every]
+    spent = Spent()
+    return Rows(joined([run_repetitions(block, group, spent) for group in groups]), spent)
+
+
+def joined(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
+    """Returns the rows of all parts."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 @lru_cache(maxsize=4096)  # the same environment serves all data sizes
@@ -96,27 +100,25 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     return make(environment.name, **environment.parameters_of(repetition))
 
 
-def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> Rows:
+def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str, AnyArray]:
     """The rows of repetitions that share one environment."""
+    benchmark = made(block.environment, repetitions[0])
     algorithms = [spec.make() for spec in block.algorithms]
-    clock = time.perf_counter()
-    if benchmark.simulator is not None or any(map(needs_log, algorithms)):
-        logged = logged_problems(block, benchmark, repetitions)
-        sampling, clock = time.perf_counter() - clock, time.perf_counter()
-        answers = [improved(algorithm, logged) for algorithm in algorithms]
-    else:
-        counted = counted_problems(block, benchmark, repetitions)
-        sampling, clock = time.perf_counter() - clock, time.perf_counter()
-        batches = [improve_batch(algorithm, counted) for algorithm in algorithms]
-        answers = [(batch.policy, batch.n_wedge) for batch in batches]
-    improving, clock = time.perf_counter() - clock, time.perf_counter()
-    used = [n_wedge for _, n_wedge in answers]
-    values = benchmark.best_model.worth(np.concatenate([policy for policy, _ in answers]))
-    best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
-    # Bounds must hold for all repetitions, also where each has an environment of its own.
-    changes = block.environment.changes
-    low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
-    evaluating = time.perf_counter() - clock
+    rngs = [block.rng(repetition) for repetition in repetitions]
+    with timed(spent, "sampling"):
+        problems: ProblemBatch | list[Problem]
+        if benchmark.simulator is not None or any(map(needs_log, algorithms)):
+            problems = [benchmark.problem(benchmark.sample(block.episodes, rng)) for rng in rngs]
+        else:
+            problems = counted_problems(benchmark, block.episodes, rngs)
+    with timed(spent, "improving"):
+        answers = [improve_batch(algorithm, problems) for algorithm in algorithms]
+    with timed(spent, "evaluating"):
+        values = benchmark.best_model.worth(np.concatenate([each.policy for each in answers]))
+        best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
+        # Bounds must hold for all repetitions, also where each has an environment of its own.
+        changes = block.environment.changes
+        low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
     size = len(repetitions)
 
     def spread(entries: Sequence[object], kind: type) -> AnyArray:
@@ -124,13 +126,13 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
 
     specs = block.algorithms
     total = size * len(specs)
-    columns = {
+    return {
         "environment": np.full(total, block.environment.label, object),
         "episodes": np.full(total, block.episodes, np.int64),
         "algorithm": spread([spec.name for spec in specs], object),
         "setting": spread([spec.label for spec in specs], object),
         "n_wedge": spread([none_as_nan(spec.n_wedge) for spec in specs], np.float64),
-        "n_wedge_used": spread([none_as_nan(n_wedge) for n_wedge in used], np.float64),
+        "n_wedge_used": spread([none_as_nan(each.n_wedge) for each in answers], np.float64),
         "repetition": np.tile(np.array(repetitions, np.int64), len(specs)),
         "performance": values,
         "behavior_performance": np.full(total, behavior),
@@ -138,15 +140,6 @@ def run_repetitions(block: Block, benchmark: Benchmark, repetitions: range) -> R
         "lowest_performance": np.full(total, low),
         "highest_performance": np.full(total, high),
     }
-    return Rows(columns, sampling, improving, evaluating)
-
-
-def improved(algorithm: Algorithm, problems: list[Problem]) -> tuple[FloatArray, int | None]:
-    """The improved policies [B, K] of all problems, and the N∧ that was used."""
-    improvements = [algorithm.improve(problem) for problem in problems]
-    return np.stack([improvement.policy.probability for improvement in improvements]), improvements[
-        0
-    ].n_wedge
 
 
 def none_as_nan(n_wedge: int | None) -> float:
@@ -154,12 +147,14 @@ def none_as_nan(n_wedge: int | None) -> float:
     return float("nan") if n_wedge is None else float(n_wedge)
 
 
-def counted_problems(block: Block, benchmark: Benchmark, repetitions: range) -> ProblemBatch:
+def counted_problems(
+    benchmark: Benchmark, size: int, rngs: Sequence[np.random.Generator]
+) -> ProblemBatch:
     """The problems of data sets whose counts are drawn at once, without simulating."""
     mdp, horizon = benchmark.mdp, benchmark.horizon
     sampler = CountSampler.of(mdp, benchmark.collector)
-    episodes, steps = (1, block.episodes) if horizon is None else (block.episodes, horizon)
-    drawn = [sampler.draw(episodes, steps, block.rng(repetition)) for repetition in repetitions]
+    episodes, steps = (1, size) if horizon is None else (size, horizon)
+    drawn = [sampler.draw(episodes, steps, rng) for rng in rngs]
     counts = CountsBatch(
         mdp.pairs,
         mdp.offsets,
@@ -175,25 +170,6 @@ def counted_problems(block: Block, benchmark: Benchmark, repetitions: range) -> 
         discount=benchmark.discount,
         value_bounds=benchmark.value_bounds,
     )
-
-
-def logged_problems(block: Block, benchmark: Benchmark, repetitions: range) -> list[Problem]:
-    """The problems of simulated logs, for algorithms that look at whole episodes."""
-    problems = []
-    for repetition in repetitions:
-        log = benchmark.sample(block.episodes, block.rng(repetition))
-        known = benchmark.known_rewards
-        table = None if known is None else benchmark.mdp.pairs.dense(known)
-        problems.append(
-            Problem(
-                counts=log.counts(rewards=table),
-                behavior=benchmark.behavior,
-                discount=benchmark.discount,
-                value_bounds=benchmark.value_bounds,
-                log=log,
-            )
-        )
-    return problems
 
 
 def rewards_of(benchmark: Benchmark) -> LoggedRewards:

@@ -9,32 +9,30 @@ more than counts of the model could, as with noisy rewards. Else all are given c
 from __future__ import annotations
 
 import itertools
-import time
 import zlib
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray
-from surestep.algorithms import Algorithm, improve_batch
-from surestep.certificates import Certifier, certify, certify_batch
-from surestep.certificates.episodes import needs_episodes, training_for
+from surestep._arrays import AnyArray
+from surestep.algorithms import Algorithm, needs_log
+from surestep.certificates import Certifier
+from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.protocol import believes
-from surestep.certificates.standing import standing_name
-from surestep.choosing_n_wedge import AutoNWedge, choose_batch
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
 from surestep.experiments.cell import (
-    Block,
     Rows,
+    Spent,
     counted_problems,
     data_seed,
+    joined,
     made,
     none_as_nan,
+    timed,
 )
 from surestep.experiments.certifiable import known_to_certifiers, told_of_log
 from surestep.experiments.plan import (
@@ -43,13 +41,19 @@ from surestep.experiments.plan import (
     EnvironmentSpec,
     Experiment,
 )
-from surestep.model import Policy, Problem, ProblemBatch
-from surestep.model.certificate import Certificate
+from surestep.model import MDPBatch, Problem, ProblemBatch
 from surestep.rehearsal import calibrate
+from surestep.trials import (
+    Claimed,
+    Proposed,
+    claimed,
+    proposed_each,
+    proposed_together,
+    true_gains,
+)
 
 BLOCK_REPETITIONS = 25
 LARGEST_SEED = 2**63 - 1
-Meeting = tuple[AlgorithmSpec, CertifierSpec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +96,21 @@ class ClaimBlock:
         return spec.make(**more)
 
 
-class Claims(NamedTuple):
-    """The policies of some repetitions and the claims about them; of a refusal, its code."""
+class DataSets(NamedTuple):
+    """The data of some repetitions: what judges see, and algorithms if that is more."""
 
-    policy: list[FloatArray]  # [K] each
-    n_wedge: int | None  # that was used
-    lower: list[float]  # L; NaN where refused
-    standing: list[str]
-    refusal: list[str]
+    benchmark: Benchmark
+    episodes: int
+    repetitions: range
+    problems: list[Problem]
+    batch: ProblemBatch | None  # None: algorithms see the problems too
+
+
+class Outcome(NamedTuple):
+    """The policies of some repetitions, and what is claimed of them."""
+
+    proposed: Proposed
+    claimed: Claimed
 
 
 def claim_blocks(experiment: Experiment) -> list[ClaimBlock]:
@@ -124,58 +135,78 @@ def run_claims(block: ClaimBlock) -> Rows:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
-    logged = benchmark.simulator is not None or any(
-        needs_episodes(spec.make()) for spec in block.certifiers
-    )
-    claims_of = claims_on_logs if logged else claims_on_counts
-    parts: list[dict[str, AnyArray]] = []
-    spent: dict[str, float] = defaultdict(float)
+    spent, parts = Spent(), []
     for episodes in block.sizes():
         asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
-        claims = dict(claims_of(block, benchmark, episodes, asked, spent))
+        outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
+            meeting: [] for meeting in itertools.product(block.algorithms, asked)
+        }
+        for data in drawn(block, benchmark, episodes, spent):
+            for (algorithm, spec), found in outcomes.items():
+                found.append(outcome_of(block, data, algorithm, spec, spent))
         with timed(spent, "evaluating"):
             parts += [
-                rows_of(block, benchmark, episodes, algorithm, certifier, claimed)
-                for (algorithm, certifier), claimed in claims.items()
+                rows_of(block, episodes, *meeting, found) for meeting, found in outcomes.items()
             ]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Rows(columns, **{name: spent[name] for name in Rows._fields[1:]})
+    return Rows(joined(parts), spent)
 
 
-def claims_on_counts(
-    block: ClaimBlock,
-    benchmark: Benchmark,
-    episodes: int,
-    certifiers: list[CertifierSpec],
-    spent: dict[str, float],
-) -> Iterator[tuple[Meeting, Claims]]:
-    """Yields claims about policies that the same counts chose."""
+def drawn(
+    block: ClaimBlock, benchmark: Benchmark, episodes: int, spent: Spent
+) -> Iterator[DataSets]:
+    """Yields counts of all repetitions, or logs of one after the other, for they are long."""
     repetitions = range(block.first, block.last)
-    with timed(spent, "sampling"):
-        cell = Block(block.seed, block.environment, episodes, block.first, block.last, ())
-        problems = counted_problems(cell, benchmark, repetitions)
-        given = [known_to_certifiers(benchmark, problems, i) for i in range(len(repetitions))]
-    for algorithm, spec in itertools.product(block.algorithms, certifiers):
-        with timed(spent, "improving"):
-            rows, n_wedge = proposed(algorithm, spec, problems, given)
-        policies = [Policy(benchmark.mdp.pairs, row) for row in rows]
-        claims = Claims([], n_wedge, [], [], [])
-        with timed(spent, "certifying"):
-            certified = certify_all(block, algorithm, spec, episodes, given, policies)
-        for policy, claim in zip(policies, certified, strict=True):
-            add_claim(claims, policy, claim)
-        yield (algorithm, spec), claims
+    rngs = [
+        np.random.default_rng(data_seed(block.seed, block.environment, episodes, repetition))
+        for repetition in repetitions
+    ]
+    if (
+        benchmark.simulator is None
+        and not any(needs_log(spec.make()) for spec in block.algorithms)
+        and not any(needs_episodes(spec.make()) for spec in block.certifiers)
+    ):
+        with timed(spent, "sampling"):
+            batch = counted_problems(benchmark, episodes, rngs)
+            given = [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))]
+        yield DataSets(benchmark, episodes, repetitions, given, batch)
+        return
+    for repetition, rng in zip(repetitions, rngs, strict=True):
+        with timed(spent, "sampling"):
+            problem = benchmark.problem(benchmark.sample(episodes, rng))
+        alone = range(repetition, repetition + 1)
+        yield DataSets(benchmark, episodes, alone, [problem], None)
 
 
-def proposed(
-    algorithm: AlgorithmSpec, spec: CertifierSpec, problems: ProblemBatch, given: list[Problem]
-) -> tuple[FloatArray, int | None]:
-    """π_I [B, K], and the N∧ that all had; None where each data set chose its own."""
-    if not algorithm.chooses:
-        improved = improve_batch(algorithm.make(), problems)
-        return improved.policy, improved.n_wedge
-    auto = AutoNWedge(algorithm=algorithm.make(), certifier=spec.make())
-    return choose_batch(auto, problems, given), None
+def outcome_of(
+    block: ClaimBlock,
+    data: DataSets,
+    algorithm: AlgorithmSpec,
+    spec: CertifierSpec,
+    spent: Spent,
+) -> Outcome:
+    """Returns what the algorithm proposes, and what the certifier claims of that.
+
+    Where a certifier holds a part of the log out, the other episodes choose.
+    """
+    told = {}
+    if data.batch is None:
+        told = told_of_log(spec.name, data.benchmark, data.problems[0], dict(spec.settings))
+    certifiers = [block.certifier(spec, data.episodes, each, **told) for each in data.repetitions]
+    with timed(spent, "improving"):
+        if data.batch is None:
+            improves = improver(algorithm, certifiers[0])
+            proposed = proposed_each(improves, data.problems, certifiers)
+        else:
+            improves = improver(algorithm, spec.make())
+            proposed = proposed_together(improves, data.batch, data.problems)
+    with timed(spent, "certifying"):
+        judges: Sequence[Certifier | CertificateRefused] = certifiers
+        if spec.worlds is not None:
+            judges = [
+                calibrated(problem, improver(algorithm, certifier), certifier, spec.worlds)
+                for problem, certifier in zip(data.problems, certifiers, strict=True)
+            ]
+        return Outcome(proposed, claimed(judges, data.problems, proposed.policy))
 
 
 def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | AutoNWedge:
@@ -184,106 +215,36 @@ def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | Auto
     return AutoNWedge(algorithm=made, certifier=certifier) if algorithm.chooses else made
 
 
-def certify_all(
-    block: ClaimBlock,
-    algorithm: AlgorithmSpec,
-    spec: CertifierSpec,
-    episodes: int,
-    problems: list[Problem],
-    policies: list[Policy],
-) -> list[Certificate | CertificateRefused]:
-    """Returns the certificate or refusal of each repetition: at once, unless each draws anew."""
-    if not spec.takes_seed:
-        return certify_batch(problems, policies, spec.make())
-    claims: list[Certificate | CertificateRefused] = []
-    repetitions = range(block.first, block.last)
-    for repetition, problem, policy in zip(repetitions, problems, policies, strict=True):
-        certifier = block.certifier(spec, episodes, repetition)
-        try:
-            if spec.worlds is not None:
-                certifier = calibrated(problem, algorithm, certifier, spec.worlds)
-            claims.append(certify(problem, policy, certifier))
-        except CertificateRefused as refusal:
-            claims.append(refusal)
-    return claims
-
-
 def calibrated(
-    problem: Problem, algorithm: AlgorithmSpec, certifier: Certifier, worlds: int
-) -> Certifier:
-    """The certifier with what worlds of its own data leave of it; refused where that is nothing."""
+    problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
+) -> Certifier | CertificateRefused:
+    """The certifier with what worlds of its own data leave of it; a refusal where it is nothing."""
     assert believes(certifier)
-    improves = improver(algorithm, certifier)
     rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
-    calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
-    return calibration.applied_to(certifier)
-
-
-def claims_on_logs(
-    block: ClaimBlock,
-    benchmark: Benchmark,
-    episodes: int,
-    certifiers: list[CertifierSpec],
-    spent: dict[str, float],
-) -> Iterator[tuple[Meeting, Claims]]:
-    """Yields claims about policies that other episodes of the same log chose, where it is split.
-
-    Logs are kept one at a time, for they are long.
-    """
-    claimed: dict[Meeting, Claims] = {}
-    for repetition in range(block.first, block.last):
-        with timed(spent, "sampling"):
-            rng = np.random.default_rng(
-                data_seed(block.seed, block.environment, episodes, repetition)
-            )
-            problem = benchmark.problem(benchmark.sample(episodes, rng))
-        for algorithm, spec in itertools.product(block.algorithms, certifiers):
-            told = told_of_log(spec.name, benchmark, problem, dict(spec.settings))
-            certifier = block.certifier(spec, episodes, repetition, **told)
-            with timed(spent, "improving"):
-                training = training_for(problem, certifier)
-                improved = improver(algorithm, certifier).improve(training)
-            n_wedge = None if algorithm.chooses else improved.n_wedge
-            claims = claimed.setdefault((algorithm, spec), Claims([], n_wedge, [], [], []))
-            with timed(spent, "certifying"):
-                (claim,) = certify_batch([problem], [improved.policy], certifier)
-            add_claim(claims, improved.policy, claim)
-    yield from claimed.items()
-
-
-def add_claim(claims: Claims, policy: Policy, claim: Certificate | CertificateRefused) -> None:
-    """Appends the policy and its claim; a refusal is an answer too."""
-    lower, standing, code = float("nan"), "", ""
-    if isinstance(claim, CertificateRefused):
-        code = claim.code
-    elif claim.lower is None:
-        code = claim.kind
-    else:
-        lower, standing = claim.lower, standing_name(claim)
-    claims.policy.append(policy.probability)
-    claims.lower.append(lower)
-    claims.standing.append(standing)
-    claims.refusal.append(code)
-
-
-@contextmanager
-def timed(spent: dict[str, float], what: str) -> Iterator[None]:
-    """Adds the seconds that pass inside to what is spent on it."""
-    begun = time.perf_counter()
-    yield
-    spent[what] += time.perf_counter() - begun
+    try:
+        calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
+        return calibration.applied_to(certifier)
+    except CertificateRefused as refusal:
+        return refusal
 
 
 def rows_of(
     block: ClaimBlock,
-    benchmark: Benchmark,
     episodes: int,
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,
-    claims: Claims,
+    outcomes: Sequence[Outcome],
 ) -> dict[str, AnyArray]:
     """Returns the columns of what one certifier claimed of one algorithm."""
-    gain, behavior = true_gains(benchmark, np.stack(claims.policy))
+    benchmark = made(block.environment, block.first)
+    truth = benchmark.truth
+    policies = np.concatenate([each.proposed.policy for each in outcomes])
+    gain, behavior, _ = true_gains(
+        MDPBatch.from_models([truth.mdp]),
+        policies[:, truth.pair],
+        truth.acting(benchmark.behavior),
+        benchmark.value_bounds,
+    )
 
     def words(text: str) -> AnyArray:
         return np.full(gain.size, text, object)
@@ -295,21 +256,14 @@ def rows_of(
         "algorithm": words(algorithm.name),
         "setting": words(algorithm.label),
         "n_wedge": np.full(gain.size, none_as_nan(algorithm.n_wedge)),
-        "n_wedge_used": np.full(gain.size, none_as_nan(claims.n_wedge)),
+        "n_wedge_used": np.full(gain.size, none_as_nan(outcomes[0].proposed.n_wedge)),
         "certifier": words(certifier.name),
         "certifier_setting": words(certifier.label),
         "delta": np.full(gain.size, float(certifier.make().delta)),
         "repetition": np.arange(block.first, block.last),
-        "behavior_performance": np.full(gain.size, behavior),
+        "behavior_performance": np.full(gain.size, behavior[0]),
         "gain": gain,
-        "lower": np.array(claims.lower, np.float64),
-        "standing": np.array(claims.standing, object),
-        "refusal": np.array(claims.refusal, object),
+        "lower": np.concatenate([each.claimed.lower for each in outcomes]),
+        "standing": np.array([word for each in outcomes for word in each.claimed.standing], object),
+        "refusal": np.array([code for each in outcomes for code in each.claimed.refusal], object),
     }
-
-
-def true_gains(benchmark: Benchmark, policies: FloatArray) -> tuple[FloatArray, float]:
-    """Δ = ρ(π_I) − ρ(π_b) of policies [B, K] in the true MDP, and ρ(π_b), evaluated alike."""
-    everyone = np.concatenate([benchmark.behavior.probability[np.newaxis], policies])
-    worth = benchmark.truth.worth(everyone)
-    return worth[1:] - worth[0], float(worth[0])

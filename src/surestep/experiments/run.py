@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from surestep.errors import SurestepError
-from surestep.experiments.cell import Block, run_block
+from surestep.experiments.cell import Block, Spent, run_block
 from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
 from surestep.experiments.origin import Origin, origin_of
 from surestep.experiments.plan import Experiment
@@ -16,15 +15,7 @@ from surestep.experiments.store import Store
 from surestep.parallel import map_in_order, map_on_ray
 
 BLOCK_REPETITIONS = 50
-
-
-class Spent(NamedTuple):
-    """The seconds that a block took, by what they were spent on."""
-
-    sampling: float
-    improving: float
-    evaluating: float
-    certifying: float
+SPENT_ON = ("sampling", "improving", "evaluating", "certifying")
 
 
 def blocks_of(experiment: Experiment) -> Sequence[Block | ClaimBlock]:
@@ -122,12 +113,12 @@ def run_into(store: Store, task: tuple[Block | ClaimBlock, Origin]) -> Spent:
         )
     rows = run_block(block) if isinstance(block, Block) else run_claims(block)
     store.write_block(block.key, rows.columns, origin)
-    return Spent(rows.sampling, rows.improving, rows.evaluating, rows.certifying)
+    return rows.spent
 
 
 def totals(spent: Sequence[Spent], before: Mapping[str, float]) -> dict[str, float]:
     """The seconds of these blocks and of what was done before, by what they were spent on."""
     return {
-        name: round(before.get(name, 0.0) + sum(getattr(block, name) for block in spent), 3)
-        for name in Spent._fields
+        name: round(before.get(name, 0.0) + sum(block[name] for block in spent), 3)
+        for name in SPENT_ON
     }

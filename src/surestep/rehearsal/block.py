@@ -12,34 +12,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners, weighted_rows
-from surestep.algorithms import (
-    SPIBB,
-    BasicRL,
-    BetaSPIBB,
-    Improver,
-    TwoSuccessorSPIBB,
-    improve_batch,
-)
-from surestep.certificates import Certifier, certify_batch
-from surestep.certificates.episodes import holds_out, training_for
+from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners
+from surestep.algorithms import Improver
+from surestep.certificates import Certifier
+from surestep.certificates.episodes import holds_out
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import only_believed
-from surestep.choosing_n_wedge import AutoNWedge, choose_batch
-from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
+from surestep.errors import CertificateRefused
 from surestep.model.batch import MDPBatch
-from surestep.model.certificate import Certificate
 from surestep.model.counts import LoggedRewards
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
-from surestep.planning.batch import endless_members, evaluate_batch
 from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.sources import Data, World
 from surestep.rehearsal.worlds import WorldKind
-
-COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # see `improve_batch`
+from surestep.trials import claimed, plans_together, proposed_each, proposed_together, true_gains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +111,15 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
     believers = [] if block.belief is None else [seeded(block.belief, each) for each in seeds]
     splitters = next((each for each in (certifiers, believers) if each and holds_out(each[0])), [])
     policies = proposed(block, worlds, models, data, problems, splitters)
-    claims, draws = claimed(certifiers, problems, policies)
+    claims, draws = claims_and_draws(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
     if believers:
-        beliefs, _ = claimed(believers, problems, policies)
+        beliefs, _ = claims_and_draws(believers, problems, policies)
     elif only_believed(block.certifier.name):
         beliefs = claims
-    gain, outside = true_gains(block.problem, models, policies)
-    return Outcomes(gain, claims, draws, beliefs, outside)
+    terms = block.problem
+    true = true_gains(models, policies, terms.behavior, terms.value_bounds)
+    return Outcomes(true.gain, claims, draws, beliefs, true.outside)
 
 
 def seeded(certifier: Certifier, seed: int) -> Certifier:
@@ -149,39 +139,12 @@ def proposed(
     splitters: Sequence[Certifier],
 ) -> FloatArray:
     """Returns π_I [B, K] of each data set, or of its training part where there are splitters."""
-    algorithm = block.algorithm
-    chosen_from: list[Problem | None] = [*problems]
-    if splitters:
-        chosen_from = [*map(training_or_none, problems, splitters)]
-    inner = algorithm.algorithm if isinstance(algorithm, AutoNWedge) else algorithm
     # Without a discount data sets may show policies that never end, each for itself.
-    alone = bool(splitters) or block.problem.single_discount == 1
-    if alone or not isinstance(inner, COMPILED):
-        behavior = block.problem.behavior.probability
-        return np.stack([improved(algorithm, each, behavior) for each in chosen_from])
+    alone = splitters or block.problem.single_discount == 1 or not plans_together(block.algorithm)
+    if alone:
+        return proposed_each(block.algorithm, problems, splitters).policy
     batch = batch_of(block.problem, worlds, models, data)
-    if isinstance(algorithm, AutoNWedge):
-        return choose_batch(algorithm, batch, problems)
-    return improve_batch(inner, batch).policy
-
-
-def training_or_none(problem: Problem, certifier: Certifier) -> Problem | None:
-    """The training part; None where so few episodes leave none."""
-    try:
-        return training_for(problem, certifier)
-    except InvalidParameter:
-        return None
-
-
-def improved(algorithm: Improver, problem: Problem | None, behavior: FloatArray) -> FloatArray:
-    """π_I [K]; π_b where no data may choose, or where every candidate for N∧ is refused.
-
-    So too where π_b never ends in the estimate, as recordings that were cut may have it.
-    """
-    try:
-        return behavior if problem is None else algorithm.improve(problem).policy.probability
-    except (CertificateRefused, NeverEnds):
-        return behavior
+    return proposed_together(block.algorithm, batch, problems).policy
 
 
 def batch_of(
@@ -213,64 +176,23 @@ def batch_of(
     )
 
 
-def claimed(
-    certifiers: Sequence[Certifier], problems: list[Problem], probabilities: FloatArray
+def claims_and_draws(
+    certifiers: Sequence[Certifier], problems: list[Problem], policies: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     """L [B] and, where it comes from draws, those [B, n]; NaN where the certificate is refused."""
     first = certifiers[0]
-    policies = [
-        Policy(problem.counts.pairs, row)
-        for problem, row in zip(problems, probabilities, strict=True)
-    ]
-    if believes(first):
-        draws = np.stack([*map(sorted_gains, certifiers, problems, policies)])
-        return draws[:, first.rank - 1], draws
-    if all(each == first for each in certifiers):
-        found = certify_batch(problems, policies, first)
-    else:
-        found = [
-            certify_batch([problem], [policy], certifier)[0]
-            for certifier, problem, policy in zip(certifiers, problems, policies, strict=True)
-        ]
-    return np.array([lower_or_nan(claim) for claim in found]), None
+    if not believes(first):
+        return claimed(certifiers, problems, policies).lower, None
+    draws = np.stack([*map(sorted_gains, certifiers, problems, policies)])
+    return draws[:, first.rank - 1], draws
 
 
-def lower_or_nan(claim: Certificate | CertificateRefused) -> float:
-    """L; NaN where nothing is claimed."""
-    if isinstance(claim, CertificateRefused) or claim.lower is None:
-        return np.nan
-    return claim.lower
-
-
-def sorted_gains(certifier: Any, problem: Problem, policy: Policy) -> FloatArray:
+def sorted_gains(certifier: Any, problem: Problem, policy: FloatArray) -> FloatArray:
     """The draws of a posterior certificate, rising; NaN where it is refused."""
     try:
-        return np.sort(certifier.gains(problem, [policy])[0])
+        return np.sort(certifier.gains(problem, [Policy(problem.counts.pairs, policy)])[0])
     except CertificateRefused:
         return np.full(certifier.draws, np.nan)
-
-
-def true_gains(
-    problem: Problem, models: MDPBatch, policies: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """ρ(π_I) − ρ(π_b) in each truth [B], and how far values lie outside of the value bounds.
-
-    A policy that may never end, where nothing is discounted, is worth the lower value bound.
-    """
-    endless = np.zeros(len(policies), np.bool_)
-    if problem.single_discount == 1:
-        endless = endless_members(models, policies)
-    ending = np.where(endless[:, np.newaxis], problem.behavior.probability, policies)
-    ours = np.where(
-        endless[:, np.newaxis], problem.value_bounds[0], evaluate_batch(models, ending).value
-    )
-    theirs = evaluate_batch(models, problem.behavior).value
-    gain = weighted_rows(ours, models.initial) - weighted_rows(theirs, models.initial)
-    gain[(policies == problem.behavior.probability).all(axis=1)] = 0.0
-    low, high = problem.value_bounds
-    highest = np.maximum(ours.max(axis=1), theirs.max(axis=1)) - high
-    lowest = low - np.minimum(ours.min(axis=1), theirs.min(axis=1))
-    return gain, np.maximum(0.0, np.maximum(highest, lowest))
 
 
 # ---- one shape for many truths ----------------------------------------------------------------

@@ -1,0 +1,152 @@
+"""Trials: a policy proposed from data, claims about it, and the truth, where somebody knows it.
+
+Rehearsals and experiments share these three acts; where the data come from, and what is told of the
+outcome, is theirs. A refusal is an answer: where no policy is proposed π_b stays, and where nothing
+is claimed there is a code for why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import FloatArray, weighted_rows
+from surestep.algorithms import COMPILED, Improver, improve_batch
+from surestep.certificates import Certifier, certify_batch
+from surestep.certificates.episodes import training_for
+from surestep.certificates.protocol import Claim
+from surestep.certificates.standing import standing_name
+from surestep.choosing_n_wedge import AutoNWedge
+from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
+from surestep.model.batch import MDPBatch
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+from surestep.model.problem_batch import ProblemBatch
+from surestep.planning.batch import endless_members, evaluate_batch
+
+# ---- proposing ----------------------------------------------------------------------------------
+
+
+class Proposed(NamedTuple):
+    """π_I of each data set, and the N∧ that all had."""
+
+    policy: FloatArray  # [B, K]
+    n_wedge: int | None  # None: there is none, or each data set chose its own
+
+
+def plans_together(improver: Improver) -> bool:
+    """Tells whether data sets of one shape are planned at once, which is faster by far."""
+    algorithm = improver.algorithm if isinstance(improver, AutoNWedge) else improver
+    return isinstance(algorithm, COMPILED)
+
+
+def proposed_together(
+    improver: Improver, batch: ProblemBatch, problems: Sequence[Problem]
+) -> Proposed:
+    """Returns the proposals of a batch of data sets; whoever chooses N∧ sees them as `problems`."""
+    if isinstance(improver, AutoNWedge):
+        return Proposed(improver.choose_batch(batch, problems), None)
+    improved = improve_batch(improver, batch)
+    return Proposed(improved.policy, improved.n_wedge)
+
+
+def proposed_each(
+    improver: Improver, problems: Sequence[Problem], judges: Sequence[Certifier] = ()
+) -> Proposed:
+    """Returns the proposals of data sets, one after the other.
+
+    Where there are judges, each from what its judge leaves to the choice. π_b stays where so few
+    episodes leave nothing, where every candidate for N∧ is refused, and where π_b never ends in the
+    estimate, as recordings that were cut may have it.
+    """
+    policies, n_wedge = [problem.behavior.probability for problem in problems], None
+    for b, problem in enumerate(problems):
+        try:
+            part = training_for(problem, judges[b]) if judges else problem
+        except InvalidParameter:
+            continue
+        try:
+            improved = improver.improve(part)
+        except (CertificateRefused, NeverEnds):
+            continue
+        policies[b] = improved.policy.probability
+        n_wedge = None if isinstance(improver, AutoNWedge) else improved.n_wedge
+    return Proposed(np.stack(policies), n_wedge)
+
+
+# ---- claiming -----------------------------------------------------------------------------------
+
+
+class Claimed(NamedTuple):
+    """The claims about B policies."""
+
+    lower: FloatArray  # [B] L; NaN where nothing is claimed
+    standing: list[str]  # empty where nothing is
+    refusal: list[str]  # the code of why nothing is, else empty
+
+
+def claimed(
+    certifiers: Sequence[Certifier | CertificateRefused],
+    problems: Sequence[Problem],
+    policies: FloatArray,
+) -> Claimed:
+    """Returns what each certifier claims of its policy [B, K]; one may be refused already."""
+    judged = [
+        Policy(problem.counts.pairs, row) for problem, row in zip(problems, policies, strict=True)
+    ]
+    first = certifiers[0]
+    if not isinstance(first, CertificateRefused) and all(each == first for each in certifiers):
+        claims = certify_batch(problems, judged, first)
+    else:
+        claims = [
+            certifier
+            if isinstance(certifier, CertificateRefused)
+            else certify_batch([problem], [policy], certifier)[0]
+            for certifier, problem, policy in zip(certifiers, problems, judged, strict=True)
+        ]
+    lower, standing, refusal = zip(*map(answer, claims), strict=True)
+    return Claimed(np.array(lower), list(standing), list(refusal))
+
+
+def answer(claim: Claim) -> tuple[float, str, str]:
+    """Returns L, its standing, and the code of a refusal; NaN and empty where there is none."""
+    if isinstance(claim, CertificateRefused):
+        return np.nan, "", claim.code
+    if claim.lower is None:
+        return np.nan, "", claim.kind
+    return claim.lower, standing_name(claim), ""
+
+
+# ---- comparing with the truth -------------------------------------------------------------------
+
+
+class TrueGains(NamedTuple):
+    """Δ = ρ(π_I) − ρ(π_b) of B policies, each in its truth."""
+
+    gain: FloatArray  # [B]
+    behavior: FloatArray  # [B], or [1] where all have one truth: ρ(π_b)
+    outside: FloatArray  # [B] by how much a true value lies outside of the value bounds, or 0
+
+
+def true_gains(
+    models: MDPBatch, policies: FloatArray, behavior: Policy, value_bounds: tuple[float, float]
+) -> TrueGains:
+    """Returns the gains of policies [B, K] over π_b, in one model or in one for each.
+
+    A policy that may never end, where nothing is discounted, is worth the lower value bound.
+    """
+    low, high = value_bounds
+    endless = np.zeros(len(policies), np.bool_)
+    if models.discount.min() == 1:
+        endless = endless_members(models, policies)
+    ending = np.where(endless[:, np.newaxis], behavior.probability, policies)
+    ours = np.where(endless[:, np.newaxis], low, evaluate_batch(models, ending).value)
+    theirs = evaluate_batch(models, behavior).value
+    performance = weighted_rows(theirs, models.initial)
+    gain = weighted_rows(ours, models.initial) - performance
+    gain[(policies == behavior.probability).all(axis=1)] = 0.0
+    highest = np.maximum(ours.max(axis=1), theirs.max(axis=1)) - high
+    lowest = low - np.minimum(ours.min(axis=1), theirs.min(axis=1))
+    return TrueGains(gain, performance, np.maximum(0.0, np.maximum(highest, lowest)))

@@ -1,0 +1,162 @@
+"""Trials: what is proposed, claimed and true; refusals are answers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import FiniteMDP, MDPBatch, Policy, Problem, certify, evaluate, sample_log
+from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limited, Limits, LowerSPIBB
+from surestep.certificates import Posterior, Robust, Stitched, training_part
+from surestep.choosing_n_wedge import AutoNWedge
+from surestep.errors import CertificateRefused
+from surestep.trials import claimed, plans_together, proposed_each, true_gains
+
+ARMS = 4
+ROBUST = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
+UNSURE = Posterior(rewards="bounded", reward_low=2.0, reward_high=3.0)  # no reward is so high
+
+
+def bandit():
+    """One decision among four arms that pay 1 with chances 0.2, 0.4, 0.5 and 0.8."""
+    P = np.zeros((3, ARMS, 3))
+    P[0, :, 2] = [0.2, 0.4, 0.5, 0.8]
+    P[0, :, 1] = 1 - P[0, :, 2]
+    R = np.zeros((3, ARMS, 3))
+    R[0, :, 2] = 1.0
+    return FiniteMDP.from_dense(P, R, 0.9)
+
+
+def problem_with(episodes, seed=0):
+    mdp = bandit()
+    log = sample_log(mdp, Policy.uniform(mdp), episodes, 1, np.random.default_rng(seed))
+    return Problem(
+        counts=log.counts(),
+        behavior=Policy.uniform(mdp),
+        discount=0.9,
+        value_bounds=(0.0, 1.0),
+        log=log,
+    )
+
+
+# ---- proposing ----------------------------------------------------------------------------------
+
+
+def test_each_proposal_is_that_of_what_its_judge_leaves_to_the_choice():
+    problems, algorithm = [problem_with(40, seed) for seed in range(3)], SPIBB(n_wedge=3)
+    judges = [Stitched(train_share=share) for share in (0.2, 0.5, 0.8)]
+    policies, n_wedge = proposed_each(algorithm, problems, judges)
+    for problem, judge, policy in zip(problems, judges, policies, strict=True):
+        part = training_part(problem, judge.train_share, None)
+        np.testing.assert_array_equal(policy, algorithm.improve(part).policy.probability)
+    assert n_wedge == 3
+    whole, _ = proposed_each(algorithm, problems)
+    np.testing.assert_array_equal(whole[0], algorithm.improve(problems[0]).policy.probability)
+    assert (whole != policies).any()
+
+
+def test_where_nothing_is_proposed_the_behavior_policy_stays():
+    few, many = problem_with(1), problem_with(40)
+    policies, _ = proposed_each(BasicRL(), [few, many], [Stitched(train_share=0.4)] * 2)
+    np.testing.assert_array_equal(policies[0], few.behavior.probability)
+    assert (policies[1] != many.behavior.probability).any()
+    # Whoever is to choose N∧ refuses every candidate.
+    choosing = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=UNSURE)
+    policies, n_wedge = proposed_each(choosing, [many])
+    np.testing.assert_array_equal(policies[0], many.behavior.probability)
+    assert n_wedge is None
+    # In what was recorded nothing ends, so that no policy is better than π_b.
+    mdp = FiniteMDP.from_dense(np.full((2, 1, 2), 0.5), np.zeros((2, 1)), 1.0)
+    log = sample_log(mdp, Policy.uniform(mdp), 5, 4, np.random.default_rng(0))
+    endless = Problem(
+        counts=log.counts(), behavior=Policy.uniform(mdp), discount=1.0, value_bounds=(0.0, 1.0)
+    )
+    policies, _ = proposed_each(SPIBB(n_wedge=1), [endless])
+    np.testing.assert_array_equal(policies, endless.behavior.probability[np.newaxis])
+
+
+def test_only_what_is_compiled_is_planned_together():
+    spibb = SPIBB(n_wedge=1)
+    assert plans_together(spibb)
+    assert plans_together(BetaSPIBB(spibb_n_wedge=1))
+    assert plans_together(AutoNWedge(algorithm=spibb, certifier=ROBUST))
+    assert not plans_together(LowerSPIBB(n_wedge=1))
+    assert not plans_together(
+        Limited(algorithm=spibb, limits=Limits(least_visits=3))
+    )  # has a rule of its own
+
+
+# ---- claiming -----------------------------------------------------------------------------------
+
+
+def test_claims_are_those_of_certify_together_or_each_for_itself():
+    problems = [problem_with(200, seed) for seed in range(3)]
+    policies, _ = proposed_each(SPIBB(n_wedge=3), problems)
+    others = [replace(ROBUST, delta=delta) for delta in (0.1, 0.2, 0.3)]
+    for certifiers in ([ROBUST] * 3, others):
+        claims = claimed(certifiers, problems, policies)
+        for problem, row, certifier, lower in zip(
+            problems, policies, certifiers, claims.lower, strict=True
+        ):
+            policy = Policy(problem.counts.pairs, row)
+            assert lower == pytest.approx(certify(problem, policy, certifier).lower, abs=1e-9)
+        assert claims.standing == ["proved"] * 3
+        assert claims.refusal == [""] * 3
+
+
+def test_a_refusal_is_no_claim_but_a_code():
+    problem = problem_with(30)
+    behavior = np.tile(problem.behavior.probability, (3, 1))
+    refused = CertificateRefused("not calibrated", code="no-rank")
+    claims = claimed([refused, UNSURE, ROBUST], [problem] * 3, behavior)
+    np.testing.assert_array_equal(np.isnan(claims.lower), [True, True, False])
+    assert [bool(word) for word in claims.standing] == [False, False, True]
+    assert claims.refusal[0] == "no-rank"
+    assert claims.refusal[1]
+    assert claims.refusal[2] == ""
+
+
+# ---- comparing with the truth -------------------------------------------------------------------
+
+
+def test_gains_are_those_of_each_policy_in_its_model():
+    other = replace(bandit(), reward=bandit().reward * 2)
+    models = MDPBatch.from_models([bandit(), other])
+    uniform = Policy.uniform(bandit())
+    greedy = np.tile(uniform.probability, (2, 1))
+    greedy[:, :ARMS] = [0.0, 0.0, 0.0, 1.0]
+    true = true_gains(models, greedy, uniform, (0.0, 2.0))
+    assert true.gain == pytest.approx([0.325, 0.65])
+    assert true.behavior == pytest.approx([0.475, 0.95])
+    one = true_gains(MDPBatch.from_models([other]), greedy, uniform, (0.0, 2.0))
+    assert one.gain == pytest.approx([0.65, 0.65])
+    expected = evaluate(other, uniform) @ other.initial
+    assert one.behavior == pytest.approx([expected])
+
+
+def test_values_lie_outside_by_the_larger_of_both_sides():
+    uniform = Policy.uniform(bandit())
+    models = MDPBatch.from_models([bandit(), bandit()])
+    greedy = np.tile(uniform.probability, (2, 1))
+    greedy[1, :ARMS] = [0.0, 0.0, 0.0, 1.0]
+    for bounds, outside in (
+        ((0.0, 1.0), [0.0, 0.0]),
+        ((0.0, 0.6), [0.0, 0.2]),  # the best arm earns 0.8, the uniform policy 0.475
+        ((0.1, 0.375), [0.1, 0.425]),  # and the ends are worth 0
+    ):
+        true = true_gains(models, greedy, uniform, bounds)
+        assert true.gain == pytest.approx([0.0, 0.325])
+        assert true.outside == pytest.approx(outside)
+
+
+def test_a_policy_that_may_never_end_is_worth_the_lower_value_bound():
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 0] = P[0, 1, 1] = 1.0
+    R = np.zeros((3, 2, 3))
+    R[0, :, 1] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 1.0)
+    waits, treats = np.array([1, 0, 1, 0, 1, 0]), np.array([0, 1, 1, 0, 1, 0])
+    policies = np.array([waits, treats], float)
+    true = true_gains(MDPBatch.from_models([mdp]), policies, Policy.uniform(mdp), (-0.5, 1.0))
+    assert true.gain == pytest.approx([-1.5, 0.0])
+    assert true.outside == pytest.approx([0.0, 0.0])
