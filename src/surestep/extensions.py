@@ -201,17 +201,17 @@ def know(extensions: Iterable[Extension]) -> None:
     _registered.update({(each.sort, each.name): each for each in extensions})
 
 
-def check_importable(extensions: Iterable[Extension]) -> None:
-    """Refuses what a process that is started anew could not import."""
-    for each in extensions:
-        home = str(getattr(each.thing, "__module__", None))
+def check_importable(things: Iterable[tuple[str, Any]]) -> None:
+    """Refuses what a process that is started anew could not import, by what it is called."""
+    for what, thing in things:
+        home = str(getattr(thing, "__module__", None))
         try:
-            pickle.dumps(each.thing)
+            pickle.dumps(thing)
             by_hand = home == "__main__" and not hasattr(sys.modules[home], "__file__")
         except Exception:
             by_hand = True
         if by_hand:
             raise InvalidParameter(
-                f"the {SINGULAR[each.sort]} {each.name!r} was registered, but worker processes "
-                f"cannot import it from {home}; define it at the top of a module, or take 1 worker"
+                f"the {what} is known here, but worker processes cannot import it from {home}; "
+                "define it at the top of a module, or take 1 worker"
             )

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from surestep.errors import InvalidParameter, MissingExtra, SurestepError
-from surestep.extensions import Extension, check_importable, know, registered
+from surestep.extensions import SINGULAR, Extension, check_importable, know, registered
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -94,7 +94,7 @@ def in_workers(
     After an error, tasks under way are finished; after an interrupt they are not.
     """
     extensions = registered()
-    check_importable(extensions)
+    check_importable((f"{SINGULAR[each.sort]} {each.name!r}", each.thing) for each in extensions)
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
     executor = ProcessPoolExecutor(

@@ -263,16 +263,19 @@ def test_what_only_a_log_shows_is_given_as_a_log_and_judged_in_the_truth(plan, t
 def test_certifiers_of_logs_are_told_what_a_user_would_say():
     noisy, plain = make("noisy", law="skewed"), make("alike")
     logs = [each.problem(each.sample(60, np.random.default_rng(0))) for each in (noisy, plain)]
-    told = told_of_log("stitched", noisy, logs[0], {})
+    told = told_of_log(CERTIFIERS["stitched"], noisy, logs[0], {})
     assert told == pytest.approx({"return_low": 0.0, "return_high": 60.0})
-    assert told_of_log("stitched", plain, logs[1], {}) == {"return_low": 0.0, "return_high": 1.0}
+    assert told_of_log(CERTIFIERS["stitched"], plain, logs[1], {}) == {
+        "return_low": 0.0,
+        "return_high": 1.0,
+    }
     bounds = {"reward_low": 0.0, "reward_high": 20.0}
-    assert told_of_log("robust", noisy, logs[0], {}) == pytest.approx(bounds)
-    assert told_of_log("posterior", noisy, logs[0], {})["rewards"] == "bounded"
-    assert told_of_log("posterior", plain, logs[1], {}) == {}
+    assert told_of_log(CERTIFIERS["robust"], noisy, logs[0], {}) == pytest.approx(bounds)
+    assert told_of_log(CERTIFIERS["posterior"], noisy, logs[0], {})["rewards"] == "bounded"
+    assert told_of_log(CERTIFIERS["posterior"], plain, logs[1], {}) == {}
     river = make("wet-chicken")
     known = river.problem(river.sample(3, np.random.default_rng(0)))
-    assert told_of_log("robust", river, known, {}) == {}
+    assert told_of_log(CERTIFIERS["robust"], river, known, {}) == {}
 
 
 # ---- do the claims hold? ----------------------------------------------------------------------

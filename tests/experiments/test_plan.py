@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.algorithms import ALGORITHMS
+from surestep.environments import make
 from surestep.errors import SurestepError
 from surestep.experiments import catalog, read_experiments
 from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec, label_of, read_label
@@ -77,12 +78,12 @@ def test_the_given_n_wedge_is_that_of_spibb():
 
 
 def test_an_environment_may_change_with_the_repetition():
-    spec = EnvironmentSpec("random-mdp", (("seed", "repetition"), ("ratio", 0.5)))
+    spec = EnvironmentSpec("bandit", (("seed", "repetition"), ("arms", 2)))
     assert spec.changes
-    assert spec.parameters_of(3) == {"seed": 3, "ratio": 0.5}
-    fixed = EnvironmentSpec("random-mdp", (("seed", 1),))
+    assert spec.make(3) == make("bandit", seed=3, arms=2)
+    fixed = EnvironmentSpec("bandit", (("seed", 1),))
     assert not fixed.changes
-    assert fixed.parameters_of(3) == {"seed": 1}
+    assert fixed.make(3) == make("bandit", seed=1)
 
 
 def test_the_catalog_holds_the_papers_evaluation():

@@ -16,7 +16,7 @@ from surestep.experiments.metrics import (
     normalised,
     summaries,
 )
-from surestep.experiments.plan import Experiment, catalog, read_experiments
+from surestep.experiments.plan import Experiment, catalog, make_experiment, read_experiments
 from surestep.experiments.run import run_experiment
 from surestep.experiments.store import Store
 from surestep.experiments.tails import Interval, cvar, cvar_interval
@@ -35,6 +35,7 @@ __all__ = [
     "family_summaries",
     "first_better",
     "first_certified",
+    "make_experiment",
     "method_of",
     "normalised",
     "read_experiments",

@@ -20,7 +20,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep.algorithms import improve_batch, needs_log
-from surestep.environments import Benchmark, make
+from surestep.environments import Benchmark
 from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
 from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
 from surestep.sampling import CountSampler
@@ -97,7 +97,7 @@ def joined(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
 @lru_cache(maxsize=4096)  # the same environment serves all data sizes
 def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     """The benchmark of a repetition."""
-    return make(environment.name, **environment.parameters_of(repetition))
+    return environment.make(repetition)
 
 
 def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str, AnyArray]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_owners, run_sums
-from surestep.certificates import certifier_kind
 from surestep.certificates.known import Known
 from surestep.certificates.named import told_to
 from surestep.environments import Benchmark
@@ -45,7 +44,7 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
 
 
 def told_of_log(
-    kind: str, benchmark: Benchmark, problem: Problem, given: Mapping[str, Any]
+    kind: type[Any], benchmark: Benchmark, problem: Problem, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns the settings that a user would give a certifier of the log of a benchmark.
 
@@ -59,7 +58,7 @@ def told_of_log(
         rewards_vary=varies(rewards),
         single_returns=benchmark.return_bounds or benchmark.value_bounds,
     )
-    return told_to(certifier_kind(kind), known, given)
+    return told_to(kind, known, given)
 
 
 def varies(rewards: LoggedRewards) -> bool:

@@ -190,7 +190,7 @@ def outcome_of(
     """
     told = {}
     if data.batch is None:
-        told = told_of_log(spec.name, data.benchmark, data.problems[0], dict(spec.settings))
+        told = told_of_log(spec.kind, data.benchmark, data.problems[0], dict(spec.settings))
     certifiers = [block.certifier(spec, data.episodes, each, **told) for each in data.repetitions]
     with timed(spent, "improving"):
         if data.batch is None:

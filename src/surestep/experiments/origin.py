@@ -26,6 +26,7 @@ from surestep.environments import registry as environments
 from surestep.errors import FileFailure
 from surestep.experiments.cell import Block
 from surestep.experiments.claims import ClaimBlock
+from surestep.experiments.given import module_of
 from surestep.extensions import Shelf, versions_of
 
 PACKAGE = "surestep"
@@ -36,7 +37,8 @@ NOT_FOLLOWED = frozenset(
         "surestep.algorithms.registry",
         "surestep.certificates.registry",
         "surestep.environments.registry",
-        "surestep.experiments.plan",  # what it reads is in the settings
+        "surestep.experiments.given",  # what these two read is in the settings
+        "surestep.experiments.plan",
         "surestep.errors",  # no number depends on these three
         "surestep.extensions",
         "surestep.parallel",
@@ -82,19 +84,24 @@ def origin_of(block: Block | ClaimBlock) -> Origin:
 
 def names_of(block: Block | ClaimBlock) -> list[tuple[Shelf[Any], str]]:
     """Returns the names in a block, and where to look them up."""
-    certifiers = block.certifiers if isinstance(block, ClaimBlock) else ()
-    return [
-        (environments.SHELF, block.environment.name),
-        *((algorithms.SHELF, spec.name) for spec in block.algorithms),
-        *((certificates.SHELF, spec.name) for spec in certifiers),
-    ]
+    return [(shelf, spec.name) for shelf, spec in specs_of(block) if spec.own is None]
+
+
+def specs_of(block: Block | ClaimBlock) -> Iterator[tuple[Shelf[Any], Any]]:
+    """Yields all that is asked for in a block, and where its name is looked up."""
+    yield environments.SHELF, block.environment
+    for spec in block.algorithms:
+        yield algorithms.SHELF, spec
+    for judge in block.certifiers if isinstance(block, ClaimBlock) else ():
+        yield certificates.SHELF, judge
 
 
 def modules_of(block: Block | ClaimBlock) -> frozenset[str]:
     """Returns the modules in which the sources of a block begin."""
     kinds: list[Any] = [type(block), *(shelf.find(name) for shelf, name in names_of(block))]
+    kinds += [thing for _, spec in specs_of(block) for thing in spec.code]
     # What is not known, is refused when it is made.
-    return frozenset(kind.__module__ for kind in kinds if kind is not None)
+    return frozenset(module_of(kind) for kind in kinds if kind is not None)
 
 
 @cache

@@ -1,8 +1,9 @@
 """An experiment as data: environments × algorithms with settings × data sizes × repetitions.
 
-It is read from a TOML file. A setting given as a list stands for one algorithm (or environment) for
-each of its values; several lists, for all combinations. {first = 1, last = 200} stands for the list
-of all whole numbers between. With certifiers, what the algorithms find is also certified.
+It is read from a TOML file, or made of tables like those in Python, where an entry may also be an
+object. A setting given as a list stands for one algorithm (or environment) for each of its values;
+several lists, for all combinations. {first = 1, last = 200} stands for the list of all whole
+numbers between. With certifiers, what the algorithms find is also certified.
 """
 
 from __future__ import annotations
@@ -12,21 +13,36 @@ import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from surestep.algorithms import Algorithm, make_algorithm
+from surestep.algorithms import is_algorithm, make_algorithm
 from surestep.certificates import Certifier, certifier_kind
 from surestep.certificates.protocol import believes
+from surestep.certificates.registry import check_certifier, find_kind
+from surestep.choosing_n_wedge import AutoNWedge
+from surestep.environments import Benchmark, make
 from surestep.errors import InvalidParameter, SurestepError
+from surestep.experiments.given import (
+    Settings,
+    Source,
+    asks_for_repetition,
+    code_behind,
+    content_of,
+    function_of,
+    home_of,
+    made_by,
+    plain,
+    settings_of,
+)
 
 CATALOG = files("surestep.experiments") / "catalog"
 PER_REPETITION = "repetition"  # as an environment's seed: another one for each repetition
 AUTO = "auto"  # as an N∧: the certificate chooses it
-Settings = tuple[tuple[str, Any], ...]
+CONTENT = "content"  # as a parameter of an environment: a digest of the object that was given
 
 
 def label_of(settings: Iterable[tuple[str, Any]]) -> str:
@@ -42,10 +58,37 @@ def read_label(label: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSpec:
-    """A benchmark by name and parameters."""
+    """A benchmark by name and parameters, or one that was given, or a function that makes it."""
 
     name: str
     parameters: Settings = ()
+    own: Source | None = field(default=None, repr=False, compare=False)  # its content is compared
+
+    @classmethod
+    def of(cls, source: Any) -> EnvironmentSpec:
+        """Returns the spec of a benchmark, or of a function that makes one for each repetition."""
+        if not isinstance(source, Benchmark) and (not callable(source) or isinstance(source, type)):
+            raise InvalidParameter(
+                f"an entry of environments is {source!r:.80}, expected a name, a Benchmark, or a "
+                "function that returns one, of no argument or of the number of the repetition"
+            )
+        first = made_by(source, 0)
+        changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
+        own = isinstance(source, Benchmark)
+        name = first.name if own else str(function_of(source).__name__)
+        return cls(name, ((CONTENT, content_of(first)), *changes), source)
+
+    def make(self, repetition: int) -> Benchmark:
+        """Returns the benchmark of a repetition."""
+        if self.own is not None:
+            return made_by(self.own, repetition)
+        given = dict(self.parameters)
+        return make(self.name, **given | {"seed": repetition} if self.changes else given)
+
+    @property
+    def code(self) -> Iterator[Any]:
+        """Yields the classes and functions that were given."""
+        return code_behind(self.own, ())
 
     @property
     def label(self) -> str:
@@ -54,8 +97,8 @@ class EnvironmentSpec:
 
     @property
     def family(self) -> str:
-        """The label without the seed: environments that differ only in it are of one family."""
-        others = tuple((key, value) for key, value in self.parameters if key != "seed")
+        """The label without seed and content: what differs only in these is of one family."""
+        others = tuple((key, x) for key, x in self.parameters if key not in ("seed", CONTENT))
         return EnvironmentSpec(self.name, others).label
 
     @property
@@ -63,23 +106,37 @@ class EnvironmentSpec:
         """Tells whether each repetition has an environment of its own."""
         return dict(self.parameters).get("seed") == PER_REPETITION
 
-    def parameters_of(self, repetition: int) -> dict[str, Any]:
-        """The parameters for that repetition."""
-        given = dict(self.parameters)
-        return {**given, "seed": repetition} if self.changes else given
-
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSpec:
-    """An algorithm by name and settings."""
+    """An algorithm by name and settings, or with the class of an object that was given."""
 
     name: str
     settings: Settings = ()
+    own: type[Any] | None = field(default=None, repr=False)  # None: that of the name
 
-    def make(self) -> Algorithm:
+    @classmethod
+    def of(cls, thing: Any) -> AlgorithmSpec:
+        """Returns the spec of an object that can improve; of a known kind, that of its name."""
+        if not hasattr(thing, "improve") or isinstance(thing, type):
+            raise InvalidParameter(
+                f"an entry of algorithms is {thing!r:.80}, expected a name, or an object that can "
+                "improve"
+            )
+        own = None if is_algorithm(thing) else type(thing)
+        return cls(str(getattr(thing, "name", type(thing).__name__)), settings_of(thing), own)
+
+    def make(self) -> Any:
         """The algorithm; where N∧ is to be chosen, with any."""
+        if self.own is not None:
+            return self.own(**dict(self.settings))
         chosen = {key: 1 for key, value in self.settings if value == AUTO}
         return make_algorithm(self.name, **dict(self.settings) | chosen)
+
+    @property
+    def code(self) -> Iterator[Any]:
+        """Yields the classes that were given."""
+        return code_behind(self.own, self.settings)
 
     @property
     def chooses(self) -> bool:
@@ -102,7 +159,7 @@ class AlgorithmSpec:
 
 @dataclass(frozen=True, slots=True)
 class CertifierSpec:
-    """A certifier by name and settings; data sizes may be its own.
+    """A certifier by name and settings, or with the class of an object; sizes may be its own.
 
     With `worlds`, each claim is calibrated in so many worlds of each kind before it is made.
     """
@@ -111,10 +168,31 @@ class CertifierSpec:
     settings: Settings = ()
     episodes: tuple[int, ...] | None = None  # None: those of the experiment
     worlds: int | None = None  # None: not calibrated
+    own: type[Any] | None = field(default=None, repr=False)  # None: that of the name
+
+    @classmethod
+    def of(cls, thing: Any) -> CertifierSpec:
+        """Returns the spec of a certifier; of a known kind, that of its name.
+
+        A seed that is the default is left to the experiment, as it is with names.
+        """
+        check_certifier(thing)
+        own = None if find_kind(thing.name) is type(thing) else type(thing)
+        return cls(thing.name, settings_of(thing), own=own)
+
+    @property
+    def kind(self) -> type[Any]:
+        """Returns its class."""
+        return certifier_kind(self.name) if self.own is None else self.own
+
+    @property
+    def code(self) -> Iterator[Any]:
+        """Yields the classes that were given."""
+        return code_behind(self.own, self.settings)
 
     def make(self, **more: Any) -> Certifier:
         """The certifier, with settings that are not given in the experiment."""
-        kind = certifier_kind(self.name)
+        kind = self.kind
         known = [field.name for field in dataclasses.fields(kind)]
         for given, _ in self.settings:
             if given not in known:
@@ -127,7 +205,7 @@ class CertifierSpec:
     @property
     def takes_seed(self) -> bool:
         """Tells whether its claims depend on random numbers that the experiment leaves open."""
-        fields = [field.name for field in dataclasses.fields(certifier_kind(self.name))]
+        fields = [field.name for field in dataclasses.fields(self.kind)]
         return "seed" in fields and "seed" not in dict(self.settings)
 
     @property
@@ -149,6 +227,13 @@ class Experiment:
     algorithms: tuple[AlgorithmSpec, ...]
     certifiers: tuple[CertifierSpec, ...] = ()
 
+    def given(self) -> Iterator[tuple[str, Any]]:
+        """Yields the classes and functions that were given, and what errors call them."""
+        for specs in (self.environments, self.algorithms, self.certifiers):
+            for spec in specs:
+                for thing in spec.code:
+                    yield f"{type(spec).__name__.removesuffix('Spec').lower()} {spec.name!r}", thing
+
     def identity(self) -> str:
         """All that the rows depend on, as text; the number of repetitions is not part of it."""
         content: dict[str, object] = {
@@ -156,15 +241,18 @@ class Experiment:
             "seed": self.seed,
             "environments": [[spec.name, spec.parameters] for spec in self.environments],
             "episodes": self.episodes,
-            "algorithms": [[spec.name, spec.settings] for spec in self.algorithms],
+            "algorithms": [
+                [spec.name, spec.settings, *map(home_of, spec.code)] for spec in self.algorithms
+            ],
         }
         if self.certifiers:
             content["certifiers"] = [
                 [spec.name, spec.settings, spec.episodes]
                 + ([] if spec.worlds is None else [spec.worlds])
+                + [*map(home_of, spec.code)]
                 for spec in self.certifiers
             ]
-        return json.dumps(content, sort_keys=True)
+        return json.dumps(content, sort_keys=True, default=plain)
 
 
 def catalog() -> list[str]:
@@ -201,6 +289,34 @@ def read_experiment(path: Path, name: str) -> Experiment:
         raise InvalidParameter(f"{path}: {problem}") from None
 
 
+def make_experiment(
+    name: str,
+    *,
+    environments: Sequence[object],
+    algorithms: Sequence[object],
+    certifiers: Sequence[object] = (),
+    episodes: Sequence[int],
+    repetitions: int,
+    seed: int,
+    title: str | None = None,
+) -> Experiment:
+    """Returns an experiment of names, of tables as a TOML file has them, and of objects.
+
+    An environment may be a Benchmark, or a function that returns one; if it needs an argument, that
+    is the number of the repetition. Algorithms and certifiers may be frozen dataclasses that can
+    improve or certify. Of these, fields that are the defaults count as not given.
+    """
+    table = {
+        "title": name if title is None else title,
+        "seed": seed,
+        "repetitions": repetitions,
+        "episodes": episodes,
+        "environments": environments,
+        "algorithms": algorithms,
+    }
+    return experiment_of(table | ({"certifiers": certifiers} if certifiers else {}), name)
+
+
 def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
     """The experiment of a table, every part checked."""
     unknown = set(table) - {
@@ -209,13 +325,11 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
     if unknown:
         raise InvalidParameter(f"there is no key {sorted(unknown)[0]!r} in an experiment")
     certified = "certifiers" in table
-    algorithms = tuple(
-        AlgorithmSpec(kind, settings) for kind, settings in grid(table, "algorithms")
-    )
+    algorithms = tuple(specs_of(table, "algorithms", AlgorithmSpec))
     certifiers = tuple(certifiers_of(table)) if certified else ()
     for algorithm in algorithms:
-        algorithm.make()
-        if algorithm.chooses and not certified:
+        chooses = isinstance(algorithm.make(), AutoNWedge) or algorithm.chooses
+        if chooses and not certified:
             raise InvalidParameter(
                 f"{algorithm.name} has an N∧ of {AUTO!r}, which a certificate chooses; expected "
                 "[[certifiers]], or a number"
@@ -231,14 +345,14 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
             raise InvalidParameter(
                 f"{key} is {table.get(key)!r}, expected a whole number of at least 1"
             )
-    environments = tuple(
-        EnvironmentSpec(kind, given) for kind, given in grid(table, "environments")
-    )
+    environments = tuple(specs_of(table, "environments", EnvironmentSpec))
     if certified and any(spec.changes for spec in environments):
         raise InvalidParameter(
             "an environment has the seed 'repetition', but claims are counted for each MDP; "
             "expected seeds such as {first = 1, last = 200}"
         )
+    for specs in (environments, algorithms, certifiers):
+        check_different(specs)
     return Experiment(
         name,
         str(table.get("title", name)),
@@ -251,9 +365,23 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
     )
 
 
+def check_different(specs: Sequence[Any]) -> None:
+    """Refuses two entries whose rows could not be told apart."""
+    seen: set[object] = set()
+    for spec in specs:
+        rows = (spec.name, spec.label, getattr(spec, "n_wedge", None))
+        if rows in seen:
+            words = ", ".join(filter(None, dict.fromkeys([spec.name, spec.label])))
+            raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
+        seen.add(rows)
+
+
 def certifiers_of(table: Mapping[str, Any]) -> Iterator[CertifierSpec]:
     """The certifiers of a table; `episodes` and `worlds` are no settings of theirs."""
     for entry in entries_of(table, "certifiers"):
+        if not isinstance(entry, Mapping):
+            yield entry if isinstance(entry, CertifierSpec) else CertifierSpec.of(entry)
+            continue
         own, worlds = entry.get("episodes"), entry.get("worlds")
         sizes = None if own is None else read_sizes(own)
         if worlds is not None and not is_positive(worlds):
@@ -265,26 +393,30 @@ def certifiers_of(table: Mapping[str, Any]) -> Iterator[CertifierSpec]:
 
 def read_sizes(value: object) -> tuple[int, ...]:
     """Data sizes, at least one."""
-    if not (isinstance(value, list) and value and all(map(is_positive, value))):
+    if not (isinstance(value, list | tuple) and value and all(map(is_positive, value))):
         raise InvalidParameter(f"episodes is {value!r}, expected whole numbers of at least 1")
     return tuple(value)
 
 
-def grid(table: Mapping[str, Any], key: str) -> Iterator[tuple[str, Settings]]:
-    """Every entry of a list of tables, once for each combination of its listed values."""
+def specs_of(table: Mapping[str, Any], key: str, kind: type[Any]) -> Iterator[Any]:
+    """Every entry of a list: a table once for each combination of its listed values."""
     for entry in entries_of(table, key):
-        yield from combinations(entry)
+        if isinstance(entry, Mapping):
+            yield from itertools.starmap(kind, combinations(entry))
+        else:
+            yield entry if isinstance(entry, kind) else kind.of(entry)
 
 
-def entries_of(table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """A list of tables with names."""
+def entries_of(table: Mapping[str, Any], key: str) -> list[Any]:
+    """A list of names, tables with names, or objects; a name becomes a table."""
     entries = table.get(key)
-    if not (isinstance(entries, list) and entries):
+    if not (isinstance(entries, list | tuple) and entries):
         raise InvalidParameter(f"{key} is {entries!r}, expected at least one [[{key}]]")
-    for entry in entries:
-        if not (isinstance(entry, dict) and isinstance(entry.get("name"), str)):
+    named = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
+    for entry in named:
+        if isinstance(entry, Mapping) and not isinstance(entry.get("name"), str):
             raise InvalidParameter(f"an entry of {key} has no name")
-    return entries
+    return named
 
 
 def combinations(entry: Mapping[str, Any]) -> Iterator[tuple[str, Settings]]:

@@ -12,6 +12,7 @@ from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
 from surestep.experiments.origin import Origin, origin_of
 from surestep.experiments.plan import Experiment
 from surestep.experiments.store import Store
+from surestep.extensions import check_importable
 from surestep.parallel import map_in_order, map_on_ray
 
 BLOCK_REPETITIONS = 50
@@ -60,6 +61,8 @@ def run_experiment(
     The table depends on the experiment and the code alone, not on workers, nor on where a run was
     interrupted.
     """
+    if engine == "local" and workers > 1:
+        check_importable(experiment.given())
     store = Store(directory)
     with store.held():
         store.open(experiment)

@@ -1,0 +1,232 @@
+"""Experiments of objects: the rows of names, told apart in the record, also in workers."""
+
+import dataclasses
+import functools
+import json
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surestep.algorithms import HCPI, SPIBB, BetaSPIBB, Floored
+from surestep.certificates import Posterior, Robust
+from surestep.choosing_n_wedge import AutoNWedge
+from surestep.environments import make
+from surestep.environments.bandit import bandit
+from surestep.errors import InvalidParameter
+from surestep.experiments import Store, make_experiment, read_experiments, run_experiment
+from surestep.experiments.given import module_of
+from surestep.experiments.origin import modules_of, origin_of
+from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec
+from surestep.experiments.run import blocks_of
+from toy_extension import Halfway, Hopeful, coin
+
+TERMS: dict[str, Any] = {"seed": 5, "repetitions": 3, "episodes": [20]}
+PARTS: dict[str, Any] = {"environments": ["gridworld"], "algorithms": [SPIBB(n_wedge=5)]}
+
+
+def experiment(**changed):
+    """A small experiment with these parts."""
+    return make_experiment("small", **TERMS | PARTS | changed)
+
+
+def table_of(directory, workers=1, **changed):
+    """The rows of a run, without what made them."""
+    run_experiment(experiment(**changed), directory, workers=workers)
+    return {k: v for k, v in Store(directory).read_table().items() if k != "code"}
+
+
+def another(repetition):
+    """Another bandit in each repetition."""
+    return bandit(seed=repetition + 1, arms=2)
+
+
+def test_known_kinds_given_as_objects_are_those_of_their_names(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(
+        "seed = 5\nrepetitions = 3\nepisodes = [20]\n[[environments]]\nname = 'gridworld'\n"
+        "[[algorithms]]\nname = 'spibb'\nn_wedge = [5, 7]\n"
+        "[[algorithms]]\nname = 'spibb-beta'\nspibb_n_wedge = 100\n"
+        "[[certifiers]]\nname = 'posterior'\ndraws = 19\n[[certifiers]]\nname = 'robust'\n"
+    )
+    (named,) = read_experiments(str(path))
+    algorithms = [SPIBB(n_wedge=np.int64(5)), SPIBB(n_wedge=7), BetaSPIBB(spibb_n_wedge=100)]
+    given = experiment(algorithms=algorithms, certifiers=[Posterior(draws=19), Robust()])
+    assert dataclasses.replace(given, title=named.title) == named
+    assert given.identity() == named.identity()
+    assert given.certifiers[0].takes_seed
+    assert not CertifierSpec.of(Posterior(seed=3)).takes_seed
+    # Tables may stand beside objects, and stand for all combinations.
+    mixed = experiment(algorithms=[{"name": "spibb", "n_wedge": [5, 7]}, algorithms[2]])
+    assert mixed.algorithms == given.algorithms
+
+
+def test_a_benchmark_and_a_function_that_makes_it_give_the_rows_of_its_data(tmp_path):
+    columns = table_of(tmp_path / "object", environments=[bandit(arms=2), bandit(arms=3)])
+    assert len(set(columns["environment"])) == 2
+    specs = [
+        EnvironmentSpec.of(each) for each in (bandit(arms=2), functools.partial(bandit, arms=2))
+    ]
+    assert [spec.name for spec in specs] == ["bandit", "bandit"]
+    assert specs[0] == specs[1]
+    assert specs[0].family == "bandit"
+    assert specs[0].label == f"bandit, content={dict(specs[0].parameters)['content']}"
+    assert EnvironmentSpec.of(bandit(arms=3)) != specs[0]
+    again = table_of(tmp_path / "function", environments=[functools.partial(bandit, arms=2)])
+    mine = columns["environment"] == specs[0].label
+    for name, values in again.items():
+        np.testing.assert_array_equal(values, columns[name][mine])
+
+
+def test_a_function_that_asks_for_the_repetition_makes_a_world_for_each(tmp_path):
+    columns = table_of(tmp_path / "run", environments=[another])
+    expected = [another(r).performance_of_behavior() for r in columns["repetition"]]
+    np.testing.assert_array_equal(columns["behavior_performance"], expected)
+    assert len(set(expected)) == 3
+    assert not EnvironmentSpec.of(bandit).changes  # all of its arguments have defaults
+    with pytest.raises(InvalidParameter, match="claims are counted for each MDP"):
+        experiment(environments=[another], certifiers=[Robust()])
+
+
+OWN = {
+    "environments": [bandit(arms=2), coin],
+    "algorithms": [Halfway(n_wedge=2), Floored(algorithm=SPIBB(n_wedge=2), least_visits=4), HCPI()],
+    "certifiers": [Hopeful(margin=0.5), Posterior(draws=9)],
+}
+
+
+def test_objects_of_ones_own_are_run_as_they_are(tmp_path):
+    run_experiment(experiment(**OWN), tmp_path / "run")
+    columns = Store(tmp_path / "run").read_table()
+    assert set(columns["algorithm"]) == {"halfway", "spibb", "hcpi"}
+    assert set(columns["standing"]) == {"by extension", "posterior"}
+    mine = columns["algorithm"] == "spibb"
+    assert set(columns["setting"][mine]) == {"algorithm=SPIBB(n_wedge=2), least_visits=4"}
+
+
+@pytest.mark.slow
+def test_objects_reach_workers_and_give_the_same_table(tmp_path):
+    alone = run_experiment(experiment(**OWN), tmp_path / "alone")
+    workers = run_experiment(experiment(**OWN), tmp_path / "workers", workers=2)
+    assert alone.read_bytes() == workers.read_bytes()
+
+
+def test_a_run_of_objects_goes_on_and_refuses_others(tmp_path):
+    steps = []
+    run_experiment(experiment(**OWN), tmp_path / "run")
+    again = experiment(**OWN | {"environments": [bandit(arms=2), coin]})
+    run_experiment(again, tmp_path / "run", progress=lambda *step: steps.append(step))
+    assert steps == [(2, 2)]
+    for part, others in (
+        ("environments", [bandit(arms=2, seed=2), coin]),
+        ("algorithms", [Halfway(n_wedge=3), *OWN["algorithms"][1:]]),
+        ("algorithms", [OtherHalfway(n_wedge=2), *OWN["algorithms"][1:]]),
+        ("certifiers", [Hopeful(margin=0.4), Posterior(draws=9)]),
+    ):
+        with pytest.raises(InvalidParameter, match="begun with other settings"):
+            run_experiment(experiment(**OWN | {part: others}), tmp_path / "run")
+    json.loads(again.identity())
+    # A block is the same where it was sent to.
+    for block in blocks_of(again):
+        sent = pickle.loads(pickle.dumps(block))  # noqa: S301
+        assert origin_of(sent) == origin_of(block)
+        assert (sent, sent.environment.make(0)) == (block, block.environment.make(0))
+
+
+class OtherHalfway(Halfway):
+    """Has the name and the settings of another."""
+
+
+def test_the_sources_of_objects_make_the_origin(monkeypatch):
+    block = blocks_of(experiment(**OWN))[1]
+    own = {"toy_extension", "surestep.algorithms.floor", "surestep.algorithms.spibb"}
+    assert own <= modules_of(block)
+    before = origin_of(block)
+    monkeypatch.setattr(Hopeful, "__module__", "__mp_main__")  # as a worker calls a script's
+    assert module_of(Hopeful) == "__main__"
+    assert not before.agrees(origin_of(block))
+
+
+def test_an_algorithm_that_chooses_is_judged_by_what_a_user_would_know(tmp_path):
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=Robust(known_start=True))
+    columns = table_of(tmp_path / "object", algorithms=[auto], certifiers=[auto.certifier])
+    named = table_of(
+        tmp_path / "named",
+        algorithms=[{"name": "spibb", "n_wedge": "auto"}],
+        certifiers=[auto.certifier],
+    )
+    for name in ("gain", "lower", "n_wedge_used"):
+        np.testing.assert_array_equal(columns[name], named[name])
+    with pytest.raises(InvalidParameter, match=r"which a certificate chooses; expected \[\[certi"):
+        experiment(algorithms=[auto])
+
+
+class Bare:
+    """Can improve, but is no record of settings."""
+
+    def improve(self, problem):
+        return SPIBB(n_wedge=1).improve(problem)
+
+
+@dataclass(frozen=True)
+class Weighted(Bare):
+    weights: Any = None
+    rules: Any = field(default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Odd:
+    """A simulator that nobody can look into."""
+
+    inside: Any
+    truth: Any = None
+
+
+@pytest.mark.parametrize(
+    ("part", "entry", "words"),
+    [
+        ("environments", 3, "an entry of environments is 3, expected a name, a Benchmark, or"),
+        ("environments", dict, "an entry of environments is <class 'dict'>, expected a name"),
+        ("environments", lambda: 7, r"<lambda> returns a int, expected a Benchmark"),
+        (
+            "environments",
+            dataclasses.replace(make("bandit"), simulator=Odd(set())),
+            "the environment 'bandit' holds what a record cannot tell from others: set has no",
+        ),
+        ("environments", {"arms": 2}, "an entry of environments has no name"),
+        ("algorithms", SPIBB, "an entry of algorithms is <class .*SPIBB'>, expected a name, or an"),
+        ("algorithms", Robust(), r"an entry of algorithms is Robust\(.*expected a name, or an"),
+        ("algorithms", Bare(), "Bare is no frozen dataclass, and its settings are not known"),
+        ("algorithms", Weighted(np.ones(2)), "weights of Weighted is a ndarray, expected a number"),
+        ("algorithms", Weighted((1, [2])), "weights of Weighted is a list, expected a number"),
+        ("algorithms", Weighted(rules=Bare()), "rules of Weighted is a Bare, expected a number"),
+        ("certifiers", SPIBB(n_wedge=1), "certifier is of type SPIBB, expected"),
+    ],
+)
+def test_what_cannot_be_part_of_an_experiment_is_refused(part, entry, words):
+    with pytest.raises(InvalidParameter, match=words):
+        experiment(**{part: [entry]})
+
+
+def test_rows_that_could_not_be_told_apart_are_refused():
+    for part, entries, words in (
+        ("environments", [bandit(), bandit()], "bandit, bandit, content=.* is there twice"),
+        ("algorithms", [SPIBB(n_wedge=1), {"name": "spibb", "n_wedge": 1}], "spibb is there twice"),
+        ("algorithms", [Halfway(n_wedge=2), OtherHalfway(n_wedge=2)], "halfway is there twice"),
+        ("certifiers", [Robust(), "robust"], "robust is there twice"),
+    ):
+        with pytest.raises(InvalidParameter, match=words):
+            experiment(**{part: entries})
+    assert len(experiment(algorithms=[SPIBB(n_wedge=1), SPIBB(n_wedge=2)]).algorithms) == 2
+
+
+def test_what_workers_cannot_import_is_refused_before_anything_is_made(tmp_path):
+    with pytest.raises(
+        InvalidParameter, match=r"environment '<lambda>' .* cannot import it from .*test_given"
+    ):
+        run_experiment(experiment(environments=[lambda: bandit()]), tmp_path / "run", workers=2)
+    assert not (tmp_path / "run").exists()
+    spec = AlgorithmSpec.of(Weighted(rules=Halfway(n_wedge=1)))
+    assert [*spec.code] == [Weighted, Halfway]
