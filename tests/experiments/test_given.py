@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surestep.algorithms import HCPI, SPIBB, BetaSPIBB, Floored
+from surestep.algorithms import HCPI, SPIBB, BetaSPIBB, Limited, Limits
 from surestep.certificates import Posterior, Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import make
@@ -90,9 +90,10 @@ def test_a_function_that_asks_for_the_repetition_makes_a_world_for_each(tmp_path
         experiment(environments=[another], certifiers=[Robust()])
 
 
+FLOORED = Limited(algorithm=SPIBB(n_wedge=2), limits=Limits(least_visits=4))
 OWN = {
     "environments": [bandit(arms=2), coin],
-    "algorithms": [Halfway(n_wedge=2), Floored(algorithm=SPIBB(n_wedge=2), least_visits=4), HCPI()],
+    "algorithms": [Halfway(n_wedge=2), FLOORED, HCPI()],
     "certifiers": [Hopeful(margin=0.5), Posterior(draws=9)],
 }
 
@@ -103,7 +104,9 @@ def test_objects_of_ones_own_are_run_as_they_are(tmp_path):
     assert set(columns["algorithm"]) == {"halfway", "spibb", "hcpi"}
     assert set(columns["standing"]) == {"by extension", "posterior"}
     mine = columns["algorithm"] == "spibb"
-    assert set(columns["setting"][mine]) == {"algorithm=SPIBB(n_wedge=2), least_visits=4"}
+    assert set(columns["setting"][mine]) == {
+        f"algorithm={FLOORED.algorithm}, limits={FLOORED.limits}"
+    }
 
 
 @pytest.mark.slow
@@ -141,7 +144,7 @@ class OtherHalfway(Halfway):
 
 def test_the_sources_of_objects_make_the_origin(monkeypatch):
     block = blocks_of(experiment(**OWN))[1]
-    own = {"toy_extension", "surestep.algorithms.floor", "surestep.algorithms.spibb"}
+    own = {"toy_extension", "surestep.algorithms.limits", "surestep.algorithms.spibb"}
     assert own <= modules_of(block)
     before = origin_of(block)
     monkeypatch.setattr(Hopeful, "__module__", "__mp_main__")  # as a worker calls a script's
