@@ -14,7 +14,7 @@ from surestep.certificates.prior import (
     WEIGHTS,
     likeliest_weight,
     prior_of,
-    prior_sentences,
+    prior_statements,
     priors_of,
 )
 from surestep.kernels.posterior import weigh_all
@@ -132,12 +132,12 @@ def test_the_cautious_prior_is_two():
     even, pooled = priors_of(problem_of(), "cautious", 6.0)
     assert (even.name, even.alpha, even.start_alpha) == ("weight", 1.5, 2.0)
     assert (pooled.name, pooled.total, pooled.start_alpha) == ("pooled", 6.0, 2.0)
-    first, last = prior_sentences(problem_of(), (even, pooled))
+    first, last = map(str, prior_statements(problem_of(), (even, pooled)))
     assert "over all 4 states, with weight 1.5 each, or with a weight of 6 that lies" in first
     assert first.endswith("under either prior, and the claim is the smaller one.")
     assert last == "The latter prior was read off the same data, so this is no exact posterior."
-    assert len(prior_sentences(problem_of(), (even,))) == 1
-    assert prior_sentences(supported(), (pooled,))[-1].startswith("The prior was read off")
+    assert len(prior_statements(problem_of(), (even,))) == 1
+    assert prior_statements(supported(), (pooled,))[-1].values == {"prior": "pooled"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from frozen import assert_frozen
 from strategies import count_tables
 from surestep import Counts, Pairs, Policy, Problem
 from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch
-from surestep.model import Successors
+from surestep.model import Statement, Successors
 
 PAIRS = Pairs.full(3, 1)
 
@@ -66,9 +66,7 @@ def test_it_is_a_value():
     assert support != Successors(PAIRS, [0, 2, 3, 3], [0, 2, 1])
     assert support.sizes.tolist() == [2, 1, 0]
     assert support.ends().tolist() == [False, False, True]
-    assert support.sentence().startswith(
-        "Each pair leads only to the successors that were given: 3"
-    )
+    assert support.statement() == Statement("successors-given", {"successors": 3})
     assert_frozen(support)
 
 

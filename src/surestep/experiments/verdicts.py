@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from surestep.experiments.coverage import FAMILY_WISE, lower_limit
 from surestep.experiments.metrics import ROUNDING
+from surestep.model.certificate import Rung
 
-PROVED, BELIEVED = "proved better", "believed better"
+PROVED: Rung = "proved better"
+BELIEVED: Rung = "believed better"
 
 
 class Verdict(NamedTuple):
@@ -35,7 +37,8 @@ class Verdict(NamedTuple):
     @property
     def wrong(self) -> bool:
         """Tells whether "better" was said and less is true than was claimed."""
-        claimed = {PROVED: self.lower, BELIEVED: self.belief}.get(self.verdict)
+        claims: dict[str, float] = {PROVED: self.lower, BELIEVED: self.belief}
+        claimed = claims.get(self.verdict)
         return claimed is not None and self.gain < claimed - self.slack
 
     @property
