@@ -20,8 +20,8 @@ from surestep.algorithms import SPIBB
 from surestep.bounds import compare_bounds
 from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Stitched, Trajectory
 from surestep.errors import SurestepError
-from surestep.pipeline.evidence import gather
-from surestep.pipeline.improve import draft, problem_of, with_log
+from surestep.pipeline.evidence import Steps, gather
+from surestep.pipeline.improve import draft, problem_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import read_sizes
 
@@ -68,7 +68,8 @@ def evidence():
 
 @pytest.fixture(scope="module")
 def problem(evidence):
-    return with_log(problem_of(evidence.assembly, Terms(discount=0.9)), evidence, "a test")
+    found = problem_of(evidence.assembly, Terms(discount=0.9))
+    return Steps(evidence.source, evidence.counts, found.counts.pairs).put_into(found, "a test")
 
 
 def numeric(settings):
