@@ -28,13 +28,13 @@ def tie_of(q: FloatArray) -> float:
 
 
 def ends_of_episodes(problem: Problem) -> BoolArray:
-    """The pairs [K] of states in which episodes are known to end: nothing is unknown there."""
+    """Returns the pairs [K] of states in which episodes are known to end."""
     ends: BoolArray = problem.counts.terminal[problem.counts.pairs.state]
     return ends
 
 
 def with_known_reward(counts: Counts) -> BoolArray:
-    """The transitions [T] that were seen, or whose reward is known although they were not."""
+    """Returns the transitions [T] that were seen, or whose reward is known all the same."""
     known_beforehand = counts.rewards.known and counts.rewards.per == "transition"
     return (counts.times > 0) | known_beforehand
 
@@ -42,7 +42,7 @@ def with_known_reward(counts: Counts) -> BoolArray:
 def valued_at_lowest(
     problem: Problem, scarce: BoolArray, price: FloatArray | None = None
 ) -> FiniteMDP:
-    """The estimated MDP in which scarce pairs [K] are worth the lower value bound.
+    """Returns the estimated MDP in which scarce pairs [K] are worth the lower value bound.
 
     `price` [K] is taken off the rewards of all others.
     """

@@ -71,7 +71,7 @@ class APriori:
         return known.usual() | {"bound": known.bound, "n_wedge": known.n_wedge}
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """L = gain − f(γ) · V_max · radius(N∧), less what evaluating and copying may be off."""
+        """Returns L = gain − f(γ) · V_max · radius(N∧), less errors of evaluating and copying."""
         discount = usable_discount(problem)
         check_observed(problem)
         check_ends(problem)
@@ -113,7 +113,7 @@ class APriori:
         )
 
     def covering_n_wedge(self, problem: Problem, change: FloatArray) -> int | None:
-        """The N∧ with which the bound covers the policy; None for π_b itself.
+        """Returns the N∧ with which the bound covers the policy; None for π_b itself.
 
         Standard SPI asks for N visits of every pair, the others for π = π_b on every pair with at
         most N∧ visits.
@@ -146,7 +146,7 @@ class APriori:
         return n_wedge
 
     def loss_terms(self, problem: Problem, n_wedge: int) -> dict[str, float]:
-        """radius(N∧) and f(γ) · V_max · radius(N∧)."""
+        """Returns radius(N∧) and f(γ) · V_max · radius(N∧)."""
         size = ProblemSize(problem.num_states, problem.num_actions, self.delta)
         loss = zeta(
             self.bound,
@@ -183,7 +183,7 @@ class APriori:
 
 
 def usable_discount(problem: Problem) -> float:
-    """γ, once the terms of the problem are known to suit the formula."""
+    """Returns γ, once the terms of the problem are known to suit the formula."""
     discount = problem.discount
     if not isinstance(discount, float):
         raise CertificateRefused(
@@ -208,9 +208,9 @@ def usable_discount(problem: Problem) -> float:
 
 
 def gain_terms(problem: Problem, policy: Policy) -> dict[str, float]:
-    """ρ(π_I, M̂ with unseen pairs at V_min) − ρ(π_b, M̂ with unseen pairs at V_max), and its parts.
+    """Returns the gain ρ(π_I, M̂ with unseen pairs at V_min) − ρ(π_b, M̂ with them at V_max).
 
-    What the two evaluations may be off is taken off the gain.
+    Its parts come with it. What the two evaluations may be off is taken off the gain.
     """
     low, high = problem.value_bounds
     ours, our_error = performance_with_bound(problem.estimate_with_unseen_worth(low), policy)

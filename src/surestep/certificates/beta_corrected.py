@@ -100,7 +100,7 @@ class CorrectedBeta:
         check_n_wedge(self.n_wedge)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """L = gain − loss(π_I) − loss(π_b), less what evaluating them may be off."""
+        """Returns L = gain − loss(π_I) − loss(π_b), less what evaluating them may be off."""
         discount = usable_discount(problem)
         low, high = problem.value_bounds
         counts, behavior = problem.counts, problem.behavior
@@ -147,7 +147,7 @@ class CorrectedBeta:
         )
 
     def n_wedge_of(self, problem: Problem, used: BoolArray) -> int:
-        """N∧, once every pair that is used has more visits."""
+        """Returns N∧, once every pair that is used has more visits."""
         visits, pairs = problem.counts.visits, problem.counts.pairs
         smallest = int(visits[used].min(initial=LARGEST_TOTAL))
         n_wedge = max(smallest - 1, 0) if self.n_wedge is None else int(self.n_wedge)
@@ -163,7 +163,7 @@ class CorrectedBeta:
         return n_wedge
 
     def terms(self, problem: Problem, policy: Policy, used: BoolArray) -> dict[str, float]:
-        """The gain in the estimate, what it may be off for both policies, and the parts of both."""
+        """Returns the gain in the estimate and what it may be off for both policies, in parts."""
         error = self.errors(problem)
         low, high = problem.value_bounds
         spread = problem.single_discount * (high - low) + reward_spread(problem)
@@ -174,13 +174,13 @@ class CorrectedBeta:
             reward=np.repeat(cost, run_lengths(estimated.offsets)),
             ending_reward=np.zeros(cost.size),
         )
-        both = [performance_with_bound(costs, each) for each in (policy, problem.behavior)]
-        loss = sum(found + above for found, above in both)
+        both = [performance_with_bound(costs, taken) for taken in (policy, problem.behavior)]
+        loss = sum(cost + above for cost, above in both)
         largest = float(error[used].max(initial=0.0))
         return gain_terms(problem, policy) | {"largest_row_error": largest, "loss": loss}
 
     def errors(self, problem: Problem) -> FloatArray:
-        """e(s,a) [K] of all pairs, at 1 − δ together."""
+        """Returns e(s,a) [K] of all pairs, at 1 − δ together."""
         counts, support = sorted_counts(problem.counts), problem.support
         sizes, ends = problem.support_sizes(), counts.terminal[counts.pairs.state]
         open_rows = max(int(np.count_nonzero(~ends & (sizes > 1))), 1)
@@ -196,8 +196,8 @@ class CorrectedBeta:
         else:
             place = np.arange(support.successor.size) - np.repeat(support.offsets[:-1], sizes)
             rows = RowCounts(support.offsets, place, support.times(counts), sizes)
-        found = row_errors(CORRECTED[self.bound], rows, share)
-        return np.where(sizes > 1, np.minimum(found + WIDENED, 2.0), 0.0)
+        error = row_errors(CORRECTED[self.bound], rows, share)
+        return np.where(sizes > 1, np.minimum(error + WIDENED, 2.0), 0.0)
 
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
         """Returns what must hold for the claim."""
@@ -238,7 +238,7 @@ def refuse_open_rewards(problem: Problem, used: BoolArray) -> None:
 
 
 def reward_spread(problem: Problem) -> FloatArray:
-    """max R(s,a,·) − min R(s,a,·) of each pair [K] over the successors that it may have."""
+    """Returns max R(s,a,·) − min R(s,a,·) of each pair [K] over the successors that it may have."""
     counts = problem.counts
     size = counts.pairs.num_pairs
     if counts.rewards.per == "pair":

@@ -54,7 +54,7 @@ def lower_bounds(certifier: Certifier, problem: Problem, policies: Sequence[Poli
         gains = np.sort(certifier.gains(problem, policies), axis=1)
     except CertificateRefused as reason:
         return [reason] * len(policies)
-    return [float(each) for each in gains[:, certifier.rank - 1]]
+    return [float(lower) for lower in gains[:, certifier.rank - 1]]
 
 
 def bound_of(claim: Claim) -> Bound:

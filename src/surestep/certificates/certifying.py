@@ -132,7 +132,7 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
 
 
 def certifier_of(certificate: Certificate) -> Certifier:
-    """The certifier of that kind with those parameters."""
+    """Returns the certifier of that kind with those parameters."""
     kind = find_kind(certificate.kind)
     if kind is None:
         raise CertificateRefused(
@@ -156,7 +156,8 @@ def certifier_of(certificate: Certificate) -> Certifier:
 
 def must_state(path: str, claimed: Sequence[Statement], expected: Sequence[Statement]) -> None:
     """Refuses statements that are not those which follow from the data."""
-    must_agree(path, [each.code for each in claimed], [each.code for each in expected])
+    codes, others = ([said.code for said in part] for part in (claimed, expected))
+    must_agree(path, codes, others)
     for place, (ours, theirs) in enumerate(zip(claimed, expected, strict=True)):
         for name, value in theirs.values.items():
             must_agree(f"{path}[{place}].{name}", ours.values[name], value)

@@ -143,7 +143,7 @@ class Posterior:
         self._check_reward_bounds()
 
     def _check_reward_bounds(self) -> None:
-        """Both bounds or none; the bounded rewards need them."""
+        """Refuses one bound without the other, and bounded rewards without any."""
         low, high = self.reward_low, self.reward_high
         if low is None and high is None:
             if self.rewards == "bounded":
@@ -178,7 +178,7 @@ class Posterior:
 
     @property
     def rank(self) -> int:
-        """r = ⌊δ(n + 1)⌋, n at most: L is the r-th smallest of n draws."""
+        """Returns r = ⌊δ(n + 1)⌋, n at most: L is the r-th smallest of n draws."""
         return min(math.floor(self.delta * (self.draws + 1) + 1e-9), int(self.draws))
 
     @property
@@ -198,13 +198,13 @@ class Posterior:
         return same and weight in (None, self.prior_weight)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
+        """Returns L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
         return self.certify_at(problem, policy, [self.delta])[0]
 
     def certify_at(
         self, problem: Problem, policy: Policy, levels: Sequence[float]
     ) -> list[Certificate]:
-        """The claims at several δ, all from the same draws."""
+        """Returns the claims at several δ, all from the same draws."""
         problem = self.judging(problem)
         priors = self.priors_for(problem)
         found = gains_of(problem, [policy], self, priors, MEMORY)
@@ -256,7 +256,7 @@ class Posterior:
         gains: FloatArray,
         error: float,
     ) -> Certificate:
-        """What the sorted gains say at this δ."""
+        """Returns what the sorted gains say at this δ."""
         low, high = problem.value_bounds
         changed = policy.probability != problem.behavior.probability
         counts = problem.counts
@@ -295,7 +295,7 @@ class Posterior:
         )
 
     def priors_for(self, problem: Problem) -> tuple[Prior, ...]:
-        """The priors of the problem's rows and starts, under each of which the claim holds."""
+        """Returns the priors of the problem's rows and starts; the claim holds under each."""
         return priors_of(problem, self.prior, float(self.prior_weight))
 
     def assumptions(self, problem: Problem, priors: tuple[Prior, ...]) -> tuple[Statement, ...]:
@@ -327,7 +327,7 @@ def posterior_gains(
     *,
     memory: int = MEMORY,
 ) -> FloatArray:
-    """Δ_k of one policy [draws], or of several in the same draws [P, draws], in the order of k.
+    """Returns Δ_k of one policy [draws], or of several in the same draws [P, draws], by k.
 
     Each is less by what evaluating it may be off. `memory` is the most bytes that drawn models
     take at a time, with what evaluating them takes; it changes nothing else.
@@ -354,7 +354,7 @@ def gains_of(
     priors: tuple[Prior, ...],
     memory: int,
 ) -> Gains:
-    """The gains of the policies over π_b in the draws; of several priors, the smaller ones.
+    """Returns the gains of the policies over π_b in the draws; of several priors, the smaller ones.
 
     That is, each gain under the first prior, but no more than the gain of the same rank under any
     other one.
@@ -370,13 +370,13 @@ def gains_of(
     ]
     lower = every[0].lower
     order = np.argsort(lower, axis=1)
-    least = np.min([np.sort(each.lower, axis=1) for each in every], axis=0)
+    least = np.min([np.sort(gains.lower, axis=1) for gains in every], axis=0)
     np.put_along_axis(lower, order, least, axis=1)
-    return Gains(lower[place.reshape(-1)], max(each.error for each in every))
+    return Gains(lower[place.reshape(-1)], max(gains.error for gains in every))
 
 
 def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDraws:
-    """The posterior over models, once problem and settings are known to suit each other."""
+    """Returns the posterior over models, once problem and settings are known to suit each other."""
     discount = problem.discount
     if not isinstance(discount, float):
         raise CertificateRefused(

@@ -65,13 +65,13 @@ def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Stateme
 
 
 def priors_of(problem: Problem, name: PriorName, weight: float) -> tuple[Prior, ...]:
-    """The prior of that name, or the two of the cautious; see `prior_of`."""
+    """Returns the prior of that name, or the two of the cautious; see `prior_of`."""
     names: tuple[PriorName, ...] = ("weight", "pooled") if name == "cautious" else (name,)
-    return tuple(prior_of(problem, each, weight) for each in names)
+    return tuple(prior_of(problem, single, weight) for single in names)
 
 
 def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
-    """The prior of that name; `weight` is the total weight of a row, where it has no other one.
+    """Returns the prior of that name; `weight` is the total of a row, where it has no other one.
 
     The starts have a weight that is shared evenly: the same for each as a state of a row has, or
     where weights of rows are not the same, that total.
@@ -131,7 +131,7 @@ def pooled_rows(counts: Counts, weight: float) -> PriorRows:
 
 
 def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
-    """n(s,·) / (n(s,·) + c) of each pair [K], and g [S]; see `pooled_rows`."""
+    """Returns n(s,·) / (n(s,·) + c) of each pair [K], and g [S]; see `pooled_rows`."""
     pairs = counts.pairs
     visits = run_sums(counts.visits, pairs.offsets)
     into = np.bincount(counts.successor, counts.times, pairs.num_states)
@@ -140,7 +140,7 @@ def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
 
 
 def weights_of(support: Successors, counts: Counts, name: PriorName, weight: float) -> FloatArray:
-    """The weight of each given successor [T']."""
+    """Returns the weight of each given successor [T']."""
     owner = run_owners(support.offsets)
     if name == "own" and support.weight is not None:
         return support.weight
@@ -159,7 +159,7 @@ def weights_of(support: Successors, counts: Counts, name: PriorName, weight: flo
 
 
 def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
-    """The total weight c of `WEIGHTS` under which the data is likeliest, the rows drawn anew.
+    """Returns the total weight c of `WEIGHTS` under which the data is likeliest.
 
     With m(s,a) = `sizes` [K] successors that a pair may have, ln P(data | c) =
     Σ_(s,a) lnΓ(c) − lnΓ(c + n(s,a)) + Σ_s' lnΓ(c/m + n(s,a,s')) − lnΓ(c/m).

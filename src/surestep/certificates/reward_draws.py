@@ -40,7 +40,7 @@ SHOWN = 5.0  # unusual rewards that noise would have shown on average: none come
 def reward_draws(
     problem: Problem, model: RewardModel, low: float | None, high: float | None
 ) -> RewardDraws:
-    """The rewards of drawn models, once data and settings are known to suit each other."""
+    """Returns the rewards of drawn models, once data and settings are known to suit each other."""
     check_observed(problem)
     check_ends(problem)
     counts = problem.counts
@@ -83,7 +83,7 @@ class Kin(NamedTuple):
 
 
 def kin_of(counts: Counts, mean: FloatArray, observed: BoolArray) -> Kin:
-    """The grouping by which the observed means predict each other the best.
+    """Returns the grouping by which the observed means predict each other the best.
 
     Of transitions: by where they lead, by their pair, or all together; of pairs: by state, by
     action, or all together. A mean is predicted by the others of its group and, as if it were one
@@ -121,7 +121,7 @@ def add_noise(
     kin: Kin,
     bounds: tuple[float, ...],
 ) -> float:
-    """What the means of noisy rewards are drawn from, into `seen`; and the weight of others.
+    """Puts into `seen` what means of noisy rewards are drawn from; returns the weight of others.
 
     Of n rewards between least and greatest, nothing has the same mean and varies more than those
     two alone: x n times the greatest, (1 − x) n times the least. Their Bayesian bootstrap has the
@@ -150,7 +150,7 @@ def add_noise(
 def weight_of_others(
     mean: FloatArray, spread: FloatArray, visits: IntArray, group: IntArray
 ) -> float:
-    """κ = σ²/τ², in visits: how many of them say as much of a mean as the others of its group do.
+    """Returns κ = σ²/τ²: how many visits say as much of a mean as the others of its group do.
 
     σ² is the variance of single rewards, τ² that of the true means in a group, by the moments of a
     one-way layout: Σ n (m − M)² has the mean (T − G) σ² + Σ_g (N_g − Σ n²/N_g) τ², where M is the
@@ -171,7 +171,7 @@ def weight_of_others(
 
 
 def calm_groups(kin: Kin, visits: IntArray, minority: FloatArray) -> BoolArray:
-    """The groups [G] whose rewards never varied, although noise as elsewhere would have shown.
+    """Returns the groups [G] whose rewards never varied, although noise would have shown.
 
     Where rewards vary, a share of the visits, `minority`, has not the usual one: at least
     `SHOWN` of these could be expected in a group, and none was there.
@@ -185,14 +185,14 @@ def calm_groups(kin: Kin, visits: IntArray, minority: FloatArray) -> BoolArray:
 
 
 def largest_of(*rewards: FloatArray) -> float:
-    """The largest magnitude of a reward, by which rewards are compared; 1 where all are 0."""
-    return max(float(np.abs(each).max(initial=0.0)) for each in rewards) or 1.0
+    """Returns the largest magnitude of a reward, to compare rewards by; 1 where all are 0."""
+    return max(float(np.abs(values).max(initial=0.0)) for values in rewards) or 1.0
 
 
 def atoms_of(
     rows: FloatArray, group: IntArray, number: int, others: float, bounds: tuple[float, ...]
 ) -> tuple[IntArray, FloatArray]:
-    """What unknown rewards are like: the rows by group, those that are the same as one.
+    """Returns what unknown rewards are like: the rows by group, those that are the same as one.
 
     A row has the weight n (1 + κ)/(n + κ): 1 for one visit, and 1 + κ where it is known. The
     bounds, if given, have the weight of one visit together, in no group.
@@ -210,7 +210,7 @@ def atoms_of(
 
 
 def all_known(problem: Problem) -> bool:
-    """Whether the reward of every transition that may come is known, seen or not."""
+    """Tells whether the reward of every transition that may come is known, seen or not."""
     counts = problem.counts
     if not counts.rewards.known or counts.rewards.per == "pair":
         return counts.rewards.known
@@ -219,7 +219,7 @@ def all_known(problem: Problem) -> bool:
 
 
 def ends_left_out(counts: Counts) -> BoolArray:
-    """The pairs [K] that have a row: not those of known ends of episodes."""
+    """Returns the pairs [K] that have a row: not those of known ends of episodes."""
     going_on: BoolArray = ~counts.terminal[counts.pairs.state]
     return going_on
 

@@ -120,7 +120,7 @@ class Robust:
         return "proved" if self.strict else "asymptotic"
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """L, the value at the start of the fixed point of D ↦ max(TD, f), less its errors."""
+        """Returns L: the fixed point of D ↦ max(TD, f) at the start, less its errors."""
         (claim,) = self.claims([problem], [policy])
         if isinstance(claim, CertificateRefused):
             raise claim
@@ -311,7 +311,7 @@ def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
 def bracket_or_refusal(
     case: Case, ours: Plan, theirs: Plan, best: Plan
 ) -> Bracket | CertificateRefused:
-    """Both values on the safe side of their errors; a refusal where the value bounds are wrong."""
+    """Returns both values on the safe side of their errors; a refusal where bounds are wrong."""
     problem, worlds = case.problem, case.models.models
     low, high = problem.value_bounds
     our_low, their_low = (np.maximum(plan.value - plan.error_bound, low) for plan in (ours, theirs))
@@ -329,7 +329,7 @@ def bracket_or_refusal(
 
 
 def comparison(case: Case, bracket: Bracket, gap: Plan) -> Comparison:
-    """The difference of the two values at the start, less all errors."""
+    """Returns the difference of the two values at the start, less all errors."""
     our_low, their_high, floor, _, error = bracket
     surely = np.maximum(gap.value - gap.error_bound, floor)
     terms = case.problem.num_states + 8
@@ -341,7 +341,7 @@ def comparison(case: Case, bracket: Bracket, gap: Plan) -> Comparison:
 def advantage(
     models: RectangularSet, change: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """A(s) = Σ_a (π_I − π_b)⁺ Q_low − (π_I − π_b)⁻ Q_high [S], rounded down."""
+    """Returns A(s) = Σ_a (π_I − π_b)⁺ Q_low − (π_I − π_b)⁻ Q_high [S], rounded down."""
     judge = judge_of(models, None, None)
     scale = judge.reward_scale + max(float(np.abs(low).max()), float(np.abs(high).max()))
     slack = judge.terms * ROUNDING * scale
@@ -352,7 +352,7 @@ def advantage(
 
 
 def difference_models(models: RectangularSet, gain: FloatArray) -> RectangularSet:
-    """The same rows, with A(s) as the reward of every step from s, also of one that ends."""
+    """Returns the same rows, with A(s) as the reward of every step from s, also of the last."""
     earnings = Earnings.of_pairs(gain[models.pairs.state], models.rows.offsets)
     return RectangularSet(models.pairs, models.discount, models.rows, earnings, earnings)
 

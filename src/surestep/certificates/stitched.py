@@ -132,7 +132,7 @@ class Plan(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The L to be expected."""
+        """Returns the L to be expected."""
         return sum(bet.score for bet in self.bets)
 
 
@@ -207,22 +207,22 @@ class Stitched:
             return [reason] * len(policies)
 
     def training(self, problem: Problem) -> Problem:
-        """The part of the problem that the policy may be chosen from."""
+        """Returns the part of the problem that the policy may be chosen from."""
         return training_part(problem, self.train_share, self.split_seed)
 
     @property
     def split_seed(self) -> int | None:
-        """The seed that shuffles episodes before they are split; None for a split in time."""
+        """Returns the seed that shuffles episodes before a split; None for a split in time."""
         return split_seed(self.logger, self.seed)
 
     def limits(self, problem: Problem) -> tuple[float, float]:
-        """The bounds of all returns."""
+        """Returns the bounds of all returns."""
         if self.return_low is None or self.return_high is None:
             return problem.value_bounds
         return float(self.return_low), float(self.return_high)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """L by rounds on fold 2, as fold 1 planned them; 0 where π_I is π_b."""
+        """Returns L by rounds on fold 2, as fold 1 planned them; 0 where π_I is π_b."""
         log = usable_log(problem)
         check_level(self.delta)
         folds = self.folds(log)
@@ -248,8 +248,8 @@ class Stitched:
         lower = 0.0
         notes: tuple[Statement, ...] = (Statement("nothing-changed"),)
         if figures["changed_pairs"]:
-            lower, found = self.claim(problem, policy, folds)
-            figures |= found
+            lower, of_rounds = self.claim(problem, policy, folds)
+            figures |= of_rounds
             notes = ()
         low, high = problem.value_bounds
         return Certificate(
@@ -265,27 +265,27 @@ class Stitched:
         )
 
     def expected_lower(self, training: Problem, policies: Sequence[Policy]) -> list[float]:
-        """What the training part expects L to be for each policy, by rollouts on its own steps.
+        """Returns the L that the training part expects of each policy, by rollouts on its steps.
 
         It is no claim: the same steps may have chosen the policies.
         """
         check_level(self.delta)
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
-        found = []
+        expected = []
         for policy in policies:
             if (policy.probability == behavior).all():
-                found.append(0.0)
+                expected.append(0.0)
                 continue
             course = course_of(training, policy, self.limits(training), self.initial(training))
             tails = self.robust_tails(training, policy)
-            found.append(self.plan(stacks, course, ratio, tails).score)
-        return found
+            expected.append(self.plan(stacks, course, ratio, tails).score)
+        return expected
 
     def claim(
         self, problem: Problem, policy: Policy, folds: Folds
     ) -> tuple[float, dict[str, Scalar]]:
-        """L of the second fold, and the figures of its rounds."""
+        """Returns L of the second fold, and the figures of its rounds."""
         first, second = stacks_of(folds.first), stacks_of(folds.second)
         # An end that only the second fold shows is on its stacks; plans must not know of it.
         course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
@@ -322,7 +322,7 @@ class Stitched:
         }
 
     def may_have_tails(self, problem: Problem) -> bool:
-        """Whether a robust set may say something, and soon enough."""
+        """Tells whether a robust set may say something, and soon enough."""
         small = problem.counts.pairs.num_pairs <= MOST_PAIRS
         return self.tails > 0 and problem.single_discount < 1 and small
 
@@ -348,7 +348,7 @@ class Stitched:
             return None
 
     def rounds(self, stacks: Stacks, course: Course, seen: BoolArray, bet: Bet) -> Rounds:
-        """All rounds of a bet; refused where one refutes the bounds of returns."""
+        """Returns all rounds of a bet; refused where one refutes the bounds of returns."""
         draw = Draw(int(self.seed), CERTIFYING, bet.who, RUNS, most_rounds(stacks, course))
         rounds = roll_out(stacks, course, seen, bet.horizon, draw)
         least = least_of(bet.who, course)
@@ -363,7 +363,7 @@ class Stitched:
         return rounds
 
     def plan(self, stacks: Stacks, course: Course, ratio: float, tails: Tails | None) -> Plan:
-        """The plan that fold 1 expects the most of; `tails` are those of a robust set."""
+        """Returns the plan that fold 1 expects the most of; `tails` are those of a robust set."""
         plain = self.plan_at(stacks, course, ratio, self.delta)
         if tails is None:
             return plain
@@ -372,7 +372,7 @@ class Stitched:
         return robust._replace(robust=True) if robust.score > plain.score else plain
 
     def plan_at(self, stacks: Stacks, course: Course, ratio: float, delta: float) -> Plan:
-        """The bet on both policies at once, or those on either if fold 1 expects clearly more."""
+        """Returns the bet on both policies at once, or on either if fold 1 expects clearly more."""
         levels = {
             BOTH: delta,
             OURS: (1 - BEHAVIOR_SHARE) * delta,
@@ -393,12 +393,12 @@ class Stitched:
         return apart if apart.score > paired.score + CLEARLY * span_of(course) else paired
 
     def initial(self, problem: Problem) -> FloatArray | None:
-        """The start distribution [S] where it is known."""
+        """Returns the start distribution [S] where it is known."""
         starts = problem.counts.starts
         return starts / starts.sum() if self.known_start else None
 
     def folds(self, log: DecisionLog) -> Folds:
-        """Both parts of the log; refused where one is too small."""
+        """Returns both parts of the log; refused where one is too small."""
         share = self.train_share or PLANNING_SHARE
         if log.num_episodes == 1:
             return self.folds_of_stream(log, share)
@@ -414,7 +414,7 @@ class Stitched:
         return Folds(first, second, sizes[1] / sizes[0])
 
     def folds_of_stream(self, log: DecisionLog, share: float) -> Folds:
-        """Both parts of a log that is one stream of steps; a start of the second is no start."""
+        """Returns both parts of a log that is one stream; a start of the second is no start."""
         if not self.known_start:
             raise CertificateRefused(
                 "the log is one episode, which shows one start; expected more episodes, or "
@@ -472,7 +472,7 @@ class Stitched:
 
 
 def usable_log(problem: Problem) -> DecisionLog:
-    """The log of a problem with one discount; refused where there is none."""
+    """Returns the log of a problem with one discount; refused where there is none."""
     if not isinstance(problem.discount, float):
         raise CertificateRefused(
             "the problem has a discount for each pair; expected one number",
@@ -535,19 +535,19 @@ def bet_on(rounds: Rounds, course: Course, ratio: float, bet: Bet) -> Bet:
 
 
 def most_rounds(stacks: Stacks, course: Course) -> int:
-    """The number of rounds at which a run ends in any case."""
+    """Returns the number of rounds at which a run ends in any case."""
     starts = int(stacks.sizes.sum()) if course.start_chances.size else stacks.starts.size
     return min(starts, MOST_ROUNDS)
 
 
 def span_of(course: Course) -> float:
-    """How far returns may lie apart, and a little more, so that it is never 0."""
+    """Returns how far returns may lie apart, and a little more, so that it is never 0."""
     low, high = course.limits
     return high - low + SAME * max(abs(low), abs(high), SAME)
 
 
 def least_of(who: int, course: Course) -> float:
-    """The least that a round can give, and a little less, for the rounding of sums."""
+    """Returns the least that a round can give, and a little less, for the rounding of sums."""
     low, high = course.limits
     exact = {BOTH: low - high, OURS: low, THEIRS: -high}[who]
     return exact - SAME * max(abs(low), abs(high), SAME)

@@ -220,11 +220,11 @@ class Trajectory:
         return "proved" if self.interval in PROVED else "asymptotic"
 
     def training(self, problem: Problem) -> Problem:
-        """The part of the problem that the policy may be chosen from."""
+        """Returns the part of the problem that the policy may be chosen from."""
         return training_part(problem, self.train_share, split_seed(self.logger, self.seed))
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """L = the lower bound on the mean difference, less what may follow after the horizon."""
+        """Returns L: the lower bound on the mean difference, less what the horizon cuts off."""
         check_discount(problem, self)
         check_known_support(problem, policy)
         log = recorded_log(problem, self.horizon)
@@ -273,7 +273,7 @@ class Trajectory:
     def _differences(
         self, problem: Problem, policy: Policy, weights: ImportanceWeights
     ) -> FloatArray:
-        """One value an episode of the weights' log [E], the mean of which is Δ_H."""
+        """Returns one value an episode of the weights' log [E], the mean of which is Δ_H."""
         discount = problem.single_discount
         if self.interval in PROVED:
             low = self._reward_range()[0]
@@ -298,7 +298,7 @@ class Trajectory:
     def _bound(
         self, problem: Problem, policy: Policy, values: FloatArray, train: DecisionLog | None
     ) -> float:
-        """The lower bound on the mean of the values."""
+        """Returns the lower bound on the mean of the values."""
         if self.interval == "student-t":
             return student_t(values, self.delta)
         if self.interval == "bca":
@@ -322,20 +322,20 @@ class Trajectory:
         return truncated_bernstein(values, least, threshold, self.delta)
 
     def _given_range(self) -> tuple[float, float]:
-        """The bounds of rewards, which every proved claim has."""
+        """Returns the bounds of rewards, which every proved claim has."""
         return float(self.reward_low or 0.0), float(self.reward_high or 0.0)
 
     def _given_returns(self) -> tuple[float, float]:
-        """The bounds of returns, where they are given."""
+        """Returns the bounds of returns, where they are given."""
         return float(self.return_low or 0.0), float(self.return_high or 0.0)
 
     def _reward_range(self) -> tuple[float, float]:
-        """The bounds of rewards, with 0, which an episode earns after its end."""
+        """Returns the bounds of rewards, with 0, which an episode earns after its end."""
         low, high = self._given_range()
         return min(low, 0.0), max(high, 0.0)
 
     def _least(self, discount: float) -> float:
-        """The least value that the paired difference of an episode can have."""
+        """Returns the least value that the paired difference of an episode can have."""
         if self.bounds_returns:
             least, most = self._given_returns()
             return least - most
@@ -358,7 +358,7 @@ class Trajectory:
         return math.expm1(logarithm) * -least
 
     def _after_steps(self, problem: Problem) -> float:
-        """γ^H (V_max − V_min): what may be lost after the horizon, unless the claim ends there."""
+        """Returns γ^H (V_max − V_min), to be lost after the horizon; 0 if the claim ends there."""
         if self.horizon is None or self.claim == "horizon":
             return 0.0
         low, high = problem.value_bounds
@@ -434,7 +434,7 @@ def check_rewards(log: DecisionLog, low: float, high: float) -> None:
 
 
 def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:
-    """The training part, where there is one, and the test part; refused where they are small."""
+    """Returns the training part, if there is one, and the test part; refused where small."""
     seed = split_seed(settings.logger, settings.seed)
     train, test = split_episodes(log, settings.train_share, seed)
     sizes = [0 if part is None else part.num_episodes for part in (train, test)]
@@ -448,14 +448,14 @@ def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None
 
 
 def discounted_steps(discount: float, horizon: int | None) -> float:
-    """Σ_{t<H} γ^t."""
+    """Returns Σ_{t<H} γ^t."""
     if discount == 1 and horizon is not None:
         return float(horizon)
     return (1.0 if horizon is None else 1.0 - discount**horizon) / (1.0 - discount)
 
 
 def effective_number(weights: FloatArray) -> float:
-    """(Σ w)² / Σ w²: how many equally weighted episodes would say as much."""
+    """Returns (Σ w)² / Σ w²: how many equally weighted episodes would say as much."""
     largest = float(weights.max())
     if largest == 0:
         return 0.0

@@ -84,7 +84,7 @@ class Certificate:
 
     @property
     def zeta(self) -> float | None:
-        """ζ = −L, the loss that the claim leaves open: below 0 for a gain; None without a claim."""
+        """Returns ζ = −L, the loss that the claim leaves open; None without a claim."""
         return None if self.lower is None else 0.0 - self.lower  # never −0
 
     @property
@@ -168,7 +168,7 @@ class Certificate:
 
 
 def certificate_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
+    """Returns the JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
 
     Beyond it, `from_json` demands that zeta is −lower, that says_nothing is right, and that each
     sentence is what its code and values say. Only the file of a certificate that a result stands by
@@ -250,7 +250,7 @@ def read_list(path: str, content: object) -> tuple[Statement, ...]:
     """Returns the statements of a file."""
     if not isinstance(content, list):
         raise InvalidCertificate(f"{path} is {shown(content)}, expected a list of statements")
-    return tuple(statement_from_json(f"{path}[{i}]", each) for i, each in enumerate(content))
+    return tuple(statement_from_json(f"{path}[{i}]", entry) for i, entry in enumerate(content))
 
 
 def read_number(path: str, value: object) -> float:

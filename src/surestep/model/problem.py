@@ -109,17 +109,17 @@ class Problem:
 
     @property
     def num_states(self) -> int:
-        """|S|, ends of episodes included."""
+        """Returns |S|, ends of episodes included."""
         return self.counts.pairs.num_states
 
     @property
     def num_actions(self) -> int:
-        """|A|, the largest number of enabled actions of a state."""
+        """Returns |A|, the largest number of enabled actions of a state."""
         return most_actions(self.counts.pairs)
 
     @property
     def single_discount(self) -> float:
-        """γ, for formulas that have only one."""
+        """Returns γ, for formulas that have only one."""
         return one_discount(self.discount)
 
     @property
@@ -129,7 +129,7 @@ class Problem:
 
     @property
     def value_bound(self) -> float:
-        """V_max of the paper: the larger magnitude of the two value bounds."""
+        """Returns V_max of the paper: the larger magnitude of the two value bounds."""
         return max(abs(bound) for bound in self.value_bounds)
 
     def within(self, closed: BoolArray) -> Problem:
@@ -154,7 +154,7 @@ class Problem:
         return np.full(self.counts.pairs.num_pairs, self.num_states)
 
     def possible(self) -> BoolArray:
-        """The transitions [T] that the counts store and that may come."""
+        """Returns the transitions [T] that the counts store and that may come."""
         if self.support is None:
             return np.ones(self.counts.successor.size, np.bool_)
         inside: BoolArray = self.support.places(self.counts) >= 0
@@ -165,7 +165,7 @@ class Problem:
         return run_sums(self.possible().astype(np.int64), self.counts.offsets)
 
     def estimate(self) -> FiniteMDP:
-        """The MLE-MDP of the counts, with unseen pairs worth what `unseen` says.
+        """Returns the MLE-MDP of the counts, with unseen pairs worth what `unseen` says.
 
         States that are known to end episodes are not unseen: they are worth their known reward, or
         nothing, under either rule.
@@ -175,7 +175,7 @@ class Problem:
         return self.estimate_with_unseen_worth(self.value_bounds[0])
 
     def estimate_with_unseen_worth(self, value: float) -> FiniteMDP:
-        """The MLE-MDP of the counts, with unseen pairs worth `value`; ends are not unseen."""
+        """Returns the MLE-MDP of the counts, with unseen pairs, but no ends, worth `value`."""
         estimated = estimate_mdp(self.counts, self.discount)
         return FiniteMDP(
             estimated.pairs,
@@ -189,7 +189,7 @@ class Problem:
         )
 
     def unseen_pairs(self) -> BoolArray:
-        """The pairs [K] that the data never visits, but for those of known ends of episodes."""
+        """Returns the pairs [K] that the data never visits, without those of known ends."""
         unseen: BoolArray = (self.counts.visits == 0) & ~self.counts.terminal[
             self.counts.pairs.state
         ]
@@ -218,7 +218,7 @@ class Improvement:
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, n_wedge: int | None = None) -> Improvement:
-        """The improvement of a problem by the policy of the plan."""
+        """Returns the improvement of a problem by the policy of the plan."""
         return cls(
             policy=plan.policy,
             plan=plan,
@@ -228,12 +228,12 @@ class Improvement:
 
 
 def most_actions(pairs: Pairs) -> int:
-    """The largest number of enabled actions of a state."""
+    """Returns the largest number of enabled actions of a state."""
     return int(run_lengths(pairs.offsets).max())
 
 
 def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
-    """One discount in [0, 1], or one a pair."""
+    """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
         if not (is_number(discount) and 0 <= discount <= 1):
             raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
@@ -249,7 +249,7 @@ def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
 
 
 def one_discount(discount: float | FloatArray) -> float:
-    """The discount, where there is one for all pairs."""
+    """Returns the discount, where there is one for all pairs."""
     if isinstance(discount, float):
         return discount
     raise InvalidParameter(

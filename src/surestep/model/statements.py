@@ -319,12 +319,12 @@ def read_statements(name: str, given: object, error: type[SurestepError]) -> tup
     if not isinstance(given, list | tuple):
         raise error(f"{name} is {shown(given)}, expected a list of statements or sentences")
     statements = []
-    for place, each in enumerate(given):
-        if not isinstance(each, str | Statement) or each == "":
+    for place, said in enumerate(given):
+        if not isinstance(said, str | Statement) or said == "":
             raise error(
-                f"{name}[{place}] is {shown(each)}, expected a Statement, or a sentence of your own"
+                f"{name}[{place}] is {shown(said)}, expected a Statement, or a sentence of your own"
             )
         statements.append(
-            each if isinstance(each, Statement) else Statement(OWN_WORDS, {"sentence": each})
+            said if isinstance(said, Statement) else Statement(OWN_WORDS, {"sentence": said})
         )
     return tuple(statements)

@@ -89,7 +89,7 @@ class Successors:
         return Statement("successors-given", {"successors": self.successor.size})
 
     def ends(self) -> BoolArray:
-        """The states [S] whose pairs all end the episode."""
+        """Returns the states [S] whose pairs all end the episode."""
         over: BoolArray = run_sums(self.sizes, self.pairs.offsets) == 0
         return over
 

@@ -42,14 +42,14 @@ def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> K
 
 
 def mean_reward_range(counts: Counts) -> tuple[float, float]:
-    """The smallest and the largest mean reward of a transition, and 0."""
+    """Returns the smallest and the largest mean reward of a transition, and 0."""
     seen = counts.times > 0
     means = counts.rewards.values[seen] / counts.times[seen]
     return min(0.0, float(means.min(initial=0.0))), max(0.0, float(means.max(initial=0.0)))
 
 
 def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certificate:
-    """The claim of the certifier, or where it refuses, a certificate that says so.
+    """Returns the claim of the certifier, or where it refuses, a certificate that says so.
 
     Bounds that the data refute are a mistake of whoever gave them, and no answer: they are raised.
     """

@@ -270,7 +270,7 @@ def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | N
 
 
 def fixed_bounds(terms: Terms, saved: Result) -> Terms:
-    """The terms with the value bounds of the result, wherever they came from."""
+    """Returns the terms with the value bounds of the result, wherever they came from."""
     if terms.declared_values is not None:
         return terms
     low, high = saved.record.parameters["value_bounds"]
@@ -278,7 +278,7 @@ def fixed_bounds(terms: Terms, saved: Result) -> Terms:
 
 
 def other_assembly(saved: Result, counts: LabelledCounts) -> Assembly:
-    """Another log over the states and actions of the result, with its behavior policy."""
+    """Returns another log over the states and actions of the result, with its behavior policy."""
     table = saved.table
     columns = table.vocabulary.state_columns, table.vocabulary.action_columns
     if columns != (counts.state_columns, counts.action_columns):

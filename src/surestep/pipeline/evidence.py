@@ -158,7 +158,7 @@ class CountsSource:
     reading: ClassVar[Reading] = USUAL  # they were read when they were made
 
     def counts(self) -> LabelledCounts:
-        """The counts, as a log gives them."""
+        """Returns the counts, as a log gives them."""
         return self.labelled
 
 
@@ -190,7 +190,7 @@ def open_source(
 
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
-    """The table that is given, or how π_b is found in the log itself."""
+    """Returns the table that is given, or how π_b is found in the log itself."""
     if isinstance(behavior, BehaviorTable):
         return behavior
     if behavior is None:
@@ -306,7 +306,7 @@ def observed_pairs(
     actions: Sequence[Label] | None,
     locate: Locate,
 ) -> tuple[Vocabulary, Pairs, BoolArray]:
-    """Every action in every state, of the lists or of the log; ends of episodes come last."""
+    """Returns every action in every state, of the lists or of the log; ends come last."""
     ends = counts.end_states()
     if states is not None:
         logged = [label for label in counts.states if label not in ends]
@@ -325,7 +325,7 @@ def observed_pairs(
 def table_pairs(
     counts: LabelledCounts, table: BehaviorTable
 ) -> tuple[Vocabulary, Pairs, BoolArray]:
-    """The rows of the table, and the states of the log in which nobody decided."""
+    """Returns the rows of the table, and the states of the log in which nobody decided."""
     words = table.vocabulary
     quiet = [label for label in counts.states if label not in words.state_places]
     quiet += [label for label in counts.end_states() if label not in counts.states]
@@ -337,13 +337,13 @@ def table_pairs(
 def vocabulary_of(
     counts: LabelledCounts, states: Sequence[Label], actions: Sequence[Label]
 ) -> Vocabulary:
-    """The words of the log for these states and actions."""
+    """Returns the words of the log for these states and actions."""
     columns = counts.state_columns, counts.action_columns
     return Vocabulary(*columns, tuple(states), tuple(actions), counts.binnings)
 
 
 def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tuple[Pairs, BoolArray]:
-    """The enabled pairs [2, K], one more for each state after the first `deciding`, and a mark."""
+    """Returns the pairs [2, K], one more for each state after the first `deciding`, and a mark."""
     quiet = np.arange(len(vocabulary.states)) >= deciding
     alone = np.flatnonzero(quiet)
     listed = np.concatenate([enabled, np.stack([alone, np.zeros_like(alone)])], axis=1)

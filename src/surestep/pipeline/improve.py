@@ -74,7 +74,7 @@ def improve(
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """The improved policy for a log, with its certificates, report and record.
+    """Returns the improved policy for a log, with its certificates, report and record.
 
     `source` is a `LogSource`, counts, or anything that `read_log` takes. `behavior` is a table of
     the policy that made the log (a path or a table in memory), "propensities" (a column of the
@@ -129,7 +129,7 @@ class Draft:
 
     @property
     def result(self) -> Result:
-        """The result, whole but for a stress test."""
+        """Returns the result, whole but for a stress test."""
         return result_of(self.findings)
 
     def like(self, record: Record) -> Draft:
@@ -149,7 +149,7 @@ class Draft:
         folder: Path | None = None,
         time_limit: float | None = None,
     ) -> Result:
-        """The result with its stress test, which goes on from what the folder has of it.
+        """Returns the result with its stress test, which goes on from what the folder has of it.
 
         Where a time limit leaves too few worlds, it is still without.
         """
@@ -284,7 +284,7 @@ def gain_of_all(problem: Problem, policy: Policy) -> float:
 
 
 def result_of(findings: Findings) -> Result:
-    """The result with its report."""
+    """Returns the result with its report."""
     claims = (findings.certificate, *findings.others)
     page = result_page(findings)
     return Result(findings.table, claims, findings.record, page, findings.rehearsal)
@@ -331,7 +331,7 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
 
 
 def problem_of(assembly: Assembly, terms: Terms) -> Problem:
-    """The problem under the terms; what was taken for granted goes into its premises."""
+    """Returns the problem under the terms; what was taken for granted goes into its premises."""
     low, high = terms.value_bounds_for(assembly.counts)
     premises = assembly.premises + said_of_episodes(terms)
     if terms.reward_bounds is None and terms.value_bounds is None and not terms.declared_values:

@@ -41,7 +41,7 @@ class KeptBlocks:
     def about(
         self, problem: Problem, algorithm: Improver, certifiers: tuple[Certifier | None, ...]
     ) -> KeptBlocks:
-        """The blocks of one rehearsal, which know the sources too."""
+        """Returns the blocks of one rehearsal, which know the sources too."""
         known = (self.made_with, digest_of_sources(), problem, algorithm, certifiers)
         return KeptBlocks(self.folder, digest_of(known))
 
@@ -74,13 +74,13 @@ class KeptBlocks:
         write_together({self.path_of(block): [file.getvalue()]})
 
     def made_by(self, block: Block) -> str:
-        """A digest of all that decides what comes out of a block."""
+        """Returns a digest of all that decides what comes out of a block."""
         return digest_of((self.made_with, *(getattr(block, name) for name in OWN)))
 
 
 @cache
 def digest_of_sources() -> str:
-    """A digest of the package's sources, but for what stands above a rehearsal."""
+    """Returns a digest of the package's sources, but for what stands above a rehearsal."""
     package = Path(__file__).parents[1]
     files = sorted(package.rglob("*.py"), key=lambda path: path.relative_to(package).parts)
     inside = [file for file in files if file.relative_to(package).parts[0] not in ABOVE]
@@ -88,7 +88,7 @@ def digest_of_sources() -> str:
 
 
 def digest_of(value: object) -> str:
-    """A digest of a value: equal for equal values, whatever objects they consist of."""
+    """Returns a digest of a value: equal for equal values, whatever objects they consist of."""
     digest = hashlib.sha256()
     feed(digest, value)
     return digest.hexdigest()

@@ -138,7 +138,7 @@ def count_visits(look: Look) -> None:
 def pairs_of_rows(
     look: Look,
 ) -> tuple[tuple[Label, ...], tuple[Label, ...], IntArray]:
-    """The labels of states and actions, and [K, 4] their numbers, rows and visits."""
+    """Returns the labels of states and actions, and [K, 4] their numbers, rows and visits."""
     codes, width = look.roles.codes, len(look.roles.mapping.state)
     times = dict[tuple[Label, Label], tuple[int, int]]()
     for *texts, rows, visits in look.all("FROM visited"):
@@ -208,7 +208,7 @@ def outside_bounds(look: Look, bounds: tuple[float, float] | None) -> Suspicion 
 def suspicious_rewards(
     look: Look, kind: str, bounds: tuple[float, float], says: str
 ) -> Suspicion | None:
-    """The rows with rewards outside bounds."""
+    """Returns the rows with rewards outside bounds."""
     condition = f"NOT ({between(*bounds, look.reward)})"
     times = look.one(f"SELECT count(*) FILTER ({condition}) FROM log")[0]
     value = look.roles.text(look.roles.mapping.reward)
@@ -222,7 +222,7 @@ def between(low: float, high: float, value: str = "reward") -> str:
 
 
 def double(value: float) -> str:
-    """A number as SQL, to its last bit."""
+    """Returns a number as SQL, to its last bit."""
     return f"{float(value)!r}::DOUBLE"
 
 

@@ -75,25 +75,25 @@ class Look:
 
     @property
     def reward(self) -> str:
-        """The reward as a double, NULL where it is no finite number."""
+        """Returns the reward as a double, NULL where it is no finite number."""
         value = f"TRY_CAST({sql_name(self.roles.mapping.reward)} AS DOUBLE)"
         usable = f"{self.roles.decides} AND {RewardSql.of(self.roles).is_number}"
         return f"CASE WHEN {usable} AND isfinite({value}) THEN {value} END"
 
     @property
     def step(self) -> str:
-        """The step, NULL where it is no whole number of at least 0."""
+        """Returns the step, NULL where it is no whole number of at least 0."""
         number = self.roles.whole(str(self.roles.mapping.step))
         return f"CASE WHEN {number} >= 0 THEN {number} END"
 
     @property
     def episode(self) -> str:
-        """The episode as text."""
+        """Returns the episode as text."""
         code = self.roles.codes.episode
         return "NULL" if code is None else code_text(code)
 
     def examples(self, condition: str, value: str) -> tuple[Example, ...]:
-        """The first rows of which the condition holds, with the value of an expression there."""
+        """Returns the first rows of which the condition holds, with an expression's value there."""
         named_step = self.roles.mapping.step
         step = "NULL" if named_step is None else self.roles.text(named_step)
         examples = list[Example]()
@@ -112,7 +112,7 @@ class Look:
         return tuple(examples)
 
     def at(self, places: Sequence[tuple[str, int, str]]) -> tuple[Example, ...]:
-        """The rows at these episodes and steps, with what is to be said about each."""
+        """Returns the rows at these episodes and steps, with what is to be said about each."""
         if not places:
             return ()
         here = [
@@ -127,7 +127,7 @@ class Look:
 
 
 def code_text(code: LabelCode) -> str:
-    """The code of a label as text, NULL where there is none."""
+    """Returns the code of a label as text, NULL where there is none."""
     text = f"CAST({code.sql} AS VARCHAR)"
     unusable = " OR ".join(f"({check.condition})" for check in code.checks)
     return f"CASE WHEN NOT ({unusable}) THEN {text} END" if unusable else text
