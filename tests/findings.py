@@ -287,6 +287,7 @@ def record(problem, n_wedge):
             "behavior": "estimate" if problem.behavior_is_estimated else "table",
             "value_bounds": list(problem.value_bounds),
             "unseen": problem.unseen,
+            "possible": "all",
         },
         defaults=("delta", "unseen"),
         vocabulary={},

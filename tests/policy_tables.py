@@ -71,4 +71,5 @@ def policy_tables(draw):
         column(numbers, 0.0),
         column(numbers, 0.0),
         draw(st.integers(0, 10**9)) if trusted else None,
+        column(st.booleans(), False) if draw(st.booleans()) else None,
     )

@@ -226,6 +226,19 @@ SOURCES: dict[str, Term] = {
         help="A file with all states that there are, where the log shows fewer.",
     ),
     "actions": Term(shape=Text(), metavar="FILE", help="A file with all actions that there are."),
+    "possible": Term(
+        shape=Text(),
+        metavar="seen|FILE",
+        help="What can be done in a state: `seen`, nothing is recommended there that the log does "
+        "not show there; or a table of state, action with all pairs that there are.  "
+        "[default: every action in every state]",
+    ),
+    "allowed": Term(
+        shape=Text(),
+        metavar="FILE",
+        help="Limits: a table of state, action with the pairs that may be recommended; no other "
+        "is taken more often than before.",
+    ),
 }
 
 

@@ -19,11 +19,14 @@ from surestep.algorithms import (
     Limits,
     Promise,
     RaMDP,
+    RMin,
     RobustMDP,
     improve_batch,
 )
 from surestep.algorithms.judging import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, kept_where, limited
+from surestep.certificates import Robust
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter
 from surestep.model import Pairs, Policy
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
@@ -187,6 +190,16 @@ def test_many_data_sets_keep_to_limits_as_one_does(problem, seed, n_wedge, least
         ]
         np.testing.assert_allclose(*value, atol=1e-7, rtol=1e-9)  # equal up to ties
         assert_within(problem, limits.closed(counts), Policy(counts.pairs, many))
+
+
+@given(problem=problems(), seed=SEEDS)
+def test_every_candidate_for_n_wedge_keeps_to_the_limits(problem, seed):
+    closed = closed_at_random(problem, seed)
+    for algorithm in (SPIBB(n_wedge=1), RMin(n_wedge=1)):
+        limits = Limits(least_visits=2, allowed=~closed)
+        auto = AutoNWedge(algorithm=algorithm, certifier=Robust(), limits=limits)
+        for each in auto.improved(problem, (1, 5)):
+            assert_within(problem, limits.closed(problem.counts), each.policy)
 
 
 def q_of(problem, policy):

@@ -68,8 +68,8 @@ def test_a_name_that_is_taken_gets_its_role():
     [
         (lambda text: "", "does not begin with the columns"),
         (lambda text: text.replace("q,advantage", "advantage,q"), "does not begin"),
-        (lambda text: text + "a,b\n", "row 4 has 2 cells, expected 12"),
-        (lambda text: text.replace("a,x,0.25", "x,0.25"), "row 2 has 11 cells, expected 12"),
+        (lambda text: text + "a,b\n", "row 4 has 2 cells, expected 13"),
+        (lambda text: text.replace("a,x,0.25", "x,0.25"), "row 2 has 12 cells, expected 13"),
         (lambda text: text.replace("true,1.0", ",1.0", 1), "trusted holds"),
         (
             lambda text: text.replace(",3,", ",3.5,"),
@@ -79,8 +79,10 @@ def test_a_name_that_is_taken_gets_its_role():
             lambda text: text.replace(",6,", ",-6,"),
             "column held_out_visits holds what is no number",
         ),
-        (lambda text: text.replace(",9\n", ",8\n", 1), "column n_wedge holds 8, 9"),
-        (lambda text: text.replace(",9\n", ",x\n"), "column n_wedge holds x"),
+        (lambda text: text.replace(",9,", ",8,", 1), "column n_wedge holds 8, 9"),
+        (lambda text: text.replace(",9,", ",x,"), "column n_wedge holds x"),
+        (lambda text: text.replace(",9,false", ",9,"), "column allowed holds"),
+        (lambda text: text.replace(",9,false", ",9,no"), r"column allowed holds .*'no'"),
         (lambda text: text.replace("1.5", "nan"), "column advantage_low holds what is no number"),
         (lambda text: text.replace("0.25,0.5", "0.25,0.625"), "column behavior_probability: "),
         (lambda text: text.replace("true", "perhaps"), r"trusted holds .*'perhaps'"),
@@ -91,8 +93,8 @@ def test_a_name_that_is_taken_gets_its_role():
 )
 def test_a_damaged_csv_is_refused(change, message):
     header = ",".join(["ward", "drug", *NUMBERS])
-    text = f"{header}\na,x,0.25,0.5,3,true,1.0,2.0,6,1.5,2.5,9\n"
-    text += "a,y,0.75,0.5,4,true,1.0,2.0,6,1.5,2.5,9\n"
+    text = f"{header}\na,x,0.25,0.5,3,true,1.0,2.0,6,1.5,2.5,9,true\n"
+    text += "a,y,0.75,0.5,4,true,1.0,2.0,6,1.5,2.5,9,false\n"
     read_policy_csv(text, ("ward",), ("drug",), {}, [])
     with pytest.raises(InvalidResult, match=message):
         read_policy_csv(change(text), ("ward",), ("drug",), {}, [])
@@ -100,8 +102,8 @@ def test_a_damaged_csv_is_refused(change, message):
 
 def test_ends_decide_nothing():
     header = ",".join(["ward", "drug", *NUMBERS])
-    text = f"{header}\na,x,0.25,0.5,3,,1.0,2.0,5,1.5,2.5,\n"
-    text += "a,y,0.75,0.5,0,,1.0,2.0,0,1.5,2.5,\n"
+    text = f"{header}\na,x,0.25,0.5,3,,1.0,2.0,5,1.5,2.5,,\n"
+    text += "a,y,0.75,0.5,0,,1.0,2.0,0,1.5,2.5,,\n"
     table = read_policy_csv(text, ("ward",), ("drug",), {}, [("out",), ("home",)])
     assert table.quiet.tolist() == [False, True, True]
     assert table.vocabulary.states == (("a",), ("out",), ("home",))

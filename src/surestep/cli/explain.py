@@ -14,7 +14,7 @@ from surestep.cli.terminal import say_json, terminal, visible
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from surestep.pipeline import Explanation
+    from surestep.pipeline import ActionReason, Explanation
 
 UNCHANGED = 1e-12  # chances this close are the same
 
@@ -72,6 +72,13 @@ def chances(before: float, after: float) -> tuple[str, Text]:
     return f"{before:.4g}", Text(f"{after:.4g}", style="bold" if changed else "")
 
 
+def visits_to_go(reason: ActionReason) -> str:
+    """Returns what an action lacks that keeps its chance: visits, or permission."""
+    if reason.allowed is False:
+        return "not allowed"
+    return "" if reason.more_visits is None else f"{reason.more_visits:,}"
+
+
 def print_explanation(explanation: Explanation) -> None:
     """Prints the actions side by side, then what decides between them."""
     from rich.box import SIMPLE_HEAD
@@ -102,7 +109,7 @@ def print_explanation(explanation: Explanation) -> None:
                     f"{reason.visits:,}",
                     f"{reason.q:.6g}" if reason.visits else "unknown",
                     f"{reason.advantage:+.4g}" if reason.visits else "",
-                    "" if reason.more_visits is None else f"{reason.more_visits:,}",
+                    visits_to_go(reason),
                 )
         if untried:
             before_all = sum(each.behavior for each in untried)

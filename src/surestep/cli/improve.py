@@ -107,7 +107,9 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 
 
 def print_data(console: Console, result: Result) -> None:
-    """Prints what the log holds, and which rows were dropped."""
+    """Prints what the log holds, what may be recommended, and which rows were dropped."""
+    from surestep.report.words.limits import limits_words
+
     data, table = result.record.data, result.table
     words = [f"read {data['rows']:,} rows"]
     if data["episodes"] is not None:
@@ -118,6 +120,8 @@ def print_data(console: Console, result: Result) -> None:
         f"{data['transitions']:,} different transitions",
     ]
     console.print(", ".join(words))
+    for sentence in limits_words(table, result.record.parameters):
+        console.print(sentence, markup=False)
     for reason, rows in data["dropped"].items():
         console.print(f"dropped {rows:,} rows: {reason}", markup=False)
 

@@ -17,14 +17,14 @@ from surestep.cli.terminal import say
 @click.option("--behavior", metavar="POLICY", help="The table of the policy that was given.")
 @click.option("--states", metavar="FILE", help="The list of states that was given.")
 @click.option("--actions", metavar="FILE", help="The list of actions that was given.")
+@click.option("--possible", metavar="FILE", help="The table of possible pairs that was given.")
+@click.option("--allowed", metavar="FILE", help="The table of allowed pairs that was given.")
 @options.memory_limit
 def command(
     output: Path,
     logs: tuple[str, ...],
-    behavior: str | None,
-    states: str | None,
-    actions: str | None,
     memory_limit: str | None,
+    **given: str | None,
 ) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
@@ -41,11 +41,9 @@ def command(
         verification = verify_result(
             output,
             list(logs),
-            behavior=behavior,
-            states=states,
-            actions=actions,
             memory_limit=memory_limit,
             progress=progress,
+            **given,
         )
     if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)

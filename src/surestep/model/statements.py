@@ -92,6 +92,9 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     ),
     "nothing-beyond-given": lambda: "There are no states and actions beyond those given.",
     "nothing-beyond-observed": lambda what: f"There are no {what} beyond those observed.",
+    "pairs-declared": lambda: (
+        "No action is possible in a state but those that were declared for it."
+    ),
     "successors-given": lambda successors: (
         f"Each pair leads only to the successors that were given: {successors} in all, fixed "
         "before the data."

@@ -43,6 +43,7 @@ from surestep.rehearsal import Rehearsal
 from surestep.results.ladder import belief_in
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
+from surestep.terms import SOURCES
 
 SAME_CHANCE = 1e-6
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
@@ -190,7 +191,7 @@ class Judge:
         if reward_bounds is not None:
             terms = replace(terms, reward_bounds=reward_bounds)
         if same_log:
-            known, _ = completed(saved, {"behavior": None, "states": None, "actions": None})
+            known, _ = completed(saved, dict.fromkeys(SOURCES))
             problem = problem_of(gather(counts, **known).assembly, terms)
         else:
             problem = problem_of(other_assembly(saved, counts), fixed_bounds(terms, saved))

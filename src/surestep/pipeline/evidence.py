@@ -1,8 +1,9 @@
 """Evidence: all that an improvement is made from, read and fitted together.
 
-What |S|, |A| and the enabled pairs are: the rows of the behavior table, else the lists of states
-and actions, else every action seen anywhere in every state seen. States in which nothing is decided
-come last and have one action, the first; they count in |S|.
+What |S|, |A| and the enabled pairs are: the rows of the behavior table, else those of the table of
+possible pairs, else the lists of states and actions, else every action seen anywhere in every state
+seen. States in which nothing is decided come last and have one action, the first; they count in
+|S|.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from surestep.io.labels.behavior import (
     read_behavior_table,
 )
 from surestep.io.labels.label import Label, joined
+from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import ROLES, option_of
@@ -48,6 +50,8 @@ from surestep.results.record import InputFile
 
 Inferred = Literal["propensities", "estimate"]
 BehaviorKind = Literal["table", "propensities", "estimate"]
+SEEN = "seen"  # what is possible: what the log shows
+AS_DECLARED = Statement("pairs-declared")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +61,10 @@ class Evidence:
     counts: LabelledCounts
     assembly: Assembly
     behavior: BehaviorKind
-    states: str  # "observed", "listed" or "behavior table"
+    states: str  # "observed", "listed", "behavior table" or "possible pairs"
     actions: str
+    possible: str  # "all", "seen" or "listed"
+    allowed: str  # "all" or "listed"
     columns: Mapping[str, Sequence[str]]  # by role
     reading: Reading
     files: tuple[InputFile, ...]
@@ -111,7 +117,13 @@ def seed_of(counts: LabelledCounts) -> int:
 
 
 def gather(
-    source: object, behavior: object = None, states: object = None, actions: object = None
+    source: object,
+    behavior: object = None,
+    *,
+    states: object = None,
+    actions: object = None,
+    possible: object = None,
+    allowed: object = None,
 ) -> Evidence:
     """Reads and counts everything; see `improve` for what may be given."""
     log = CountsSource(source) if isinstance(source, LabelledCounts) else source
@@ -121,25 +133,40 @@ def gather(
     lists_given = {"state": states, "action": actions}
     lists = {role: labels_of(given, role, counts) for role, given in lists_given.items()}
     kind: BehaviorKind = "table" if isinstance(table, BehaviorTable) else table
+    seen = isinstance(possible, str) and possible == SEEN
+    declared = None if seen else pairs_of(possible, counts)
+    limits = pairs_of(allowed, counts)
+    given = {
+        "behavior": behavior if kind == "table" else None,
+        "states": states,
+        "actions": actions,
+        "possible": None if seen else possible,
+        "allowed": allowed,
+    }
     files = [*(InputFile.of("log", path) for path in log.files)]
-    for role, given in (("behavior", behavior), ("states", states), ("actions", actions)):
-        if isinstance(given, str | os.PathLike) and not (role == "behavior" and kind != "table"):
-            files += [InputFile.of(role, path) for path in matching(read_path(given))]
+    for role, each in given.items():
+        if isinstance(each, str | os.PathLike):
+            files += [InputFile.of(role, path) for path in matching(read_path(each))]
     known = {role: "observed" if each is None else "listed" for role, each in lists.items()}
-    if kind == "table":
-        known = dict.fromkeys(known, "behavior table")
+    if kind == "table" or declared is not None:
+        known = dict.fromkeys(known, "behavior table" if kind == "table" else "possible pairs")
+    locate = log.place_of if isinstance(log, LogSource) else nowhere
+    assembly = assemble(
+        counts,
+        table,
+        states=lists["state"],
+        actions=lists["action"],
+        possible=declared,
+        locate=locate,
+    )
     return Evidence(
         counts=counts,
-        assembly=assemble(
-            counts,
-            table,
-            lists["state"],
-            lists["action"],
-            log.place_of if isinstance(log, LogSource) else nowhere,
-        ),
+        assembly=assembly if limits is None else within(assembly, limits),
         behavior=kind,
         states=known["state"],
         actions=known["action"],
+        possible=SEEN if seen else "all" if declared is None else "listed",
+        allowed="all" if limits is None else "listed",
         columns=columns_of(log),
         reading=log.reading,
         files=tuple(files),
@@ -221,6 +248,13 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     )
 
 
+def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
+    """Reads the pairs in a file or table; None where none are given."""
+    if given is None or isinstance(given, PairTable):
+        return given
+    return read_pair_table(given, counts.state_columns, counts.action_columns, counts.binnings)
+
+
 def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
     """Returns the columns of each role that there are."""
     if isinstance(log, CountsSource):
@@ -242,39 +276,66 @@ class Assembly:
     behavior: Policy
     quiet: BoolArray  # [S] nothing is decided there
     premises: tuple[Statement, ...]
+    allowed: BoolArray | None = None  # [K] what may be recommended; None: all
 
 
 def assemble(
     counts: LabelledCounts,
     behavior: BehaviorTable | Inferred,
+    *,
     states: Sequence[Label] | None = None,
     actions: Sequence[Label] | None = None,
+    possible: PairTable | None = None,
     locate: Locate = nowhere,
 ) -> Assembly:
     """Numbers for the labels, the counts over them, and the behavior policy.
 
     `locate` finds the row of the log that a table or a list does not allow.
     """
+    tables = [each for each in (behavior, possible) if isinstance(each, BehaviorTable | PairTable)]
+    if len(tables) == 2 or (tables and (states is not None or actions is not None)):
+        which = (
+            "behavior table"
+            if isinstance(tables[0], BehaviorTable)
+            else "table of what is possible"
+        )
+        raise InvalidParameter(
+            f"the {which} says which states and actions there are, and which of them in which "
+            "state; expected no other list of them beside it"
+        )
+    for table in tables:
+        check_log_fits(table, counts, locate)
     if not isinstance(behavior, BehaviorTable):
-        vocabulary, pairs, quiet = observed_pairs(counts, states, actions, locate)
+        vocabulary, pairs, quiet = (
+            observed_pairs(counts, states, actions, locate)
+            if possible is None
+            else table_pairs(counts, possible)
+        )
         found = counts.to_counts(pairs)
         policy, said = (
             (estimate_behavior(found), ())
             if behavior == "estimate"
             else logged_policy(counts, found)
         )
-        premises = (*only_observed(states, actions), *starts_of(counts), *said)
+        nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
+        premises = (*nothing_else, *starts_of(counts), *said)
         return Assembly(vocabulary, found, policy, quiet, premises)
-    if states is not None or actions is not None:
-        raise InvalidParameter(
-            "the behavior table says which states and actions there are; expected no list of them "
-            "beside it"
-        )
-    check_log_fits(behavior, counts, locate)
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
     return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, starts_of(counts))
+
+
+def within(assembly: Assembly, limits: PairTable) -> Assembly:
+    """Returns the assembly with the pairs that may be recommended; refused where none may."""
+    pairs = assembly.counts.pairs
+    marked = limits.marked(assembly.vocabulary, pairs) & ~assembly.quiet[pairs.state]
+    if not marked.any():
+        raise InvalidParameter(
+            f"{limits.name} has no pair of a state and an action that is possible there, so that "
+            "nothing may be recommended; expected at least one"
+        )
+    return replace(assembly, allowed=freeze(marked))
 
 
 def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[Statement, ...]]:
@@ -323,7 +384,7 @@ def observed_pairs(
 
 
 def table_pairs(
-    counts: LabelledCounts, table: BehaviorTable
+    counts: LabelledCounts, table: BehaviorTable | PairTable
 ) -> tuple[Vocabulary, Pairs, BoolArray]:
     """Returns the rows of the table, and the states of the log in which nobody decided."""
     words = table.vocabulary

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from surestep.algorithms import kind_of
 from surestep.io.labels.label import Label
+from surestep.pipeline.evidence import SEEN
 from surestep.report.numbers import listed
 from surestep.results.result import Labels, Result
 
@@ -25,7 +26,8 @@ class ActionReason(NamedTuple):
     trusted: bool | None
     q: float
     advantage: float
-    more_visits: int | None  # until it would be trusted; None where it is, or where there is no N∧
+    more_visits: int | None  # until it would be trusted; None where it is, or never will be
+    allowed: bool | None = None  # may be recommended; None: no limits were set
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Explanation:
     behavior_is_estimated: bool
     actions: tuple[ActionReason, ...]
     held_out_visits: int  # decisions there that judge the policy, and did not choose it
+    only_seen: bool = False  # nothing is recommended that the log does not show there
 
     @property
     def visits(self) -> int:
@@ -76,6 +79,7 @@ def explain(result: Result, state: Labels) -> Explanation:
         result.record.parameters["behavior"] == "estimate",
         reasons,
         int(table.held_out_visits[table.pairs.state == s].sum()),
+        result.record.parameters["possible"] == SEEN,
     )
 
 
@@ -84,6 +88,9 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
     table = result.table
     visits = int(table.visits[pair])
     trusted = None if table.trusted is None else bool(table.trusted[pair])
+    allowed = None if table.allowed is None else bool(table.allowed[pair])
+    never = visits == 0 and result.record.parameters["possible"] == SEEN
+    open_later = trusted is False and allowed is not False and not never
     return ActionReason(
         table.vocabulary.actions[int(table.pairs.action[pair])],
         float(table.behavior[pair]),
@@ -92,7 +99,8 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
         trusted,
         float(table.q[pair]),
         float(table.advantage[pair]),
-        None if trusted is not False or n_wedge is None else n_wedge + 1 - visits,
+        n_wedge + 1 - visits if open_later and n_wedge is not None else None,
+        allowed,
     )
 
 
@@ -124,19 +132,36 @@ def other_words(explanation: Explanation) -> list[str]:
     best = max(explanation.actions, key=lambda each: each.q)
     return [
         f"{explanation.algorithm} keeps to: {constraint or 'nothing but the estimate'}.",
+        *barred_words(explanation),
         f"The highest estimated value there has {name_of(best.action)} ({best.q:.6g}).",
+    ]
+
+
+def barred_words(explanation: Explanation) -> list[str]:
+    """Explains which actions may not be recommended, if any."""
+    barred = [each for each in explanation.actions if each.allowed is False]
+    if not barred:
+        return []
+    return [
+        f"{names_of(barred)} {'is' if len(barred) == 1 else 'are'} not among the pairs that may be "
+        "recommended: not taken more often than before."
     ]
 
 
 def spibb_words(explanation: Explanation) -> list[str]:
     """Explains which actions keep their probability for lack of data, and where the rest goes."""
-    sentences = list[str]()
-    free = [each for each in explanation.actions if each.trusted is not False]
-    kept = [each for each in explanation.actions if each.trusted is False]
-    untried, seldom = explanation.untried, [each for each in kept if each.visits]
+    sentences = barred_words(explanation)
+    open_ones = [each for each in explanation.actions if each.allowed is not False]
+    free = [each for each in open_ones if each.trusted is not False]
+    kept = [each for each in open_ones if each.trusted is False]
+    untried, seldom = (
+        [each for each in kept if not each.visits],
+        [each for each in kept if each.visits],
+    )
     n_wedge = explanation.n_wedge
     if untried:
-        sentences.append(f"{names_of(untried)} {keeps(untried)}: never tried there.")
+        why = ", and nothing is recommended that nobody tried" if explanation.only_seen else ""
+        sentences.append(f"{names_of(untried)} {keeps(untried)}: never tried there{why}.")
     if seldom:
         sentences.append(
             f"{names_of(seldom)} {keeps(seldom)}: tried at most {times(n_wedge or 0)} (N∧), too "
@@ -146,13 +171,15 @@ def spibb_words(explanation: Explanation) -> list[str]:
         best = max(free, key=lambda each: each.q)
         sentences.append(
             f"Among {names_of(free)}, tried more often, "
-            f"{'the rest of the' if kept else 'all'} probability goes to {name_of(best.action)}, "
+            f"{'the rest of the' if len(free) < len(explanation.actions) else 'all'} probability "
+            f"goes to {name_of(best.action)}, "
             f"whose estimated value is highest ({best.q:.6g})."
         )
     elif n_wedge is not None and len(free) == 1:
         sentences.append(
-            f"Only {name_of(free[0].action)} was tried often enough, so there is nothing to "
-            "choose from."
+            f"Only {name_of(free[0].action)} was tried often enough"
+            f"{' and may be recommended' if len(open_ones) < len(explanation.actions) else ''}, so "
+            "there is nothing to choose from."
         )
     better = [
         each for each in kept if each.visits and free and each.q > max(other.q for other in free)

@@ -102,13 +102,17 @@ def wanted_pairs(
 ) -> tuple[WantedPair, ...]:
     """Pairs seen too seldom to be trusted that look better than what π_I does there.
 
-    Only pairs that were tried at all: of the others nothing is known, good or bad.
+    Only pairs that were tried at all: of the others nothing is known, good or bad. And only pairs
+    that may be recommended.
     """
     if table.trusted is None or improvement.n_wedge is None:
         return ()
     state = table.pairs.state
     better = table.q - improvement.plan.value[state]
-    promise = np.where(~table.trusted & (table.visits > 0), visits[state] * better, 0.0)
+    wanted = ~table.trusted & (table.visits > 0)
+    if table.allowed is not None:
+        wanted &= table.allowed
+    promise = np.where(wanted, visits[state] * better, 0.0)
     order = np.argsort(-promise, kind="stable")[:MOST_WANTED]
     return tuple(
         WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))

@@ -25,7 +25,7 @@ from surestep.model import Policy, Problem, Statement, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
-from surestep.pipeline.evidence import Assembly, Evidence, Steps, gather
+from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather
 from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
@@ -70,6 +70,8 @@ def improve(
     worlds: int | None = None,
     states: object = None,
     actions: object = None,
+    possible: object = None,
+    allowed: object = None,
     workers: int = 1,
     time_limit: float | None = None,
     progress: Progress | None = None,
@@ -88,7 +90,10 @@ def improve(
     kind rehearse the whole; 0: none; by
     default a number that follows from the size of the problem. A `time_limit` in seconds ends that
     stress test; the result then says how many worlds were reached. To have the rest saved before,
-    see `draft`. `states` and `actions` list what there is beyond what the log shows.
+    see `draft`. `states` and `actions` list what there is beyond what the log shows. `possible` is
+    "seen", so that nothing is recommended in a state that the log does not show there, or a table
+    of all pairs of state and action that there are; `allowed` is one of those that may be
+    recommended: no other pair is taken more often than by π_b.
     `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
     that it returns between these: values then lie there too. Without bounds of rewards or values,
     those of the rewards observed are taken.
@@ -113,7 +118,10 @@ def improve(
     )
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    made = draft(gather(source, behavior, states, actions), terms, tell)
+    evidence = gather(
+        source, behavior, states=states, actions=actions, possible=possible, allowed=allowed
+    )
+    made = draft(evidence, terms, tell)
     return made.finished(tell, workers=workers, time_limit=time_limit)
 
 
@@ -223,6 +231,7 @@ def draft_with(
         *(assembly.vocabulary, part, estimate, settled.improvement, assembly.quiet),
         judging=question.judging,
         delta=terms.level,
+        allowed=assembly.allowed,
     )
     estimates: Estimates = {
         "behavior": performance(estimate, part.behavior),
@@ -299,7 +308,8 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)
     certifiers = [asked.make_with(told) for asked in terms.asked]
-    limits = terms.limits(seen=False, allowed=None)
+    seen, allowed = evidence.possible == SEEN, evidence.assembly.allowed
+    limits = terms.limits(seen=seen, allowed=allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     whole = [each.name for each in certifiers if needs_episodes(each)]
     if needs_log(algorithm):

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.io.labels.behavior import BehaviorTable, places_or_none
+from surestep.io.labels.behavior import BehaviorTable
 from surestep.io.labels.label import Label, joined
+from surestep.io.labels.tables import places_or_none
 from surestep.io.logs.inspection import LogFacts
 from surestep.results.inspection import Caution, Overlap
 

@@ -15,7 +15,7 @@ from surestep.io.logs.columns import ROLE_OPTIONS, option_of
 from surestep.io.logs.reading import Reading
 from surestep.model import Problem
 from surestep.pipeline.brought import Names, versions_with
-from surestep.pipeline.evidence import Evidence
+from surestep.pipeline.evidence import SEEN, Evidence
 from surestep.pipeline.sensitivity import Settled
 from surestep.pipeline.terms import Terms
 from surestep.results.alarms import Alarm
@@ -97,6 +97,8 @@ def parameters_of(
         "behavior": evidence.behavior,
         "states": evidence.states,
         "actions": evidence.actions,
+        "possible": evidence.possible,
+        "allowed": evidence.allowed,
         "columns": {role: list(names) for role, names in evidence.columns.items()},
         **evidence.reading.parameters(),
         "seeds": {"certificates": terms.data_seed} | seeds_of(settled.algorithm, rehearsal),
@@ -217,7 +219,9 @@ def words_of(
     kind = parameters["behavior"]
     if "behavior" not in defaults:
         words += ["--behavior", *((files["behavior"] or ["POLICY"]) if kind == "table" else [kind])]
-    for role in ("states", "actions"):
+    if parameters["possible"] == SEEN:
+        words += ["--possible", SEEN]
+    for role in ("states", "actions", "possible", "allowed"):
         if parameters[role] == "listed":
             words += [f"--{role}", *(files[role] or [role.upper()])]
     said = said_in(parameters, defaults)

@@ -54,6 +54,8 @@ def rehearse_log(
     behavior: object = None,
     states: object = None,
     actions: object = None,
+    possible: object = None,
+    allowed: object = None,
     sizes: Sequence[float] = SIZES,
     seed: int = 0,
     workers: int = 1,
@@ -74,7 +76,9 @@ def rehearse_log(
     folder = None if output is None else read_path(output)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    evidence = gather(source, behavior, states, actions)
+    evidence = gather(
+        source, behavior, states=states, actions=actions, possible=possible, allowed=allowed
+    )
     terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
     question = prepared(evidence, terms)
     how = Rehearsed(worlds, sizes, seed)

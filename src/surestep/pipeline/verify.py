@@ -15,18 +15,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from surestep._arrays import BoolArray
 from surestep._files import read_path, read_whole
 from surestep.errors import InvalidParameter, ResultMismatch
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.behavior import BehaviorTable
+from surestep.io.labels.pair_table import PairTable
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log
 from surestep.model import Policy
 from surestep.pipeline.agreement import check_agreement, check_page, check_same_counts
 from surestep.pipeline.brought import Names, check_extensions, versions_with
-from surestep.pipeline.evidence import CountsSource, Evidence, gather, open_source
+from surestep.pipeline.evidence import SEEN, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import Progress, draft
 from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
@@ -59,18 +63,21 @@ def verify_result(
     behavior: object = None,
     states: object = None,
     actions: object = None,
+    possible: object = None,
+    allowed: object = None,
     memory_limit: str | None = None,
     progress: Progress | None = None,
 ) -> Verification:
     """Makes a saved result again, and refuses it with the first difference.
 
-    `behavior`, `states` and `actions` are the files that were given when it was made. What is not
-    given again is taken from the folder itself, and the answer says so.
+    `behavior`, `states`, `actions`, `possible` and `allowed` are the files that were given when it
+    was made. What is not given again is taken from the folder itself, and the answer says so.
     """
     folder = read_path(directory)
     saved = load(folder)
     source = open_again(saved.record, log, memory_limit)
     given = {"behavior": behavior, "states": states, "actions": actions}
+    given |= {"possible": possible, "allowed": allowed}
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
@@ -144,29 +151,40 @@ def completed(saved: Result, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
         "behavior": table_of(saved) if kind == "table" else None,
         "states": list(words.states[:deciding]) if parameters["states"] == "listed" else None,
         "actions": list(words.actions) if parameters["actions"] == "listed" else None,
+        "possible": pairs_in(saved, table.decided) if parameters["possible"] == "listed" else None,
+        "allowed": None if table.allowed is None else pairs_in(saved, table.allowed),
     }
     known = {name: inside[name] if given[name] is None else given[name] for name in SOURCES}
     taken = tuple(name for name in SOURCES if given[name] is None and inside[name] is not None)
     if kind != "table" and "behavior" not in saved.record.defaults:
         known["behavior"] = kind if given["behavior"] is None else given["behavior"]
+    if parameters["possible"] == SEEN and given["possible"] is None:
+        known["possible"] = SEEN
     return known, taken
 
 
 def table_of(saved: Result) -> BehaviorTable:
     """The behavior policy as it stands in the folder."""
     table = saved.table
-    words, rows = table.vocabulary, table.decided
-    deciding = int((~table.quiet).sum())
+    listed = pairs_in(saved, table.decided)
+    policy = Policy(listed.pairs, table.behavior[table.decided])
+    return BehaviorTable(POLICY, listed.vocabulary, policy)
+
+
+def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
+    """Returns those of the pairs [K] in the folder that are marked, with their own labels."""
+    table = saved.table
+    words = table.vocabulary
+    states, state = np.unique(table.pairs.state[marked], return_inverse=True)
+    actions, action = np.unique(table.pairs.action[marked], return_inverse=True)
     known = Vocabulary(
         words.state_columns,
         words.action_columns,
-        words.states[:deciding],
-        words.actions,
+        tuple(words.states[s] for s in states),
+        tuple(words.actions[a] for a in actions),
         words.binnings,
     )
-    enabled = [*zip(table.pairs.state[rows], table.pairs.action[rows], strict=True)]
-    policy = Policy(known.pairs_of(enabled), table.behavior[rows])
-    return BehaviorTable("policy.csv", known, policy)
+    return PairTable(POLICY, known, known.pairs_of(np.stack([state, action], axis=1)))
 
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:

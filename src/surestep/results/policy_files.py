@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, freeze
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze
 from surestep._files import read_whole, temporary_folder
 from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
 from surestep.io.labels.binning import Binning
@@ -36,6 +36,7 @@ COLUMNS = {
     "advantage_low": "DOUBLE",
     "advantage_high": "DOUBLE",
     "n_wedge": "BIGINT",
+    "allowed": "BOOLEAN",
 }
 NUMBERS = tuple(COLUMNS)
 FORMULA = re.compile(r"[=+\-@\t\r\n']")
@@ -71,11 +72,13 @@ def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
     ):
         for i, name in enumerate(names):
             columns[name] = np.array([label[i] for label in labels], object)[index]
-    trusted = np.full(rows.size, None, object) if table.trusted is None else table.trusted
+    nothing = np.full(rows.size, None, object)
+    trusted = nothing if table.trusted is None else table.trusted
     values = (
         *(table.probability, table.behavior, table.visits, trusted, table.q, table.advantage),
         *(table.held_out_visits, table.advantage_low, table.advantage_high),
         np.full(rows.size, table.n_wedge, object),
+        nothing if table.allowed is None else table.allowed,
     )
     columns |= {name: value[rows] for name, value in zip(NUMBERS, values, strict=True)}
     return columns
@@ -217,11 +220,13 @@ def with_numbers(
             raise InvalidResult(f"policy.csv, column {name} holds what is no number of visits")
         return freeze(values.astype(np.int64))
 
-    flags = [{"true": True, "false": False, "": None}.get(text, text) for text in texts("trusted")]
-    known = set(flags)
-    if known != {None} and not known <= {True, False}:
-        raise InvalidResult(f"policy.csv, column trusted holds {sorted(map(str, known))}")
-    trusted = None if known == {None} else freeze(np.array([*flags, *[False] * ends], np.bool_))
+    def flags(name: str) -> BoolArray | None:
+        said = [{"true": True, "false": False, "": None}.get(text, text) for text in texts(name)]
+        known = set(said)
+        if known != {None} and not known <= {True, False}:
+            raise InvalidResult(f"policy.csv, column {name} holds {sorted(map(str, known))}")
+        return None if known == {None} else freeze(np.array([*said, *[False] * ends], np.bool_))
+
     for name in ("probability", "behavior_probability"):
         check_policy(name, pairs, column(name, 1.0))
     quiet = np.arange(pairs.num_states) >= pairs.num_states - ends
@@ -231,7 +236,7 @@ def with_numbers(
         column("probability", 1.0),
         column("behavior_probability", 1.0),
         visits("visits"),
-        trusted,
+        flags("trusted"),
         column("q"),
         column("advantage"),
         freeze(quiet),
@@ -239,6 +244,7 @@ def with_numbers(
         column("advantage_low"),
         column("advantage_high"),
         n_wedge_of(texts("n_wedge")),
+        flags("allowed"),
     )
 
 

@@ -47,7 +47,7 @@ COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 class InputFile:
     """The fingerprint of a file that went into a result."""
 
-    role: str  # "log", "behavior", "states" or "actions"
+    role: str  # "log", or one of the sources
     name: str  # without its folder
     size: int  # bytes
     sha256: str

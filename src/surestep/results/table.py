@@ -55,6 +55,7 @@ class PolicyTable:
     advantage_low: FloatArray  # [K] an interval, from that part where there is one
     advantage_high: FloatArray  # [K]
     n_wedge: int | None  # N∧; None where the algorithm has none
+    allowed: BoolArray | None = None  # [K] may be taken more often than by π_b; None: no limits
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
 
@@ -69,10 +70,12 @@ class PolicyTable:
         *,
         judging: Problem | None,
         delta: float,
+        allowed: BoolArray | None = None,
     ) -> PolicyTable:
         """The table of an improvement; `estimate` is the problem's estimated MDP.
 
-        `judging` is the problem of the data that did not choose the policy, if there are any.
+        `judging` is the problem of the data that did not choose the policy, if there are any, and
+        `allowed` says what may be recommended, where not everything may.
         """
         evidence = problem if judging is None else judging
         held_out = (
@@ -93,6 +96,7 @@ class PolicyTable:
             freeze(held_out),
             *advantage_intervals(evidence, improvement.plan.value, delta),
             n_wedge,
+            allowed,
         )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label, joined
+from surestep.io.labels.label import joined
+from surestep.io.labels.pair_table import PairTable, check_each_once
 from surestep.io.labels.tables import (
     LabelTable,
     Locate,
@@ -32,6 +33,7 @@ from surestep.io.labels.tables import (
     found_at,
     nowhere,
     others,
+    places_or_none,
     read_label_table,
 )
 from surestep.io.labels.vocabulary import Vocabulary, in_order, unknown_label
@@ -49,10 +51,18 @@ class BehaviorTable:
     vocabulary: Vocabulary  # labels in order
     policy: Policy
 
+    for_states: ClassVar = "rows that say what the policy does there"  # expected of the table
+    for_pairs: ClassVar = "a probability above 0"
+
     @property
     def pairs(self) -> Pairs:
         """The pairs of state and action that the table has."""
         return self.policy.pairs
+
+    @property
+    def possible(self) -> BoolArray:
+        """Returns the pairs [K] that a log of this policy may have."""
+        return self.policy.probability > 0
 
 
 def read_behavior_table(
@@ -79,7 +89,7 @@ def read_behavior_table(
     width = len(states)
     state_of = table.labels(slice(width), bins, states)
     action_of = table.labels(slice(width, -1), bins, actions)
-    check_each_once(table.name, state_of, action_of)
+    check_each_once(table.name, state_of, action_of, InvalidPolicy)
     known = tuple(in_order(state_of, states, bins)), tuple(in_order(action_of, actions, bins))
     vocabulary = Vocabulary(states, actions, *known, bins)
     state = places_or_none(vocabulary.state_places, state_of)
@@ -125,22 +135,14 @@ def read_probabilities(table: LabelTable) -> FloatArray:
     return np.array([known[text] for text in cells])
 
 
-def check_each_once(name: str, states: Sequence[Label], actions: Sequence[Label]) -> None:
-    """Refuses a state and action that are there twice."""
-    first = dict[tuple[Label, Label], int]()
-    for row, pair in enumerate(zip(states, actions, strict=True), start=1):
-        if first.setdefault(pair, row) != row:
-            raise InvalidPolicy(
-                f"{name}, row {row:,}: state {joined(pair[0])!r}, action {joined(pair[1])!r} is "
-                f"there again, after row {first[pair]:,}; expected each state and action once"
-            )
-
-
-def check_log_fits(table: BehaviorTable, counts: LabelledCounts, locate: Locate = nowhere) -> None:
-    """Refuses a log that this policy cannot have made.
+def check_log_fits(
+    table: BehaviorTable | PairTable, counts: LabelledCounts, locate: Locate = nowhere
+) -> None:
+    """Refuses a log that this policy cannot have made, or that has other pairs than there are.
 
     Every state in which the log decides must be in the table, and every action that it takes there
-    must have a probability above 0. `locate` finds the row that is at fault.
+    must have a row, for a policy one with a probability above 0. `locate` finds the row that is at
+    fault.
     """
     words, rows = table.vocabulary, counts.transitions
     for role in ("state", "action"):
@@ -158,24 +160,24 @@ def check_log_fits(table: BehaviorTable, counts: LabelledCounts, locate: Locate 
         hint = unknown_label("state", words.state_columns, label, words.state_places)
         raise ShapeMismatch(
             f"{found_at(locate({'state': label}))}the log decides in the unknown state "
-            f"{joined(label)!r}: in {table.name}, {hint}; expected rows that say what the policy "
-            f"does there{others(missing.size, 'states')}"
+            f"{joined(label)!r}: in {table.name}, {hint}; expected {table.for_states}"
+            f"{others(missing.size, 'states')}"
         )
     check_possible(table, counts, state[rows.state], action[rows.action], locate)
 
 
 def check_possible(
-    table: BehaviorTable,
+    table: BehaviorTable | PairTable,
     counts: LabelledCounts,
     state: IntArray,
     action: IntArray,
     locate: Locate,
 ) -> None:
-    """Refuses a log that takes an action which the policy never takes."""
+    """Refuses a log that takes an action which the policy never takes, or which is not listed."""
     rows = counts.transitions
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
     listed = pair >= 0
-    impossible = ~listed | (table.policy.probability[pair] == 0)
+    impossible = ~listed | ~table.possible[pair]
     if not impossible.any():
         return
     first = int(np.argmax(impossible))
@@ -187,13 +189,8 @@ def check_possible(
         f"{found_at(locate({'state': there, 'action': what}))}the log takes action "
         f"{joined(what)!r} in state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
         f"but {table.name} {'gives it probability 0' if listed[first] else 'does not list it'} "
-        f"there; expected a probability above 0{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
+        f"there; expected {table.for_pairs}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
     )
-
-
-def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
-    """Returns the place of each label, −1 for one that is unknown."""
-    return np.array([known.get(label, -1) for label in labels], np.int64)
 
 
 SAME = 1e-9  # relative: two probabilities so close are one, written with different rounding

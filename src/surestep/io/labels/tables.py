@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from surestep._arrays import IntArray
 from surestep._files import read_path, read_whole
 from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.labels.binning import Binning
@@ -94,6 +97,11 @@ def found_at(place: str) -> str:
 def others(count: int, nouns: str) -> str:
     """Returns how many are affected, in words, where it is more than the one that was named."""
     return "" if count == 1 else f"; {count:,} {nouns} are affected"
+
+
+def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
+    """Returns the place of each label, −1 for one that is unknown."""
+    return np.array([known.get(label, -1) for label in labels], np.int64)
 
 
 def read_label_list(

@@ -18,6 +18,7 @@ from surestep.report.tables import (
     label_cells,
     number_columns,
 )
+from surestep.report.words.limits import limits_words
 from surestep.results.findings import Findings, StateChange
 from surestep.results.ranking import gaining_action, kept_states, moves_in
 from surestep.results.table import UNCHANGED, PolicyTable
@@ -143,6 +144,7 @@ def table_section(findings: Findings) -> Element:
             "there on average; the shares of all situations add up to the expected gain of "
             f"{signed(findings.gain)}.",
         ),
+        [element("p", words) for words in limits_words(table, findings.record.parameters)],
         left_out(findings, len(rows)),
         filter_bar(
             "situations",
