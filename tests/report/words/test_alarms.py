@@ -1,6 +1,8 @@
 """The sentences of alarms: one for every code, with all of its numbers."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -29,6 +31,12 @@ def test_every_code_has_a_sentence_that_names_its_numbers(code):
         for name, value in figures.items()
     ]
     assert len({words, *changed}) == len(changed) + 1
+
+
+def test_the_docs_explain_each_code_once():
+    docs = (Path(__file__).parents[3] / "docs" / "improving.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^\*\*Alarms\*\*(.*?)^## ", docs, re.M | re.S)
+    assert re.findall(r"^\| `(.*?)` \|", table, re.M) == [*get_args(AlarmCode)]
 
 
 def test_what_the_episodes_earned_is_told_with_those_that_were_cut_off():
