@@ -56,7 +56,7 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Look at LOG (CSV, Parquet or JSON lines: files, patterns or folders) before using it.
+    """Look at LOG (text, Parquet, JSON lines or XES: files, patterns, folders) before using it.
 
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.

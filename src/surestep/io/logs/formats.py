@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,10 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.logs.compression import COMPRESSED, split_ending
 from surestep.io.logs.reading import Reading
 from surestep.io.logs.text_tables import as_text, check_same_names, explain_text, scan_text
+from surestep.io.logs.xes import convert_xes
 from surestep.io.sql import file_list, sql_name, sql_text
+
+Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]
 
 
 def accept_files(files: Sequence[Path], reading: Reading) -> None:
@@ -39,6 +42,8 @@ class Format:
     check_labels: Callable[[Any, Sequence[Path], Sequence[str]], None] = accept_labels
     # (files that DuckDB failed to read, how) → what is wrong with them
     explain: Callable[[Sequence[Path], Reading], str | None] = explain_nothing
+    # (files, a new folder) → Parquet files in it, which are read instead
+    convert: Convert | None = None
     only_named: tuple[str, ...] = ()  # endings that a folder may have for other files too
     compressed: tuple[str, ...] = ()  # endings that may follow
     has_header: bool = False  # a first line that is no row
@@ -119,6 +124,7 @@ FORMATS = {
     "json": Format(
         (".jsonl", ".ndjson"), scan_json, check_labels=check_json_labels, compressed=COMPRESSED
     ),
+    "xes": Format((".xes",), scan_parquet, convert=convert_xes, compressed=(".gz",)),
 }
 
 

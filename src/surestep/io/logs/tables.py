@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.logs.compression import check_compression, why_not_whole
-from surestep.io.logs.formats import IN_MEMORY, Format, format_of, has_format
+from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format
 from surestep.io.logs.frames import check_ungrouped, explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.reading import USUAL, Reading
@@ -33,10 +34,23 @@ class Table:
     frame: object = None
     reading: Reading = USUAL
     preparation: Preparation = NONE  # once it is known which column is what
+    converted: Converted | None = None  # of a format that is not read as it is
 
     def scan(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads the files, labels as the text that is written there."""
+        if self.converted is not None:
+            files = [self.converted.files[file] for file in files]
         return self.preparation.sql(self.format.scan(database, files, self.reading))
+
+
+class Converted:
+    """Files in a form that DuckDB reads, in a temporary folder that goes when nobody needs it."""
+
+    def __init__(self, files: Sequence[Path], convert: Convert) -> None:
+        folder = temporary_folder()
+        place = folder.__enter__()
+        weakref.finalize(self, folder.__exit__, None, None, None)
+        self.files = convert(files, place)
 
 
 def find_table(source: object, reading: Reading = USUAL) -> Table:
@@ -56,7 +70,8 @@ def find_table(source: object, reading: Reading = USUAL) -> Table:
     check_compression(files)
     found.check_files(files, reading)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    return Table(name, files, found, reading=reading)
+    converted = None if found.convert is None else Converted(files, found.convert)
+    return Table(name, files, found, reading=reading, converted=converted)
 
 
 def matching(path: Path) -> list[Path]:

@@ -1,0 +1,190 @@
+"""XES event logs count as the table of their events, and what is no such log is refused."""
+
+import dataclasses
+import gc
+import gzip
+import re
+import tempfile
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log_tables import COLUMNS, rows_of, write_table
+from pump_commands import run_surestep
+from strategies import decision_logs
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io import read_log
+from surestep.io.counts.labelled import counts_digest
+from surestep.io.logs import xes
+from surestep.pipeline.verify import verify_result
+
+BEGIN = '<?xml version="1.0" encoding="UTF-8"?>\n<log xmlns="http://www.xes-standard.org/">'
+EVENT = (
+    '<string key="state" value="a"/><string key="action" value="x"/><int key="reward" value="1"/>'
+)
+TWO = f"{BEGIN}<trace><event>{EVENT}</event><event>{EVENT}</event></trace></log>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("xes")
+
+
+def element(tag, key, value, within=""):
+    return f"<{tag} key={quoteattr(key)} value={quoteattr(str(value))}>{within}</{tag}>"
+
+
+def written(rows, prefix=""):
+    """Rows as an event log, between things that others write too."""
+    parts = [BEGIN, '<extension name="Concept" prefix="concept" uri="http://nowhere"/>']
+    parts.append('<global scope="event"><string key="state" value="UNKNOWN"/></global>')
+    parts.append('<classifier name="Activity" keys="action"/><string key="by" value="&lt;us&gt;"/>')
+    named = {}
+    for row in rows:
+        named.setdefault(row["episode"], []).append(row)
+    for name, steps in named.items():
+        parts.append(f"<trace>{element('string', 'concept:name', name)}\n")
+        for row in steps:
+            nested = element("string", "inner", "x")
+            values = [
+                element("string", key, row[key], nested) for key in COLUMNS if key not in xes.OWN
+            ]
+            parts.append(f"<event><!-- one -->{''.join(values)}</event>\n")
+        parts.append("</trace>\n")
+    text = "".join([*parts, "</log>"])
+    return re.sub("<(/?)([a-z])", rf"<\1{prefix}\2", text)
+
+
+@settings(max_examples=3)
+@given(
+    log=decision_logs(rewards=st.integers(-5, 5).map(float)),
+    words=st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=5),
+    packed=st.booleans(),
+)
+def test_events_count_as_the_rows_of_their_table(log, words, packed, folder):
+    rows = [
+        row | {"state": words + row["state"], "next_state": words + row["next_state"]}
+        for row in rows_of(log)
+    ]
+    usual = read_log(write_table(folder / "usual.csv", rows)).counts()
+    path = folder / ("log.xes.gz" if packed else "log.xes")
+    content = written(rows).encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    source = read_log(path)
+    assert digest(source.counts()) == digest(usual)
+    assert {"case:concept:name", "state/inner"} < set(source.types)
+
+
+def digest(counts):
+    return counts_digest(dataclasses.replace(counts, sources=("0" * 64,)))
+
+
+def test_columns_are_named_by_keys_and_nothing_is_lost(folder):
+    path = folder / "odd.xes"
+    path.write_text(
+        f"{BEGIN}<trace>{element('int', 'amount', 7)}<container key='c'>{element('id', 'i', 1)}"
+        "</container><event><list key='tags'><values>"
+        f"{element('string', 'x', 'é')}{element('string', 'x', 'b', element('int', 'deep', 1))}"
+        f"</values></list><list key='none'/>{element('string', 'Step', 'own')}"
+        f"{element('string', 'k', 1)}{element('string', 'k', 2)}</event><event/></trace>"
+        "<trace/></log>",
+        encoding="utf-8",
+    )
+    roles = {"state": "tags", "action": "k", "reward": "k (2)"}
+    source = read_log(path, columns=roles)
+    assert list(source.types) == [
+        *("episode", "step", "last_event", "case:amount", "case:c/i", "tags", "none"),
+        *("Step (2)", "k", "k (2)"),
+    ]
+    with pytest.raises(InvalidLog, match=r"odd\.xes, row 2, column 'tags': found nothing"):
+        source.counts()
+    shown = run_surestep("inspect", path, "--state", "tags", "--action", "k", "--reward", "k (2)")
+    assert shown.exit_code == 0
+    assert '["é", "b"]' in shown.output
+    assert "episode odd.xes, trace 1" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "line 1: the file is empty"),
+        (TWO[: TWO.rindex("<event>") + 9], "line 2, trace 1, event 2: the file is cut short"),
+        (TWO[:-6], "trace 1, event 2: the file is cut short; copy or export it again"),
+        ("state,action\n", r"line 1: this is no XML \(syntax error"),
+        (TWO.replace("</event>", "", 1), r"this is no XML \(mismatched tag|outside"),
+        (TWO.replace('"a"', '"&a;"'), r"this is no XML \(undefined entity"),
+        (f"<!DOCTYPE log>{TWO[39:]}", r"line 1: the file has a document type \(DTD\)"),
+        ('<!DOCTYPE log SYSTEM "file:///etc/passwd"><log/>', "document type"),
+        ('<!DOCTYPE l [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><log>&c;</log>', "document type"),
+        ("<html><log/></html>", "the outermost element is 'html', expected 'log'"),
+        (f"{BEGIN}</log>", "line 2: there is no trace, expected at least one"),
+        (f"{BEGIN}<event>{EVENT}</event></log>", "line 2: an event stands outside of a trace"),
+        (f"{BEGIN}<trace><string value='a'/></trace></log>", "type 'string' has no key"),
+        (
+            f"{BEGIN}<trace><event/>{element('int', 'a', 1)}</trace></log>",
+            "trace 1, event 1: the attribute 'a' of the trace stands behind its events",
+        ),
+        (BEGIN + "<trace>" + 50 * "<container key='a'>", "more than 50 elements stand within"),
+        (f"{BEGIN}<trace>{element('id', 'a', 'x' * 1048577)}", "more than 1,048,576 characters"),
+        (f"{BEGIN}<trace a='{'x' * 4_300_000}", "an element has more than 4,194,304 bytes"),
+    ],
+)
+def test_what_is_no_event_log_is_refused(content, message, folder):
+    path = folder / "bad.xes"
+    path.write_text(content)
+    with pytest.raises(InvalidLog, match=message) as refused:
+        read_log(path)
+    assert str(refused.value).startswith(str(path))
+
+
+def test_too_many_attributes_are_refused(folder, monkeypatch):
+    monkeypatch.setattr(xes, "MOST_COLUMNS", 5)
+    path = folder / "wide.xes"
+    path.write_text(TWO)
+    with pytest.raises(InvalidLog, match="trace 1, event 1: there are more than 5 different attri"):
+        read_log(path)
+
+
+def test_a_packed_log_that_is_cut_short_is_refused(folder):
+    path = folder / "cut.xes.gz"
+    path.write_bytes(gzip.compress(TWO.encode())[:-9])
+    refused = run_surestep("count", path, "-o", folder / "none.parquet")
+    assert refused.exit_code == 2
+    assert "is cut short" in " ".join(refused.stderr.split())
+    other = path.rename(folder / "log.xes.zst")
+    with pytest.raises(InvalidParameter, match=r"has no known ending, expected .*\.xes\.gz"):
+        read_log(other)
+
+
+def test_files_of_different_attributes_are_one_log(folder):
+    rows = [
+        {"episode": f"e{i}", "step": 0, "state": "s", "action": "a", "reward": 1}
+        | {"next_state": "s", "terminated": True, "truncated": False}
+        for i in range(4)
+    ]
+    first, second = folder / "first.xes", folder / "second.xes"
+    first.write_text(written(rows[:2]))
+    second.write_text(written(rows[2:], "xes:").replace('key="state"', 'key="other"', 2))
+    source = read_log([first, second])
+    assert "other" in source.types
+    with pytest.raises(InvalidLog, match=r"second\.xes, row 1, column 'state': found nothing"):
+        source.counts()
+
+
+def test_a_result_of_events_is_made_again_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = tmp_path / "log.xes"
+    trace = f"<trace>{f'<event>{EVENT}</event>' * 3}</trace>"
+    path.write_text(f"{BEGIN}{trace * 30}</log>")
+    made = run_surestep(
+        *("improve", path, "--terminated", "last_event", "--discount", "0.9", "--worlds", "0"),
+        *("--kind", "robust", "-o", tmp_path / "out"),
+    )
+    assert made.exit_code == 0, made.output
+    assert "30 episodes" in made.output
+    assert verify_result(tmp_path / "out", path).level == "same bytes"
+    gc.collect()
+    assert sorted(each.name for each in Path(tmp_path).iterdir()) == ["log.xes", "out"]
