@@ -36,7 +36,7 @@ def command(
     engine: str,
     address: str | None,
 ) -> None:
-    """Count LOG (text, Parquet, JSON lines or XES: files, patterns, folders) into one file of counts.
+    """Count LOG (text, Parquet, JSON lines, XES: files, patterns, folders) into a file of counts.
 
     Columns with the usual names are found by themselves; say which is which for others. Repeat an
     option where a state, next state or action has several columns. On a cluster, each file must
