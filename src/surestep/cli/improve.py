@@ -46,7 +46,7 @@ def command(
     terms: dict[str, Any],
     sources: dict[str, Any],
 ) -> None:
-    """Improve the policy behind LOG (text, Parquet, JSON lines, XES, or counts of `surestep count`).
+    """Improve the policy behind LOG (text, Parquet, JSON lines, XES, or what `count` wrote).
 
     OUTPUT gets the policy (policy.csv, policy.parquet), the certificate to stand by and all others
     (certificate.json, certificates.json), what a stress test found (rehearsal.json), a page that
