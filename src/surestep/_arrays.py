@@ -245,6 +245,11 @@ def equal_fields(first: Any, second: Any) -> bool:
     )
 
 
+def equal_by_value(first: Any, second: object) -> bool:
+    """`__eq__` of the nouns: of one type, and equal in every field."""
+    return first is second or (type(first) is type(second) and equal_fields(first, second))
+
+
 # ---- runs -------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from surestep._arrays import (
     FloatArray,
     IntArray,
-    equal_fields,
+    equal_by_value,
     expect,
     expect_count,
     freeze,
@@ -51,10 +51,7 @@ class Truth:
         """Freezes the array."""
         object.__setattr__(self, "pair", freeze(np.asarray(self.pair, np.int64)))
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, Truth) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 
@@ -135,10 +132,7 @@ class Benchmark:
         if (self.mdp.discount != self.mdp.discount[0]).any():
             raise InvalidParameter("the model of a benchmark has one discount for all pairs")
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, Benchmark) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 from surestep._arrays import (
     FloatArray,
     IntArray,
-    equal_fields,
+    equal_by_value,
     freeze,
     offsets_of,
     own,
@@ -49,10 +49,7 @@ class Merged:
         object.__setattr__(self, "shown", shown)
         object.__setattr__(self, "truth", Truth(self.mdp, pair))
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, Merged) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

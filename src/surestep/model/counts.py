@@ -15,7 +15,7 @@ from surestep._arrays import (
     IndexArray,
     IntArray,
     booleans,
-    equal_fields,
+    equal_by_value,
     floats,
     freeze,
     numbers,
@@ -73,10 +73,7 @@ class LoggedRewards:
         ends = (None if end is None else change(end) for end in (self.least, self.greatest))
         return LoggedRewards(change(self.values), self.per, self.known, *ends)
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, LoggedRewards) and equal_fields(self, other)
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 
@@ -254,10 +251,7 @@ class Counts:
             return NotImplemented
         return merge(self, other)
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, Counts) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

@@ -13,7 +13,7 @@ from surestep._arrays import (
     IndexArray,
     IntArray,
     booleans,
-    equal_fields,
+    equal_by_value,
     floats,
     freeze,
     indices,
@@ -166,10 +166,7 @@ class DecisionLog:
             own(offsets),
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, DecisionLog) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

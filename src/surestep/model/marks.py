@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import BoolArray, booleans, equal_fields, own, restore_frozen
+from surestep._arrays import BoolArray, booleans, equal_by_value, own, restore_frozen
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
 
@@ -33,10 +33,7 @@ class Marks(Mapping[str, BoolArray]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, Marks) and equal_fields(self, other)
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

@@ -14,7 +14,7 @@ from surestep._arrays import (
     IndexArray,
     IntArray,
     RunWords,
-    equal_fields,
+    equal_by_value,
     floats,
     freeze,
     normalised_runs,
@@ -256,10 +256,7 @@ class FiniteMDP:
         ending = np.where(lengths == 0, per_pair, 0.0)
         return replace(self, reward=reward, ending_reward=ending)
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, FiniteMDP) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

@@ -15,7 +15,7 @@ from surestep._arrays import (
     IndexArray,
     IntArray,
     booleans,
-    equal_fields,
+    equal_by_value,
     floats,
     freeze,
     indices,
@@ -117,10 +117,7 @@ class Pairs:
         offsets = offsets_of(np.count_nonzero(mask, axis=1))
         return cls(own(offsets), np.nonzero(mask)[1], shape[1], state_labels, action_labels)
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value, labels included."""
-        return isinstance(other, Pairs) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

@@ -10,7 +10,7 @@ import numpy as np
 from surestep._arrays import (
     FloatArray,
     RunWords,
-    equal_fields,
+    equal_by_value,
     floats,
     freeze,
     is_number,
@@ -127,10 +127,7 @@ class Policy:
         """The table [S, A], 0 at disabled actions."""
         return self.pairs.dense(self.probability)
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, Policy) and (self is other or equal_fields(self, other))
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

@@ -11,7 +11,7 @@ from surestep._arrays import (
     FloatArray,
     IndexArray,
     IntArray,
-    equal_fields,
+    equal_by_value,
     floats,
     freeze,
     refuse_where,
@@ -114,10 +114,7 @@ class Successors:
         times[place[place >= 0]] = counts.times[place >= 0]
         return times
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, Successors) and equal_fields(self, other)
-
+    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 

@@ -6,7 +6,8 @@ compressed may not grow without bounds.
 
 Headers are parsed by Python's `tarfile`, but listed here: its `TarFile` takes a damaged header, or
 the place where a file is cut off, for the end of the archive, holds extended headers of any size
-in memory, and goes round in circles at a negative size before Python 3.11.14, 3.12.12 and 3.13.6.
+in memory, reads a name in them that is cut off with the bytes behind it, or not at all, and goes
+round in circles at a negative size before Python 3.11.14, 3.12.12 and 3.13.6.
 Compressed bytes are unpacked here too: Python's `LZMAFile` has no limit of memory.
 """
 
