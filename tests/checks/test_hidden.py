@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep import FiniteMDP, Policy, evaluate
-from surestep.checks.hidden import break_even, hidden_check, loss_at_most
+from surestep.checks.hidden import (
+    break_even,
+    break_even_in_model,
+    hidden_check,
+    loss_at_most,
+)
 
 SHARES = st.floats(0.001, 0.999)
 
@@ -33,7 +38,7 @@ def test_no_change_of_rows_costs_more_than_the_bound(seed, epsilon, discount, co
     rewards = rng.choice([0.0, 1.0], size=(states, actions, states))
     span = 1 / (1 - discount)  # rewards lie between 0 and 1
     start = np.eye(states)[0]
-    worth = []
+    worth, widths = [], []
     for side in (-1, 1):  # the worst for one policy, the best for the other
         model = FiniteMDP.from_dense(rows, rewards, discount, start)
         policy = Policy.from_dense(model, rng.dirichlet(np.ones(actions), size=states))
@@ -47,7 +52,11 @@ def test_no_change_of_rows_costs_more_than_the_bound(seed, epsilon, discount, co
         assert np.abs(moved - rows).sum(axis=2).max() / 2 <= epsilon + 1e-12
         after = evaluate(FiniteMDP.from_dense(moved, rewards, discount, start), policy)
         worth.append(abs(after[0] - before[0]))
-    assert sum(worth) <= loss_at_most(epsilon, span, discount) + 1e-9
+        widths.append(1.0 + discount * np.ptp(before))
+    lost = sum(worth)
+    assert lost <= loss_at_most(epsilon, span, discount) + 1e-9
+    # A claim that is just used up breaks even at no larger ε.
+    assert break_even_in_model(lost, tuple(widths), discount) <= epsilon + 1e-9
 
 
 def move(rows, target, epsilon):
@@ -85,8 +94,12 @@ def test_doctors_who_see_more_change_the_chances_by_more_than_a_wrong_claim_allo
 
 
 def test_without_a_claim_or_a_discount_nothing_is_told():
-    assert hidden_check(None, 1.0, 0.9).why == "no-claim"
-    assert hidden_check(-0.1, 1.0, 0.9).why == "no-claim"
-    assert hidden_check(0.1, 1.0, 1.0).why == "no-discount"
-    told = hidden_check(0.1, 1.0, 0.9)
-    assert (told.outcome, told.figures["epsilon"]) == ("told", break_even(0.1, 1.0, 0.9))
+    widths = (0.5, 0.4)
+    assert hidden_check(None, 1.0, widths, 0.9).why == "no-claim"
+    assert hidden_check(-0.1, 1.0, widths, 0.9).why == "no-claim"
+    assert hidden_check(0.1, 1.0, widths, 1.0).why == "no-discount"
+    told = hidden_check(0.1, 1.0, widths, 0.9)
+    assert told.outcome == "told"
+    assert told.figures["proved"] == break_even(0.1, 1.0, 0.9)
+    assert told.figures["estimated"] == pytest.approx(0.1 * 0.1 / 0.9)
+    assert hidden_check(5.0, 1.0, widths, 0.9).figures["estimated"] == 1.0

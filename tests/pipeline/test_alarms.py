@@ -10,7 +10,8 @@ from surestep import Certificate, Pairs
 from surestep._json import typed
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Vocabulary
-from surestep.pipeline.alarms import alarms_of, in_open_bins
+from surestep.pipeline.alarms import alarms_of
+from surestep.pipeline.checks import data_check, in_open_bins
 from surestep.results.alarms import FIGURES, Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.table import PolicyTable
@@ -59,13 +60,14 @@ BASELINE = Baseline(
 def alarms(table=None, certificates=None, **changes):
     terms = {
         "gain": 1.0, "occupancy": None, "baseline": BASELINE, "rewards_vary": False,
-        "bounds_from_data": None,
+        "bounds_from_data": None, "checks": (),
     } | changes  # fmt: skip
     table = table_of() if table is None else table
     certificates = (claim(),) if certificates is None else certificates
     if terms["occupancy"] is None:
         number = table.pairs.num_states
         terms["occupancy"] = np.full(number, 1 / number)
+    terms["checks"] = (data_check(table, terms.pop("occupancy")), *terms["checks"])
     found = alarms_of(table, certificates, **terms)
     for each in found:
         assert tuple(each.figures) == FIGURES[each.code]

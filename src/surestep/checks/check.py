@@ -29,6 +29,7 @@ WhyUnchecked = Literal[
     "nothing-varies",  # outcomes are the same wherever they can be compared
     "no-discount",  # nobody said one, or it is 1
     "no-claim",  # no gain is claimed
+    "no-result",  # a log by itself claims nothing
     "no-bins",  # no column is binned by a rule
     "no-source",  # the log cannot be read again
     "no-change",  # the new policy does what the current one does
@@ -41,7 +42,7 @@ FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
     "drift-next-state": (),
     "drift-reward": (),
     "behavior-memory": (),
-    "hidden-causes": ("epsilon", "lower", "span", "discount"),
+    "hidden-causes": ("proved", "estimated", "lower"),  # two break-even ε, and the claim
     "enough-data": (
         *("scarce_share", "scarce_states", "scarce_decisions"),
         *("open_share", "open_states", "open_decisions"),

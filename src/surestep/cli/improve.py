@@ -190,7 +190,18 @@ def print_answer(console: Console, result: Result) -> None:
             markup=False,
         )
     print_certificates(console, result)
+    print_checks(console, result)
     print_rehearsal(console, result)
+
+
+def print_checks(console: Console, result: Result) -> None:
+    """Prints how many assumptions failed, and how strong hidden causes would have to be."""
+    from surestep.report.words.checks import HEADING, check_words, summary_words
+
+    console.print(f"\n{HEADING} {summary_words(result.record.checks)}", markup=False)
+    for check in result.record.checks:
+        if check.outcome == "told":
+            console.print(check_words(check), markup=False)
 
 
 def print_certificates(console: Console, result: Result) -> None:

@@ -11,7 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from surestep.io.logs.look import Example
-from surestep.report.numbers import counted, percent
+from surestep.report.numbers import counted, percent, signed
+from surestep.report.words.checks import (
+    HEADING,
+    TITLES,
+    check_words,
+    noticed_words,
+    summary_words,
+    test_words,
+)
 from surestep.report.words.inspection import (
     ends_words,
     fit,
@@ -27,6 +35,12 @@ BAR = 32  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LEVELS = "▁▂▃▄▅▆▇█"
 SHORTENED = 28  # characters of a label
+CHECK_MARKS = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "told": ("•", "default"),
+    "unchecked": ("–", "dim"),
+}
 
 
 def print_inspection(inspection: Inspection, console: Console) -> None:
@@ -36,6 +50,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         ("Coverage", coverage(inspection)),
         (visits_heading(inspection), [visits_table(inspection)]),
         ("What the log is too thin for", cautions(inspection)),
+        (HEADING, checks(inspection)),
         ("Suspicious rows", suspicions(inspection)),
     ):
         console.print(Text(heading, style="bold"))
@@ -164,6 +179,23 @@ def cautions(inspection: Inspection) -> Iterator[RenderableType]:
         yield marked("!", "yellow", shown(caution.says, 600))
     if not inspection.cautions:
         yield marked("✓", "green", "Nothing: every state has actions to choose from.")
+
+
+def checks(inspection: Inspection) -> Iterator[RenderableType]:
+    """Yields what was found about each assumption, with what luck does as a small picture."""
+    yield Text(summary_words(inspection.checks))
+    for check in inspection.checks:
+        mark, style = CHECK_MARKS[check.outcome]
+        yield marked(mark, style, f"{TITLES[check.code]}: {check_words(check)}")
+        details = " ".join(filter(None, (test_words(check), noticed_words(check))))
+        if check.statistic is not None:
+            line = sparkline([int(bar.value) for bar in check.picture])
+            details = f"{details} Luck alone: "
+            aside = Text.assemble(details, line, f", this log {signed(check.statistic, 2)}")
+            aside.stylize("dim")
+            yield Padding(aside, (0, 0, 0, 2), expand=False)
+        elif details:
+            yield Padding(Text(details, style="dim"), (0, 0, 0, 2), expand=False)
 
 
 def suspicions(inspection: Inspection) -> Iterator[RenderableType]:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, run_sums
+from surestep._arrays import run_sums
 from surestep.certificates import find_kind
-from surestep.io.labels.vocabulary import Vocabulary
+from surestep.checks import Check, CheckCode
+from surestep.checks.places import MOST_OF_THE_TIME
 from surestep.model import Certificate
 from surestep.results.alarms import Alarm, AlarmCode
 from surestep.results.baseline import Baseline
 from surestep.results.table import PolicyTable
 
-MOST_OF_THE_TIME = 0.5
-MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
-SCARCE = 0.1  # of the time that the new policy spends in a state, where the log has fewer decisions
+ALARM_OF: Mapping[CheckCode, AlarmCode] = {
+    "markov-next-state": "not-markov",
+    "markov-reward": "rewards-remember",
+    "model-returns": "values-off",
+    "drift-next-state": "drift",
+    "drift-reward": "reward-drift",
+    "behavior-memory": "behavior-remembers",
+}
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
 FEW_VISITS, FEW_OF_ALL = 10, 0.05  # decisions behind a recommendation
 
@@ -26,18 +32,18 @@ def alarms_of(
     certificates: Sequence[Certificate],
     *,
     gain: float,
-    occupancy: FloatArray,
+    checks: Sequence[Check],
     baseline: Baseline | None,
     rewards_vary: bool,
     bounds_from_data: tuple[float, float] | None,
 ) -> tuple[Alarm, ...]:
     """Returns all alarms.
 
-    `occupancy` [S] is the share of the new policy's time in each state, `gain` the estimated one,
-    `bounds_from_data` the value bounds where nobody gave any.
+    `gain` is the estimated one, `checks` are those of its assumptions, `bounds_from_data` the value
+    bounds where nobody gave any.
     """
     found = [*claim_alarms(certificates, gain, baseline)]
-    found += place_alarms(table, occupancy)
+    found += check_alarms(checks)
     if baseline is not None and baseline.has_gap:
         figures = {"model": baseline.model, "low": baseline.low, "high": baseline.high}
         found.append(Alarm("baseline-gap", figures))
@@ -73,36 +79,29 @@ def claim_alarms(
         yield Alarm("claim-above-returns", {"claim": highest, "low": low, "high": high})
 
 
-def place_alarms(table: PolicyTable, occupancy: FloatArray) -> Iterator[Alarm]:
+def check_alarms(checks: Sequence[Check]) -> Iterator[Alarm]:
+    """Yields alarms about assumptions that the log contradicts, and places that it hardly knows."""
+    for check in checks:
+        if check.outcome != "failed":
+            continue
+        if check.code == "enough-data":
+            yield from place_alarms(check.figures)
+        elif check.code == "other-cuts":
+            figures = {"claim": check.figures["claim"], "gain": check.figures["twice"]}
+            yield Alarm("finer-bins", figures)
+        elif check.p_value is not None and check.level is not None:
+            figures = {"p_value": check.p_value, "level": check.level}
+            yield Alarm(ALARM_OF[check.code], figures)
+
+
+def place_alarms(figures: Mapping[str, float]) -> Iterator[Alarm]:
     """Yields alarms about a policy that lives where the log hardly was, in open bins above all."""
-    if not table.changed.any():
-        return
-    decisions = run_sums(table.visits + table.held_out_visits, table.pairs.offsets)
-    share = decisions / max(int(decisions.sum()), 1)
-    scarce, is_open = share < SCARCE * occupancy, in_open_bins(table.vocabulary)
-    if float(share[is_open].sum()) >= MORE_THAN_THE_LOG * float(occupancy[is_open].sum()):
-        is_open = np.zeros_like(is_open)  # the log knows these bins well
-    found: tuple[tuple[AlarmCode, BoolArray], ...]
-    found = (("time-in-scarce-states", scarce), ("time-in-open-bins", is_open))
-    for code, there in found:
-        time = float(occupancy[there].sum())
-        if time > MOST_OF_THE_TIME:
-            yield Alarm(code, {"share": time, "decisions": int(decisions[there].sum())})
-
-
-def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
-    """Returns the states [S] a column of which is a bin without an end."""
-    open_labels = [
-        set() if column not in vocabulary.binnings else vocabulary.binnings[column].open_labels()
-        for column in vocabulary.state_columns
-    ]
-    return np.array(
-        [
-            any(text in labels for text, labels in zip(state, open_labels, strict=True))
-            for state in vocabulary.states
-        ],
-        np.bool_,
-    )
+    places: tuple[tuple[AlarmCode, str], ...]
+    places = (("time-in-scarce-states", "scarce"), ("time-in-open-bins", "open"))
+    for code, name in places:
+        if figures[f"{name}_share"] > MOST_OF_THE_TIME:
+            decisions = int(figures[f"{name}_decisions"])
+            yield Alarm(code, {"share": figures[f"{name}_share"], "decisions": decisions})
 
 
 def few_alarms(table: PolicyTable) -> Iterator[Alarm]:

@@ -25,6 +25,7 @@ from surestep.model import Policy, Problem, Statement, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
+from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather
 from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
@@ -237,20 +238,27 @@ def draft_with(
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }
+    value = evaluate(estimate, part.behavior)
     baseline = None
     if problem.log is not None:
-        value = evaluate(estimate, part.behavior)
         chosen_by = problem.log if part.log is None else part.log
         baseline = baseline_of(
             *(problem.log, problem.single_discount, value, estimates["behavior"]),
             model_episodes=chosen_by.num_episodes,
         )
+    progress("checking what is assumed", 0, 1)
+    checks = result_checks(
+        *(evidence, terms, problem, table),
+        certificates=(claims.own, *others),
+        occupancy=shares(decision_visits(estimate, policy, table)),
+        values=(settled.improvement.plan.value, value),
+    )
     read_off = "value_bounds" in terms.defaults()
     alarms = alarms_of(
         table,
         (claims.own, *others),
         gain=max(estimates["policy"] - estimates["behavior"], gain_of_all(problem, policy)),
-        occupancy=shares(decision_visits(estimate, policy, table)),
+        checks=checks,
         baseline=baseline,
         rewards_vary=evidence.facts.rewards_vary,
         bounds_from_data=problem.value_bounds if read_off else None,
@@ -262,6 +270,7 @@ def draft_with(
             estimates=estimates,
             baseline=baseline,
             alarms=alarms,
+            checks=checks,
         )
 
     findings = findings_of(

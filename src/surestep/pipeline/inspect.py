@@ -13,6 +13,7 @@ from surestep.io.labels.label import joined
 from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.notation import Notation
 from surestep.io.logs.source import LogSource
+from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.overlap import compare, rare_pairs, some_of
 from surestep.results.binning import Bin
 from surestep.results.inspection import (
@@ -75,6 +76,7 @@ def inspect(
             *mismatches,
         ),
         suspicions=facts.suspicions,
+        checks=inspection_checks(source, facts),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from surestep.algorithms import Algorithm
 from surestep.algorithms.registry import algorithm_of, settings_of
+from surestep.checks import Check
 from surestep.choosing_n_wedge import n_wedge_setting
 from surestep.declaring import Bounds, Shape
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -48,6 +49,7 @@ def record_of(
     estimates: Estimates,
     baseline: Baseline | None,
     alarms: tuple[Alarm, ...],
+    checks: tuple[Check, ...],
 ) -> Record:
     """Returns the record: with what the result was made, and what it must be read with."""
     words = evidence.assembly.vocabulary
@@ -74,6 +76,7 @@ def record_of(
         command_line(parameters, defaults, evidence.files),
         baseline,
         alarms,
+        checks,
     )
 
 

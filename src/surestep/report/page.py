@@ -8,6 +8,7 @@ from surestep.report.html import Element, asset, document, element
 from surestep.report.pages.answer import answer_section
 from surestep.report.pages.certificates import certificate_section, certificates_section
 from surestep.report.pages.changes import table_section, top_section
+from surestep.report.pages.checks import checks_section
 from surestep.report.pages.curves import bounds_section, choices_section
 from surestep.report.pages.data import data_section, wanted_section
 from surestep.report.pages.record import glossary_section, record_section
@@ -23,6 +24,7 @@ SECTIONS: dict[str, Section] = {  # by the id of the section, in the order of th
     "top": top_section,
     "changes": table_section,
     "data": data_section,
+    "checks": checks_section,
     "certificate": certificate_section,
     "certificates": certificates_section,
     "rehearsal": rehearsal_section,

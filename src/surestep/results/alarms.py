@@ -15,6 +15,13 @@ AlarmCode = Literal[
     "bounds-from-data",  # a proof rests on value bounds that were read off the data
     "rewards-vary",  # a claim takes rewards for exact that vary
     "first-on-few",  # first choices in changed states rest on few decisions
+    "not-markov",  # the step before tells the next state, beyond state and action
+    "rewards-remember",  # … or the reward
+    "values-off",  # the model's values are not what episodes earned from there on
+    "drift",  # late episodes go on otherwise than early ones
+    "reward-drift",  # … or pay otherwise
+    "behavior-remembers",  # the step before tells the action, beyond the state
+    "finer-bins",  # a claimed gain is a loss with twice the bins
 ]
 FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "claim-above-estimate": ("claim", "estimate"),
@@ -25,6 +32,13 @@ FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "bounds-from-data": ("low", "high"),
     "rewards-vary": (),
     "first-on-few": ("situations", "visits", "decisions"),  # the last two of the worst of them
+    "not-markov": ("p_value", "level"),
+    "rewards-remember": ("p_value", "level"),
+    "values-off": ("p_value", "level"),
+    "drift": ("p_value", "level"),
+    "reward-drift": ("p_value", "level"),
+    "behavior-remembers": ("p_value", "level"),
+    "finer-bins": ("claim", "gain"),
 }
 
 

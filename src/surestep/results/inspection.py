@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from surestep._reprs import short_repr
+from surestep.checks import Check
 from surestep.io.labels.label import Label
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import Rewards
@@ -106,6 +107,7 @@ class Inspection:
     overlap: Overlap | None  # None where no policy was given
     cautions: tuple[Caution, ...]
     suspicions: tuple[Suspicion, ...]
+    checks: tuple[Check, ...]  # of what claims about the log would assume
 
     __repr__ = short_repr("source", "rows", "states", "n_wedge")
 
@@ -113,6 +115,11 @@ class Inspection:
     def refused(self) -> bool:
         """Tells whether counting refuses the log as it is."""
         return any(suspicion.refused for suspicion in self.suspicions)
+
+    @property
+    def failed_checks(self) -> list[Check]:
+        """Returns the assumptions that the log contradicts."""
+        return [check for check in self.checks if check.outcome == "failed"]
 
     @property
     def states_with_choice(self) -> int:

@@ -16,6 +16,7 @@ import msgspec
 from surestep._json import read_json, typed
 from surestep._reprs import short_repr
 from surestep._version import __version__
+from surestep.checks import Check
 from surestep.errors import FileFailure, InvalidResult
 from surestep.io.logs.reading import READING
 from surestep.results.alarms import Alarm
@@ -86,6 +87,7 @@ class Record:
     command: str  # what makes it again
     baseline: Baseline | None = None  # what the episodes earned; None without whole episodes
     alarms: tuple[Alarm, ...] = ()  # what a reader must see first
+    checks: tuple[Check, ...] = ()  # of what claims assume
 
     __repr__ = short_repr("command", "counts_sha256")
 

@@ -7,6 +7,7 @@ from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.html import Element, Node, asset, document, element, label
 from surestep.report.numbers import counted, number, percent, short
+from surestep.report.pages.checks import checks_content
 from surestep.report.tables import (
     Cell,
     Column,
@@ -20,6 +21,7 @@ from surestep.report.tables import (
     row,
     small,
 )
+from surestep.report.words.checks import HEADING, summary_words
 from surestep.report.words.inspection import (
     ends_words,
     fit,
@@ -35,6 +37,7 @@ SECTIONS = (
     ("coverage", "Coverage"),
     ("visits", "Visits"),
     ("limits", "What the log is too thin for"),
+    ("checks", HEADING),
     ("suspicious", "Suspicious rows"),
     ("spread", "Episodes and rewards"),
     ("columns", "Columns"),
@@ -51,6 +54,7 @@ def inspection_page(inspection: Inspection, following: str) -> str:
         coverage_section(inspection),
         visits_section(inspection),
         limits_section(inspection),
+        section("checks", checks_content(inspection.checks)),
         suspicious_section(inspection),
         spread_section(inspection),
         columns_section(inspection),
@@ -100,9 +104,21 @@ def heading(inspection: Inspection) -> Node:
                 worst,
                 mood="bad" if refused else "" if many else "good",
             ),
+            key(
+                "Assumptions",
+                assumptions_value(inspection),
+                summary_words(inspection.checks),
+                mood="bad" if inspection.failed_checks else "",
+            ),
             class_="keys",
         ),
     ]
+
+
+def assumptions_value(inspection: Inspection) -> str:
+    """Returns how many assumptions fail, for large letters."""
+    failed = len(inspection.failed_checks)
+    return f"{failed:,} fail" + ("s" if failed == 1 else "") if failed else "none fails"
 
 
 def coverage_section(inspection: Inspection) -> Element:

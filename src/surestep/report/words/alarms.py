@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from surestep.report.numbers import counted, number, percent
-from surestep.results.alarms import Alarm
+from collections.abc import Mapping
+
+from surestep.checks import CheckCode
+from surestep.report.numbers import counted, number, percent, signed
+from surestep.report.words.checks import FAILED
+from surestep.results.alarms import Alarm, AlarmCode
 from surestep.results.record import Record
+
+# The check that each alarm of a check is about.
+CHECK_OF: Mapping[AlarmCode, CheckCode] = {
+    "not-markov": "markov-next-state",
+    "rewards-remember": "markov-reward",
+    "values-off": "model-returns",
+    "drift": "drift-next-state",
+    "reward-drift": "drift-reward",
+    "behavior-remembers": "behavior-memory",
+}
 
 
 def baseline_words(record: Record) -> str:
@@ -72,3 +86,11 @@ def alarm_words(alarm: Alarm) -> str:
                 f"few decisions: in one of them on {int(given['visits']):,} of "
                 f"{int(given['decisions']):,}."
             )
+        case "finer-bins":
+            return (
+                f"A gain of at least {shown('claim')} is claimed, but with twice the bins the same "
+                f"policy has an estimated {signed(given['gain'])}: the gain may be one of the bins."
+            )
+        case code:
+            tested = f"The test has p = {shown('p_value')}, and fails at {shown('level')} or less."
+            return f"{FAILED[CHECK_OF[code]]} {tested}"

@@ -1,0 +1,121 @@
+"""Whether a claim can rest on its log: the checks of `inspect`, and those of a result."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, run_sums
+from surestep.checks import Check, check_log
+from surestep.checks.hidden import hidden_check
+from surestep.checks.of_log import unchecked
+from surestep.checks.places import place_check
+from surestep.errors import SurestepError
+from surestep.io.labels.label import joined
+from surestep.io.labels.vocabulary import Vocabulary
+from surestep.io.logs.inspection import LogFacts
+from surestep.io.logs.source import LogSource
+from surestep.model import Certificate, Problem
+from surestep.pipeline.evidence import Evidence, Steps
+from surestep.pipeline.terms import Terms
+from surestep.results.ladder import belief_in
+from surestep.results.table import PolicyTable
+
+MOST_LOADED = 5_000_000  # rows of a log that are loaded for checks alone
+
+
+def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
+    """Returns the checks of a log by itself; what counting refuses is not checked."""
+    hidden = Check.unchecked("hidden-causes", "no-result")
+    if facts.episodes is None or source.columns.weight is not None:
+        return (*unchecked("no-episodes"), hidden)
+    if facts.rows > MOST_LOADED:
+        return (*unchecked("too-large"), hidden)
+    try:
+        log = source.load()
+    except SurestepError:
+        return (*unchecked("refused"), hidden)
+    names = log.pairs.state_labels or ()
+    return (*check_log(log, names), hidden)
+
+
+def result_checks(
+    evidence: Evidence,
+    terms: Terms,
+    problem: Problem,
+    table: PolicyTable,
+    *,
+    certificates: tuple[Certificate, ...],
+    occupancy: FloatArray,
+    values: tuple[FloatArray, FloatArray],
+) -> tuple[Check, ...]:
+    """Returns all checks of a result.
+
+    `occupancy` [S] is the new policy's time in each state, `values` [S] are those of the new and of
+    the current policy in the estimated model.
+    """
+    claim = certificates[0]
+    if (claim.lower or 0.0) <= 0:
+        claim = belief_in(certificates) or claim
+    discount = problem.single_discount
+    rewards = evidence.facts.rewards if terms.known_rewards is None else terms.known_rewards
+    span = outcome_span(terms, problem, rewards)
+    new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(each)) for each in values)
+    return (
+        *log_checks(evidence, problem),
+        hidden_check(claim.lower, span, (new, current), discount),
+        data_check(table, occupancy),
+    )
+
+
+def log_checks(evidence: Evidence, problem: Problem) -> tuple[Check, ...]:
+    """Returns the checks of the log behind a result, or why there are none."""
+    if not evidence.has_episodes:
+        return unchecked("no-episodes")
+    log = problem.log
+    if log is None:
+        if evidence.counts.rows_read > MOST_LOADED:
+            return unchecked("too-large")
+        log = Steps(evidence.source, evidence.counts, problem.counts.pairs).log
+    return check_log(log, names_of(evidence.assembly.vocabulary), discount=problem.single_discount)
+
+
+def data_check(table: PolicyTable, occupancy: FloatArray) -> Check:
+    """Returns whether there are enough data where the new policy goes."""
+    if not table.changed.any():
+        return Check.unchecked("enough-data", "no-change")
+    decisions = run_sums(table.visits + table.held_out_visits, table.pairs.offsets)
+    is_open = in_open_bins(table.vocabulary)
+    return place_check(occupancy, decisions, is_open, names_of(table.vocabulary))
+
+
+def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
+    """Returns the states [S] a column of which is a bin without an end."""
+    open_labels = [
+        set() if column not in vocabulary.binnings else vocabulary.binnings[column].open_labels()
+        for column in vocabulary.state_columns
+    ]
+    return np.array(
+        [
+            any(text in labels for text, labels in zip(state, open_labels, strict=True))
+            for state in vocabulary.states
+        ],
+        np.bool_,
+    )
+
+
+def names_of(vocabulary: Vocabulary) -> list[str]:
+    """Returns what states are called, one text each."""
+    return [joined(label) for label in vocabulary.states]
+
+
+def outcome_span(terms: Terms, problem: Problem, rewards: tuple[float, float]) -> float:
+    """Returns the width of what is still to come from an outcome on: r + γV(s').
+
+    What was said of whole episodes holds for that too. Else the bounds are those of values, to
+    which single `rewards` come, as given or as observed.
+    """
+    low, high = problem.value_bounds
+    if terms.declared_values is None:
+        low = min(low, rewards[0] + problem.single_discount * low)
+        high = max(high, rewards[1] + problem.single_discount * high)
+    return high - low

@@ -1,0 +1,231 @@
+"""Can the claim rest on this log? One line an assumption: what was tested, found and missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surestep.checks import Check, Mark
+from surestep.report.charts.axes import Axis
+from surestep.report.charts.luck_bars import luck_bars
+from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
+from surestep.report.charts.svg import Caption, Tone
+from surestep.report.html import Element, Node, element
+from surestep.report.numbers import number, percent, signed
+from surestep.report.tables import Cell, Column, Row, data_table, figure, more
+from surestep.report.words.checks import (
+    HEADING,
+    TITLES,
+    check_words,
+    noticed_words,
+    small_percent,
+    summary_words,
+    test_words,
+)
+from surestep.results.findings import Findings
+
+SIGNS = {"passed": "✓", "failed": "✗", "told": "•", "unchecked": "–"}
+STANDS = {"passed": "no sign against it", "failed": "fails", "told": "", "unchecked": "not tested"}
+SMALLEST_CHANGE = 1e-4  # of chances, where the picture of hidden causes begins
+
+
+def checks_section(findings: Findings) -> Element | None:
+    """Returns the checks of a result; None for one that has none."""
+    checks = findings.record.checks
+    if not checks:
+        return None
+    return element("section", element("h2", HEADING), checks_content(checks), id="checks")
+
+
+def checks_content(checks: Sequence[Check]) -> list[Node]:
+    """Returns a line an assumption, and before them how many fail."""
+    return [
+        element(
+            "p",
+            element("strong", summary_words(checks)),
+            " A test that finds nothing proves nothing; beside it stands how strong an effect "
+            "would have been noticed. In small pictures the bars are what luck alone does, and the "
+            "stroke is this log.",
+        ),
+        element("ul", [check_line(check) for check in checks], class_="checks"),
+    ]
+
+
+def check_line(check: Check) -> Element:
+    """Returns one assumption: its sign, its words, and its picture."""
+    details = [words for words in (test_words(check), noticed_words(check)) if words]
+    stands = STANDS[check.outcome]
+    return element(
+        "li",
+        element("span", SIGNS[check.outcome], class_="sign", aria_hidden="true"),
+        element(
+            "div",
+            element(
+                "p",
+                TITLES[check.code],
+                element("span", f" ({stands})", class_="stands") if stands else None,
+                class_="assumption",
+            ),
+            element("p", check_words(check)),
+            element("p", " ".join(details), class_="aside") if details else None,
+            wide_picture(check),
+        ),
+        small_picture(check),
+        class_=f"check {check.outcome}",
+    )
+
+
+# ---- pictures ---------------------------------------------------------------------------------
+
+
+def small_picture(check: Check) -> Element | None:
+    """Returns what luck does, and the log; None where no test shuffled anything."""
+    if check.statistic is None or not check.picture:
+        return None
+    caption = Caption(
+        f"check-{check.code}",
+        "What luck alone does, and this log",
+        f"This log is {signed(check.statistic, 2)} standard deviations from the mean of shuffled "
+        "logs.",
+    )
+    bars = [(mark.low, mark.high, mark.value) for mark in check.picture]
+    tone: Tone = "vermilion" if check.outcome == "failed" else "blue"
+    return element("div", luck_bars(caption, bars, check.statistic, tone), class_="luck")
+
+
+def wide_picture(check: Check) -> Element | None:
+    """Returns the picture of a check that shuffles nothing; None without any."""
+    if check.outcome == "unchecked":
+        return None
+    match check.code:
+        case "model-returns":
+            return more("Returns and values, state by state", returns_figure(check))
+        case "hidden-causes":
+            return hidden_figure(check)
+        case "enough-data":
+            return more("Where the new policy spends its time", places_figure(check))
+        case "other-cuts":
+            return cuts_figure(check)
+        case _:
+            return None
+
+
+def returns_figure(check: Check) -> Element:
+    """Returns mean returns with their intervals, and the model's values as strokes."""
+    marks = check.picture
+    ends = [end for mark in marks for end in (mark.low, mark.high, mark.beside or 0.0)]
+    strips = [
+        Strip(
+            mark.name,
+            amount=f"{number(mark.value, 3)}, model {number(mark.beside or 0.0, 3)}",
+            segments=[Segment(mark.low, mark.high, tone_of_interval(mark), faint=True)],
+            point=mark.beside,
+        )
+        for mark in marks
+    ]
+    caption = Caption(
+        "check-returns",
+        "Mean returns and the model's values",
+        "Bars are intervals around the mean return of the episodes from their first visit of a "
+        "state on; strokes are what the model says.",
+    )
+    return figure(
+        strip_chart(caption, strips, Axis.around("return from there on", ends), ()),
+        caption.description,
+        numbers=data_table(
+            "returns-numbers",
+            "Mean returns, their intervals, and values of the model",
+            [Column("state"), *(Column(text, "number") for text in RETURNS_COLUMNS)],
+            [
+                Row(
+                    [
+                        Cell(mark.name),
+                        *(
+                            Cell(number(value))
+                            for value in (mark.value, mark.low, mark.high, mark.beside or 0.0)
+                        ),
+                    ]
+                )
+                for mark in marks
+            ],
+        ),
+    )
+
+
+RETURNS_COLUMNS = ("mean return", "from", "to", "model")
+
+
+def tone_of_interval(mark: Mark) -> Tone:
+    """Returns vermilion where an interval leaves out what it is compared with."""
+    inside = mark.beside is None or mark.low <= mark.beside <= mark.high
+    return "blue" if inside else "vermilion"
+
+
+def hidden_figure(check: Check) -> Element:
+    """Returns the changes of chances that the claim stands, on an axis of powers of ten."""
+    figures = check.figures
+    low = min(SMALLEST_CHANGE, figures["proved"] / 2)
+    strips = [
+        Strip(name, amount=small_percent(figures[key]), segments=[Segment(low, figures[key], tone)])
+        for name, key, tone in STANDS_CHANGES
+    ]
+    caption = Caption(
+        "check-hidden",
+        "How strong hidden causes may be",
+        f"The claim stands changes of up to {small_percent(figures['estimated'])} of the chances "
+        "of every step by the model's values, and of up to "
+        f"{small_percent(figures['proved'])} by value bounds alone.",
+    )
+    axis = Axis("change of the chances, as a share", low, 1.0, log=True)
+    return figure(strip_chart(caption, strips, axis, ()), caption.description)
+
+
+STANDS_CHANGES: tuple[tuple[str, str, Tone], ...] = (
+    ("by the model's values", "estimated", "orange"),
+    ("by value bounds", "proved", "blue"),
+)
+
+
+def places_figure(check: Check) -> Element:
+    """Returns where the new policy spends most time, and what share of the log is there."""
+    strips = [
+        Strip(
+            mark.name,
+            amount=f"{percent(mark.value)}, log {percent(mark.beside or 0.0)}",
+            segments=[Segment(0.0, mark.value, "vermilion" if mark.marked else "blue", faint=True)],
+            point=mark.beside,
+        )
+        for mark in check.picture
+    ]
+    caption = Caption(
+        "check-places",
+        "Where the new policy spends its time",
+        "Bars are shares of the new policy's time, strokes shares of the log's decisions; in red, "
+        "states that the log hardly visits, or of open bins.",
+    )
+    most = max([max(mark.value, mark.beside or 0.0) for mark in check.picture], default=1.0)
+    axis = Axis("share", 0.0, 1.05 * most)
+    return figure(strip_chart(caption, strips, axis, ()), caption.description)
+
+
+def cuts_figure(check: Check) -> Element:
+    """Returns the estimated gain with half the bins, as it is, and with twice the bins."""
+    figures = check.figures
+    named = (
+        ("half the bins", figures["half"]),
+        ("as it is", figures["own"]),
+        ("twice the bins, the same policy", figures["twice"]),
+    )
+    strips = [
+        Strip(
+            name,
+            amount=signed(gain),
+            segments=[Segment(min(gain, 0.0), max(gain, 0.0), "blue" if gain > 0 else "vermilion")],
+        )
+        for name, gain in named
+    ]
+    caption = Caption(
+        "check-cuts", "The estimated gain with other bins", "Bars begin at no difference."
+    )
+    axis = Axis.around("estimated gain", [0.0, *(gain for _, gain in named)])
+    flags = [Flag(0.0, "no difference")]
+    return figure(strip_chart(caption, strips, axis, flags), caption.description)

@@ -1,0 +1,192 @@
+"""Checks of what claims assume, in plain words: the same in the terminal and on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from surestep.checks import Check, CheckCode
+from surestep.checks.check import WhyUnchecked
+from surestep.report.numbers import THIN_SPACE, counted, listed, number, percent, signed
+
+HEADING = "Can the claim rest on this log?"
+
+# What is assumed.
+TITLES: Mapping[CheckCode, str] = {
+    "markov-next-state": "State and action tell all that matters for what comes next",
+    "markov-reward": "State, action and next state tell all that matters for the reward",
+    "model-returns": "The model adds up to what episodes earned",
+    "drift-next-state": "What actions lead to did not change on the way",
+    "drift-reward": "What steps pay did not change on the way",
+    "behavior-memory": "Whoever decided saw only the state",
+    "hidden-causes": "There are no hidden causes",
+    "enough-data": "There are enough data where the new policy goes",
+    "other-cuts": "Other bins tell the same",
+}
+# What failed, and what that means.
+FAILED: Mapping[CheckCode, str] = {
+    "markov-next-state": (
+        "The step before tells what comes next, beyond the state and the action: the states leave "
+        "something out, and what the model says may be wrong. Finer states, or ones with a "
+        "history, may mend it."
+    ),
+    "markov-reward": (
+        "The step before tells the reward, beyond state, action and next state: the states leave "
+        "something out, and what the model says may be wrong."
+    ),
+    "model-returns": (
+        "In some states the episodes earned something else than the model says of what was done: "
+        "the states leave something out, or whoever decided changed on the way."
+    ),
+    "drift-next-state": (
+        "The same action in the same state led elsewhere in the second half of the log than in the "
+        "first: what is claimed may hold for times that are over."
+    ),
+    "drift-reward": (
+        "The same step paid otherwise in the second half of the log than in the first: what is "
+        "claimed may hold for times that are over."
+    ),
+    "behavior-memory": (
+        "The step before tells which action was taken, beyond the state: whoever decided knew more "
+        "than the log shows, or has learnt on the way. What they saw may be what made the outcome."
+    ),
+}
+PASSED: Mapping[CheckCode, str] = {
+    "markov-next-state": "No sign that the step before tells more about what comes next.",
+    "markov-reward": "No sign that the step before tells more about the reward.",
+    "model-returns": "The model's values and the mean returns agree, as far as luck allows.",
+    "drift-next-state": "No sign that early and late episodes go on differently.",
+    "drift-reward": "No sign that early and late episodes pay differently.",
+    "behavior-memory": "No sign that the step before tells more about the action.",
+}
+WHY: Mapping[WhyUnchecked, str] = {
+    "no-episodes": "Not checked: without whole episodes nobody knows what came before a row.",
+    "too-large": "Not checked: the log has more rows than are loaded for checks.",
+    "refused": "Not checked: counting refuses the log as it is.",
+    "nothing-to-compare": (
+        "Not checked: no two groups of rows with the same present differ in what came before."
+    ),
+    "nothing-varies": "Nothing to check: steps of one kind always earned the same.",
+    "no-discount": "Not checked here: values need a discount below 1.",
+    "no-claim": "No gain is claimed, so none can fall.",
+    "no-result": "How strong they would have to be is told with a result of `improve`.",
+    "no-bins": "Not checked: no column of the state is binned by a rule.",
+    "no-source": "Not checked: counts cannot be binned again.",
+    "no-change": "Nothing to check: the new policy does what the current one does.",
+}
+UNSEEN = (
+    "No log shows them: a severity that doctors see and the log does not can make any action look "
+    "good or bad."
+)
+# What an effect ε of the step before, or of the half of the log, means.
+EFFECTS: Mapping[CheckCode, str] = {
+    "markov-next-state": "Had the step before alone decided {share} of all next states",
+    "markov-reward": "Had the step before shifted rewards by {size} of their standard deviation",
+    "drift-next-state": "Had {share} of all next states been others in the second half",
+    "drift-reward": "Had rewards shifted by {size} of their standard deviation",
+    "behavior-memory": "Had the step before alone decided {share} of all actions",
+}
+
+
+def check_words(check: Check) -> str:
+    """Returns what was found about an assumption, in a sentence or two."""
+    if check.outcome == "unchecked":
+        why = WHY[check.why] if check.why is not None else ""
+        return f"{UNSEEN} {why}" if check.code == "hidden-causes" else why
+    match check.code:
+        case "hidden-causes":
+            return hidden_words(check)
+        case "enough-data":
+            return place_words(check)
+        case "other-cuts":
+            return cut_words(check)
+        case code:
+            return (FAILED if check.outcome == "failed" else PASSED)[code]
+
+
+def hidden_words(check: Check) -> str:
+    """Returns how strong hidden causes would have to be."""
+    proved, estimated = check.figures["proved"], check.figures["estimated"]
+    if estimated >= 1:
+        return f"{UNSEEN} The claim is so large that it stands all the same."
+    words = (
+        f"{UNSEEN} If hidden causes changed the chances of what follows by more than "
+        f"{small_percent(estimated)} at every step, the claim of {signed(check.figures['lower'])} "
+        "could fall"
+    )
+    if proved == estimated:
+        return f"{words}."
+    return (
+        f"{words}, as far as the model's values are right; by value bounds alone, from "
+        f"{small_percent(proved)} on."
+    )
+
+
+def small_percent(share: float) -> str:
+    """Returns a share in per cent, of two digits however small it is."""
+    return percent(share) if share >= 0.1 else f"{number(100 * share, 2)}{THIN_SPACE}%"
+
+
+def place_words(check: Check) -> str:
+    """Returns how much of its time the new policy spends where the log hardly was."""
+    parts = []
+    for name, what in (("scarce", "that the log hardly visits"), ("open", "of open bins")):
+        share, states = check.figures[f"{name}_share"], int(check.figures[f"{name}_states"])
+        if share > 0:
+            decisions = counted(int(check.figures[f"{name}_decisions"]), "decision")
+            parts.append(f"{percent(share)} in {counted(states, 'state')} {what} ({decisions})")
+    if not parts:
+        return "The log has decisions wherever the new policy spends its time."
+    return f"Of its time the new policy spends {listed(parts)}."
+
+
+def cut_words(check: Check) -> str:
+    """Returns the gain of the same policy, or one made alike, with other bins."""
+    figures = check.figures
+    words = (
+        f"Estimated gain with half the bins {signed(figures['half'])}, as it is "
+        f"{signed(figures['own'])}, of the same policy with twice the bins "
+        f"{signed(figures['twice'])}."
+    )
+    if check.outcome == "failed":
+        words += " A gain that finer bins turn into a loss is one of the bins."
+    return words
+
+
+def test_words(check: Check) -> str:
+    """Returns how it was tested, and with which p-value; empty where nothing was."""
+    if check.p_value is None or check.rows is None or check.level is None:
+        return ""
+    fails = f"p = {number(check.p_value, 2)}; it fails at {number(check.level, 2)} or less"
+    if check.code == "model-returns":
+        states = counted(int(check.figures["states"]), "state")
+        return f"Bernstein's inequality in the {states} that most episodes come to: {fails}."
+    which = "the first of each episode and kind" if check.one_an_episode else "all"
+    return f"Permutation test over {counted(check.rows, 'row')}, {which}: {fails}."
+
+
+def noticed_words(check: Check) -> str:
+    """Returns which effect would have been noticed; empty where nothing was tested."""
+    if check.p_value is None:
+        return ""
+    if check.code == "model-returns":
+        return f"A difference of {number(check.noticed or 0.0, 2)} would have been noticed."
+    effect = 1.0 if check.noticed is None else check.noticed
+    words = EFFECTS[check.code].format(share=percent(effect), size=number(effect))
+    if check.noticed is None:
+        return f"{words}, fewer than four of five such logs would show it: the log is too small."
+    return f"{words}, four of five such logs would show it."
+
+
+def summary_words(checks: Sequence[Check]) -> str:
+    """Returns how many assumptions failed, in a sentence."""
+    tested = [check for check in checks if check.outcome in ("passed", "failed")]
+    failed = [check for check in tested if check.outcome == "failed"]
+    left = len(checks) - len(tested)
+    untested = f", {left:,} could not be tested" if left else ""
+    if not tested:
+        return "None of the assumptions could be tested."
+    if not failed:
+        return (
+            f"No sign against the {counted(len(tested), 'assumption')} that were tested{untested}."
+        )
+    return f"{len(failed):,} of {counted(len(tested), 'assumption')} failed{untested}."
