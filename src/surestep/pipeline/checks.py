@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
-from surestep.checks import Check, check_log
+from surestep.checks import Check, CheckCode, check_log
+from surestep.checks.check import WhyUnchecked
+from surestep.checks.cuts import cut_check
 from surestep.checks.hidden import hidden_check
 from surestep.checks.of_log import unchecked
 from surestep.checks.places import place_check
 from surestep.errors import SurestepError
+from surestep.io.labels.bin_rules import coarser_option, finer_option, read_bin_option
 from surestep.io.labels.label import joined
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, Problem
+from surestep.model import Certificate, DecisionLog, Problem
 from surestep.pipeline.evidence import Evidence, Steps
 from surestep.pipeline.terms import Terms
 from surestep.results.ladder import belief_in
@@ -60,23 +65,59 @@ def result_checks(
     rewards = evidence.facts.rewards if terms.known_rewards is None else terms.known_rewards
     span = outcome_span(terms, problem, rewards)
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(each)) for each in values)
+    log, names = log_of(evidence, problem), names_of(evidence.assembly.vocabulary)
+    of_log = (
+        check_log(log, names, discount=discount) if isinstance(log, DecisionLog) else unchecked(log)
+    )
     return (
-        *log_checks(evidence, problem),
+        *of_log,
         hidden_check(claim.lower, span, (new, current), discount),
         data_check(table, occupancy),
+        other_cuts(evidence, problem, table, log, claim.lower),
     )
 
 
-def log_checks(evidence: Evidence, problem: Problem) -> tuple[Check, ...]:
-    """Returns the checks of the log behind a result, or why there are none."""
+def log_of(evidence: Evidence, problem: Problem) -> DecisionLog | WhyUnchecked:
+    """Returns the log behind a result, loaded for it where need be, or why there is none."""
     if not evidence.has_episodes:
-        return unchecked("no-episodes")
-    log = problem.log
-    if log is None:
-        if evidence.counts.rows_read > MOST_LOADED:
-            return unchecked("too-large")
-        log = Steps(evidence.source, evidence.counts, problem.counts.pairs).log
-    return check_log(log, names_of(evidence.assembly.vocabulary), discount=problem.single_discount)
+        return "no-episodes"
+    if problem.log is not None:
+        return problem.log
+    if evidence.counts.rows_read > MOST_LOADED:
+        return "too-large"
+    return Steps(evidence.source, evidence.counts, problem.counts.pairs).log
+
+
+def other_cuts(
+    evidence: Evidence,
+    problem: Problem,
+    table: PolicyTable,
+    log: DecisionLog | WhyUnchecked,
+    claim: float | None,
+) -> Check:
+    """Returns what the change of policy is worth with half and with twice the bins."""
+    code: CheckCode = "other-cuts"
+    source, states = evidence.source, evidence.columns["state"]
+    if source is None:
+        return Check.unchecked(code, "no-source")
+    coarser, finer = (
+        tuple(change(rule) if read_bin_option(rule)[0] in states else rule for rule in source.bins)
+        for change in (coarser_option, finer_option)
+    )
+    if finer == source.bins:
+        return Check.unchecked(code, "no-bins")
+    if not isinstance(log, DecisionLog):
+        return Check.unchecked(code, log)
+    if not table.changed.any():
+        return Check.unchecked(code, "no-change")
+    if problem.single_discount == 1:
+        return Check.unchecked(code, "no-discount")
+    coarse, fine = (replace(source, bins=bins).load() for bins in (coarser, finer))
+    return cut_check(
+        *(log, coarse, fine, (table.policy, problem.behavior)),
+        discount=problem.single_discount,
+        claim=claim,
+    )
 
 
 def data_check(table: PolicyTable, occupancy: FloatArray) -> Check:
