@@ -25,6 +25,7 @@ from surestep import (
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS, zeta
 from surestep.certificates import APriori, NoClaim, Posterior, Robust
+from surestep.checks import Check, Mark
 from surestep.environments.gridworld import gridworld
 from surestep.errors import CertificateRefused
 from surestep.io.labels.vocabulary import Vocabulary
@@ -303,6 +304,35 @@ def record(problem, n_wedge):
 def with_certificate(findings, **changes):
     """The same findings with another claim."""
     return replace(findings, certificate=replace(findings.certificate, **changes))
+
+
+def with_checks(findings, name="ward"):
+    """The same findings with a check of every kind; `name` is that of the states in pictures."""
+    luck = {"level": 0.0083, "statistic": 9.5, "rows": 1234, "one_an_episode": True}
+    bars = tuple(Mark("", 0.5 * i - 4, 0.5 * i - 3.5, float(i * (15 - i))) for i in range(16))
+    places = {"share": 0.6, "states": 2.0, "decisions": 31.0}
+    checks = (
+        Check(code="markov-next-state", outcome="failed", p_value=0.001, noticed=0.05,
+              picture=bars, **luck),
+        Check.unchecked("markov-reward", "nothing-varies"),
+        Check(code="model-returns", outcome="failed", level=0.0083, p_value=0.0, rows=900,
+              one_an_episode=True, noticed=0.12, figures={"states": 2.0},
+              picture=(Mark(name, 0.1, 0.3, 0.2, 0.5), Mark(name, -0.1, 0.3, 0.1, 0.2))),
+        Check(code="drift-next-state", outcome="passed", p_value=0.4, picture=bars,
+              **luck | {"statistic": -0.3, "one_an_episode": False}),
+        Check.unchecked("drift-reward", "nothing-to-compare"),
+        Check(code="behavior-memory", outcome="passed", p_value=0.5, noticed=0.3, picture=bars,
+              **luck | {"statistic": 0.2}),
+        Check(code="hidden-causes", outcome="told",
+              figures={"proved": 0.00063, "estimated": 0.04, "lower": 350.0}),
+        Check(code="enough-data", outcome="failed", rows=1000,
+              figures={f"{kind}_{what}": value for kind in ("scarce", "open")
+                       for what, value in places.items()},
+              picture=(Mark(name, 0.0, 0.6, 0.6, 0.02, True), Mark(name, 0.0, 0.4, 0.4, 0.5))),
+        Check(code="other-cuts", outcome="failed", rows=1000,
+              figures={"half": 0.2, "own": 0.15, "twice": -0.1, "claim": 0.05}),
+    )  # fmt: skip
+    return replace(findings, record=replace(findings.record, checks=checks))
 
 
 def with_parameters(findings, **parameters):

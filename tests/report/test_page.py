@@ -18,6 +18,7 @@ from findings import (
     maintenance_findings,
     rehearsed_findings,
     with_certificate,
+    with_checks,
     with_many_states,
     with_parameters,
     with_words,
@@ -299,7 +300,7 @@ def section(findings, identity):
 
 
 def test_sections_are_called_by_their_ids_and_stand_in_their_order():
-    everything = replace(rehearsed_findings(), zeta_curves=machine().zeta_curves)
+    everything = replace(with_checks(rehearsed_findings()), zeta_curves=machine().zeta_curves)
     found = [node.get("id") for node in read(result_page(everything)).iter("section")]
     assert found == list(SECTIONS)
 

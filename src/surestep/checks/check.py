@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
-
-from surestep._arrays import is_number
+from typing import Literal
 
 CheckCode = Literal[
     "markov-next-state",  # does the step before tell the next state, beyond state and action?
@@ -51,7 +48,8 @@ FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
 }
 
 
-class Mark(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Mark:
     """A part of a picture: a bar from `low` to `high`, or an interval with a value in it."""
 
     name: str
@@ -78,58 +76,15 @@ class Check:
     figures: Mapping[str, float] = field(default_factory=dict)
     picture: tuple[Mark, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Checks that figures are those of the code, and that only what is unchecked has a why."""
+        figures = () if self.outcome == "unchecked" else FIGURES[self.code]
+        if sorted(self.figures) != sorted(figures):
+            raise ValueError(f"the check {self.code} has the figures {', '.join(self.figures)}")
+        if (self.why is None) == (self.outcome == "unchecked"):
+            raise ValueError(f"the check {self.code} is {self.outcome}, and the reason {self.why}")
+
     @classmethod
     def unchecked(cls, code: CheckCode, why: WhyUnchecked) -> Check:
         """Returns that an assumption was not checked, and why."""
         return cls(code=code, outcome="unchecked", why=why)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns what JSON can hold."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        fields["figures"] = dict(self.figures)
-        fields["picture"] = [mark._asdict() for mark in self.picture]
-        return fields
-
-    @classmethod
-    def read(cls, content: object) -> Check:
-        """Reads what `to_json` wrote; ValueError where that is no check."""
-        if not isinstance(content, dict) or set(content) != set(cls.__slots__):
-            raise ValueError(f"a check is {content!r}")
-        code, outcome, why = (content[name] for name in ("code", "outcome", "why"))
-        known = code in FIGURES if isinstance(code, str) else False
-        if not known or outcome not in get_args(Outcome):
-            raise ValueError(f"a check is {content!r}")
-        if (why in get_args(WhyUnchecked)) != (outcome == "unchecked"):
-            raise ValueError(f"a check was {outcome}, because of {why!r}")
-        for name in ("level", "p_value", "statistic", "noticed"):
-            must_be_finite(name, content[name], optional=True)
-        if not (content["rows"] is None or type(content["rows"]) is int):
-            raise ValueError(f"the rows of a check are {content['rows']!r}")
-        if content["one_an_episode"] not in (None, True, False):
-            raise ValueError(f"one_an_episode of a check is {content['one_an_episode']!r}")
-        figures = content["figures"]
-        expected = () if outcome == "unchecked" else FIGURES[code]
-        if not isinstance(figures, dict) or sorted(figures) != sorted(expected):
-            raise ValueError(f"the figures of a check are {figures!r}")
-        for name, value in figures.items():
-            must_be_finite(name, value)
-        return cls(**{**content, "picture": tuple(map(read_mark, content["picture"]))})
-
-
-def read_mark(content: object) -> Mark:
-    """Reads a part of a picture; ValueError where that is none."""
-    if not isinstance(content, dict) or set(content) != set(Mark._fields):
-        raise ValueError(f"a part of a picture is {content!r}")
-    if not isinstance(content["name"], str) or not isinstance(content["marked"], bool):
-        raise ValueError(f"a part of a picture is {content!r}")
-    for name in ("low", "high", "value", "beside"):
-        must_be_finite(name, content[name], optional=name == "beside")
-    return Mark(**content)
-
-
-def must_be_finite(name: str, value: object, *, optional: bool = False) -> None:
-    """Refuses what is no finite number."""
-    if value is None and optional:
-        return
-    if not is_number(value) or not math.isfinite(value):
-        raise ValueError(f"{name} of a check is {value!r}")

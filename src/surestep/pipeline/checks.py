@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
@@ -100,11 +98,12 @@ def other_cuts(
     source, states = evidence.source, evidence.columns["state"]
     if source is None:
         return Check.unchecked(code, "no-source")
+    bins = tuple(evidence.reading.bins)
     coarser, finer = (
-        tuple(change(rule) if read_bin_option(rule)[0] in states else rule for rule in source.bins)
+        tuple(change(rule) if read_bin_option(rule)[0] in states else rule for rule in bins)
         for change in (coarser_option, finer_option)
     )
-    if finer == source.bins:
+    if finer == bins:
         return Check.unchecked(code, "no-bins")
     if not isinstance(log, DecisionLog):
         return Check.unchecked(code, log)
@@ -112,7 +111,7 @@ def other_cuts(
         return Check.unchecked(code, "no-change")
     if problem.single_discount == 1:
         return Check.unchecked(code, "no-discount")
-    coarse, fine = (replace(source, bins=bins).load() for bins in (coarser, finer))
+    coarse, fine = (source.with_bins(cut).load() for cut in (coarser, finer))
     return cut_check(
         *(log, coarse, fine, (table.policy, problem.behavior)),
         discount=problem.single_discount,

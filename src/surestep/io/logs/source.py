@@ -47,6 +47,11 @@ class LogSource:
         """How the log is read."""
         return self.table.reading
 
+    def with_bins(self, bins: Sequence[str]) -> LogSource:
+        """Returns the same log with other rules for columns of numbers."""
+        reading = replace(self.table.reading, bins=bins)
+        return replace(self, table=replace(self.table, reading=reading))
+
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none for a table in memory."""

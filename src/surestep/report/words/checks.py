@@ -182,11 +182,11 @@ def summary_words(checks: Sequence[Check]) -> str:
     tested = [check for check in checks if check.outcome in ("passed", "failed")]
     failed = [check for check in tested if check.outcome == "failed"]
     left = len(checks) - len(tested)
-    untested = f", {left:,} could not be tested" if left else ""
+    untested = f"; {left:,} could not be tested" if left else ""
     if not tested:
         return "None of the assumptions could be tested."
-    if not failed:
-        return (
-            f"No sign against the {counted(len(tested), 'assumption')} that were tested{untested}."
-        )
-    return f"{len(failed):,} of {counted(len(tested), 'assumption')} failed{untested}."
+    many = counted(len(tested), "assumption")
+    if failed:
+        return f"{len(failed):,} of {many} failed{untested}."
+    were, them = ("was", "it") if len(tested) == 1 else ("were", "them")
+    return f"{many} {were} tested, and nothing speaks against {them}{untested}."
