@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 Thing = TypeVar("Thing")
 
@@ -23,12 +24,24 @@ def typed(content: object, kind: type[Thing], name: str = "") -> Thing:
     Nothing is converted but lists to tuples, objects to records and whole numbers to doubles, and a
     record has no other fields than it declares. `name` is what the content is called.
     """
+    value = converted(content, kind, name)
+    if msgspec.json.decode(msgspec.json.encode(value)) != content:
+        raise ValueError(f"{name or 'it'} has other fields than those expected")
+    return value
+
+
+def converted(content: object, kind: type[Thing], name: str = "") -> Thing:
+    """Returns the same, but more fields are passed over, and arrays are taken as they are."""
     try:
-        value = msgspec.convert(content, kind)
+        return msgspec.convert(content, kind, dec_hook=as_it_is)
     except msgspec.ValidationError as problem:
         reason, _, path = str(problem).partition(" - at `$")
         place = f"{name}{path.rstrip('`')}".removeprefix(".") or "it"
         raise ValueError(f"{place}: {reason[0].lower()}{reason[1:].replace('`', '')}") from None
-    if msgspec.json.decode(msgspec.json.encode(value)) != content:
-        raise ValueError(f"{name or 'it'} has other fields than those expected")
+
+
+def as_it_is(kind: type, value: object) -> object:
+    """Returns an array that was made already; refuses anything else that is no type of JSON."""
+    if not isinstance(value, np.ndarray):
+        raise ValueError(f"expected an array, got {type(value).__name__}")
     return value

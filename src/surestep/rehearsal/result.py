@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, freeze, restore_frozen
+from surestep._json import converted
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.rehearsal.calibration import Calibration
@@ -253,41 +254,24 @@ class Rehearsal:
 
 
 def rehearsal_from_json(text: str) -> Rehearsal:
-    """The rehearsal that `to_json` wrote; the summary in it is for readers."""
+    """Returns the rehearsal that `to_json` wrote; the summary in it is for readers."""
     try:
         content = json.loads(text)
-        num_sizes = len(content["sizes"])
-        found, gain = content["calibration"], with_nan(content["gain"], num_sizes)
-        outside = np.zeros(gain.shape, np.bool_)
+        shape = len(content["member"]), len(content["sizes"])
+        outside = np.zeros(shape, np.bool_)
         for world, size in content["outside_value_bounds"]:
             outside[world, size] = True
-        later = content["calibrated_claim"]
-        calibration = found and Calibration(
-            int(found["draws"]),
-            int(found["rank_of_prior"]),
-            tuple(map(int, found["ranks"].values())),
-            tuple(map(str, found["ranks"])),
-        )
-        rehearsal = Rehearsal(
-            kind=str(content["kind"]),
-            delta=float(content["delta"]),
-            family=tuple(map(str, content["family"])),
-            member=np.array(content["member"], np.int64),
-            sizes=tuple(map(float, content["sizes"])),
-            episodes=tuple(map(int, content["episodes"])),
-            horizon=tuple(map(int, content["horizon"])),
-            own_episodes=int(content["own_episodes"]),
-            gain=gain,
-            claim=with_nan(content["claim"], num_sizes),
-            calibrated_claim=None if later is None else with_nan(later, num_sizes),
-            calibration=calibration,
-            tolerance=float(content["tolerance"]),
-            outside=outside,
-            limits=tuple(map(str, content["limits"])),
-            luck=with_nan([content["luck"]], len(content["luck"]))[0],
-            belief=with_nan(content["belief"], num_sizes),
-            lucky_belief=with_nan([content["lucky_belief"]], len(content["lucky_belief"]))[0],
-        )
+        found, later = content["calibration"], content["calibrated_claim"]
+        arrays = {
+            "member": np.array(content["member"], np.int64),
+            "outside": outside,
+            "calibrated_claim": None if later is None else with_nan(later, shape[1]),
+            **{name: with_nan(content[name], shape[1]) for name in ("gain", "claim", "belief")},
+            **{name: np.array(content[name], np.float64) for name in ("luck", "lucky_belief")},
+        }
+        ranks = found and {"ranks": [*found["ranks"].values()], "family": [*found["ranks"]]}
+        parts = content | arrays | {"calibration": found and found | ranks}
+        rehearsal = converted(parts, Rehearsal)
         if json.loads(rehearsal.to_json()) != content:
             raise ValueError("its parts do not fit together")
         return rehearsal
@@ -304,10 +288,8 @@ def luck_limit(luck: FloatArray, delta: float) -> float | None:
 
 
 def with_nan(table: list[list[float | None]], columns: int) -> FloatArray:
-    """The table behind `without_nan`, which has so many columns, and perhaps no row."""
-    rows = [[math.nan if each is None else each for each in row] for row in table]
-    numbers: FloatArray = np.array(rows, np.float64)
-    return numbers if rows else numbers.reshape(0, columns)
+    """Returns the table behind `without_nan`, which has so many columns, and perhaps no row."""
+    return np.array(table, np.float64).reshape(len(table), columns)  # None is NaN
 
 
 def without_nan(table: FloatArray) -> list[list[float | None]]:
