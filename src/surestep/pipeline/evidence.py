@@ -32,7 +32,7 @@ from surestep.io.labels.label import Label, joined
 from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
-from surestep.io.logs.columns import ROLES, option_of
+from surestep.io.logs.columns import option_of
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
@@ -259,12 +259,7 @@ def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
     """Returns the columns of each role that there are."""
     if isinstance(log, CountsSource):
         return {"state": log.labelled.state_columns, "action": log.labelled.action_columns}
-    found = {role: getattr(log.columns, role) for role in ROLES}
-    return {
-        role: (names,) if isinstance(names, str) else tuple(names)
-        for role, names in found.items()
-        if names
-    }
+    return log.columns.by_role()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from surestep.cli.rehearse import command as rehearse_command
 from surestep.declaring import Choice, Texts
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
+from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.notation import PLAIN, Notation, advice
 from surestep.io.logs.reading import DEFAULTS, READING, Reading
 from surestep.pipeline.verify import verify_result
@@ -173,6 +174,17 @@ def test_bins_and_steps_have_decimal_commas_too_and_labels_stay():
     assert counts.states == (("< 10",), (">= 10",))
     assert counts.actions == (("0,1",), ("0,2",))
     assert int(counts.transitions.reward_sum[0]) == 100025
+
+
+def test_an_inspection_says_how_numbers_could_be_read():
+    rows = [{"age": "30,5", "action": "b", "reward": "1.234,5", "next_age": "31"}]
+    table = frame_of(rows, tuple(rows[0]))
+    found = inspect_log(read_log(table, columns={"state": "age"}))
+    (says,) = [each.says for each in found.suspicions if each.kind == "unusable value"]
+    assert says.endswith("'reward' (with --decimal , --thousands . it is a number)")
+    binned = read_log(table, columns={"state": "age"}, bins=["age:quantiles=2"])
+    with pytest.raises(InvalidLog, match=r"found '30,5' \(with --decimal , it is a number\), exp"):
+        binned.counts()
 
 
 def test_a_point_is_no_decimal_comma():

@@ -147,7 +147,7 @@ def test_files_that_are_no_tables(folder, tmp_path):
         read_log([])
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     (tmp_path / "one.csv").write_text(HEADER)
-    with pytest.raises(InvalidLog, match=r"other\.csv has no column 'episode' and none 'step' and"):
+    with pytest.raises(InvalidLog, match=r"other\.csv has no column 'episode', which is that of t"):
         read_log([tmp_path / "one.csv", tmp_path / "other.csv"])
     for junk in (None, 3, object(), {"state": 3}, {1: 2}, {}, {"a": []}, b"log.csv", "a\0b"):
         with pytest.raises(SurestepError):
@@ -180,7 +180,7 @@ def test_rewards_of_another_type_are_refused(tmp_path):
             lambda text: f"state,action,reward,next_state\n{text}".encode()
         ),
     ),
-    kind=st.sampled_from([".csv", ".tsv", ".parquet", ".jsonl"]),
+    kind=st.sampled_from([".csv", ".tsv", ".txt", ".csv.gz", ".parquet", ".jsonl", ".xes"]),
 )
 def test_any_bytes_are_counted_or_refused(content, kind, folder):
     path = folder / f"fuzz{kind}"

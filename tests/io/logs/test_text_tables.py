@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import COLUMNS, rows_of
+from log_tables import COLUMNS, rows_of, write_table
 from pump_commands import run_surestep
 from strategies import decision_logs
 from surestep.errors import InvalidLog, InvalidParameter
@@ -134,12 +134,27 @@ def test_a_file_that_can_be_cut_in_several_ways_is_asked_about(folder):
     assert header_of(path, Reading(delimiter="|")).names == ("state", "action;reward")
 
 
-def test_columns_that_only_some_files_have_are_named(folder):
-    first = write(folder / "first.csv", [row.split(",") for row in LINES])
-    wider = write(folder / "wider.csv", [[*row.split(","), "z"] for row in LINES])
-    for pair in ([first, wider], [wider, first]):
-        with pytest.raises(InvalidLog, match=r"first\.csv has no column 'z', but .*wider\.csv has"):
+@pytest.mark.parametrize("kind", [".csv", ".parquet"])
+def test_columns_that_only_some_files_have_are_named_where_they_are_needed(kind, tmp_path):
+    def log(name, **more):
+        row = {"state": name, "action": "x", "reward": 1, "next_state": name} | more
+        return write_table(tmp_path / f"{name}{kind}", [row], tuple(row))
+
+    plain, odd, flagged = log("plain"), log("odd", note="n"), log("flagged", truncated=True)
+    assert len(read_log([plain, odd]).counts().states) == 2
+    assert len(read_log([odd, plain]).counts().states) == 2
+    for pair in ([plain, flagged], [flagged, plain]):
+        with pytest.raises(InvalidLog, match=r"plain\.\w+ has no column 'truncated', which is"):
             read_log(pair)
+
+
+def test_a_damaged_file_of_gzip_is_refused(folder):
+    content = bytearray(gzip.compress(lines(*LINES), 0))
+    content[content.index(b"b,y,2,a")] = ord("c")
+    path = folder / "damaged.csv.gz"
+    path.write_bytes(bytes(content))
+    with pytest.raises(InvalidLog, match=r"damaged\.csv\.gz is cut short or damaged"):
+        read_log(path).counts()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +201,7 @@ def test_a_compressed_file_that_is_cut_short_is_refused(ending, share, folder):
     assert read_log(path).counts().rows_read >= 500
     content = path.read_bytes()
     path.write_bytes(content[: max(5, int(share * len(content)))])
-    with pytest.raises(InvalidLog, match=r"cut\..* is cut short: its end is missing"):
+    with pytest.raises(InvalidLog, match=r"cut\..* is cut short or damaged; copy"):
         read_log(path).counts()
 
 

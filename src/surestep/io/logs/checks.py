@@ -26,6 +26,12 @@ class Place(NamedTuple):
         """Returns what is there, in words."""
         return "nothing" if self.text is None else repr(self.text)
 
+    @property
+    def hint(self) -> str:
+        """Returns how it could be read as a number, as the end of a sentence; else nothing."""
+        words = advice(self.text)
+        return f" ({words})" if words else ""
+
 
 def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
     """Refuses the first row that makes no sense; returns the units that exact sums need."""
@@ -42,8 +48,7 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
             place = first_where(table, database, check.condition, check.column)
             others = "" if rows == 1 else f"; {rows:,} rows are affected"
             raise InvalidLog(
-                f"{place.where}: found {place.value}, expected {check.expected}"
-                f"{advice(place.text)}{others}"
+                f"{place.where}: found {place.value}, expected {check.expected}{place.hint}{others}"
             )
     scale, largest = totals[2:4]
     if scale > LARGEST_SCALE or largest * totals[1] * 10.0**scale >= LARGEST_SUM:

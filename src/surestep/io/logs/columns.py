@@ -110,6 +110,15 @@ class ColumnMapping:
         """The roles that people look for: a rare one only where it has a column."""
         return [name for name, role in ROLES.items() if not role.rare or getattr(self, name)]
 
+    def by_role(self) -> dict[str, tuple[str, ...]]:
+        """Returns the columns of each role that has some."""
+        named = {role: getattr(self, role) for role in ROLES}
+        return {
+            role: (names,) if isinstance(names, str) else tuple(names)
+            for role, names in named.items()
+            if names
+        }
+
     def described(self, role: str) -> str:
         """Returns the columns of a role in words."""
         named = getattr(self, role)

@@ -63,7 +63,7 @@ def misnamed(file: Path, said: str, found: str) -> str:
 
 def cut_short(file: Path) -> str:
     """Returns what is wrong with a compressed file that is not whole."""
-    return f"{file} is cut short: its end is missing; copy or compress it again"
+    return f"{file} is cut short or damaged; copy or compress it again"
 
 
 def why_not_whole(files: Sequence[Path]) -> str | None:

@@ -10,15 +10,11 @@ from typing import Any
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.logs.compression import COMPRESSED, split_ending
 from surestep.io.logs.reading import Reading
-from surestep.io.logs.text_tables import as_text, check_same_names, explain_text, scan_text
+from surestep.io.logs.text_tables import as_text, explain_text, scan_text, text_names
 from surestep.io.logs.xes import convert_xes
 from surestep.io.sql import file_list, sql_name, sql_text
 
 Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]
-
-
-def accept_files(files: Sequence[Path], reading: Reading) -> None:
-    """Refuses nothing: the files are found to fit together when they are read."""
 
 
 def accept_labels(database: Any, files: Sequence[Path], columns: Sequence[str]) -> None:
@@ -37,7 +33,8 @@ class Format:
     suffixes: tuple[str, ...]
     # (database, files, how) → the SQL that reads them
     scan: Callable[[Any, Sequence[Path], Reading], str]
-    check_files: Callable[[Sequence[Path], Reading], None] = accept_files  # do they fit together?
+    # (files, how) → the columns of each, where files of one log may have different ones
+    names: Callable[[Sequence[Path], Reading], list[tuple[str, ...]]] | None = None
     # (database with the view `log`, files, columns of labels): refuses labels that became alike
     check_labels: Callable[[Any, Sequence[Path], Sequence[str]], None] = accept_labels
     # (files that DuckDB failed to read, how) → what is wrong with them
@@ -56,6 +53,18 @@ class Format:
 def scan_parquet(database: Any, files: Sequence[Path], reading: Reading) -> str:
     """Returns the SQL that reads Parquet files."""
     return f"SELECT * FROM read_parquet({file_list(files)})"
+
+
+def parquet_names(files: Sequence[Path], reading: Reading) -> list[tuple[str, ...]]:
+    """Returns the columns of each file, those of its folders included."""
+    import duckdb
+
+    with duckdb.connect() as database:
+        described = [
+            database.execute(f"DESCRIBE FROM read_parquet({file_list([file])})").fetchall()
+            for file in files
+        ]
+    return [tuple(str(row[0]) for row in rows) for rows in described]
 
 
 # ---- JSON lines -------------------------------------------------------------------------------
@@ -114,13 +123,13 @@ FORMATS = {
     "text": Format(
         (".csv", ".tsv", ".psv", ".txt"),
         scan_text,
-        check_same_names,
+        text_names,
         explain=explain_text,
         only_named=(".txt",),
         compressed=COMPRESSED,
         has_header=True,
     ),
-    "parquet": Format((".parquet",), scan_parquet, knows_rows=True),
+    "parquet": Format((".parquet",), scan_parquet, parquet_names, knows_rows=True),
     "json": Format(
         (".jsonl", ".ndjson"), scan_json, check_labels=check_json_labels, compressed=COMPRESSED
     ),

@@ -24,7 +24,9 @@ from surestep.io.logs.episodes import (
     sum_up_episodes,
 )
 from surestep.io.logs.look import EXAMPLES, Look, Suspicion, code_text, create_view
+from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import RewardSql
+from surestep.io.logs.roles import Check
 from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 from surestep.io.sql import sql_text
@@ -102,17 +104,22 @@ def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
     if rows == 0:
         raise no_row(look.table)
     return rows, [
-        Suspicion(
-            "unusable value",
-            number,
-            "row",
-            f"without {check.expected} in column {check.column!r}",
-            check.expected,
-            look.examples(check.condition, look.roles.text(check.column)),
-        )
-        for check, number in zip(checks, times, strict=True)
-        if number
+        unusable(look, check, number) for check, number in zip(checks, times, strict=True) if number
     ]
+
+
+def unusable(look: Look, check: Check, number: int) -> Suspicion:
+    """Returns the rows with a value that counting refuses, and how it could be read."""
+    examples = look.examples(check.condition, look.roles.text(check.column))
+    words = next((words for each in examples if (words := advice(each.value))), "")
+    return Suspicion(
+        "unusable value",
+        number,
+        "row",
+        f"without {check.expected} in column {check.column!r}{f' ({words})' if words else ''}",
+        check.expected,
+        examples,
+    )
 
 
 # ---- coverage ---------------------------------------------------------------------------------

@@ -71,11 +71,11 @@ def advice(text: str | None) -> str:
     """Returns with which options a text that is no number would be one; empty where with none.
 
     >>> advice("1.234,5")
-    '; with --decimal , --thousands . it is a number'
+    'with --decimal , --thousands . it is a number'
     """
     if text is None or PLAIN.reads(text):
         return ""
     options = [words for words, notation in OTHERS.items() if notation.reads(text)]
     # Where fewer words do, more need not be said.
     short = [each for each in options if not any(x != each and x in each for x in options)]
-    return f"; with {' or '.join(short)} it is a number" if short else ""
+    return f"with {' or '.join(short)} it is a number" if short else ""

@@ -14,7 +14,7 @@ from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_bin
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
-from surestep.io.logs.columns import ROLES, ColumnMapping, closest, resolve
+from surestep.io.logs.columns import ColumnMapping, closest, resolve
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
@@ -134,7 +134,7 @@ class LogSource:
 
         def refused_at(condition: str, column: str) -> str:
             place = first_where(self.table, database, condition, column)
-            return f"{place.where}: found {place.value}"
+            return f"{place.where}: found {place.value}{place.hint}"
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
         times = "count(*)"
@@ -182,23 +182,33 @@ def open_log(
     types = {str(row[0]): str(row[1]) for row in described}
     try:
         unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
-        mapping = resolve((*types, *unreadable), columns)
-        check_readable(table, mapping, unreadable)
+        lacking = table.lacking()
+        beyond = [name for name in (*unreadable, *lacking) if name not in types]
+        mapping = resolve((*types, *beyond), columns)
         check_bins(reading.bins, mapping, tuple(types))
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
+    check_readable(table, mapping, unreadable, lacking)
     table = replace(table, preparation=Preparation.of(reading, mapping, types))
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
-def check_readable(table: Table, mapping: ColumnMapping, unreadable: Sequence[str]) -> None:
-    """Refuses a column of a table in memory that DuckDB has no type for, where it is needed."""
-    for role in ROLES:
-        for name in getattr(mapping, role) or ():
+def check_readable(
+    table: Table, mapping: ColumnMapping, unreadable: Sequence[str], lacking: Mapping[str, Path]
+) -> None:
+    """Refuses a column that DuckDB has no type for, or that some files lack, where it is needed."""
+    for role, names in mapping.by_role().items():
+        for name in names:
+            if name in lacking:
+                raise InvalidLog(
+                    f"{lacking[name]} has no column {name!r}, which is that of the {role} in other "
+                    "files; expected it in all of them"
+                )
             if name in unreadable:
                 raise InvalidLog(
-                    f"column {name!r}, chosen for {role}, is of type {kind_of(table.frame, name)}, "
-                    "which cannot be read; turn it into numbers or text"
+                    f"{table.name}: column {name!r}, chosen for {role}, is of type "
+                    f"{kind_of(table.frame, name)}, which cannot be read; turn it into numbers or "
+                    "text"
                 )
 
 
@@ -257,7 +267,7 @@ class Shard(NamedTuple):
     """A file that a task counts."""
 
     file: str
-    columns: dict[str, str | tuple[str, ...]]
+    columns: dict[str, tuple[str, ...]]
     reading: Reading
     memory_limit: str | None
 
@@ -274,11 +284,9 @@ def count_on_ray(
     """
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
-    chosen = {role: getattr(source.columns, role) for role in ROLES}
-    columns = {role: names for role, names in chosen.items() if names}
+    columns = source.columns.by_role()
     shards = [
-        Shard(str(file), columns, source.reading, source.memory_limit)
-        for file in source.table.files
+        Shard(str(file), columns, source.reading, source.memory_limit) for file in source.files
     ]
     parts = list[LabelledCounts]()
     try:

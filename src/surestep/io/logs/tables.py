@@ -42,6 +42,18 @@ class Table:
             files = [self.converted.files[file] for file in files]
         return self.preparation.sql(self.format.scan(database, files, self.reading))
 
+    def lacking(self) -> dict[str, Path]:
+        """Returns the columns that only some of the files have, with the first file without."""
+        if self.format.names is None or len(self.files) < 2:
+            return {}
+        named = self.format.names(self.files, self.reading)
+        lacking = dict[str, Path]()
+        for name in dict.fromkeys(name for names in named for name in names):
+            for file, names in zip(self.files, named, strict=True):
+                if name not in names:
+                    lacking.setdefault(name, file)
+        return lacking
+
 
 class Converted:
     """Files in a form that DuckDB reads, in a temporary folder that goes when nobody needs it."""
@@ -68,7 +80,6 @@ def find_table(source: object, reading: Reading = USUAL) -> Table:
         raise InvalidParameter(f"{first} and {second} are of different kinds, expected one kind")
     (found,) = formats
     check_compression(files)
-    found.check_files(files, reading)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     converted = None if found.convert is None else Converted(files, found.convert)
     return Table(name, files, found, reading=reading, converted=converted)

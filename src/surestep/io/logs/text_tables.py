@@ -53,20 +53,9 @@ def as_text(columns: Sequence[str]) -> str:
     return "{" + ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in columns) + "}"
 
 
-def check_same_names(files: Sequence[Path], reading: Reading) -> None:
-    """Checks that all files have the columns of the first, in any order."""
-    first = header_of(files[0], reading).names
-    for file in files[1:]:
-        names = header_of(file, reading).names
-        for here, there, missing in (
-            (file, files[0], [name for name in first if name not in names]),
-            (files[0], file, [name for name in names if name not in first]),
-        ):
-            if missing:
-                raise InvalidLog(
-                    f"{here} has no column {' and none '.join(map(repr, missing))}, but {there} "
-                    "has; expected the same columns in all files, in any order"
-                )
+def text_names(files: Sequence[Path], reading: Reading) -> list[tuple[str, ...]]:
+    """Returns the columns of each file."""
+    return [header_of(file, reading).names for file in files]
 
 
 # ---- the first line ---------------------------------------------------------------------------
