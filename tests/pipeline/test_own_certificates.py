@@ -19,7 +19,6 @@ from surestep.certificates.known import Known
 from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model import Certificate
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
@@ -30,6 +29,7 @@ from surestep.rehearsal import Completed, rehearse
 from surestep.report.pages.certificates import tone_of_gain
 from surestep.report.words.verdict import verdict
 from surestep.results.ladder import belief_in, rung_of
+from toy_extension import Hopeful
 
 
 def estimated_gain(problem, policy):
@@ -38,31 +38,12 @@ def estimated_gain(problem, policy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toy:
-    """Claims the estimated gain less a margin, and calls that proved, which it is not."""
+class Toy(Hopeful):
+    """Claims the estimated gain less a larger margin, and calls that proved too."""
 
-    delta: float = 0.1
     margin: float = 0.01
 
     name: ClassVar = "toy"
-    value_figures: ClassVar = frozenset({"gain"})
-    needs: ClassVar = Needs()
-    may_choose: ClassVar = True
-
-    def certify(self, problem, policy):
-        changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
-        gain = estimated_gain(problem, policy)
-        low, high = problem.value_bounds
-        return Certificate(
-            kind=self.name,
-            standing="proved",
-            lower=gain - self.margin * changed,
-            delta=self.delta,
-            span=high - low,
-            assumptions=("The estimate is the truth.",),
-            parameters=dataclasses.asdict(self),
-            figures={"gain": gain, "changed_pairs": changed},
-        )
 
 
 class Shy(Toy):
