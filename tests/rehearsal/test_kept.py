@@ -41,7 +41,7 @@ def problem():
     )
 
 
-POSTERIOR = Posterior(starts="known", draws=99, delta=0.2)
+POSTERIOR = Posterior(starts="known", prior="weight", draws=19, delta=0.2)
 
 
 def run(certifier=POSTERIOR, worlds=WORLDS, n_wedge=3, seed=1, **settings):
@@ -90,7 +90,7 @@ def test_blocks_that_something_else_made_are_not_used(tmp_path):
         ({"n_wedge": 4}, 0),
         ({"seed": 2}, 0),
         ({"sizes": (1.0, 5.0)}, 9),  # calibration and luck are of the data's own size
-        ({"certifier": Posterior(starts="known", draws=99, delta=0.25)}, 0),
+        ({"certifier": replace(POSTERIOR, delta=0.25)}, 0),
         ({"certifier": Robust()}, 0),
     ):
         calls, terms = [], {"kept": kept} | other

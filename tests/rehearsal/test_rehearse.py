@@ -76,7 +76,7 @@ def run(problem, certifier, seed=0, **settings):
     return rehearse(problem, algorithm, certifier, rng=np.random.default_rng(seed), **settings)
 
 
-POSTERIOR = Posterior(starts="known", draws=999)
+POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
 
 
 # ---- determinism ------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
     problem = problem_with(30)
     terms = {
         "family": (DrawnFromPosterior("jeffreys"), EpisodeBootstrap()),
-        "worlds": 30,
+        "worlds": 10,
         "sizes": (1.0,),
     }
     found = run(problem, POSTERIOR, **terms)
@@ -97,7 +97,7 @@ def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
 def test_a_world_does_not_depend_on_the_others():
     problem = problem_with(30)
     family = (Completed("uniform"), DrawnFromPosterior("jeffreys"))
-    few, many = (run(problem, Robust(), family=family, worlds=worlds) for worlds in (3, 30))
+    few, many = (run(problem, Robust(), family=family, worlds=worlds) for worlds in (3, 12))
     for kind in (0, 1):
         np.testing.assert_array_equal(
             few.gain[few.member == kind], many.gain[many.member == kind][:3]
@@ -106,7 +106,7 @@ def test_a_world_does_not_depend_on_the_others():
 
 def test_progress_counts_up_to_the_total():
     calls = []
-    run(problem_with(20), Robust(), worlds=30, progress=lambda *call: calls.append(call))
+    run(problem_with(20), Robust(), worlds=6, progress=lambda *call: calls.append(call))
     total = calls[-1][1]
     assert calls == [(done, total) for done in range(total + 1)]
 
