@@ -70,14 +70,14 @@ def exact_posterior(n, radius, k):
     return below(centre - radius / 2) + 1 - below(centre + radius / 2)
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(n=st.integers(1, 40), radius=RADII)
 def test_the_posterior_rate_is_the_exact_one(n, radius):
     exact = max(exact_posterior(n, Fraction(radius), k) for k in range(n + 1))
     assert cases.posterior_failure(n, radius) == pytest.approx(float(exact), rel=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(n=st.integers(1, 40), radius=RADII, p=st.fractions(0, 1, max_denominator=1000))
 def test_the_frequentist_rate_is_attained_and_never_exceeded(n, radius, p):
     assume(abs(n * radius - round(n * radius)) > 1e-9)  # else rounding decides which outcomes fail

@@ -123,7 +123,7 @@ def moved(policy, source, target, mass):
 
 
 @pytest.mark.parametrize("bound", BOOTSTRAPPING)
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(problem=USABLE, n_wedge=N_WEDGES, delta=st.sampled_from([0.01, 0.1, 0.5]))
 def test_the_claim_is_the_gain_less_the_loss(bound, problem, n_wedge, delta):
     policy = SPIBB(n_wedge=n_wedge).improve(problem).policy
@@ -157,7 +157,7 @@ def test_what_evaluation_may_be_off_is_taken_off_the_claim(problem, n_wedge):
 
 
 @pytest.mark.parametrize("bound", STANDARD)
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(problem=VISITED, data=st.data())
 def test_standard_spi_covers_any_policy_but_credits_no_gain(bound, problem, data):
     policy = data.draw(policies(problem.counts.pairs))
@@ -204,7 +204,7 @@ def moves(draw):
 
 
 @pytest.mark.parametrize("bound", BOOTSTRAPPING)
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(case=moves(), share=st.sampled_from([1e-11, 0.1, 1.0]))
 def test_a_policy_that_changes_a_scarce_pair_is_refused_and_the_pair_named(bound, case, share):
     problem, n_wedge, source, target = case

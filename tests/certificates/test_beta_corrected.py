@@ -91,7 +91,7 @@ def exact_terms(problem, policy, errors, rewards):
 
 @BOTH
 @pytest.mark.parametrize("per", ["pair", "transition"])
-@settings(max_examples=15)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(seed=st.integers(0, 10**6))
 def test_the_claim_is_that_of_exact_arithmetic(bound, per, seed):
     rng = np.random.default_rng(seed)

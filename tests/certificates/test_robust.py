@@ -117,7 +117,7 @@ def rows_at(models, rng):
 
 @EVERY
 @STRICT
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(problem=problems(), data=st.data())
 def test_the_claim_holds_for_members_of_the_set(kind, strict, problem, data):
     policy = data.draw(policies(problem.counts.pairs))
@@ -147,7 +147,7 @@ def plain_iteration(step, size, discount):
 
 
 @EVERY
-@settings(max_examples=12)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(problem=problems(max_states=3), data=st.data())
 def test_the_claim_is_at_least_either_bound_and_their_common_fixed_point(kind, problem, data):
     assume(problem.discount <= 0.95)

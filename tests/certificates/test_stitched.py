@@ -329,7 +329,7 @@ def test_the_policy_that_changes_nothing_loses_nothing():
     seed=st.integers(0, 1000),
     logger=st.sampled_from(["fixed", "adaptive"]),
 )
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 2)
 def test_a_claim_is_the_same_every_time_and_survives_being_saved(problem, seed, logger):
     if problem.log.num_episodes < 6:
         return

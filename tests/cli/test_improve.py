@@ -447,7 +447,7 @@ def damaged(draw):
     return bytes(content)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(content=damaged())
 def test_any_bytes_are_improved_on_or_refused(content, logs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("noise")

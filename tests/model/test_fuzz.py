@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frozen import arrays_of
@@ -28,7 +28,6 @@ from surestep import (
 from surestep.errors import NeverEnds
 from surestep.model import LoggedRewards
 
-thorough = settings(max_examples=40)
 NOUNS = Pairs | FiniteMDP | Policy | Counts | Problem | MDPBatch | LoggedRewards
 
 
@@ -81,7 +80,6 @@ def check_mdp(mdp):
 # ---- pairs and policies -----------------------------------------------------------------------
 
 
-@thorough
 @given(data=st.data())
 def test_pairs_from_anything(data):
     good = data.draw(all_pairs(max_states=3))
@@ -97,7 +95,6 @@ def test_pairs_from_anything(data):
         check_pairs(pairs)
 
 
-@thorough
 @given(data=st.data())
 def test_pairs_from_any_mask(data):
     fields = {
@@ -110,7 +107,6 @@ def test_pairs_from_any_mask(data):
         check_pairs(pairs)
 
 
-@thorough
 @given(data=st.data())
 def test_policies_from_anything(data):
     pairs = data.draw(all_pairs(max_states=3))
@@ -123,7 +119,6 @@ def test_policies_from_anything(data):
         check_distributions(policy.probability, policy.pairs.offsets)
 
 
-@thorough
 @given(data=st.data())
 def test_policies_from_any_table(data):
     pairs = data.draw(all_pairs(max_states=3))
@@ -133,7 +128,6 @@ def test_policies_from_any_table(data):
         check_distributions(policy.probability, policy.pairs.offsets)
 
 
-@thorough
 @given(data=st.data())
 def test_deterministic_policies_from_any_actions(data):
     pairs = data.draw(all_pairs(max_states=3))
@@ -146,7 +140,6 @@ def test_deterministic_policies_from_any_actions(data):
         check_distributions(policy.probability, policy.pairs.offsets)
 
 
-@thorough
 @given(data=st.data())
 def test_softmax_policies_from_anything(data):
     pairs = data.draw(all_pairs(max_states=3))
@@ -156,7 +149,6 @@ def test_softmax_policies_from_anything(data):
         check_distributions(policy.probability, policy.pairs.offsets)
 
 
-@thorough
 @given(data=st.data())
 def test_mixtures_with_anything(data):
     pairs = data.draw(all_pairs(max_states=3))
@@ -170,7 +162,6 @@ def test_mixtures_with_anything(data):
 # ---- models -----------------------------------------------------------------------------------
 
 
-@thorough
 @given(data=st.data())
 def test_models_from_anything(data):
     good = data.draw(mdps(max_states=3))
@@ -196,7 +187,6 @@ def dense_fields(draw):
     }
 
 
-@thorough
 @given(data=st.data())
 def test_models_from_any_tables(data):
     fields = data.draw(arguments(data.draw(dense_fields())))
@@ -205,7 +195,6 @@ def test_models_from_any_tables(data):
         check_mdp(mdp)
 
 
-@thorough
 @given(data=st.data())
 def test_models_from_any_sparse_matrices(data):
     good = data.draw(dense_fields())
@@ -220,7 +209,6 @@ def test_models_from_any_sparse_matrices(data):
         check_mdp(mdp)
 
 
-@thorough
 @given(data=st.data())
 def test_batches_from_anything(data):
     good = MDPBatch.from_models([data.draw(mdps(max_states=3))] * 2)
@@ -232,7 +220,6 @@ def test_batches_from_anything(data):
             check_mdp(batch.model(index))
 
 
-@thorough
 @given(data=st.data())
 def test_batches_from_any_models(data):
     models = data.draw(
@@ -246,7 +233,6 @@ def test_batches_from_any_models(data):
 # ---- counts and problems ----------------------------------------------------------------------
 
 
-@thorough
 @given(data=st.data())
 def test_counts_from_anything(data):
     good = data.draw(counts(max_states=2))
@@ -267,7 +253,6 @@ def test_counts_from_anything(data):
         check_counts(found)
 
 
-@thorough
 @given(data=st.data())
 def test_counts_from_any_tables(data):
     table = data.draw(count_tables(max_states=3))
@@ -295,7 +280,6 @@ def check_counts(found):
     check_mdp(estimate_mdp(found, 0.5))
 
 
-@thorough
 @given(data=st.data())
 def test_merging_any_two_counts(data):
     def one():
@@ -319,7 +303,6 @@ def test_merging_any_two_counts(data):
             check_counts(merged)
 
 
-@thorough
 @given(other=JUNK)
 def test_adding_anything_else_to_counts_is_a_type_error(other):
     log = Counts.from_dense([[[1]]], rewards=[[0.0]])
@@ -327,7 +310,6 @@ def test_adding_anything_else_to_counts_is_a_type_error(other):
         log + (other if not hasattr(other, "__radd__") else None)
 
 
-@thorough
 @given(data=st.data())
 def test_problems_from_anything(data):
     log = data.draw(counts(max_states=2))
@@ -347,7 +329,6 @@ def test_problems_from_anything(data):
         attempt(found.estimate)
 
 
-@thorough
 @given(data=st.data())
 def test_estimates_with_any_discount(data):
     mdp = attempt(estimate_mdp, data.draw(counts(max_states=2)), data.draw(JUNK))

@@ -44,6 +44,7 @@ def variants(mdp, count, seed):
     return models
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_every_value_of_a_batch_is_exact_within_its_proven_error(data):
     mdp = data.draw(mdps(undiscounted=data.draw(st.booleans())))
@@ -58,7 +59,7 @@ def test_every_value_of_a_batch_is_exact_within_its_proven_error(data):
     assert (found.error_bound <= 1e-9 * (1 + np.abs(found.value).max(axis=1)) * 100).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_every_optimum_of_a_batch_is_exact_within_its_proven_error(data):
     mdp = data.draw(mdps(max_states=4, undiscounted=data.draw(st.booleans())))

@@ -133,7 +133,7 @@ def test_components_are_scipys_and_stand_behind_all_they_lead_to(data):
     assert (np.concatenate([found.states(c) for c in range(number)]) == found.order).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_all_methods_hold_the_exact_value_within_their_errors(data):
     mdp = data.draw(mdps(max_states=5, undiscounted=data.draw(st.booleans())))

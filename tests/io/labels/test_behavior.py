@@ -170,7 +170,7 @@ def test_sums_within_single_precision_are_rescaled():
     assert found.policy.probability.sum() == pytest.approx(1, abs=1e-12)
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(content=st.binary(max_size=100), kind=st.sampled_from([".csv", ".jsonl", ".parquet"]))
 def test_any_bytes_are_read_or_refused(content, kind, folder):
     path = folder / f"fuzz{kind}"

@@ -135,7 +135,7 @@ def test_what_has_no_quantiles_is_refused(values, times, number, message):
         quantile_edges(values, times, number)
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(column=COLUMNS, number=st.integers(2, 12), as_text=st.booleans())
 def test_the_quantiles_of_a_column_are_those_of_its_rows(column, number, as_text):
     given_column = np.array(list(map(str, column)) if as_text else column, object)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from surestep.errors import InvalidParameter
@@ -65,6 +65,7 @@ def test_edges_count_those_that_a_value_has_reached(edges, values):
     assert found.tolist() == [sum(edge <= value for edge in edges) for value in tried]
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(binning=BINNINGS, values=SOME_DOUBLES, places=st.lists(st.integers(-(10**9), 10**9)))
 @example(binning=Binning(width=0.1), values=[0.3, 0.7, -0.3], places=[3, -3])
 @example(binning=Binning(edges=[-0.0]), values=[-0.0, 0.0], places=[])

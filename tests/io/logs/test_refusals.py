@@ -172,7 +172,7 @@ def test_rewards_of_another_type_are_refused(tmp_path):
         read_log(path).counts()
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     content=st.one_of(
         st.binary(max_size=200),
@@ -260,7 +260,7 @@ def good_file(kind):
 GOOD = {kind: good_file(kind) for kind in (".csv", ".parquet", ".jsonl")}
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data(), kind=st.sampled_from(sorted(GOOD)))
 def test_a_damaged_log_is_counted_or_refused(data, kind, folder):
     content = bytearray(GOOD[kind])

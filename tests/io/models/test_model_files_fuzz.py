@@ -9,7 +9,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model_files import COMPRESSIONS, storable_mdps, umb, write_umb
@@ -17,7 +17,6 @@ from surestep import Policy, SurestepError, evaluate
 from surestep.errors import NeverEnds
 from surestep.io import read_mdp, write_mdp
 
-thorough = settings(max_examples=80)
 BYTES = st.one_of(
     st.sampled_from(
         [b" ", b"\n", b"\t", b"0", b"1", b"9", b"-", b".", b"/", b"e", b":", b"#", b'"', b"=", b"("]
@@ -72,14 +71,12 @@ def edited(draw, data):
     return data
 
 
-@thorough
 @given(data=st.binary(max_size=100), start=st.sampled_from([b"", b"\x1f\x8b\x08", b"\xfd7zXZ\x00"]))
 def test_archives_of_any_bytes(folder, data, start):
     (folder / "any.umb").write_bytes(start + data)
     attempt(folder / "any.umb")
 
 
-@thorough
 @given(data=st.data(), mdp=storable_mdps(max_states=3, max_actions=2))
 def test_archives_with_a_few_changes(folder, data, mdp):
     path = folder / "m.umb"
@@ -159,7 +156,6 @@ def test_the_archive_to_be_spoiled_is_good(folder):
         assert attempt(write_umb(folder / "good.umb", *full_archive(seed))).num_states == 2
 
 
-@thorough
 @given(data=st.data())
 def test_archives_with_another_index(folder, data):
     index, files = full_archive(data.draw(st.integers(0, 3)))
@@ -177,7 +173,6 @@ def test_archives_with_another_index(folder, data):
     attempt(write_umb(folder / "index.umb", index, files))
 
 
-@thorough
 @given(data=st.data())
 def test_archives_with_other_arrays(folder, data):
     index, files = full_archive(data.draw(st.integers(0, 3)))
