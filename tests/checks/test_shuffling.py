@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remembering_worlds import remembering_log
+from surestep import DecisionLog, Pairs
 from surestep.checks import shuffling
+from surestep.checks.memory import next_state_check
 from surestep.checks.shuffling import (
     arranged,
     critical_value,
+    drawn_visits,
     first_visits,
     label_test,
     least_noticed,
@@ -94,9 +98,7 @@ def test_what_cannot_be_compared_is_left_out():
     assert number_test(*same[:2], rounded, seed=0, level=0.1) is None
 
 
-def test_first_visits_are_one_row_an_episode_and_place(monkeypatch):
-    from remembering_worlds import remembering_log
-
+def test_first_visits_are_one_row_an_episode_and_place():
     log = remembering_log(0, episodes=20)
     rows = first_visits(log, log.pair)
     seen, episode = set(), np.repeat(np.arange(20), 8)
@@ -106,6 +108,35 @@ def test_first_visits_are_one_row_an_episode_and_place(monkeypatch):
             seen.add((episode[row], log.pair[row]))
             expected.append(row)
     assert rows.tolist() == expected
+
+
+def test_drawn_visits_are_one_an_episode_and_place_and_mostly_early_ones():
+    log = remembering_log(0, episodes=200)
+    state = log.state.astype(np.int64)
+    rows = drawn_visits(log, state, 4)
+    assert rows.tolist() == drawn_visits(log, state, 4).tolist()
+    episode = np.repeat(np.arange(200), 8)
+    assert len({*zip(episode[rows], state[rows], strict=True)}) == rows.size
+    number = np.array(
+        [np.sum((state[:row] == state[row]) & (episode[:row] == episode[row])) for row in rows]
+    )
+    first = first_visits(log, state)
+    # Two of three draws are first visits; 6 standard errors.
+    assert abs((number == 0).sum() / first.size - 2 / 3) < 6 * np.sqrt(2 / 9 / first.size)
+    assert number.max() > 1
+
+
+def test_what_changes_while_one_stays_is_seen():
+    """A counter of months that is shown in bins of four: one leaves after four visits."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(4, size=300)[:, None] + np.arange(9)
+    state = hidden // 4
+    last = np.tile(np.arange(8) == 7, 300)
+    log = DecisionLog(
+        Pairs.full(4, 1), state[:, :-1].ravel(), np.zeros(2400, int), np.zeros(2400),
+        state[:, 1:].ravel(), np.zeros(2400, bool), last, 8 * np.arange(301),
+    )  # fmt: skip
+    assert next_state_check(log, seed=1, level=0.01).outcome == "failed"
 
 
 @given(

@@ -43,6 +43,7 @@ def log_statements(problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of every claim by counts about the log and who made it."""
     return (
         Statement("markov"),
+        Statement("no-hidden-causes"),
         Statement("nothing-beyond-given"),
         Statement("behavior-estimated")
         if problem.behavior_is_estimated

@@ -444,7 +444,7 @@ class Stitched:
         part = {"share": self.train_share or PLANNING_SHARE, "seed": self.split_seed}
         statements = [
             Statement("markov"),
-            Statement("no-hidden-knowledge"),
+            Statement("no-hidden-causes"),
             Statement("nothing-beyond-given"),
             Statement("behavior-estimated-apart")
             if problem.behavior_is_estimated

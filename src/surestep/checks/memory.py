@@ -20,7 +20,7 @@ def next_state_check(log: DecisionLog, *, seed: int, level: float) -> Check:
     Markov: P(s_{t+1} | s_t, a_t, s_{t−1}, a_{t−1}) = P(s_{t+1} | s_t, a_t). The first step of an
     episode has "none" before it. Where whole steps would be told apart too finely, actions are.
     """
-    rows, apart = compared_rows(log, log.pair)
+    rows, apart = compared_rows(log, log.pair, seed)
     outcome = log.next_state[rows].astype(np.int64)
     group = log.pair[rows]
     before = finest(group, [step[rows] for step in steps_before(log)])
@@ -30,7 +30,7 @@ def next_state_check(log: DecisionLog, *, seed: int, level: float) -> Check:
 
 def reward_check(log: DecisionLog, *, seed: int, level: float) -> Check:
     """Checks whether the step before tells the reward, beyond state, action and next state."""
-    rows, apart = compared_rows(log, log.pair)
+    rows, apart = compared_rows(log, log.pair, seed)
     group = transitions(log)[rows]
     before = finest(group, [step[rows] for step in steps_before(log)])
     found = number_test(group, before, log.reward[rows], seed=seed, level=level)
@@ -45,7 +45,7 @@ def behavior_check(log: DecisionLog, *, seed: int, level: float) -> Check:
     are compared within parts of the log, so that a logger that slowly changes its mind, without
     seeing more than the state, is none that remembers.
     """
-    rows, apart = compared_rows(log, log.state.astype(np.int64))
+    rows, apart = compared_rows(log, log.state.astype(np.int64), seed)
     parts = min(max(log.num_episodes // EPISODES_A_PART, 1), MOST_PARTS)
     part = episode_of_rows(log) * parts // log.num_episodes
     group = part[rows] * np.int64(log.pairs.num_states) + log.state[rows]

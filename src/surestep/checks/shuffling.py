@@ -5,17 +5,17 @@ does not matter, then outcomes are exchangeable among the rows of a group, and s
 as much about their runs as they do in the log. The statistic is added up over all groups. With n
 shuffles the p-value is (1 + #{shuffled ≥ observed}) / (1 + n).
 
-**Which rows.** Of every episode at most one row a group, the first (all rows of a log of less than
-100 episodes). So the rows of a group come
-from different episodes, and one must not know of the other: within an episode an outcome decides
-which past the next visit has (a process that stays has itself as its past), and permuting such rows
-is wrong by about 1/n a group, which many sparse groups add up.
+**Which rows.** Of every episode at most one row a group (all rows of a log of less than 100
+episodes): the j-th visit, where j was drawn before looking, with P(j ≥ i) = 1/(2i − 1). So the rows
+of a group come from different episodes. Within an episode an outcome decides which past the next
+visit has (a process that stays has itself as its past), so that rows of one episode must not be
+exchanged for each other; and first visits alone would never show what changes while one stays.
 
 **When that is exact.** Where episodes are independent and alike, and given the group the outcome
 does not depend on what came before in its episode, then given the groups and pasts of the chosen
-rows the outcomes of each group are independent and alike. The first visit is a stopping time, so
-it matters neither how whoever decided within the episode, nor why recording stopped. So the test
-of every single group is exact; in the sum over groups every term has exactly its mean, terms are
+rows the outcomes of each group are independent and alike. The j-th visit is a stopping time, so it
+matters neither how somebody decided within the episode, nor why recording stopped. So the test of
+every single group is exact; in the sum over groups every term has exactly its mean, terms are
 uncorrelated (the later of two outcomes is fresh, given the earlier one), and the distribution of
 the sum is right in the limit of many rows. Where a logger learns from earlier episodes the past of
 a later row may depend on an outcome of an earlier one: then even a single group is right only in
@@ -36,7 +36,7 @@ from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_len
 from surestep.kernels.shuffles import shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
 
-MANY, FEW = 999, 199  # shuffles
+MANY, FEW = 999, 299  # shuffles
 LARGE = 20_000  # rows from which on there are few of them
 FEW_EPISODES = 100
 ROWS_A_RUN = 10  # on average, or the past is told less finely
@@ -77,22 +77,41 @@ class Shuffled:
     noticed: float | None  # the smallest effect that is found in four of five logs; None: none is
 
 
-def compared_rows(log: DecisionLog, place: IntArray) -> tuple[IntArray, bool]:
-    """Returns the rows to compare, and whether they are the first of each episode and place [N].
+def compared_rows(log: DecisionLog, place: IntArray, seed: int) -> tuple[IntArray, bool]:
+    """Returns the rows to compare, and whether they are one an episode and place [N] at most.
 
     With few episodes all rows are compared: then even the test of one group is right only in the
     limit of many rows.
     """
     if log.num_episodes < FEW_EPISODES:
         return np.arange(log.num_steps), False
-    return first_visits(log, place), True
+    return drawn_visits(log, place, seed), True
+
+
+def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
+    """Returns the rows [n] of one visit of each episode to each of its places [N], where it is.
+
+    Which one, the j-th, is drawn beforehand, with P(j ≥ i) = 1 / (2i − 1).
+    """
+    key = visit_key(log, place)
+    order = np.argsort(key, kind="stable")
+    offsets = ends_of_equal(key[order])
+    lengths = run_lengths(offsets)
+    chances = 1.0 - np.random.default_rng(seed).random(lengths.size)  # none is 0
+    drawn = np.floor((1.0 / chances + 1.0) / 2.0)  # 1, 2, …
+    reached = drawn <= lengths
+    return np.sort(order[offsets[:-1][reached] + drawn[reached].astype(np.int64) - 1])
 
 
 def first_visits(log: DecisionLog, place: IntArray) -> IntArray:
     """Returns the rows [n] in which an episode comes to each of its places [N] first."""
-    episode = np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
-    key = episode * np.int64(int(place.max()) + 1) + place
-    return np.sort(np.unique(key, return_index=True)[1])
+    return np.sort(np.unique(visit_key(log, place), return_index=True)[1])
+
+
+def visit_key(log: DecisionLog, place: IntArray) -> IntArray:
+    """Returns a number [N] for the episode and the place of each row."""
+    episode = np.repeat(np.arange(log.num_episodes), run_lengths(log.episode_offsets))
+    return episode * np.int64(int(place.max()) + 1) + place
 
 
 def finest(group: IntArray, pasts: Sequence[IntArray]) -> IntArray:

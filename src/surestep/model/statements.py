@@ -86,9 +86,9 @@ def own_words(sentence: str) -> str:
 SENTENCES: Mapping[str, Callable[..., str]] = {
     # the world, and what the data can show of it
     "markov": lambda: "The log is Markov in the given states, and its dynamics never change.",
-    "no-hidden-knowledge": lambda: (
-        "What came of a step depended on its state and action alone, not on what else was known to "
-        "whoever acted."
+    "no-hidden-causes": lambda: (
+        "There are no hidden causes: what came of a step depended on its state and action alone, "
+        "not on what else was known to whoever acted."
     ),
     "nothing-beyond-given": lambda: "There are no states and actions beyond those given.",
     "nothing-beyond-observed": lambda what: f"There are no {what} beyond those observed.",

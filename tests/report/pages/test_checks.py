@@ -1,5 +1,7 @@
 """Checks on a page: a line each, in plain words, with its picture and its numbers."""
 
+import re
+from pathlib import Path
 from typing import get_args
 
 import html5lib
@@ -69,3 +71,9 @@ def test_hidden_causes_are_told_in_words(checks):
 @pytest.mark.parametrize("code", ["hidden-causes", "model-returns"])
 def test_what_is_not_checked_has_a_reason(code, why):
     assert check_words(Check.unchecked(code, why)).endswith(".")
+
+
+def test_the_docs_explain_each_code():
+    docs = (Path(__file__).parents[3] / "docs" / "checks.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`.*?`) \|", docs, re.M)
+    assert re.findall("`(.*?)`", " ".join(cells)) == [*get_args(CheckCode)]

@@ -160,7 +160,7 @@ def test_words(check: Check) -> str:
     if check.code == "model-returns":
         states = counted(int(check.figures["states"]), "state")
         return f"Bernstein's inequality in the {states} that most episodes come to: {fails}."
-    which = "the first of each episode and kind" if check.one_an_episode else "all"
+    which = "at most one an episode and kind" if check.one_an_episode else "all"
     return f"Permutation test over {counted(check.rows, 'row')}, {which}: {fails}."
 
 

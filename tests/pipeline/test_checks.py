@@ -1,0 +1,72 @@
+"""Checks of assumptions in results and inspections: what cannot be checked says why."""
+
+import json
+
+import pytest
+
+import surestep
+from labelled_worlds import COLUMNS, NAMES, world
+from log_tables import write_table
+from pump_commands import run_surestep
+from surestep import read_log
+from surestep.pipeline import checks
+from surestep.pipeline.inspect import inspect
+
+TERMS = {"discount": 0.9, "n_wedge": 3, "worlds": 0, "certificates": ["robust"]}
+OF_LOG = ["markov-next-state", "markov-reward", "drift-next-state", "drift-reward"]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    rows = world(5, states=4, episodes=120).rows
+    return write_table(tmp_path_factory.mktemp("logs") / "log.csv", rows, NAMES)
+
+
+def found_in(things):
+    return {check.code: check for check in things}
+
+
+def test_counts_alone_say_what_cannot_be_checked(log):
+    result = surestep.improve(read_log(log, columns=COLUMNS).counts(), **TERMS)
+    found = found_in(result.record.checks)
+    assert {found[code].why for code in (*OF_LOG, "behavior-memory")} == {"no-episodes"}
+    assert found["other-cuts"].why == "no-source"
+    assert "without whole episodes nobody knows" in result.report
+
+
+def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
+    source = read_log(log, columns=COLUMNS)
+    found = found_in(surestep.improve(source, **TERMS).record.checks)
+    assert found["markov-next-state"].outcome == "passed"
+    assert found["other-cuts"].why == "no-bins"
+    # The same of a log by itself, where it was looked at.
+    alone = found_in(inspect(source).checks)
+    assert {code: alone[code] for code in OF_LOG} == {code: found[code] for code in OF_LOG}
+    assert (alone["model-returns"].why, alone["hidden-causes"].why) == ("no-discount", "no-result")
+    monkeypatch.setattr(checks, "MOST_LOADED", 10)
+    assert found_in(inspect(source).checks)["markov-next-state"].why == "too-large"
+    large = found_in(surestep.improve(source, **TERMS).record.checks)
+    assert large["drift-reward"].why == "too-large"
+
+
+def test_loose_transitions_and_refused_logs_say_why(tmp_path):
+    loose = {"state": ["a", "b"], "action": ["x", "x"], "reward": [0, 1], "next_state": ["b", "a"]}
+    assert {check.why for check in inspect(read_log(loose)).checks[:-1]} == {"no-episodes"}
+    twice = loose | {"episode": [1, 1], "step": [0, 0]}
+    assert {check.why for check in inspect(read_log(twice)).checks[:-1]} == {"refused"}
+
+
+def test_the_terminal_and_json_have_a_line_each(log):
+    columns = [f"--{role}={name}" for role, names in COLUMNS.items() for name in flat(names)]
+    shown = run_surestep("inspect", log, *columns)
+    assert shown.exit_code == 0, shown.output
+    assert "Can the claim rest on this log?" in shown.output
+    assert "Whoever decided saw only the state" in shown.output
+    told = run_surestep("inspect", log, *columns, "--json")
+    content = json.loads(told.stdout)["checks"]
+    assert [each["code"] for each in content][:2] == ["markov-next-state", "markov-reward"]
+    assert 0 < content[0]["p_value"] <= 1
+
+
+def flat(names):
+    return [names] if isinstance(names, str) else names
