@@ -108,6 +108,13 @@ def test_states_of_several_columns_and_bins(tmp_path):
     assert found.vocabulary.state_index({"ward": "b", "age": 17}) == 1
 
 
+def test_probabilities_may_have_a_decimal_comma(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("state;action;p\na;x;0,25\na;y;,75\nb;x;1,000\n")
+    found = read_behavior_table(path, ("state",), ("action",))
+    assert found.policy.probability.tolist() == [0.25, 0.75, 1.0]
+
+
 @pytest.mark.parametrize(
     ("lines", "error", "message"),
     [

@@ -122,11 +122,12 @@ def probability_column(columns: Sequence[str]) -> str:
 
 
 def read_probabilities(table: LabelTable) -> FloatArray:
-    """The last column as numbers from 0 to 1."""
+    """The last column as numbers from 0 to 1, where a comma can only be that of decimals."""
     cells = [row[-1] for row in table.rows]
     known = dict[str | None, float]()
     for text in dict.fromkeys(cells):
-        known[text] = float(text) if text is not None and re.fullmatch(DECIMAL, text) else np.nan
+        plain = "" if text is None else text.replace(",", ".")
+        known[text] = float(plain) if re.fullmatch(DECIMAL, plain) else np.nan
         if not 0 <= known[text] <= 1:
             raise InvalidPolicy(
                 f"{table.name}, row {cells.index(text) + 1:,}, column {table.columns[-1]!r}: found "
