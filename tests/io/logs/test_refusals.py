@@ -143,6 +143,9 @@ def test_files_that_are_no_tables(folder, tmp_path):
         read_log(tmp_path / "missing.csv")
     with pytest.raises(InvalidParameter, match="of different kinds"):
         read_log([tmp_path / "empty.csv", tmp_path / "broken.parquet"])
+    write_table(tmp_path / "fine.parquet", [ROW], tuple(ROW))
+    with pytest.raises(InvalidLog, match=r"broken\.parquet cannot be read"):
+        read_log([tmp_path / "fine.parquet", tmp_path / "broken.parquet"])
     with pytest.raises(InvalidParameter, match="no file was given"):
         read_log([])
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")

@@ -129,6 +129,11 @@ def test_columns_are_named_by_keys_and_nothing_is_lost(folder):
         ),
         (BEGIN + "<trace>" + 50 * "<container key='a'>", "more than 50 elements stand within"),
         (f"{BEGIN}<trace>{element('id', 'a', 'x' * 1048577)}", "more than 1,048,576 characters"),
+        (f"{BEGIN}<trace>{element('id', 'k' * 1001, 'x')}", "a key has more than 1,000 charact"),
+        (
+            f"{BEGIN}<trace><event>{element('id', 'a', 'x' * 1_000_000) * 9}",
+            "trace 1, event 1: the values of an event have more than 8,388,608 characters",
+        ),
         (f"{BEGIN}<trace a='{'x' * 4_300_000}", "an element has more than 4,194,304 bytes"),
     ],
 )

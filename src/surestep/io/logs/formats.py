@@ -12,7 +12,7 @@ from surestep.io.logs.compression import COMPRESSED, split_ending
 from surestep.io.logs.reading import Reading
 from surestep.io.logs.text_tables import as_text, explain_text, scan_text, text_names
 from surestep.io.logs.xes import convert_xes
-from surestep.io.sql import file_list, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, sql_name, sql_text
 
 Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]
 
@@ -59,12 +59,15 @@ def parquet_names(files: Sequence[Path], reading: Reading) -> list[tuple[str, ..
     """Returns the columns of each file, those of its folders included."""
     import duckdb
 
+    names = list[tuple[str, ...]]()
     with duckdb.connect() as database:
-        described = [
-            database.execute(f"DESCRIBE FROM read_parquet({file_list([file])})").fetchall()
-            for file in files
-        ]
-    return [tuple(str(row[0]) for row in rows) for rows in described]
+        for file in files:
+            describe = f"DESCRIBE FROM read_parquet({file_list([file])})"
+            try:
+                names.append(tuple(str(row[0]) for row in database.execute(describe).fetchall()))
+            except duckdb.Error as problem:
+                raise InvalidLog(f"{file} cannot be read: {first_lines(problem)}") from None
+    return names
 
 
 # ---- JSON lines -------------------------------------------------------------------------------

@@ -36,7 +36,8 @@ OWN = ("episode", "step", "last_event")
 NAME = "concept:name"
 PIECE = 1 << 16  # bytes that are parsed at a time
 LONGEST_ELEMENT = 1 << 22  # bytes
-LONGEST_VALUE = 1 << 20  # characters
+LONGEST_KEY, LONGEST_VALUE = 1000, 1 << 20  # characters
+LONGEST_EVENT = 1 << 23  # characters of all its values and those of its trace
 MOST_COLUMNS = 2000
 DEEPEST = 50  # elements within each other
 CUT_SHORT = [  # what Expat says of a document that stops before its end
@@ -128,6 +129,7 @@ class Reader:
         self.within = list[str]()  # log, trace, event, attribute, list, values, or skipped
         self.path = list[str]()  # the names of the attributes that are open
         self.traces, self.events = 0, 0  # so far; events of this trace
+        self.size, self.size_of_trace = 0, 0  # characters of this event and of this trace
         self.of_trace = dict[str, str]()
         self.row: dict[str, str] | None = None  # of the last event, until the next one
         self.items = list[str]()  # of the list that is open
@@ -172,6 +174,7 @@ class Reader:
             if tag == "trace":
                 kind = tag
                 self.traces, self.events, self.of_trace = self.traces + 1, 0, {}
+                self.size = self.size_of_trace = 0
             elif tag == "event":
                 self.refuse("an event stands outside of a trace, and belongs to no episode")
         elif parent == "trace" and tag == "event":
@@ -197,6 +200,9 @@ class Reader:
     def begin_event(self) -> None:
         """Writes the event before, if there is one, and begins the next."""
         self.write(last=False)
+        if not self.events:
+            self.size_of_trace = self.size
+        self.size = self.size_of_trace
         name = self.of_trace.get(self.columns.keys.get(f"case:{NAME}", ""))
         self.row = self.of_trace | {
             "c0": f"{self.file.name}, trace {self.traces}" if name is None else name,
@@ -215,6 +221,8 @@ class Reader:
         name = given.get("key")
         if name is None:
             self.refuse(f"an attribute of type {tag!r} has no key")
+        if len(name) > LONGEST_KEY:
+            self.refuse(f"a key has more than {LONGEST_KEY:,} characters")
         if parent == "trace":
             if self.events:
                 self.refuse(f"the attribute {name!r} of the trace stands behind its events")
@@ -243,9 +251,12 @@ class Reader:
         row[key] = value
 
     def checked(self, value: str) -> str:
-        """Refuses a value that is too long."""
+        """Refuses a value that is too long, or one too many."""
+        self.size += len(value) + 1
         if len(value) > LONGEST_VALUE:
             self.refuse(f"a value has more than {LONGEST_VALUE:,} characters")
+        if self.size > LONGEST_EVENT:
+            self.refuse(f"the values of an event have more than {LONGEST_EVENT:,} characters")
         return value
 
     def write(self, last: bool) -> None:
