@@ -130,15 +130,29 @@ def test_mistakes_are_told_in_one_line(given, words, home):
     assert "Traceback" not in result.output
 
 
-def test_a_log_of_something_else_is_refused(home, tmp_path):
-    other = tmp_path / "other.csv"
+def with_condition(lines, condition):
+    """The same rows in another condition."""
     place = LINES[0].split(",").index("condition")
-    cells = LINES[1].split(",")
-    cells[place] = "brand new"
-    write_lines(other, [LINES[0], ",".join(cells), *LINES[2:20]])
+    cells = [line.split(",") for line in lines]
+    return [",".join([*row[:place], condition, *row[place + 1 :]]) for row in cells]
+
+
+def test_a_log_of_something_else_is_refused(home, tmp_path):
+    other = write_lines(tmp_path / "other.csv", [LINES[0], *with_condition(LINES[1:20], "odd")])
     result = run_surestep("certify", home / "out", other, "--kind", "robust")
     assert result.exit_code == 2
-    assert "brand new" in result.stderr
+    assert "the log decides in no state of the result" in result.stderr
+    assert "it decides in 'odd, " in result.stderr
+
+
+def test_a_state_that_the_result_does_not_have_is_an_assumption(home, tmp_path):
+    new = with_condition(LINES[1:2], "brand new")
+    other = write_lines(tmp_path / "other.csv", [LINES[0], *new, *LINES[2:20]])
+    result = run_surestep("certify", home / "out", other, "--kind", "robust", "-o", tmp_path / "c")
+    assert result.exit_code == 0, result.output
+    assert "In states that the result does not have (1), nothing changes" in (
+        tmp_path / "c"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_log_that_had_a_part_in_the_policy_cannot_judge_it(home):

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import refuse_where
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
@@ -20,21 +19,16 @@ from surestep.certificates.episodes import (
     training_for,
 )
 from surestep.certificates.known import Known, Split
-from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
-from surestep.io.counts.labelled import LabelledCounts, counts_digest
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.io.counts.labelled import counts_digest
+from surestep.io.labels.bin_rules import bin_option
+from surestep.io.labels.tables import nowhere
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, Counts, Policy, Problem, Statement
+from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
-from surestep.pipeline.evidence import (
-    Assembly,
-    CountsSource,
-    Steps,
-    gather,
-    logged_policy,
-    seed_of,
-    starts_of,
-)
+from surestep.pipeline.evidence import CountsSource, Steps, gather, seed_of
 from surestep.pipeline.improve import Progress, problem_of
+from surestep.pipeline.other_logs import carried, other_log
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms
@@ -45,7 +39,6 @@ from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 from surestep.terms import SOURCES
 
-SAME_CHANCE = 1e-6
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
 OF_A_WORLD = ("seed", "draws")  # so that to draw again is no other belief
 GIVEN_BOUNDS = ("given_reward_low", "given_reward_high")  # figures of claims that were given some
@@ -184,17 +177,24 @@ class Judge:
     ) -> Judge:
         """Reads folder and log; whole episodes where a kind looks at them."""
         saved = load(read_path(directory))
-        source = open_again(saved.record, log, memory_limit)
+        # Quantiles of another log are other bins: those of the result are meant.
+        binnings = saved.table.vocabulary.binnings
+        bins = [bin_option(column, binning) for column, binning in binnings.items()]
+        source = open_again(saved.record, log, memory_limit, bins)
         counts = source.counts()
         same_log = counts_digest(counts) == saved.record.counts_sha256
         terms = terms_of(saved.record)
         if reward_bounds is not None:
             terms = replace(terms, reward_bounds=reward_bounds)
+        log_source = None if isinstance(source, CountsSource) else source
+        pooled = None
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
             problem = problem_of(gather(counts, **known).assembly, terms)
         else:
-            problem = problem_of(other_assembly(saved, counts), fixed_bounds(terms, saved))
+            locate = nowhere if log_source is None else log_source.place_of
+            assembly, pooled = other_log(saved, counts, locate)
+            problem = problem_of(assembly, fixed_bounds(terms, saved))
         told = replace(terms, data_seed=seed_of(counts)).certifier_settings(DataFacts.of(counts))
         splits = splits_of(saved, told) if same_log else frozenset()
         told = told if splits else told._replace(split=NO_SPLIT)
@@ -202,8 +202,7 @@ class Judge:
         told = told_of_algorithm(told, saved.record)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
-        log_source = None if isinstance(source, CountsSource) else source
-        steps = Steps(log_source, counts, problem.counts.pairs)
+        steps = Steps(log_source, counts, problem.counts.pairs, pooled)
         if whole:
             problem = steps.put_into(problem, whole[0])
         shares_files = same_log or has_file_of(saved.record, source)
@@ -213,12 +212,13 @@ class Judge:
             )
             problem = replace(problem, premises=(*problem.premises, known_again))
         check_said_of_episodes(terms, problem, steps)
+        table, pairs = saved.table, problem.counts.pairs
         if saved.record.parameters["behavior"] == "estimate":
             # That of the result, which the training part alone may have told.
-            behavior = Policy(problem.counts.pairs, saved.table.behavior, estimated=True)
+            behavior = Policy(pairs, carried(table, pairs, table.behavior), estimated=True)
             problem = replace(problem, behavior=behavior)
         check_given_bounds(terms, problem)
-        policy = Policy(problem.counts.pairs, saved.table.probability)
+        policy = Policy(pairs, carried(table, pairs, table.probability))
         return cls(saved, terms, certifiers, splits, problem, policy, same_log, shares_files)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
@@ -276,35 +276,3 @@ def fixed_bounds(terms: Terms, saved: Result) -> Terms:
         return terms
     low, high = saved.record.parameters["value_bounds"]
     return replace(terms, value_bounds=(low, high))
-
-
-def other_assembly(saved: Result, counts: LabelledCounts) -> Assembly:
-    """Returns another log over the states and actions of the result, with its behavior policy."""
-    table = saved.table
-    columns = table.vocabulary.state_columns, table.vocabulary.action_columns
-    if columns != (counts.state_columns, counts.action_columns):
-        raise ShapeMismatch("the log has other columns of states or actions than the result")
-    estimated = saved.record.parameters["behavior"] == "estimate"
-    behavior = Policy(table.pairs, table.behavior, estimated=estimated)
-    numbered = counts.to_counts(table.pairs)
-    if counts.transitions.lowest is not None:
-        check_same_behavior(behavior, logged_policy(counts, numbered)[0], numbered)
-    premises = (*starts_of(counts), Statement("behavior-of-result"))
-    if "value_bounds" in saved.record.defaults:
-        premises += (Statement("value-bounds-of-other-log"),)
-    return Assembly(table.vocabulary, numbered, behavior, table.quiet, premises)
-
-
-def check_same_behavior(known: Policy, logged: Policy, counts: Counts) -> None:
-    """Refuses a log whose propensities say that another policy made it."""
-    other = (counts.visits > 0) & (np.abs(known.probability - logged.probability) > SAME_CHANCE)
-    refuse_where(
-        other,
-        lambda k: (
-            f"the log says that {counts.pairs.pair_name(k)} was taken with probability "
-            f"{logged.probability[k]:.6g}, but the behavior policy of the result has "
-            f"{known.probability[k]:.6g}; expected a log that the same policy made"
-        ),
-        "pair",
-        ShapeMismatch,
-    )

@@ -90,12 +90,13 @@ class Steps:
     source: LogSource | None  # None where only counts are given
     counts: LabelledCounts
     pairs: Pairs
+    pooled: BoolArray | None = None  # [S] states in which all actions count as one
 
     @cached_property
     def log(self) -> DecisionLog:
         """Returns every step, over the pairs; the log is read for it."""
         assert self.source is not None
-        return self.source.load(self.pairs, self.counts)
+        return self.source.load(self.pairs, self.counts, self.pooled)
 
     def put_into(self, problem: Problem, name: str) -> Problem:
         """Returns the problem with its whole episodes, which `name` looks at."""

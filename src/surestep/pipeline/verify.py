@@ -10,7 +10,7 @@ anybody can write another version into a record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -113,8 +113,13 @@ def first_change(folder: Path, made: Result) -> str | None:
     )
 
 
-def open_again(record: Record, log: object, memory_limit: str | None) -> LogSource | CountsSource:
-    """Opens the log as the record says; or counts, where the result was made from counts."""
+def open_again(
+    record: Record, log: object, memory_limit: str | None, bins: Sequence[str] | None = None
+) -> LogSource | CountsSource:
+    """Opens the log as the record says; or counts, where the result was made from counts.
+
+    `bins` are the rules for another log, where those of the record would not mean the same.
+    """
     if isinstance(log, LogSource | LabelledCounts):
         raise InvalidParameter(
             f"log is a {type(log).__name__}, expected files or a table, which are read with the "
@@ -133,7 +138,10 @@ def open_again(record: Record, log: object, memory_limit: str | None) -> LogSour
     if counts:
         return open_source(paths, columns={}, reading=USUAL, memory_limit=memory_limit)  # type: ignore[arg-type]
     parameters = record.parameters
-    return open_log(log, parameters["columns"], Reading.of(parameters), memory_limit)
+    reading = Reading.of(parameters)
+    if bins is not None:
+        reading = replace(reading, bins=bins)
+    return open_log(log, parameters["columns"], reading, memory_limit)
 
 
 def check_parquet(saved: Result, folder: Path) -> None:

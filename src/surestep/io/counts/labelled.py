@@ -113,11 +113,12 @@ class LabelledCounts:
             text = f"({text})"
         return (text,) * len(self.state_columns)
 
-    def to_counts(self, pairs: Pairs | None = None) -> Counts:
+    def to_counts(self, pairs: Pairs | None = None, pooled: BoolArray | None = None) -> Counts:
         """Counts over `pairs`, found by their labels; by default every action in every state seen.
 
         A step that terminated leads to its next state, which is then terminal; to an end of its own
-        where no next state was given, or where others made decisions.
+        where no next state was given, or where others made decisions. In states that are `pooled`
+        [S] there is one pair, and whatever was done there counts as that.
         """
         rows = self.transitions
         decided = np.append(self.decided, True)  # nobody knows a state at the END
@@ -131,16 +132,25 @@ class LabelledCounts:
             labels = {"state_labels": tuple(states), "action_labels": tuple(actions)}
             pairs = Pairs.full(len(states), len(actions), **labels)
         state = known_places("state", states, pairs.state_labels)  # END = −1 picks the last
-        action = known_places("action", actions, pairs.action_labels)
-        return count_of(self, pairs, state, action, next_state)
+        return count_of(self, pairs, state, next_state, self.pairs_of_rows(pairs, pooled))
+
+    def pairs_of_rows(self, pairs: Pairs, pooled: BoolArray | None = None) -> IntArray:
+        """Finds the pair of every transition [T], by its labels; −1 where it is not enabled."""
+        rows = self.transitions
+        state = known_places("state", [*map(joined, self.states)], pairs.state_labels)[rows.state]
+        action = action_places(self.actions, pairs, pooled)[rows.action]
+        action = pooled_actions(pairs, pooled, state, action)
+        return np.where(action >= 0, pairs.find(state, np.maximum(action, 0)), -1)
 
 
 def count_of(
-    counts: LabelledCounts, pairs: Pairs, state: IntArray, action: IntArray, next_state: IntArray
+    counts: LabelledCounts, pairs: Pairs, state: IntArray, next_state: IntArray, pair: IntArray
 ) -> Counts:
-    """Counts, with the places of the labels among those of `pairs`; the end, if any, comes last."""
+    """Counts, with the places of states among those of `pairs`; the end, if any, comes last.
+
+    `pair` [T] is that of each transition.
+    """
     rows = counts.transitions
-    pair = pairs.find(state[rows.state], action[rows.action])
     if (pair < 0).any():
         t = int(np.argmax(pair < 0))
         raise ShapeMismatch(
@@ -273,6 +283,30 @@ def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) 
         if label not in place:
             raise ShapeMismatch(f"the log has the {kind} {label!r}, which the pairs do not have")
     return np.array([place[label] for label in labels], np.int64)
+
+
+def action_places(
+    labels: Sequence[Label], pairs: Pairs, pooled: BoolArray | None = None
+) -> IntArray:
+    """Returns the place of each action among those of the pairs.
+
+    Where states are pooled, actions may be unknown: −1.
+    """
+    texts = [*map(joined, labels)]
+    if pooled is None:
+        return known_places("action", texts, pairs.action_labels)
+    known = {label: place for place, label in enumerate(pairs.action_labels or ())}
+    return np.array([known.get(text, -1) for text in texts], np.int64)
+
+
+def pooled_actions(
+    pairs: Pairs, pooled: BoolArray | None, state: IntArray, action: IntArray
+) -> IntArray:
+    """Returns the actions [N], but the only one there is in states [N] that are pooled."""
+    if pooled is None:
+        return action
+    only: IntArray = pairs.action[pairs.offsets[state]]
+    return np.where(pooled[state], only, action)
 
 
 def counts_digest(counts: LabelledCounts) -> str:

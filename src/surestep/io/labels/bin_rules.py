@@ -104,6 +104,17 @@ def edges_option(column: str, edges: Sequence[float]) -> str:
     return f"{column}:edges={','.join(map(repr, edges))}"
 
 
+def bin_option(column: str, binning: Binning) -> str:
+    """Returns the option that gives a column these very bins.
+
+    >>> bin_option("age", Binning(edges=(40, 60)))
+    'age:edges=40.0,60.0'
+    """
+    if binning.edges is None:
+        return f"{column}:width={binning.width!r}"
+    return edges_option(column, binning.edges)
+
+
 def read_number(text: str) -> float:
     """A number as users write it."""
     try:

@@ -8,7 +8,12 @@ import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
 from surestep.errors import InvalidLog
-from surestep.io.counts.labelled import LabelledCounts, known_places
+from surestep.io.counts.labelled import (
+    LabelledCounts,
+    action_places,
+    known_places,
+    pooled_actions,
+)
 from surestep.io.counts.transitions import END
 from surestep.io.labels.label import joined
 from surestep.io.logs.checks import ROW
@@ -20,17 +25,22 @@ from surestep.model import DecisionLog, Pairs
 
 
 def load_steps(
-    database: Any, roles: RoleSql, counts: LabelledCounts, pairs: Pairs | None
+    database: Any,
+    roles: RoleSql,
+    counts: LabelledCounts,
+    pairs: Pairs | None,
+    pooled: BoolArray | None = None,
 ) -> DecisionLog:
     """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
 
     A last step that says neither how its episode ended nor where it led is left out, as it is in
-    the counts: the step before it is then the last one, and truncated.
+    the counts: the step before it is then the last one, and truncated. `pooled` is as for
+    `LabelledCounts.to_counts`.
     """
     check_loadable(roles)
     known = counts.to_counts().pairs if pairs is None else pairs
     state = known_places("state", [*map(joined, counts.states)], known.state_labels)
-    action = known_places("action", [*map(joined, counts.actions)], known.action_labels)
+    action = action_places(counts.actions, known, pooled)
     rows = numbered_steps(database, roles, counts)
     kept = (rows["next_state"] != END) | rows["terminated"]
     rows = {name: values[kept] for name, values in rows.items()}
@@ -40,7 +50,7 @@ def load_steps(
     return DecisionLog(
         known,
         state[rows["state"]],
-        action[rows["action"]],
+        pooled_actions(known, pooled, state[rows["state"]], action[rows["action"]]),
         rows["reward"],
         next_states(rows, state, known, counts),
         rows["terminated"],

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from surestep._arrays import BoolArray
 from surestep.errors import InvalidLog, InvalidParameter, SurestepError
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
@@ -74,17 +75,23 @@ class LogSource:
             counts = labelled(database, roles, scale)
         return replace(counts, sources=sources or (counts_digest(counts),))
 
-    def load(self, pairs: Pairs | None = None, counts: LabelledCounts | None = None) -> DecisionLog:
+    def load(
+        self,
+        pairs: Pairs | None = None,
+        counts: LabelledCounts | None = None,
+        pooled: BoolArray | None = None,
+    ) -> DecisionLog:
         """Returns every step, in memory, for methods that look at whole episodes.
 
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
         `counts` are those of this very log, where they were made already: they have checked every
-        row, so that the log is read only once more.
+        row, so that the log is read only once more. In states that are `pooled` [S] there is one
+        pair, and whatever was done there counts as that.
         """
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            return load_steps(database, roles, counted, pairs)
+            return load_steps(database, roles, counted, pairs, pooled)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Finds where the log first decides with these labels, by role: file, row and column.
