@@ -10,6 +10,7 @@ from findings import (
     gridworld_findings,
     maintenance_findings,
     rehearsed_findings,
+    with_checks,
     with_many_states,
     with_words,
 )
@@ -43,6 +44,7 @@ def pages(tmp_path_factory):
         "machine": maintenance_findings(estimated=True),
         "many": with_many_states(grid, 25_000, label_length=100),
         "rehearsed": rehearsed_findings(),
+        "checked": with_checks(grid, "a state of a long name, " * 5),
         "extreme": extreme_findings(),
         "hostile": with_words(
             grid,
@@ -173,14 +175,25 @@ def test_rows_are_filtered_by_words_and_by_group(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["grid", "hostile", "rehearsed"])
+@pytest.mark.parametrize("name", ["grid", "hostile", "rehearsed", "checked"])
 def test_text_stands_out_in_both_themes(visit, scheme, name):
     page = visit(name, color_scheme=scheme)
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     assert dark == (scheme == "dark")
     paper = luminance(page, "body", "backgroundColor")
     assert (paper < 0.1) == dark
-    places = ["h1", ".lead", ".aside", "figcaption", "a", "td .nothing", ".key.bad .value"]
+    places = [
+        "h1",
+        ".lead",
+        ".aside",
+        ".check.failed .sign",
+        ".check.passed .sign",
+        ".stands",
+        "figcaption",
+        "a",
+        "td .nothing",
+        ".key.bad .value",
+    ]
     for place in (*places, ".tick", "text.loss", "text.note"):
         if page.locator(place).count():
             style = "color" if place in places else "fill"
@@ -212,7 +225,9 @@ def contrast(one, other):
     return (max(one, other) + 0.05) / (min(one, other) + 0.05)
 
 
-@pytest.mark.parametrize("name", ["grid", "machine", "many", "hostile", "rehearsed", "extreme"])
+@pytest.mark.parametrize(
+    "name", ["grid", "machine", "many", "hostile", "rehearsed", "extreme", "checked"]
+)
 @pytest.mark.parametrize("width", [360, 800, 1400])
 def test_no_page_is_wider_than_its_screen(visit, name, width):
     page = visit(name, viewport={"width": width, "height": 700})
@@ -221,7 +236,7 @@ def test_no_page_is_wider_than_its_screen(visit, name, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("name", ["grid", "rehearsed"])
+@pytest.mark.parametrize("name", ["grid", "rehearsed", "checked"])
 def test_letters_in_pictures_are_large_enough_on_a_phone(visit, name):
     page = visit(name, viewport={"width": 360, "height": 700})
     heights = page.evaluate(

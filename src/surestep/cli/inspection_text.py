@@ -186,7 +186,7 @@ def checks(inspection: Inspection) -> Iterator[RenderableType]:
     yield Text(summary_words(inspection.checks))
     for check in inspection.checks:
         mark, style = CHECK_MARKS[check.outcome]
-        yield marked(mark, style, f"{TITLES[check.code]}: {check_words(check)}")
+        yield marked(mark, style, shown(f"{TITLES[check.code]}: {check_words(check)}", 800))
         details = " ".join(filter(None, (test_words(check), noticed_words(check))))
         if check.statistic is not None:
             line = sparkline([int(bar.value) for bar in check.picture])

@@ -9,7 +9,7 @@ from surestep.report.charts.axes import Axis
 from surestep.report.charts.luck_bars import luck_bars
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Caption, Tone
-from surestep.report.html import Element, Node, element
+from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import number, percent, signed
 from surestep.report.tables import Cell, Column, Row, data_table, figure, more
 from surestep.report.words.checks import (
@@ -25,6 +25,7 @@ from surestep.results.findings import Findings
 
 SIGNS = {"passed": "✓", "failed": "✗", "told": "•", "unchecked": "–"}
 STANDS = {"passed": "no sign against it", "failed": "fails", "told": "", "unchecked": "not tested"}
+ON_ONE_LINE = {9: "\u2409", 10: "\u240a"}  # names of states may be anything
 SMALLEST_CHANGE = 1e-4  # of chances, where the picture of hidden causes begins
 
 
@@ -65,7 +66,7 @@ def check_line(check: Check) -> Element:
                 element("span", f" ({stands})", class_="stands") if stands else None,
                 class_="assumption",
             ),
-            element("p", check_words(check)),
+            element("p", element("bdi", check_words(check).translate(ON_ONE_LINE))),
             element("p", " ".join(details), class_="aside") if details else None,
             wide_picture(check),
         ),
@@ -138,7 +139,7 @@ def returns_figure(check: Check) -> Element:
             [
                 Row(
                     [
-                        Cell(mark.name),
+                        Cell(label(mark.name)),
                         *(
                             Cell(number(value))
                             for value in (mark.value, mark.low, mark.high, mark.beside or 0.0)

@@ -73,6 +73,8 @@ WHY: Mapping[WhyUnchecked, str] = {
     "no-source": "Not checked: counts cannot be binned again.",
     "no-change": "Nothing to check: the new policy does what the current one does.",
 }
+SMALLEST = 1e-4  # p-value that is written out
+MOST_NAMED = 3  # states in a sentence
 UNSEEN = (
     "No log shows them: a severity that doctors see and the log does not can make any action look "
     "good or bad."
@@ -136,7 +138,9 @@ def place_words(check: Check) -> str:
             parts.append(f"{percent(share)} in {counted(states, 'state')} {what} ({decisions})")
     if not parts:
         return "The log has decisions wherever the new policy spends its time."
-    return f"Of its time the new policy spends {listed(parts)}."
+    named = [repr(mark.name) for mark in check.picture if mark.marked][:MOST_NAMED]
+    such = f", such as {listed(named)}" if named else ""
+    return f"Of its time the new policy spends {listed(parts)}{such}."
 
 
 def cut_words(check: Check) -> str:
@@ -156,7 +160,8 @@ def test_words(check: Check) -> str:
     """Returns how it was tested, and with which p-value; empty where nothing was."""
     if check.p_value is None or check.rows is None or check.level is None:
         return ""
-    fails = f"p = {number(check.p_value, 2)}; it fails at {number(check.level, 2)} or less"
+    p_value = f"p = {number(check.p_value, 2)}" if check.p_value >= SMALLEST else "p < 0.0001"
+    fails = f"{p_value}; it fails at {number(check.level, 2)} or less"
     if check.code == "model-returns":
         states = counted(int(check.figures["states"]), "state")
         return f"Bernstein's inequality in the {states} that most episodes come to: {fails}."
