@@ -5,15 +5,13 @@ An algorithm *declares* its promises, and one suite of tests holds every algorit
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable
 from enum import Enum
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from surestep._arrays import is_number, shown
+from surestep._arrays import did_you_mean, is_number, shown
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.problem import Improvement, Problem
@@ -84,9 +82,3 @@ def check_choice(name: str, value: object, choices: tuple[str, ...], why: str) -
             f"{name} is {value!r}; {did_you_mean(value, choices)}expected one of "
             f"{', '.join(choices)}: {why}"
         )
-
-
-def did_you_mean(value: object, choices: Iterable[str]) -> str:
-    """'did you mean a or b? ' with the choices that look like the value; '' where none does."""
-    close = difflib.get_close_matches(str(value), choices, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}? " if close else ""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, is_number
-from surestep.algorithms.contract import did_you_mean
+from surestep._arrays import FloatArray, did_you_mean, expect, is_number
 from surestep.algorithms.returns import pair_returns
 from surestep.bounds import BOUNDS, Coverage, ProblemSize
 from surestep.errors import InvalidParameter

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surestep._arrays import did_you_mean
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
-from surestep.algorithms.contract import Algorithm, Improver, Promise, did_you_mean
+from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP

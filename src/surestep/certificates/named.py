@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from surestep._arrays import did_you_mean
 from surestep.certificates.common import Needs
 from surestep.certificates.known import Known, ends
 from surestep.certificates.no_claim import NoClaim
@@ -119,10 +119,9 @@ def read_asked(text: str) -> Asked:
     """A kind, and after a colon its settings, each NAME=VALUE."""
     kind, _, rest = text.partition(":")
     if find_kind(kind) is None or kind == NoClaim.name:
-        close = get_close_matches(kind, kinds())
         raise InvalidParameter(
-            f"there is no certificate of the kind {kind!r}; "
-            f"{f'did you mean {close[0]}? ' if close else ''}expected one of {', '.join(kinds())}"
+            f"there is no certificate of the kind {kind!r}; {did_you_mean(kind, kinds(), 1)}"
+            f"expected one of {', '.join(kinds())}"
         )
     given = [*map(read_setting, rest.split(","))] if rest else []
     twice = next((name for name, _ in given if [n for n, _ in given].count(name) > 1), None)
@@ -131,10 +130,9 @@ def read_asked(text: str) -> Asked:
     asked = Asked(kind, dict(given))
     for name in asked.settings:
         if name not in asked.takes:
-            close = get_close_matches(name, asked.takes)
             raise InvalidParameter(
-                f"{kind} has no setting {name!r}; "
-                f"{f'did you mean {close[0]}? ' if close else ''}expected {', '.join(asked.takes)}"
+                f"{kind} has no setting {name!r}; {did_you_mean(name, asked.takes, 1)}expected "
+                f"{', '.join(asked.takes)}"
             )
     return asked
 

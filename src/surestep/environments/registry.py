@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 
+from surestep._arrays import did_you_mean
 from surestep.environments.adaptive import adaptive, adaptive_bandit
 from surestep.environments.alike import alike, nearly_alike
 from surestep.environments.bandit import bandit
@@ -85,18 +85,16 @@ def make(name: str, **parameters: object) -> Benchmark:
     build = SHELF.find(name)
     if build is None:
         names = SHELF.everything()
-        close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InvalidParameter(
-            f"there is no benchmark {name!r}; {hint}expected one of {', '.join(names)}"
+            f"there is no benchmark {name!r}; {did_you_mean(name, names)}expected one of "
+            f"{', '.join(names)}"
         )
     known = inspect.signature(build).parameters
     for given in parameters:
         if given not in known:
-            close = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]}? " if close else ""
             raise InvalidParameter(
-                f"{name} has no parameter {given!r}; {hint}expected {', '.join(known)}"
+                f"{name} has no parameter {given!r}; {did_you_mean(given, known, 1)}expected "
+                f"{', '.join(known)}"
             )
     benchmark = build(**parameters)
     if not isinstance(benchmark, Benchmark):  # only an extension's

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 
+from surestep._arrays import did_you_mean
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, catalog
 from surestep.figures.coverage import draw_coverage
@@ -33,8 +33,7 @@ def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
         return draw_n_wedge(output)
     known = catalog()
     if name not in known and directory is None:
-        close = difflib.get_close_matches(name, [N_WEDGE, *known], n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        hint = did_you_mean(name, [N_WEDGE, *known])
         raise InvalidParameter(
             f"there is no figure {name!r}; {hint}expected {N_WEDGE}, one of {', '.join(known)}, or "
             "any run given by --from"
