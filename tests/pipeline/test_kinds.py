@@ -321,7 +321,7 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
     found = improve(read_log(clear), discount=0.5, worlds=0, n_wedge=10, return_bounds=(0.0, 1.0))
     assert found.verdict == "proved better"
     assert found.certificate.lower > 0
-    assert 'class="box good"' in found.report
+    assert 'class="box good verdict"' in found.report
 
 
 def test_a_forged_stress_test_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """The report in a real browser: it renders, sorts, filters, prints, and asks nobody else."""
 
+import re
 import shutil
 from dataclasses import replace
 from itertools import combinations
@@ -15,6 +16,7 @@ from findings import (
     with_words,
 )
 from surestep.report.page import result_page
+from surestep.results.alarms import FIGURES, Alarm
 
 CHROMIUM = shutil.which("chromium")
 
@@ -43,6 +45,8 @@ def pages(tmp_path_factory):
         "grid": grid,
         "machine": maintenance_findings(estimated=True),
         "many": with_many_states(grid, 25_000, label_length=100),
+        "hundreds": with_many_states(grid, 1154),
+        "alarming": alarming_findings(),
         "rehearsed": rehearsed_findings(),
         "checked": with_checks(grid, "a state of a long name, " * 5),
         "extreme": extreme_findings(),
@@ -58,6 +62,16 @@ def pages(tmp_path_factory):
     for name, findings in made.items():
         (folder / f"{name}.html").write_text(result_page(findings), "utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in made}
+
+
+def alarming_findings():
+    """Findings with every alarm that there is."""
+    findings = rehearsed_findings()
+    alarms = tuple(
+        Alarm(code, {name: 0.125 if name == "share" else 17 for name in names})
+        for code, names in FIGURES.items()
+    )
+    return replace(findings, record=replace(findings.record, alarms=alarms))
 
 
 def extreme_findings():
@@ -288,9 +302,47 @@ def test_it_prints_on_white_paper_without_controls(visit):
     ) == pytest.approx(1)
     assert page.locator(".filter").is_hidden()
     assert page.locator("nav").is_hidden()
-    assert (
-        page.evaluate("document.querySelector('#situations').getBoundingClientRect().right") <= 700
-    )
+    assert page.evaluate("document.querySelector('main').getBoundingClientRect().right") <= 700
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+@pytest.mark.parametrize(
+    "name", ["grid", "machine", "hundreds", "hostile", "rehearsed", "extreme", "alarming"]
+)
+def test_it_is_printed_on_four_pages_with_the_verdict_on_the_first(visit, name, paper):
+    page = visit(name)
+    pages = re.findall(rb"/Type\s*/Page\b(?!s)", page.pdf(format=paper))
+    assert 1 <= len(pages) <= 4
+    # as wide as the paper between its margins, of which the first page ends 240 mm further down
+    width = round((182 if paper == "A4" else 188) / 25.4 * 96)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(media="print")
+    verdict = page.locator(".verdict").bounding_box()
+    assert verdict["y"] + verdict["height"] <= 240 / 25.4 * 96
+
+
+def test_rows_are_shown_in_steps_and_every_one_can_be_found(visit):
+    page = visit("hundreds")
+    status = page.get_by_role("status")
+    assert len(column(page, 1)) == 100
+    assert status.inner_text() == "100 of 577 rows shown"
+    page.get_by_role("button", name="Show more rows").click()
+    assert len(column(page, 1)) == 200
+    page.get_by_label("Find a situation").fill("1153")
+    assert column(page, 1) == ["1153".rjust(20, "x")]
+    page.get_by_label("Find a situation").fill("")
+    page.get_by_role("button", name="Show all").click()
+    assert len(column(page, 1)) == 577
+    assert page.get_by_role("button", name="Show all").is_hidden()
+
+
+def test_sorting_shows_the_first_rows_of_all(visit):
+    page = visit("hundreds")
+    page.locator("#situations th", has_text="Seen in the log").get_by_role("button").click()
+    shown = [int(text.replace(",", "")) for text in column(page, 7)]
+    page.get_by_role("button", name="Show all").click()
+    everyone = [int(text.replace(",", "")) for text in column(page, 7)]
+    assert shown == sorted(everyone, reverse=True)[:100]
 
 
 def test_what_is_folded_away_is_printed(visit):

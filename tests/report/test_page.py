@@ -274,18 +274,67 @@ def test_the_same_findings_make_the_same_page():
     assert result_page(rehearsed_findings()) == result_page(again)
 
 
-def test_a_page_of_a_hundred_thousand_pairs_stays_small():
+def situations(page):
+    (body,) = read(page).find(".//table[@id='situations']").iter("tbody")
+    return list(body)
+
+
+def test_every_change_is_on_the_page():
+    page = result_page(with_many_states(grid(), 1154))
+    rows = situations(page)
+    assert [row.get("data-group") for row in rows] == ["changed"] * 577
+    pictured = [any(node.tag.endswith("svg") for node in row.iter()) for row in rows]
+    assert pictured == [True] * 250 + [False] * 327
+    assert "Every changed situation is here." in text_of(section_of(read(page), "changes"))
+    for row in (rows[249], rows[-1]):  # with pictures or without, all actions are there
+        moves = text_of(row.findall("td")[2])
+        assert moves.count("→") == 4
+        assert all(action in moves for action in ("north", "east", "south", "west"))
+
+
+def test_a_page_of_a_hundred_thousand_pairs_stays_small(monkeypatch):
+    monkeypatch.setattr("surestep.report.pages.changes.MOST_CHANGES", 600)
     many = with_many_states(grid(), 25_000, label_length=100)
     page = result_page(many)
     assert len(page.encode()) < 1_500_000
-    root = read(page)
-    (body,) = root.find(".//table[@id='situations']").iter("tbody")
-    shown = len(list(body))
-    assert 100 <= shown <= 250
-    said = text_of(root.find(".//section[@id='changes']"))
-    assert f"Only {shown} of 25,000 situations are listed" in said
-    assert f"{12_500 - shown:,} changed situations" in said
+    assert len(situations(page)) == 600
+    said = text_of(section_of(read(page), "changes"))
+    assert "Only 600 of 25,000 situations are listed" in said
+    assert "11,900 changed situations" in said
     assert "policy.csv" in said
+
+
+def test_gains_are_written_as_people_write_them():
+    findings = with_many_states(grid(), 40)
+    shares = [1.2e-2 / 7**i for i in range(20)]  # down to 1e-18
+    changes = tuple(
+        change._replace(contribution=share, advantage=1000 * share)
+        for change, share in zip(findings.changes, shares, strict=True)
+    )
+    root = read(result_page(replace(findings, changes=changes)))
+    written = [
+        text_of(row.findall("td")[5]).strip() for row in root.iter("tr") if row.get("data-group")
+    ]
+    assert written[:5] == ["+0.0120", "+0.0017", "+0.0002", "< 0.0001", "< 0.0001"]
+    tiny = tuple(change._replace(contribution=change.contribution * 1e-9) for change in changes)
+    root = read(result_page(replace(findings, changes=tiny)))
+    headings = [text_of(each) for each in root.find(".//table[@id='situations']").iter("th")]
+    assert "Share in the gain (in 10⁻¹²)" in headings
+    assert "+12.0 of" in text_of(section_of(root, "top"))
+
+
+def test_paper_has_the_report_in_short_and_says_so():
+    root = read(result_page(rehearsed_findings()))
+    printed = [
+        section.get("id")
+        for section in root.iter("section")
+        if section.get("data-off-paper") is None
+    ]
+    assert printed == ["answer", "top", "certificate", "rehearsal"]
+    (ending,) = [each for each in root.iter("p") if each.get("class") == "paper ending"]
+    for section in root.iter("section"):
+        heading = section.find("h2").text if section.find("h2") is not None else "Words used here"
+        assert (f"“{heading}”" in text_of(ending)) == (section.get("id") not in printed)
 
 
 # ---- words ---------------------------------------------------------------------------------------
@@ -354,13 +403,13 @@ def test_a_proved_gain_and_one_that_is_only_claimed():
     said = plain(section(proved, "answer"))
     assert "Proved better, with confidence 90 %, if its assumptions hold" in said
     assert "gains at least 0.11" in said
-    assert 'class="box good"' in result_page(proved)
+    assert 'class="box good verdict"' in result_page(proved)
     for standing in ("as-published", "asymptotic", "posterior"):
         claimed = with_certificate(grid(), lower=0.11, standing=standing)
         said = plain(section(claimed, "answer"))
         assert "Not shown to be better: what is claimed is not proved" in said
         assert "gains at least 0.11" in said
-        assert 'class="box good"' not in result_page(claimed)
+        assert 'class="box good' not in result_page(claimed)
 
 
 def test_a_belief_from_held_out_data_never_looks_like_a_proof():
@@ -377,7 +426,7 @@ def test_a_belief_from_held_out_data_never_looks_like_a_proof():
     assert "gains at least 0.2" in said
     assert "it loses at most 0.5 an episode; its standing is proved" in said
     assert "was not measured: there was no stress test" in said
-    assert 'class="box good"' not in result_page(held)
+    assert 'class="box good' not in result_page(held)
 
 
 def test_a_limited_loss_is_no_gain():

@@ -108,6 +108,8 @@ def print_table(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from surestep.report.numbers import number
+
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("bound", "covers", "standing"):
         table.add_column(heading, no_wrap=True)
@@ -119,7 +121,7 @@ def print_table(
     for answer in answers:
         cells = [answer.method, answer.covers, answer.standing]
         if visits is not None:
-            cells += ["–" if answer.zeta is None else f"{answer.zeta:.4g}", verdict(answer)]
+            cells += ["–" if answer.zeta is None else number(answer.zeta), verdict(answer)]
         if zeta is not None:
             cells.append("–" if answer.n_wedge is None else f"{answer.n_wedge:,}")
         table.add_row(*cells)

@@ -68,8 +68,10 @@ def chances(before: float, after: float) -> tuple[str, Text]:
     """Returns both chances of an action as cells; the new one is bold where it is another one."""
     from rich.text import Text
 
+    from surestep.report.numbers import number
+
     changed = abs(after - before) > UNCHANGED
-    return f"{before:.4g}", Text(f"{after:.4g}", style="bold" if changed else "")
+    return number(before), Text(number(after), style="bold" if changed else "")
 
 
 def visits_to_go(reason: ActionReason) -> str:
@@ -86,6 +88,7 @@ def print_explanation(explanation: Explanation) -> None:
     from rich.text import Text
 
     from surestep.pipeline import in_words
+    from surestep.report.numbers import Scale
 
     console = terminal(highlight=False)
     named = zip(explanation.state_columns, explanation.state, strict=True)
@@ -97,7 +100,11 @@ def print_explanation(explanation: Explanation) -> None:
         for column in explanation.action_columns:
             table.add_column(Text(column), overflow="fold")
         before = "before,\nestimated" if explanation.behavior_is_estimated else "before"
-        for heading in (before, "new", "visits", "value,\nestimated", "better\nby"):
+        seen = [reason for reason in explanation.actions if reason.visits]
+        values = Scale.of((reason.q for reason in seen), digits=5)
+        gains = Scale.of((reason.advantage for reason in seen), digits=4)
+        value, better = f"value,\nestimated{values.unit}", f"better\nby{gains.unit}"
+        for heading in (before, "new", "visits", value, better):
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("visits\nto go", justify="right")
         untried = explanation.untried if len(explanation.untried) > 1 else ()
@@ -107,8 +114,8 @@ def print_explanation(explanation: Explanation) -> None:
                     *(Text(visible(label)) for label in reason.action),
                     *chances(reason.behavior, reason.probability),
                     f"{reason.visits:,}",
-                    f"{reason.q:.6g}" if reason.visits else "unknown",
-                    f"{reason.advantage:+.4g}" if reason.visits else "",
+                    values.number(reason.q) if reason.visits else "unknown",
+                    gains.signed(reason.advantage) if reason.visits else "",
                     visits_to_go(reason),
                 )
         if untried:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from surestep.algorithms import kind_of
 from surestep.io.labels.label import Label
 from surestep.pipeline.evidence import SEEN
-from surestep.report.numbers import listed
+from surestep.report.numbers import listed, number
 from surestep.results.result import Labels, Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
@@ -133,7 +133,7 @@ def other_words(explanation: Explanation) -> list[str]:
     return [
         f"{explanation.algorithm} keeps to: {constraint or 'nothing but the estimate'}.",
         *barred_words(explanation),
-        f"The highest estimated value there has {name_of(best.action)} ({best.q:.6g}).",
+        f"The highest estimated value there has {name_of(best.action)} ({number(best.q, 5)}).",
     ]
 
 
@@ -173,7 +173,7 @@ def spibb_words(explanation: Explanation) -> list[str]:
             f"Among {names_of(free)}, tried more often, "
             f"{'the rest of the' if len(free) < len(explanation.actions) else 'all'} probability "
             f"goes to {name_of(best.action)}, "
-            f"whose estimated value is highest ({best.q:.6g})."
+            f"whose estimated value is highest ({number(best.q, 5)})."
         )
     elif n_wedge is not None and len(free) == 1:
         sentences.append(
@@ -185,8 +185,8 @@ def spibb_words(explanation: Explanation) -> list[str]:
         each for each in kept if each.visits and free and each.q > max(other.q for other in free)
     ]
     sentences += [
-        f"{name_of(each.action)} looks better still ({each.q:.6g}); {each.more_visits:,} more "
-        f"visit{'s' if each.more_visits != 1 else ''} would free it."
+        f"{name_of(each.action)} looks better still ({number(each.q, 5)}); {each.more_visits:,} "
+        f"more visit{'s' if each.more_visits != 1 else ''} would free it."
         for each in better
     ]
     return sentences

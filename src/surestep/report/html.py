@@ -12,6 +12,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
@@ -66,6 +67,7 @@ def element(tag: str, *children: Node, **attributes: str | float | bool | None) 
     return Element(tag, written, tuple(flattened(children)))
 
 
+@cache
 def attribute_name(word: str) -> str:
     """Returns the attribute of a Python word: `class_` is class, `aria_label` aria-label."""
     return word.rstrip("_").replace("_", "-")

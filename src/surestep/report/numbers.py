@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 THIN_SPACE = "\u202f"  # narrow, and no line breaks there
 UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+SMALLEST, TINY, HUGE = 1e-300, 1e-6, 1e15  # numbers from TINY to HUGE are written out
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Returns a number of some significant digits: 1,234,568 · 12.35 · 0.0001235 · 1.235e-09.
+    """Returns a number of some significant digits: 1,234,568 · 12.35 · 0.0001235 · 1.235 × 10⁻⁹.
 
     >>> number(-1234567.8), number(12.3456), number(0.5), number(0.0)
     ('−1,234,568', '12.35', '0.5', '0')
@@ -18,14 +21,22 @@ def number(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
     magnitude = abs(value)
-    if magnitude >= 1e15 or 0 < magnitude < 1e-4:
-        text = f"{value:.{digits - 1}e}"
-    else:
-        lead = math.floor(math.log10(magnitude)) + 1 if magnitude > 0 else 1
-        text = f"{value:,.{min(max(digits - lead, 0), digits + 3)}f}"
-        if "." in text:
-            text = text.rstrip("0").rstrip(".")
+    if magnitude >= HUGE or 0 < magnitude < TINY:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        return f"{without_zeros(mantissa)} × {power_of_ten(int(exponent))}".replace("-", "−")
+    lead = math.floor(math.log10(magnitude)) + 1 if magnitude > 0 else 1
+    text = without_zeros(f"{value:,.{max(digits - lead, 0)}f}")
     return ("0" if text == "-0" else text).replace("-", "−")
+
+
+def without_zeros(text: str) -> str:
+    """Returns a written number without the zeros that end its decimals."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def power_of_ten(exponent: int) -> str:
+    """Returns '10⁻⁶'."""
+    return f"10{str(exponent).translate(RAISED)}"
 
 
 def signed(value: float, digits: int = 4) -> str:
@@ -38,6 +49,62 @@ def signed(value: float, digits: int = 4) -> str:
     if text == "0":
         return "±0"
     return text if value < 0 else f"+{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One way to write numbers that stand together, so that they can be compared at a glance.
+
+    All have the same decimals and the same unit, a power of ten that is 1 wherever people would
+    write numbers out. What is too small to be seen beside the others is less than the last decimal.
+    """
+
+    power: int  # numbers are written in units of 10 to this
+    decimals: int
+
+    @classmethod
+    def of(cls, values: Iterable[float], digits: int = 3) -> Scale:
+        """Returns the scale on which the largest number has so many digits.
+
+        >>> values = [0.0123, 8.55e-05, 2e-05, -2e-09]
+        >>> [Scale.of(values).signed(value).replace(THIN_SPACE, " ") for value in values]
+        ['+0.0123', '+0.0001', '< 0.0001', '> −0.0001']
+        >>> Scale.of([3.21e-8]).signed(3.21e-8), Scale.of([3.21e-8]).unit
+        ('+32.1', ' (in 10⁻⁹)')
+        """
+        largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+        if largest < SMALLEST:
+            return cls(0, 0)
+        lead = math.floor(math.log10(largest))
+        written_out = 100 * TINY <= largest < HUGE
+        power = 0 if written_out else max(3 * (lead // 3), -300)
+        return cls(power, max(digits - 1 - (lead - power), 0))
+
+    @property
+    def unit(self) -> str:
+        """Returns what is said beside the numbers: nothing, or ' (in 10⁻⁶)'."""
+        return f" (in {power_of_ten(self.power)})" if self.power else ""
+
+    def number(self, value: float) -> str:
+        """Returns a number on this scale."""
+        if not math.isfinite(value):
+            return number(value)
+        text = self._digits(value)
+        if value != 0 and text == self._digits(0.0):
+            least = self._digits(10.0 ** (self.power - self.decimals))
+            return f"<{THIN_SPACE}{least}" if value > 0 else f">{THIN_SPACE}−{least}"
+        return f"−{text}" if value < 0 else text
+
+    def signed(self, value: float) -> str:
+        """Returns a change on this scale, with its sign."""
+        text = self.number(value)
+        if value == 0:
+            return "±0"
+        return f"+{text}" if value > 0 and text[0].isdigit() else text
+
+    def _digits(self, value: float) -> str:
+        """Returns the digits of a number, without a sign."""
+        return f"{abs(value) / 10.0**self.power:,.{self.decimals}f}"
 
 
 def percent(share: float) -> str:
@@ -106,10 +173,11 @@ def short(value: float) -> str:
     """Returns a number for an axis: 20 · 1.5 k · 10 M.
 
     >>> [short(value).replace(THIN_SPACE, " ") for value in (0.05, 20, 1500, 1e7, -2e12)]
-    ['0.05', '20', '1.5 k', '10 M', '−2e+12']
+    ['0.05', '20', '1.5 k', '10 M', '−2 × 10¹²']
     """
-    if abs(value) >= 1e12:
-        return f"{value:g}".replace("-", "−")
+    if abs(value) >= 1e12 or 0 < abs(value) < 100 * TINY:
+        mantissa, exponent = f"{value:e}".split("e")
+        return f"{without_zeros(mantissa)} × {power_of_ten(int(exponent))}".replace("-", "−")
     for size, unit in UNITS:
         if abs(value) >= size:
             return f"{value / size:g}{THIN_SPACE}{unit}".replace("-", "−")

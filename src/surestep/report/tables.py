@@ -115,6 +115,18 @@ def filter_bar(table: str, finding: str, groups: Mapping[str, str]) -> Element:
     )
 
 
+def further_bar(table: str) -> Element:
+    """Returns buttons that show more rows of a long table; hidden without JavaScript, or rows."""
+    return element(
+        "p",
+        element("button", "Show more rows", type="button", data_further="some"),
+        element("button", "Show all", type="button", data_further="all"),
+        class_="further",
+        data_table=table,
+        hidden=True,
+    )
+
+
 def facts(entries: Sequence[tuple[Node, Node]]) -> Element:
     """Returns terms with what they are."""
     return element(

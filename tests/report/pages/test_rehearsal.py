@@ -143,7 +143,7 @@ def test_a_claim_that_is_far_off_is_pointed_at():
     findings = rehearsed_findings()
     far = replace(findings, certificate=replace(findings.certificate, lower=-1e30))
     words = [text_of(node) for node in tree(rehearsal_section(far)).iter() if node.tag != "div"]
-    assert "← guaranteed: L = −1.000e+30" in words
+    assert "← guaranteed: L = −1 × 10³⁰" in words
 
 
 def test_worlds_without_a_claim_are_counted():

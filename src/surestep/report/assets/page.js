@@ -37,7 +37,8 @@ function sortBy(table, heading, column) {
   heading.setAttribute("aria-sort", order);
   const body = table.tBodies[0];
   const rows = [...body.rows].sort(comparing(column, kind, order === "ascending" ? 1 : -1));
-  body.append(...rows);
+  body.replaceChildren(...rows);
+  table.dispatchEvent(new Event("sorted"));
 }
 
 for (const table of document.querySelectorAll("table[data-sortable]")) {
@@ -50,26 +51,41 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
   });
 }
 
+const STEP = 100; // rows of a long table that are shown at once
+
 for (const bar of document.querySelectorAll(".filter")) {
-  const rows = [...document.getElementById(bar.dataset.table).tBodies[0].rows];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const table = document.getElementById(bar.dataset.table);
+  const body = table.tBodies[0];
+  const texts = new Map([...body.rows].map((row) => [row, row.textContent.toLowerCase()]));
   const wanted = bar.querySelector("[data-filter=text]");
   const group = bar.querySelector("[data-filter=group]");
   const matches = bar.querySelector(".matches");
+  const further = document.querySelector(`.further[data-table=${bar.dataset.table}]`);
+  let most = STEP;
   const apply = () => {
     const words = wanted.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    rows.forEach((row, i) => {
+    let fitting = 0;
+    for (const row of body.rows) {
       const fits =
         (group.value === "" || row.dataset.group === group.value) &&
-        words.every((word) => texts[i].includes(word));
-      row.hidden = !fits;
-      shown += fits;
-    });
-    matches.textContent = `${shown} of ${rows.length} rows shown`;
+        words.every((word) => texts.get(row).includes(word));
+      fitting += fits;
+      row.hidden = !fits || fitting > most;
+    }
+    const narrowed = fitting < texts.size && fitting > most;
+    const all = narrowed ? `${fitting} matching` : `${texts.size}`;
+    matches.textContent = `${Math.min(fitting, most)} of ${all} rows shown`;
+    further.hidden = fitting <= most;
   };
   wanted.addEventListener("input", apply);
   group.addEventListener("change", apply);
+  table.addEventListener("sorted", apply);
+  for (const button of further.querySelectorAll("button")) {
+    button.addEventListener("click", () => {
+      most = button.dataset.further === "all" ? Infinity : most + STEP;
+      apply();
+    });
+  }
   bar.hidden = false;
   apply();
 }

@@ -131,7 +131,7 @@ def verdict_box(findings: Findings, judged: Verdict) -> Element:
         )
         if covered
         else None,
-        class_=f"box {judged.mood}",
+        class_=f"box {judged.mood} verdict",
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surestep.report.charts.small_bars import change_bar, share_bar
-from surestep.report.html import Element, element, label
-from surestep.report.numbers import counted, number, percent, signed
+from surestep.report.html import Element, Node, element, label
+from surestep.report.numbers import Scale, counted, percent, signed
 from surestep.report.pages.shared_parts import action_words, estimated_tag
 from surestep.report.tables import (
     Cell,
@@ -15,6 +15,7 @@ from surestep.report.tables import (
     amount,
     data_table,
     filter_bar,
+    further_bar,
     label_cells,
     number_columns,
 )
@@ -24,7 +25,9 @@ from surestep.results.ranking import gaining_action, kept_states, moves_in
 from surestep.results.table import UNCHANGED, PolicyTable
 
 MOST_MATTER = 10
-MOST_ROWS, MOST_CELLS = 250, 2500  # of the table, so that the page stays small
+PRINTED = 5  # of these, as in page.css
+MOST_ROWS, MOST_CELLS = 250, 2500  # of the table that have pictures, so that the page stays small
+MOST_CHANGES = 5_000  # rows of changed situations; half a kB each, beyond the pictured ones
 MOST_MOVES = 5  # actions of a situation that are shown
 
 
@@ -36,6 +39,7 @@ def top_section(findings: Findings) -> Element | None:
     top = findings.changes[:MOST_MATTER]
     if not top:
         return None
+    shares, gains = scales(findings)
     many = {1: "The change that matters", 10: "The ten changes that matter most"}
     return element(
         "section",
@@ -45,29 +49,42 @@ def top_section(findings: Findings) -> Element | None:
             "Ordered by how often one is there, times what one decision gains there. Grey is what "
             "the current policy does, blue what the new one does.",
         ),
-        element("ol", [change_card(findings, change) for change in top], class_="changes"),
+        element("p", f"The first {PRINTED} are printed here.", class_="paper")
+        if len(top) > PRINTED
+        else None,
+        element(
+            "ol", [change_card(findings, change, shares, gains) for change in top], class_="changes"
+        ),
         id="top",
     )
 
 
-def change_card(findings: Findings, change: StateChange) -> Element:
+def scales(findings: Findings) -> tuple[Scale, Scale]:
+    """Returns how shares in the gain, and gains of one decision, are written everywhere."""
+    shares = Scale.of(change.contribution for change in findings.changes)
+    return shares, Scale.of(change.advantage for change in findings.changes)
+
+
+def change_card(findings: Findings, change: StateChange, shares: Scale, gains: Scale) -> Element:
     """Returns one changed situation."""
+    share = f"{shares.signed(change.contribution)} of {shares.signed(findings.gain)}{shares.unit}"
     return element(
         "li",
         element("p", state_words(findings.table, change.state), class_="where"),
         moves(findings.table, change.state),
         element(
             "p",
-            element("strong", f"{signed(change.contribution, 3)} of {signed(findings.gain, 3)}"),
+            element("strong", share),
             f"{percent(change.occupancy)} of the time is spent here, and one decision gains "
-            f"{number(change.advantage, 3)}. {evidence_words(findings, change.state)}",
+            f"{gains.number(change.advantage)}{gains.unit}. "
+            f"{evidence_words(findings, change.state, gains)}",
             class_="worth",
         ),
         class_="change",
     )
 
 
-def evidence_words(findings: Findings, state: int) -> str:
+def evidence_words(findings: Findings, state: int, gains: Scale) -> str:
     """Returns what the action rests on that gains the most chance in a situation."""
     table, action = findings.table, gaining_action(findings.table, state)
     judged = f", and {action.held_out_visits:,} of {action.held_out_decisions:,} that judge it"
@@ -76,8 +93,8 @@ def evidence_words(findings: Findings, state: int) -> str:
     return (
         f"It rests on {action.visits:,} of {action.decisions:,} decisions that chose it{wedge}"
         f"{judged if action.held_out_decisions else ''}. Its advantage lies between "
-        f"{signed(float(table.advantage_low[action.pair]), 3)} and "
-        f"{signed(float(table.advantage_high[action.pair]), 3)} (about {sure})."
+        f"{gains.signed(float(table.advantage_low[action.pair]))} and "
+        f"{gains.signed(float(table.advantage_high[action.pair]))} (about {sure})."
     )
 
 
@@ -94,18 +111,32 @@ def state_words(table: PolicyTable, state: int) -> list[Element]:
 
 def moves(table: PolicyTable, state: int) -> Element:
     """Returns how often actions are taken before and after, the largest change first."""
-    pairs, changed = moves_in(table, state)
-    shown = pairs[: min(max(changed, 1), MOST_MOVES)]
-    left = pairs.size - shown.size
-    rest = "the same as before" if changed <= shown.size else "in policy.csv"
+    shown, rest = moves_shown(table, state)
     return element(
         "ul",
-        [move(table, int(pair)) for pair in shown],
-        element("li", element("span", f"{counted(left, 'other action')}: {rest}", class_="rest"))
-        if left
-        else None,
+        [move(table, pair) for pair in shown],
+        element("li", element("span", rest, class_="rest")) if rest else None,
         class_="moves",
     )
+
+
+def moves_shown(table: PolicyTable, state: int) -> tuple[list[int], str]:
+    """Returns the pairs of a situation that are shown, and what there is to say of the others."""
+    pairs, changed = moves_in(table, state)
+    shown = [int(pair) for pair in pairs[: min(max(changed, 1), MOST_MOVES)]]
+    left = pairs.size - len(shown)
+    others = "the same as before" if changed <= len(shown) else "in policy.csv"
+    return shown, f"{counted(left, 'other action')}: {others}" if left else ""
+
+
+def moves_in_words(table: PolicyTable, state: int) -> list[Node]:
+    """Returns the same without pictures: for the many rows that few will look at."""
+    shown, rest = moves_shown(table, state)
+    words: list[Node] = []
+    for pair in shown:
+        before, after = float(table.behavior[pair]), float(table.probability[pair])
+        words += [action_words(table, pair), f" {percent(before)} → {percent(after)}; "]
+    return [*words, rest or None]
 
 
 def move(table: PolicyTable, pair: int) -> Element:
@@ -127,12 +158,16 @@ def move(table: PolicyTable, pair: int) -> Element:
 def table_section(findings: Findings) -> Element:
     """Returns situations with what is done there, the changed ones first."""
     rows, table = table_rows(findings), findings.table
+    shares, gains = scales(findings)
     before = " (before: estimated)" if findings.behavior_is_estimated else ""
     columns = [
         *(Column(label(name)) for name in table.vocabulary.state_columns),
         Column(f"Decisions, before → after{before}"),
         *number_columns(
-            "Time spent there", "One decision gains", "Share in the gain", "Seen in the log"
+            "Time spent there",
+            f"One decision gains{gains.unit}",
+            f"Share in the gain{shares.unit}",
+            "Seen in the log",
         ),
     ]
     return element(
@@ -158,6 +193,7 @@ def table_section(findings: Findings) -> Element:
             rows,
             sortable=True,
         ),
+        further_bar("situations"),
         id="changes",
     )
 
@@ -182,39 +218,47 @@ def left_out(findings: Findings, shown: int) -> Element | None:
 
 
 def table_rows(findings: Findings) -> list[Row]:
-    """Returns changed situations by their share in the gain, others by the time spent there."""
+    """Returns changed situations by their share in the gain, others by the time spent there.
+
+    The first rows have pictures.
+    """
     table = findings.table
     width = len(table.vocabulary.state_columns) + MOST_MOVES
-    limit = max(min(MOST_ROWS, MOST_CELLS // width), MOST_MATTER)
-    changed = [changed_row(findings, change) for change in findings.changes[:limit]]
-    rest = kept_states(findings)[: limit - len(changed)]
-    return changed + [kept_row(findings, int(state)) for state in rest]
-
-
-def changed_row(findings: Findings, change: StateChange) -> Row:
-    """Returns the row of a situation in which something changes."""
-    numbers = [
-        Cell(signed(change.advantage, 3), change.advantage),
-        Cell(signed(change.contribution, 3), change.contribution),
+    pictured = max(min(MOST_ROWS, MOST_CELLS // width), MOST_MATTER)
+    shares, gains = scales(findings)
+    decisions = table.decisions
+    rows = [
+        state_row(
+            *(findings, change.state, int(decisions[change.state])),
+            [
+                Cell(gains.signed(change.advantage), change.advantage),
+                Cell(shares.signed(change.contribution), change.contribution),
+            ],
+            pictured=place < pictured,
+        )
+        for place, change in enumerate(findings.changes[:MOST_CHANGES])
     ]
-    return state_row(findings, change.state, numbers, "changed")
+    rest = kept_states(findings)[: max(pictured - len(rows), 0)]
+    return rows + [state_row(findings, int(state), int(decisions[state])) for state in rest]
 
 
-def kept_row(findings: Findings, state: int) -> Row:
-    """Returns the row of a situation in which all stays as it was."""
-    return state_row(findings, state, [Cell("–"), Cell("–")], "kept")
-
-
-def state_row(findings: Findings, state: int, numbers: Sequence[Cell], group: str) -> Row:
-    """Returns a row of the table of situations."""
+def state_row(
+    findings: Findings,
+    state: int,
+    visits: int,
+    gains: Sequence[Cell] | None = None,
+    *,
+    pictured: bool = True,
+) -> Row:
+    """Returns a row of the table of situations; `gains` where something changes there."""
     table = findings.table
     share = float(findings.behavior_occupancy[state])
-    visits = int(table.decisions[state])
+    time = [share_bar(share) if pictured else None, amount(percent(share))]
     cells = [
         *label_cells(table.vocabulary.states[state]),
-        Cell(moves(table, state)),
-        Cell([share_bar(share), amount(percent(share))], share),
-        *numbers,
+        Cell(moves(table, state) if pictured else moves_in_words(table, state)),
+        Cell(time, share),
+        *(gains or (Cell("–"), Cell("–"))),
         Cell(f"{visits:,}", visits),
     ]
-    return Row(cells, group)
+    return Row(cells, "changed" if gains else "kept")
