@@ -39,7 +39,6 @@ PLANNERS = {
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-@settings(max_examples=40)
 @given(data=st.data())
 def test_the_brute_force_optimum_lies_within_the_proven_error(planner, data):
     mdp = data.draw(mdps(max_states=4, max_actions=3, undiscounted=data.draw(st.booleans())))

@@ -49,7 +49,6 @@ def forward(mdp):
     )
 
 
-@settings(max_examples=50)
 @given(data=st.data())
 def test_discounted_values_are_storms(data):
     discount = data.draw(st.sampled_from([0.3, 0.9, 0.99]))
@@ -59,7 +58,6 @@ def test_discounted_values_are_storms(data):
     np.testing.assert_allclose(evaluate(mdp, policy), expected, atol=1e-7)
 
 
-@settings(max_examples=50)
 @given(data=st.data())
 def test_discounted_optima_are_storms(data):
     discount = data.draw(st.sampled_from([0.3, 0.9, 0.99]))
@@ -77,7 +75,6 @@ def test_the_least_discounted_values_are_storms(data):
     np.testing.assert_allclose(optimal(mdp, minimise=True).value, expected, atol=1e-7)
 
 
-@settings(max_examples=50)
 @given(data=st.data())
 def test_total_rewards_of_acyclic_models_are_storms(data):
     mdp = forward(data.draw(mdps()))

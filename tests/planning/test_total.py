@@ -127,7 +127,7 @@ def stationary_mean(mdp, states, edges):
 # ---- policies -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
 def test_values_are_the_exact_ones_or_the_policy_never_ends(data):
     mdp = data.draw(undiscounted())
@@ -238,7 +238,7 @@ def test_gamblers_ruin_has_its_closed_form(size):
 # ---- best policies ------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
 def test_best_values_are_those_of_the_best_policy_that_ends(data):
     mdp = data.draw(undiscounted())

@@ -305,7 +305,7 @@ def test_a_prior_that_weighs_nothing_is_caught():
     naive = Posterior(prior="weight", prior_weight=1e-3, starts="known")
     family = (DrawnFromPosterior("weight", 5.0),)
     greedy = SPIBB(n_wedge=0)
-    caught = run(problem, naive, family=family, worlds=200, sizes=(1.0,), algorithm=greedy)
+    caught = run(problem, naive, family=family, worlds=100, sizes=(1.0,), algorithm=greedy)
     assert caught.summary().violated.low > 0.1
     assert caught.calibration.rank < caught.calibration.rank_of_prior
     if caught.calibration.rank == 0:
