@@ -226,7 +226,7 @@ VERBS = (
     ("verify", "out", "log.csv"),
     ("certify", "out", "log.csv", "--kind", "hopeful:margin=0.5", "-o", "more.json"),
     ("certify", "out", "log.csv", "--check", "more.json"),
-    ("run", "own.toml", "--workers", "2", "-o", "rows"),
+    ("run", "own.toml", "--workers", "1", "-o", "rows"),
 )
 
 if __name__ == "__main__":
