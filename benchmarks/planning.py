@@ -35,6 +35,7 @@ from surestep import (
     value_iteration,
 )
 from surestep.kernels.backup import best_values
+from surestep.planning.pruning import Backup
 
 # The arguments of the quickest run.
 SMALLEST = ("--sizes", "100", "--repeat", "1", "--only", "surestep", "--models", "100")
@@ -196,21 +197,9 @@ def bandwidth(console: Console, states: int) -> None:
     mdp = our_model(*competitors.random_mdp(states, seed=1))
     value, best = np.random.default_rng(0).random(states), np.empty(states)
     value_iteration(our_model(*competitors.random_mdp(100, seed=0)))
-    sweep = fastest(
-        lambda: best_values(
-            mdp.pairs.offsets,
-            mdp.offsets,
-            mdp.successor,
-            mdp.probability,
-            mdp.discount,
-            mdp.expected_reward,
-            value,
-            best,
-        )
-    )
-    arrays = (mdp.pairs.offsets, mdp.offsets, mdp.successor, mdp.probability, mdp.discount)
-    moved = sum(a.nbytes for a in (*arrays, mdp.expected_reward)) + mdp.num_transitions * 8
-    moved += best.nbytes
+    model = Backup.of(mdp)
+    sweep = fastest(lambda: best_values(model, value, best))
+    moved = sum(array.nbytes for array in model) + mdp.num_transitions * 8 + best.nbytes
     target = np.empty_like(mdp.probability)
     copy = fastest(lambda: np.copyto(target, mdp.probability))
     gather = fastest(lambda: np.take(value, mdp.successor, out=target, mode="clip"))

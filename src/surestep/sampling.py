@@ -22,6 +22,7 @@ from surestep._arrays import (
 )
 from surestep.errors import InvalidModel
 from surestep.kernels.population import population_counts, shares_of_rest
+from surestep.kernels.records import Process
 from surestep.kernels.runs import draw, running_sums, simulate
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog
@@ -48,30 +49,14 @@ def sample_log(
     expect_count("horizon", horizon)
     expect("rng", rng, np.random.Generator)
     over = ends_without_decision(mdp, policy)
-    sums = [
-        summed(mdp.pairs.offsets, policy.probability),
-        summed(mdp.offsets, mdp.probability),
-        summed(np.array([0, mdp.num_states]), mdp.initial),
-    ]
+    sums = process_of(mdp, policy, over, running_sums)
     room = max(horizon, min(episodes * horizon, STEPS_AT_ONCE))
     lengths: list[IntArray] = []
     taken: list[IntArray] = []
     missing = episodes
     while missing > 0:
         steps, transitions = np.empty(missing, np.int64), np.empty(room, np.int64)
-        done = simulate(
-            rng,
-            mdp.pairs.offsets,
-            sums[0],
-            mdp.offsets,
-            sums[1],
-            mdp.successor,
-            over,
-            sums[2],
-            horizon,
-            steps,
-            transitions,
-        )
+        done = simulate(rng, sums, horizon, steps, transitions)
         lengths.append(steps[:done])
         taken.append(transitions[: steps[:done].sum()].copy())
         missing -= done
@@ -96,6 +81,30 @@ def log_of_transitions(
         own(terminated),
         own(last & ~terminated),
         own(offsets),
+    )
+
+
+def process_of(
+    mdp: FiniteMDP,
+    policy: Policy,
+    over: BoolArray,
+    chances: Callable[[IntArray, FloatArray, FloatArray], None],
+) -> Process:
+    """Returns the model under the policy as kernels draw from it: with `chances` of every run."""
+
+    def of(offsets: IntArray, probability: FloatArray) -> FloatArray:
+        result = np.empty(probability.size)
+        chances(offsets, probability, result)
+        return result
+
+    return Process(
+        mdp.pairs.offsets,
+        of(mdp.pairs.offsets, policy.probability),
+        mdp.offsets,
+        mdp.successor,
+        of(mdp.offsets, mdp.probability),
+        over,
+        of(np.array([0, mdp.num_states]), mdp.initial),
     )
 
 
@@ -162,10 +171,7 @@ class CountSampler:
 
     mdp: FiniteMDP
     policy: Policy
-    over: BoolArray  # [S] nobody decides there
-    action_share: FloatArray  # [K] of what the pairs before it leave
-    successor_share: FloatArray  # [T]
-    initial_share: FloatArray  # [S]
+    shares: Process  # as shares of what is left of a run
 
     @classmethod
     def of(cls, mdp: FiniteMDP, policy: Policy) -> CountSampler:
@@ -174,16 +180,12 @@ class CountSampler:
         expect("policy", policy, Policy)
         check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
         over = ends_without_decision(mdp, policy)
-        shares = []
-        for offsets, probability in (
-            (mdp.pairs.offsets, policy.probability),
-            (mdp.offsets, mdp.probability),
-            (np.array([0, mdp.num_states]), mdp.initial),
-        ):
-            share = np.empty(probability.size)
-            shares_of_rest(offsets, probability, share)
-            shares.append(share)
-        return cls(mdp, policy, over, *shares)
+        return cls(mdp, policy, process_of(mdp, policy, over, shares_of_rest))
+
+    @property
+    def over(self) -> BoolArray:
+        """Returns the states in which nobody decides [S]."""
+        return self.shares.over
 
     def draw(
         self, episodes: int, horizon: int, rng: np.random.Generator
@@ -191,20 +193,7 @@ class CountSampler:
         """Draws how often the model's transitions are taken [T], and where episodes start [S]."""
         times = np.zeros(self.mdp.num_transitions, np.int64)
         starts = np.zeros(self.mdp.num_states, np.int64)
-        population_counts(
-            rng,
-            self.mdp.pairs.offsets,
-            self.action_share,
-            self.mdp.offsets,
-            self.mdp.successor,
-            self.successor_share,
-            self.over,
-            self.initial_share,
-            episodes,
-            horizon,
-            times,
-            starts,
-        )
+        population_counts(rng, self.shares, episodes, horizon, times, starts)
         return times, starts
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, sample_log
 from surestep.certificates import stacks as module
-from surestep.certificates.stacks import Rounds, Tails, course_of, horizons, stacks_of
+from surestep.certificates.stacks import Rounds, course_of, horizons, stacks_of, tails_of_set
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
 
 
@@ -79,7 +79,7 @@ def test_robust_tails_are_what_a_set_proves_within_the_bounds_of_values(monkeypa
 
     monkeypatch.setattr(module, "worst_value", valued([1.0, -3.0]))
     monkeypatch.setattr(module, "best_value", valued([2.5, 4.0]))
-    tails = Tails.of_set(problem, Policy.uniform(pairs), models)
+    tails = tails_of_set(problem, Policy.uniform(pairs), models)
     assert floors == [[-3.0] * 2, [4.0] * 2]
     assert tails.at_state.tolist() == [[0.75, -3.0], [2.75, 4.0]]
     slack = 4e-9

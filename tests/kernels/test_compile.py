@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -15,6 +16,7 @@ import surestep
 from surestep.kernels import _compile
 from surestep.kernels._compile import compiling_told_to, first_writable, source_hash
 from surestep.kernels._machine_code import MachineCode
+from surestep.kernels._types import FloatsIn, FloatsOut, signature_of
 
 KERNELS = Path(_compile.__file__).parent
 
@@ -26,11 +28,12 @@ def scaled(x):
     return FACTOR * x
 """
 CALLER = """
-from tiny._compile import FLOATS_OUT, kernel
+from tiny._compile import kernel
+from tiny._types import FloatsOut
 from tiny.helpers import scaled
 
-@kernel(FLOATS_OUT)
-def scale(values):
+@kernel()
+def scale(values: FloatsOut) -> None:
     for i in range(values.size):
         values[i] = scaled(values[i])
 """
@@ -99,12 +102,17 @@ def tiny(tmp_path):
     package = tmp_path / "code" / "tiny"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    for name in ("_compile.py", "_machine_code.py"):
+    for name in ("_compile.py", "_machine_code.py", "_types.py"):
         source = (KERNELS / name).read_text(encoding="utf-8")
         (package / name).write_text(source.replace("surestep.kernels", "tiny"), encoding="utf-8")
     (package / "helpers.py").write_text(HELPER.replace("FACTOR", "3.0"))
     (package / "caller.py").write_text(CALLER)
     return package
+
+
+def path_of(package):
+    """The folders in which a new interpreter finds the package, and this one's surestep."""
+    return os.pathsep.join([str(package.parent), str(Path(surestep.__file__).parents[1])])
 
 
 def snapshot(folder):
@@ -160,7 +168,7 @@ def test_a_second_process_takes_the_machine_code_of_the_first_until_a_helper_is_
     tiny, tmp_path
 ):
     cache = tmp_path / "cache"
-    places = {"PYTHONPATH": str(tiny.parent), "NUMBA_CACHE_DIR": str(cache)}
+    places = {"PYTHONPATH": path_of(tiny), "NUMBA_CACHE_DIR": str(cache)}
     assert run(ASK, **places) == ["3.0"]
     kept = snapshot(cache)
     assert {path.suffix for path in kept} == {".code"}
@@ -175,7 +183,7 @@ def test_a_second_process_takes_the_machine_code_of_the_first_until_a_helper_is_
 
 def test_the_cache_goes_beside_the_sources_unless_a_place_is_chosen(tiny, tmp_path):
     home = tmp_path / "home"
-    places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(home)}
+    places = {"PYTHONPATH": path_of(tiny), "XDG_CACHE_HOME": str(home)}
     assert run(ASK, **places) == ["3.0"]
     folder = tiny / "__pycache__" / f"surestep-kernels-{source_hash(tiny)}"
     assert list(folder.rglob("*.code"))
@@ -185,7 +193,7 @@ def test_the_cache_goes_beside_the_sources_unless_a_place_is_chosen(tiny, tmp_pa
 def test_the_users_cache_folder_serves_where_the_sources_cannot_be_written(tiny, tmp_path):
     (tiny / "__pycache__").write_text("a file where a folder would have to be")
     home = tmp_path / "home"
-    places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(home)}
+    places = {"PYTHONPATH": path_of(tiny), "XDG_CACHE_HOME": str(home)}
     assert run(ASK, **places) == ["3.0"]
     assert list((home / "surestep").rglob("*.code"))
 
@@ -194,7 +202,7 @@ def test_memory_serves_where_nothing_can_be_written(tiny, tmp_path):
     (tiny / "__pycache__").write_text("a file where a folder would have to be")
     (tmp_path / "home").write_text("and another one")
     before = snapshot(tmp_path)
-    places = {"PYTHONPATH": str(tiny.parent), "XDG_CACHE_HOME": str(tmp_path / "home" / "cache")}
+    places = {"PYTHONPATH": path_of(tiny), "XDG_CACHE_HOME": str(tmp_path / "home" / "cache")}
     assert run(ASK, **places) == ["3.0"]
     assert snapshot(tmp_path) == before
 
@@ -302,13 +310,13 @@ def test_other_processors_and_versions_have_files_of_their_own(tmp_path):
     assert len(set(paths)) == 4
 
 
-def plus_one(x):
+def plus_one(x: float) -> float:
     return x + 1.0
 
 
 def add_one():
     """A kernel that nobody has called yet."""
-    return _compile.Kernel(plus_one, _compile.F64(_compile.F64), None)
+    return _compile.Kernel(plus_one, None)
 
 
 # ---- where to write ---------------------------------------------------------------------------
@@ -357,7 +365,7 @@ def test_threads_are_woken_for_large_arrays_only(monkeypatch):
         return lambda values: None
 
     for threads_from, expected in ((10, [False, True]), (None, [False])):
-        watched = _compile.Kernel(lambda values: None, None, threads_from)
+        watched = _compile.Kernel(lambda values: None, threads_from)
         monkeypatch.setattr(watched, "compile", compile_nothing)
         for size in (1, 9, 10, 99, 9):
             watched(np.zeros(size))
@@ -365,7 +373,7 @@ def test_threads_are_woken_for_large_arrays_only(monkeypatch):
         asked.clear()
 
 
-def count_up(first_task, end_task, done):
+def count_up(first_task: int, end_task: int, done: FloatsOut) -> None:
     for task in range(first_task, end_task):
         done[task] += 1.0
 
@@ -373,9 +381,7 @@ def count_up(first_task, end_task, done):
 @pytest.mark.parametrize("threads_from", [None, 0, 50])
 def test_every_task_is_done_once_with_any_number_of_threads(threads_from, monkeypatch):
     monkeypatch.setattr(_compile, "cache_directory", lambda: None)
-    counting = _compile.Tasks(
-        count_up, numba.types.void(_compile.I64, _compile.I64, _compile.FLOATS_OUT), threads_from
-    )
+    counting = _compile.Tasks(count_up, threads_from)
     assert not counting.has_threads
     for threads in (1, 2, 7):
         monkeypatch.setattr(numba, "get_num_threads", lambda threads=threads: threads)
@@ -389,8 +395,71 @@ def test_an_error_in_a_task_is_raised(monkeypatch):
     def fail(first_task, end_task, done):
         raise OverflowError(f"task {first_task}")
 
-    failing = _compile.Tasks(fail, None, 0)
+    failing = _compile.Tasks(fail, 0)
     monkeypatch.setattr(failing, "compile", lambda parallel, directory: fail)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
     with pytest.raises(OverflowError, match="task 0"):
         failing.all(10, np.zeros(10))
+
+
+# ---- the types of annotations -----------------------------------------------------------------
+
+
+class Inner(NamedTuple):
+    numbers: FloatsIn
+
+
+class Outer(NamedTuple):
+    inner: Inner
+    factor: float
+    shift: tuple[float, float]
+    result: FloatsOut
+
+
+class Derived(Outer):
+    """A record with methods of its own."""
+
+
+class Others(NamedTuple):
+    inner: Inner
+    factor: float
+    shift: tuple[float, float]
+    result: FloatsOut
+
+
+def scale_all(outer: Outer, up: bool) -> int:
+    """Numbers times a factor and a shift."""
+    for i in range(outer.result.size):
+        outer.result[i] = outer.factor * outer.inner.numbers[i] + outer.shift[1 if up else 0]
+    return outer.result.size
+
+
+def test_records_are_one_type_whether_what_they_read_is_frozen_or_not(monkeypatch):
+    monkeypatch.setattr(_compile, "cache_directory", lambda: None)
+    scale = _compile.Kernel(scale_all, None)
+    frozen = np.array([1.0, 2.0])
+    frozen.setflags(write=False)
+    for numbers in (np.array([1.0, 2.0]), frozen):
+        for kind, shift in ((Outer, (0.0, 1.0)), (Derived, (0, 1))):
+            result = np.zeros(2)
+            assert scale(kind(Inner(numbers), 2.0, shift, result), True) == 2
+            assert result.tolist() == [3.0, 5.0]
+    assert len(scale.code(parallel=False).overloads) == 1
+    with pytest.raises(TypeError):  # what is written cannot be frozen
+        scale(Outer(Inner(frozen), 2.0, (0.0, 1.0), frozen), True)
+    with pytest.raises(TypeError):  # nor is another record the same for having the same fields
+        scale(Others(Inner(frozen), 2.0, (0.0, 1.0), np.zeros(2)), True)
+
+
+def test_the_largest_array_counts_also_within_records():
+    inner = Inner(np.zeros(7))
+    assert _compile.largest_size((np.zeros(3), 9, Outer(inner, 1.0, (0.0, 1.0), np.zeros(5)))) == 7
+    assert _compile.largest_size((1.0,)) == 0
+
+
+def test_a_signature_is_read_from_the_annotations():
+    signature = signature_of(count_up)
+    assert signature.return_type == numba.types.void
+    numbers = numba.types.Array(numba.types.float64, 1, "C")
+    assert signature.args == (numba.types.int64, numba.types.int64, numbers)
+    assert signature_of(scale_all).return_type == numba.types.int64

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surestep.kernels.duipi import lean_towards_best, uncertain_backup
+from surestep.kernels.duipi import UncertainModel, lean_towards_best, uncertain_backup
 
 SEEDS = st.integers(0, 10**6)
 
@@ -31,17 +31,14 @@ def test_values_and_variances_are_sums_over_all_states(seed, states, pairs, stor
     chance, chance_variance, reward = drawn
     discount, value, variance = rng.random(pairs), rng.normal(size=states), rng.random(states)
     q, q_variance = np.empty(pairs), np.empty(pairs)
-    uncertain_backup(
+    model = UncertainModel(
         np.concatenate([[0], np.cumsum(is_stored.sum(axis=1))]),
         successor.astype(np.int32),
-        *(each[0] for each in drawn),
-        *(each[1] for each in drawn),
+        *(of_transitions for of_transitions, _ in drawn),
+        *(of_pairs for _, of_pairs in drawn),
         discount,
-        value,
-        variance,
-        q,
-        q_variance,
     )
+    uncertain_backup(model, value, variance, q, q_variance)
     P, P_variance = spread(*chance), spread(*chance_variance)
     outcome = spread(*reward) + discount[:, np.newaxis] * value
     assert q == pytest.approx((P * outcome).sum(axis=1), rel=1e-12, abs=1e-12)

@@ -14,12 +14,14 @@ from surestep.algorithms.contract import Improver
 from surestep.algorithms.limits import Limited
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.spibb_batch import improve_each
+from surestep.kernels.records import EliminationPlan
+from surestep.kernels.small import Solutions
+from surestep.kernels.spibb_batch import DataSets, improve_each
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.problem import Problem
 from surestep.model.problem_batch import ProblemBatch
-from surestep.planning.elimination import EliminationPlan, plan_elimination
+from surestep.planning.elimination import plan_elimination
 from surestep.planning.iteration import ITERATION_LIMIT
 from surestep.planning.proof import TIE_TOLERANCE
 
@@ -98,10 +100,7 @@ def bootstrapped_batch(
     """Policy iteration over Π_b, compiled, on all cores."""
     counts, pairs = problems.counts, problems.counts.pairs
     size = counts.num_data_sets
-    policy, value = np.empty((size, pairs.num_pairs)), np.empty((size, pairs.num_states))
-    residual, iterations = np.empty(size), np.empty(size, np.int64)
-    improve_each.all(
-        size,
+    data = DataSets(
         pairs.offsets,
         counts.offsets,
         counts.successor,
@@ -109,15 +108,11 @@ def bootstrapped_batch(
         spread_discount(pairs, problems.discount),
         problems.expected_reward(),
         problems.behavior.probability,
-        *plan,
-        int(min(n_wedge, LARGEST_TOTAL)),  # no pair has more visits
-        TIE_TOLERANCE,
-        ITERATION_LIMIT,
-        policy,
-        value,
-        residual,
-        iterations,
     )
+    solutions = Solutions.to_write(size, pairs.num_pairs, pairs.num_states)
+    least = int(min(n_wedge, LARGEST_TOTAL))  # no pair has more visits
+    improve_each.all(size, data, plan, least, TIE_TOLERANCE, ITERATION_LIMIT, solutions)
+    policy, value, _, iterations = solutions
     if iterations.max() > ITERATION_LIMIT:
         raise NotConverged(
             f"policy iteration on data set {int(iterations.argmax())} stopped after "

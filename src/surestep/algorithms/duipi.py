@@ -8,14 +8,12 @@ are left out, as Scholl, Dietrich, Otte and Udluft (2022) do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from surestep._arrays import (
     FloatArray,
-    IndexArray,
-    IntArray,
     expect,
     offsets_of,
     run_owners,
@@ -25,7 +23,7 @@ from surestep.algorithms.contract import Promise, check_choice, check_range
 from surestep.algorithms.judging import ends_of_episodes, improvement_of, tie_of, with_known_reward
 from surestep.algorithms.limits import kept
 from surestep.kernels.backup import expected_values
-from surestep.kernels.duipi import lean_towards_best, uncertain_backup
+from surestep.kernels.duipi import UncertainModel, lean_towards_best, uncertain_backup
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 
@@ -81,7 +79,7 @@ class DUIPI:
             expected_values(pairs.offsets, probability, q, value)
             expected_values(pairs.offsets, probability**2, q_variance, variance)
             before, leaned = q.copy(), probability.copy()
-            uncertain_backup(*uncertain, value, variance, q, q_variance)
+            uncertain_backup(uncertain, value, variance, q, q_variance)
             q[settled], q_variance[ends] = ending[settled], 0.0
             lean_towards_best(
                 pairs.offsets, q, q_variance, visited, self.xi, 1 / rounds, tie_of(q), probability
@@ -90,23 +88,6 @@ class DUIPI:
             if still and np.linalg.norm(q - before) <= TOLERANCE * np.abs(q).max():
                 break
         return improvement_of(problem, kept(problem, Policy(pairs, probability)), rounds)
-
-
-class UncertainModel(NamedTuple):
-    """Chances with their variances, for successors of known reward [T] and any other state [K].
-
-    The fields stand in the order in which `uncertain_backup` takes them.
-    """
-
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    chance: FloatArray  # [T]
-    chance_variance: FloatArray  # [T]
-    reward: FloatArray  # [T]
-    other_chance: FloatArray  # [K]
-    other_variance: FloatArray  # [K]
-    other_reward: FloatArray  # [K]
-    discount: FloatArray  # [K]
 
 
 def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:

@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, run_lengths
+from surestep._arrays import BoolArray, FloatArray, run_lengths
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.drawn import VALUES_BESIDE, eliminate_drawn, iterate_drawn
-from surestep.kernels.posterior import LOW, REMAINDER, draw_models
+from surestep.kernels.drawn import (
+    VALUES_BESIDE,
+    Aim,
+    Chunk,
+    Performance,
+    eliminate_drawn,
+    iterate_drawn,
+)
+from surestep.kernels.posterior import (
+    REMAINDER,
+    DirichletPosterior,
+    PriorRows,
+    RewardDraws,
+    draw_models,
+)
 from surestep.model.counts import Counts
 from surestep.parallel import available_cores
 from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
@@ -22,64 +35,6 @@ from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
 SMALL = 128  # states up to which a dense elimination is the fastest
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
 ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
-
-
-class RewardDraws(NamedTuple):
-    """What mean rewards are drawn from; in the order in which the kernel takes the fields.
-
-    A row (low, reach, first, second, weight) of `seen` has the mean low + reach · x, where x ~
-    Beta(first, second), and where it has a weight, a share of what is not known of it yet: w of
-    that mean and 1 − w of one like it, w ~ Beta(weight, κ). Where low is NaN nothing is known. One
-    like it has the mean of an atom of its group, each as likely as its weight, or where that is
-    NaN, of any atom; the weights are drawn once in a model.
-    """
-
-    per_pair: int  # one reward a pair [K], not one a transition [T]
-    by_successor: int  # what leads to the same state is of one group [S]
-    group: IntArray  # [K] of each pair, where it is not
-    seen: FloatArray  # [K, 5] or [T, 5]
-    group_offsets: IntArray  # of each group's atoms
-    atoms: FloatArray  # [atoms, 5]
-    others: float  # κ
-
-    @classmethod
-    def known(cls, values: FloatArray, per_pair: bool, num_pairs: int) -> RewardDraws:
-        """Rewards that are what they are."""
-        seen = np.zeros((values.size, 5))
-        seen[:, LOW] = values
-        nothing = np.zeros(num_pairs, np.int64)
-        return cls(per_pair, False, nothing, seen, np.zeros(2, np.int64), np.zeros((0, 5)), 0.0)
-
-    def moved(self, place: IntArray, size: int) -> RewardDraws:
-        """The same where the transition t stands at `place`[t] of `size`; −1: it cannot come."""
-        if self.per_pair:
-            return self
-        kept = place >= 0
-        moved = np.zeros((size, 5))
-        moved[:, LOW] = math.nan
-        moved[place[kept]] = self.seen[kept]
-        return self._replace(seen=moved)
-
-
-class PriorRows(NamedTuple):
-    """What rows are drawn from; in the order in which the kernel takes the fields.
-
-    Without `given` weights, a row is about all states, those that are not stored included. Its
-    prior has the total `weight`, `pooled` of which lies where steps of its state led.
-    """
-
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    times: IntArray  # [T]
-    given: FloatArray  # [T] weights, where rows are about the stored successors only
-    weight: float  # c
-    pooled: FloatArray  # [K]
-    elsewhere: FloatArray  # [S] running sums of the chances of all states
-
-    @property
-    def singly(self) -> bool:
-        """Whether breaking a stick would take a piece for nearly every state: then all have one."""
-        return self.weight * -math.log(REMAINDER) >= self.elsewhere.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,21 +55,6 @@ class Gains(NamedTuple):
 
     lower: FloatArray  # [P, draws]
     error: float  # the largest error of a Δ
-
-
-class Chunk(NamedTuple):
-    """Drawn models, in the order in which the kernels take the fields; see `draw_models`."""
-
-    ends: IntArray  # [B, K+1]
-    target: IndexArray  # [B, cells]
-    share: FloatArray  # [B, cells]
-    reward: FloatArray  # [B, K]
-    initial: FloatArray  # [B, S]
-
-    def first(self, size: int) -> Chunk:
-        """The first models only, in the same memory."""
-        arrays: tuple[Any, ...] = tuple(array[:size] for array in self)
-        return Chunk(*arrays)
 
 
 def drawn_gains(
@@ -173,17 +113,25 @@ def performances(
 
     Iterations expect that it takes about so many steps until an episode ends or is discounted.
     """
-    shape = (len(chunk.ends), len(policies))
-    found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
-    arguments = (models.counts.pairs.offsets, models.discount, *chunk, policies)
-    size, answer = len(chunk.ends), (found, residual, scale)
-    if models.counts.pairs.num_states <= SMALL:
-        eliminate_drawn.all(size, *arguments, *answer)
-    else:
-        iterate_drawn.all(size, *arguments, ACCURACY, steps, keep, start, *answer)
+    performance = evaluated(models, chunk, policies, Aim(ACCURACY, steps, keep), start)
     horizon = step_bounds(models, chunk, policies)
     proven = np.isfinite(horizon)
-    return np.where(proven, found, 0.0), proven_error(models, residual, scale, horizon)
+    error = proven_error(models, performance.residual, performance.scale, horizon)
+    return np.where(proven, performance.mean, 0.0), error
+
+
+def evaluated(
+    models: ModelDraws, chunk: Chunk, policies: FloatArray, aim: Aim, start: FloatArray
+) -> Performance:
+    """Evaluates policies [P, K] in drawn models: by elimination, or from `start` [P, S]."""
+    size, shape = len(chunk.ends), (len(chunk.ends), len(policies))
+    offsets, discount = models.counts.pairs.offsets, models.discount
+    performance = Performance(np.empty(shape), np.empty(shape), np.empty(shape))
+    if models.counts.pairs.num_states <= SMALL:
+        eliminate_drawn.all(size, offsets, discount, chunk, policies, performance)
+    else:
+        iterate_drawn.all(size, offsets, discount, chunk, policies, aim, start, performance)
+    return performance
 
 
 def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> FloatArray:
@@ -195,26 +143,18 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
     shape = (len(chunk.ends), len(policies))
     if models.discount < 1:
         return np.full(shape, longest_horizon(models.discount))
-    offsets = models.counts.pairs.offsets
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
-    found, residual, scale = np.empty(shape), np.empty(shape), np.empty(shape)
-    arguments = (offsets, 1.0, *ticking, policies)
+    zeros = np.zeros((len(policies), models.counts.pairs.num_states))
     try:
-        if models.counts.pairs.num_states <= SMALL:
-            eliminate_drawn.all(shape[0], *arguments, found, residual, scale)
-        else:
-            zeros = np.zeros((len(policies), models.counts.pairs.num_states))
-            iterate_drawn.all(
-                shape[0], *arguments, ENOUGH, FIRST_STEPS, False, zeros, found, residual, scale
-            )
+        steps = evaluated(models, ticking, policies, Aim(ENOUGH, FIRST_STEPS, keep=False), zeros)
     except ZeroDivisionError:
         raise CertificateRefused(
             "in a drawn model an episode never ends, at discount 1; expected less than 1",
             code="never-ends",
         ) from None
-    theta = 1 - residual - terms_of(models) * 2.0**-52 * scale
-    proven = (theta > 0) & (found > 0)
-    bounds: FloatArray = np.where(proven, scale / np.where(proven, theta, 1.0), np.inf)
+    theta = 1 - steps.residual - terms_of(models) * 2.0**-52 * steps.scale
+    proven = (theta > 0) & (steps.mean > 0)
+    bounds: FloatArray = np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
     return bounds
 
 
@@ -262,21 +202,18 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
 def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
     """The draws `first_draw` … into the chunk."""
     counts, pairs = models.counts, models.counts.pairs
-    arrays: tuple[Any, ...] = chunk
-    draw_models.all(
-        len(chunk.ends),
+    posterior = DirichletPosterior(
         models.seed,
-        first_draw,
         pairs.offsets,
         used,
         np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
-        *models.rows,
+        models.rows,
         np.cumsum(models.rows.times, dtype=np.float64),
         models.rows.singly,
         models.start_weight,
-        *models.rewards,
-        *arrays,
+        models.rewards,
     )
+    draw_models.all(len(chunk.ends), posterior, first_draw, chunk)
 
 
 def startable(counts: Counts) -> BoolArray:

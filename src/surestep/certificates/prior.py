@@ -21,8 +21,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, run_owners, run_sums
-from surestep.certificates.drawn import PriorRows, startable
+from surestep.certificates.drawn import startable
 from surestep.errors import CertificateRefused
+from surestep.kernels.posterior import PriorRows
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
 from surestep.model.statements import Statement

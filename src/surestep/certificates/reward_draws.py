@@ -15,7 +15,6 @@ from surestep._arrays import (
     refuse_where,
     run_owners,
 )
-from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.episodes import with_ends
 from surestep.certificates.refuting import (
     check_ends,
@@ -25,7 +24,7 @@ from surestep.certificates.refuting import (
     name_of,
 )
 from surestep.errors import CertificateRefused
-from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
+from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
 from surestep.model.statements import Statement

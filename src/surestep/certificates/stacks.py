@@ -15,13 +15,19 @@ import numpy as np
 from surestep._arrays import (
     BoolArray,
     FloatArray,
-    IntArray,
     offsets_of,
-    run_lengths,
     run_sums,
 )
 from surestep.certificates.refuting import SAME
-from surestep.kernels.stitched import coupled_chances, stitched_rounds
+from surestep.kernels.stitched import (
+    Course,
+    Draw,
+    Rounds,
+    Stacks,
+    Tails,
+    coupled_chances,
+    stitched_rounds,
+)
 from surestep.model.log import DecisionLog
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
@@ -29,21 +35,6 @@ from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import best_value, worst_value
 
 FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
-
-
-class Stacks(NamedTuple):
-    """What came of every visit, pair after pair, the visits of a pair in the order of the log."""
-
-    offsets: IntArray  # [K+1]
-    reward: FloatArray  # [N]
-    successor: IntArray  # [N]
-    ended: BoolArray  # [N] the process was over; where only the recording stopped, it was not
-    starts: IntArray  # [E] where episodes began, in the order of the log
-
-    @property
-    def sizes(self) -> IntArray:
-        """How often each pair was visited [K]."""
-        return run_lengths(self.offsets)
 
 
 def stacks_of(log: DecisionLog) -> Stacks:
@@ -58,52 +49,32 @@ def stacks_of(log: DecisionLog) -> Stacks:
     )
 
 
-class Tails(NamedTuple):
-    """What a cut rollout counts for: at most its worth for π_I, at least that for π_b."""
-
-    at_pair: FloatArray  # [2, K]
-    at_state: FloatArray  # [2, S]
-
-    @classmethod
-    def of_bounds(cls, problem: Problem) -> Tails:
-        """The bounds of all values: the lower one for π_I, the upper one for π_b."""
-        ends = np.array(problem.value_bounds)[:, np.newaxis]
-        pairs = problem.counts.pairs
-        return cls(
-            np.repeat(ends, pairs.num_pairs, axis=1), np.repeat(ends, pairs.num_states, axis=1)
-        )
-
-    @classmethod
-    def of_set(cls, problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
-        """The worst that any model of a set leaves to π_I, and the best that one leaves to π_b."""
-        (low, high), size = problem.value_bounds, problem.num_states
-        worst = worst_value(models, policy, np.full(size, low))
-        best = best_value(models, problem.behavior, np.full(size, high))
-        our_low = np.maximum(worst.value - worst.error_bound, low)
-        their_high = np.minimum(best.value + best.error_bound, high)
-        slack = SAME * max(abs(low), abs(high), SAME)  # more than the rounding of a backup
-        return cls(
-            np.stack(
-                [
-                    np.maximum(models.worst(our_low).q - slack, low),
-                    np.minimum(slack - models.mirrored().worst(-their_high).q, high),
-                ]
-            ),
-            np.stack([our_low, their_high]),
-        )
+def tails_of_bounds(problem: Problem) -> Tails:
+    """Returns the bounds of all values: the lower one for π_I, the upper one for π_b."""
+    ends = np.array(problem.value_bounds)[:, np.newaxis]
+    pairs = problem.counts.pairs
+    return Tails(
+        np.repeat(ends, pairs.num_pairs, axis=1), np.repeat(ends, pairs.num_states, axis=1)
+    )
 
 
-class Course(NamedTuple):
-    """All that two policies need beside stacks to be rolled out."""
-
-    pair_offsets: IntArray  # [S+1]
-    chances: FloatArray  # [2, 2K] see `coupled_chances`
-    start_chances: FloatArray  # [S] cumulated; empty where starts are read from a stack
-    over: BoolArray  # [S] states in which episodes are over
-    at_end: FloatArray  # [2, S] what an end is worth under either policy
-    tails: Tails
-    discount: float
-    limits: tuple[float, float]  # of all returns
+def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
+    """Returns the worst that a model of the set leaves to π_I, the best that one leaves to π_b."""
+    (low, high), size = problem.value_bounds, problem.num_states
+    worst = worst_value(models, policy, np.full(size, low))
+    best = best_value(models, problem.behavior, np.full(size, high))
+    our_low = np.maximum(worst.value - worst.error_bound, low)
+    their_high = np.minimum(best.value + best.error_bound, high)
+    slack = SAME * max(abs(low), abs(high), SAME)  # more than the rounding of a backup
+    return Tails(
+        np.stack(
+            [
+                np.maximum(models.worst(our_low).q - slack, low),
+                np.minimum(slack - models.mirrored().worst(-their_high).q, high),
+            ]
+        ),
+        np.stack([our_low, their_high]),
+    )
 
 
 def course_of(
@@ -121,25 +92,11 @@ def course_of(
         chances,
         cumulated,
         problem.counts.terminal,
-        np.stack([run_sums(each * ending, pairs.offsets) for each in both]),
-        Tails.of_bounds(problem),
+        np.stack([run_sums(chosen * ending, pairs.offsets) for chosen in both]),
+        tails_of_bounds(problem),
         problem.single_discount,
         limits,
     )
-
-
-class Rounds(NamedTuple):
-    """What came of the rounds of several runs."""
-
-    differences: FloatArray  # [runs, rounds] G_I − G_b where the round is complete; or one of them
-    complete: IntArray  # [runs] how many rounds there were all entries for
-    cuts: IntArray  # [runs] how many rollouts of complete rounds were cut
-
-    @property
-    def values(self) -> FloatArray:
-        """What the complete rounds of all runs gave, flat."""
-        there = np.arange(self.differences.shape[1]) < self.complete[:, np.newaxis]
-        return self.differences[there]
 
 
 class Way(NamedTuple):
@@ -147,16 +104,6 @@ class Way(NamedTuple):
 
     who: int  # BOTH, OURS or THEIRS
     horizon: int | None  # None: a rollout is never cut for its length
-
-
-class Draw(NamedTuple):
-    """Who is rolled out, with which random numbers, in how many runs and rounds."""
-
-    seed: int
-    purpose: int
-    who: int  # BOTH, OURS or THEIRS
-    runs: int
-    rounds: int
 
 
 def roll_out(
@@ -171,29 +118,13 @@ def roll_out_each(
 ) -> list[Rounds]:
     """Returns the rounds of each of several ways, all with the same random numbers."""
     tasks = len(ways) * draw.runs
-    found = Rounds(
+    rounds = Rounds(
         np.zeros((tasks, draw.rounds)), np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
     )
-    stitched_rounds.all(
-        tasks,
-        draw.seed,
-        draw.purpose,
-        np.array([way.who for way in ways]),
-        np.array([FOREVER if way.horizon is None else way.horizon for way in ways]),
-        *stacks,
-        course.start_chances,
-        course.pair_offsets,
-        course.chances,
-        readable,
-        course.over,
-        course.at_end,
-        course.tails.at_pair,
-        course.tails.at_state,
-        course.discount,
-        np.array(course.limits),
-        *found,
-    )
-    differences, complete, cuts = found
+    sides = np.array([way.who for way in ways])
+    longest = np.array([FOREVER if way.horizon is None else way.horizon for way in ways])
+    stitched_rounds.all(tasks, draw, sides, longest, stacks, course, readable, rounds)
+    differences, complete, cuts = rounds
     parts = [slice(first, first + draw.runs) for first in range(0, tasks, draw.runs)]
     return [Rounds(differences[part], complete[part], cuts[part]) for part in parts]
 

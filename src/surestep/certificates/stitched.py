@@ -70,21 +70,17 @@ from surestep.certificates.known import Known, ends
 from surestep.certificates.protocol import Bound
 from surestep.certificates.refuting import SAME, check_ends, check_observed, check_returns
 from surestep.certificates.stacks import (
-    Course,
-    Draw,
-    Rounds,
-    Stacks,
-    Tails,
     Way,
     course_of,
     horizons,
     roll_out,
     roll_out_each,
     stacks_of,
+    tails_of_set,
 )
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Draw, Rounds, Stacks, Tails
 from surestep.model.certificate import Certificate
 from surestep.model.estimate import estimate_behavior
 from surestep.model.log import DecisionLog
@@ -341,7 +337,7 @@ class Stitched:
             known_start=True,
         )
         try:
-            return Tails.of_set(problem, policy, uncertainty_of(problem, terms).models)
+            return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
         except RefutedBounds:
             raise
         except CertificateRefused:  # rewards, of which not enough is known

@@ -21,9 +21,9 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
-from numba import types
 
 from surestep.kernels._machine_code import MachineCode
+from surestep.kernels._types import signature_of
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -31,23 +31,6 @@ Result = TypeVar("Result")
 PARTS_A_THREAD = 4  # tasks differ in length
 SWEEP_THREADS = 100_000  # entries from which a pass over memory gains by more threads
 LIGHT_THREADS = 1_000_000  # the same for a pass of an addition or two an entry
-F64 = types.float64
-I64 = types.int64
-# What a kernel reads (frozen or not) and what it writes.
-FLOATS_IN = types.Array(types.float64, 1, "C", readonly=True)
-INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
-INDICES_IN = types.Array(types.int32, 1, "C", readonly=True)
-RNG = types.npy_rng
-BOOLS_IN = types.Array(types.boolean, 1, "C", readonly=True)
-TABLE_IN = types.Array(types.float64, 2, "C", readonly=True)
-COUNT_TABLE_IN = types.Array(types.int64, 2, "C", readonly=True)
-FLOATS_OUT = types.Array(types.float64, 1, "C")
-INTS_OUT = types.Array(types.int64, 1, "C")
-INDICES_OUT = types.Array(types.int32, 1, "C")
-TABLE_OUT = types.Array(types.float64, 2, "C")
-COUNT_TABLE_OUT = types.Array(types.int64, 2, "C")
-INDEX_TABLE_OUT = types.Array(types.int32, 2, "C")
-FLOAT_PAIR = types.Tuple((types.float64, types.float64))
 
 
 class Kernel(Generic[Arguments, Result]):
@@ -57,12 +40,9 @@ class Kernel(Generic[Arguments, Result]):
     give the same bits: what they add up, they add up in the same order.
     """
 
-    def __init__(
-        self, function: Callable[Arguments, Result], signature: Any, threads_from: int | None
-    ) -> None:
+    def __init__(self, function: Callable[Arguments, Result], threads_from: int | None) -> None:
         """Remembers what to compile; nothing is compiled yet."""
         self.function = function
-        self.signature = signature
         self.threads_from = threads_from  # entries of the largest array; None: never parallel
         self.__doc__ = function.__doc__
         self._compiled: dict[bool, Callable[Arguments, Result]] = {}
@@ -92,7 +72,7 @@ class Kernel(Generic[Arguments, Result]):
         else:
             name = f"{self.name}-threads" if parallel else self.name
             dispatcher._cache = MachineCode(directory, name, self.tell)
-        dispatcher.compile(self.signature)
+        dispatcher.compile(signature_of(self.function))
         dispatcher.disable_compile()
         return cast(Callable[Arguments, Result], dispatcher)
 
@@ -137,20 +117,26 @@ class Tasks(Kernel[Concatenate[int, int, Arguments], None]):
 
 
 def largest_size(args: tuple[object, ...]) -> int:
-    """The size of the largest array: what tells whether waking other threads is worth it."""
-    return max(array.size for array in args if isinstance(array, np.ndarray))
+    """Returns the size of the largest array, in records too: are other threads worth waking?"""
+    largest = 0
+    for value in args:
+        if isinstance(value, np.ndarray):
+            largest = max(largest, value.size)
+        elif isinstance(value, tuple):
+            largest = max(largest, largest_size(value))
+    return largest
 
 
 def kernel(
-    *signature: Any, returns: Any = types.void, threads_from: int | None = None
+    *, threads_from: int | None = None
 ) -> Callable[[Callable[Arguments, Result]], Kernel[Arguments, Result]]:
-    """Makes a kernel of a function over raw arrays, with the given argument types.
+    """Makes a kernel of a function over raw arrays and records, typed as it is annotated.
 
     With `threads_from`, its `prange` loops run on all cores once an array has that many entries.
     """
 
     def decorate(function: Callable[Arguments, Result]) -> Kernel[Arguments, Result]:
-        made = Kernel(function, returns(*signature), threads_from)
+        made = Kernel(function, threads_from)
         ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
         return made
 
@@ -158,15 +144,15 @@ def kernel(
 
 
 def tasks(
-    *signature: Any, threads_from: int
+    *, threads_from: int
 ) -> Callable[[Callable[Concatenate[int, int, Arguments], None]], Tasks[Arguments]]:
-    """Makes `Tasks` of a function of two numbers and raw arrays with the given types.
+    """Makes `Tasks` of a function of two numbers, raw arrays and records, typed as annotated.
 
     They are spread over all cores once an array has `threads_from` entries.
     """
 
     def decorate(function: Callable[Concatenate[int, int, Arguments], None]) -> Tasks[Arguments]:
-        made = Tasks(function, types.void(I64, I64, *signature), threads_from)
+        made = Tasks(function, threads_from)
         ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
         return made
 

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
+from numba import prange
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep._arrays import FloatArray
 from surestep.kernels._compile import (
-    FLOATS_IN,
-    FLOATS_OUT,
-    INDICES_IN,
-    INTS_IN,
     LIGHT_THREADS,
     SWEEP_THREADS,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
+from surestep.kernels.records import Model
 from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
 
-@kernel(
-    INTS_IN,
-    INDICES_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)
-def pair_values(
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    value: FloatArray,
-    q: FloatArray,
-) -> None:
+@kernel(threads_from=SWEEP_THREADS)
+def pair_values(model: Model, value: FloatsIn, q: FloatsOut) -> None:
     """q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for all pairs, into `q` [K]."""
+    _, offsets, successor, probability, discount, reward = model
     for b in prange((q.size - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
         row_sums(first, last, offsets, successor, probability, value, q[first:last])
@@ -46,28 +28,10 @@ def pair_values(
             q[k] = reward[k] + discount[k] * q[k]
 
 
-@kernel(
-    INTS_IN,
-    INTS_IN,
-    INDICES_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)
-def best_values(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    value: FloatArray,
-    best: FloatArray,
-) -> None:
+@kernel(threads_from=SWEEP_THREADS)
+def best_values(model: Model, value: FloatsIn, best: FloatsOut) -> None:
     """max_a q(s,a) for all states, into `best` [S]: a sweep of value iteration."""
+    pair_offsets, offsets, successor, probability, discount, reward = model
     for b in prange((best.size - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, best.size)
         first_pair, last_pair = pair_offsets[first], pair_offsets[last]
@@ -81,46 +45,28 @@ def best_values(
 
 
 @helper
-def pair_value(
-    pair: int,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    value: FloatArray,
-) -> float:
+def pair_value(pair: int, model: Model, value: FloatArray) -> float:
     """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""
     total = 0.0
-    for t in range(offsets[pair], offsets[pair + 1]):
-        total += probability[t] * value[successor[t]]
-    return float(reward[pair] + discount[pair] * total)
+    for t in range(model.offsets[pair], model.offsets[pair + 1]):
+        total += model.probability[t] * value[model.successor[t]]
+    return float(model.reward[pair] + model.discount[pair] * total)
 
 
-@kernel(INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, types.boolean, FLOATS_OUT)
-def gauss_seidel_sweep(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    rising: bool,
-    value: FloatArray,
-) -> None:
+@kernel()
+def gauss_seidel_sweep(model: Model, rising: bool, value: FloatsOut) -> None:
     """v(s) ← max_a q(s,a) in place, from the first state to the last, or the other way round."""
     for i in range(value.size):
         s = i if rising else value.size - 1 - i
         highest = -np.inf
-        for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            q = pair_value(k, offsets, successor, probability, discount, reward, value)
-            highest = max(highest, q)
+        for k in range(model.pair_offsets[s], model.pair_offsets[s + 1]):
+            highest = max(highest, pair_value(k, model, value))
         value[s] = highest
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, threads_from=LIGHT_THREADS)
+@kernel(threads_from=LIGHT_THREADS)
 def expected_values(
-    pair_offsets: IntArray, probability: FloatArray, q: FloatArray, value: FloatArray
+    pair_offsets: IntsIn, probability: FloatsIn, q: FloatsIn, value: FloatsOut
 ) -> None:
     """Σ_a π(a|s) q(s,a) for all states, into `value` [S]."""
     for s in prange(value.size):

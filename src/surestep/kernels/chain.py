@@ -5,40 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    FLOATS_IN,
-    FLOATS_OUT,
-    INDICES_IN,
-    INDICES_OUT,
-    INTS_IN,
-    INTS_OUT,
     SWEEP_THREADS,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
+from surestep.kernels.records import Model
 from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
 
-@kernel(
-    INTS_IN,
-    INTS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    INTS_OUT,
-    FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)
-def chain_sizes(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    policy: FloatArray,
-    lengths: IntArray,
-    chain_reward: FloatArray,
-) -> None:
+@kernel(threads_from=SWEEP_THREADS)
+def chain_sizes(model: Model, policy: FloatsIn, lengths: IntsOut, chain_reward: FloatsOut) -> None:
     """How many weights each row will have (pairs that the policy takes), and r_π(s)."""
+    pair_offsets, offsets, _, _, discount, reward = model
     for s in prange(lengths.size):
         length, total = 0, 0.0
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
@@ -49,30 +28,16 @@ def chain_sizes(
         chain_reward[s] = total
 
 
-@kernel(
-    INTS_IN,
-    INTS_IN,
-    INDICES_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    INTS_IN,
-    INDICES_OUT,
-    FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)
+@kernel(threads_from=SWEEP_THREADS)
 def chain_rows(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    policy: FloatArray,
-    chain_offsets: IntArray,
-    chain_successor: IndexArray,
-    weight: FloatArray,
+    model: Model,
+    policy: FloatsIn,
+    chain_offsets: IntsIn,
+    chain_successor: IndicesOut,
+    weight: FloatsOut,
 ) -> None:
     """Fills the rows: weight π(a|s) Γ(s,a) P(s'|s,a) for each transition that the policy takes."""
+    pair_offsets, offsets, successor, probability, discount, _ = model
     for s in prange(chain_offsets.size - 1):
         position = np.uint64(chain_offsets[s])
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
@@ -84,16 +49,14 @@ def chain_rows(
                     position += np.uint64(1)
 
 
-@kernel(
-    INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS
-)
+@kernel(threads_from=SWEEP_THREADS)
 def chain_step(
-    offsets: IntArray,
-    successor: IndexArray,
-    weight: FloatArray,
-    reward: FloatArray,
-    value: FloatArray,
-    result: FloatArray,
+    offsets: IntsIn,
+    successor: IndicesIn,
+    weight: FloatsIn,
+    reward: FloatsIn,
+    value: FloatsIn,
+    result: FloatsOut,
 ) -> None:
     """r_π + W v for all states, into `result` [S]."""
     for b in prange((result.size - 1) // BLOCK_ROWS + 1):

@@ -11,26 +11,17 @@ IJCAI 2007).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import types
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INDICES_IN,
-    INDICES_OUT,
-    INTS_IN,
-    INTS_OUT,
     helper,
     kernel,
 )
-
-Model = tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray, FloatArray]
-# Pairs of a state, transitions of a pair, where to, discounted probability, reward.
-Part = tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray]
+from surestep.kernels._types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
+from surestep.kernels.records import Model
 
 STANDS_STILL = 2.0**-50  # relative to max |v|: a change this small is rounding
 LOOK = 8  # sweeps after which it is asked, each time, how many more will be needed
@@ -40,9 +31,27 @@ SMALL = 200  # states up to which a component may be solved by dense elimination
 MOST_STEPS = 100  # of policy iteration
 
 
-@kernel(INTS_IN, INTS_IN, INDICES_IN, returns=types.boolean)
-def leads_ahead(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> bool:
-    """Whether every state leads to later ones only, or back to itself."""
+class Part(NamedTuple):
+    """The model of some of the states, with other states of the same numbers left out."""
+
+    pair_offsets: IntArray  # [S+1]
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    weight: FloatArray  # [T] discounted probabilities
+    reward: FloatArray  # [K]
+
+
+class Order(NamedTuple):
+    """The states by component; those that others lead to come first."""
+
+    order: IndicesIn  # [S]
+    place: IndicesIn  # [S] where a state stands in the order
+    starts: IntsIn  # [C+1] where a component begins
+
+
+@kernel()
+def leads_ahead(pair_offsets: IntsIn, offsets: IntsIn, successor: IndicesIn) -> bool:
+    """Tells whether every state leads to later ones only, or back to itself."""
     for s in range(pair_offsets.size - 1):
         for t in range(offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]):
             if successor[t] < s:
@@ -50,14 +59,14 @@ def leads_ahead(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray
     return True
 
 
-@kernel(INTS_IN, INTS_IN, INDICES_IN, INDICES_OUT, INDICES_OUT, INTS_OUT, returns=I64)
+@kernel()
 def strong_components(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    order: IndexArray,
-    place: IndexArray,
-    starts: IntArray,
+    pair_offsets: IntsIn,
+    offsets: IntsIn,
+    successor: IndicesIn,
+    order: IndicesOut,
+    place: IndicesOut,
+    starts: IntsOut,
 ) -> int:
     """The number of components; those that others lead to come first.
 
@@ -185,7 +194,7 @@ def part_of(
             pair += 1
             part_offsets[pair] = end
         part_pairs[i - first + 1] = pair
-    return part_pairs, part_offsets, targets, weight, earned
+    return Part(part_pairs, part_offsets, targets, weight, earned)
 
 
 @helper
@@ -249,7 +258,7 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
     Changes that shrink by one and the same rate are added up to their end: v + δ rate/(1 − rate),
     as long as that helps. Sweeps end when it is seen that more than `limit` would be needed.
     """
-    entries, size = part[2].size, value.size
+    entries, size = part.successor.size, value.size
     system, earlier = np.empty((0, 0)), np.empty(size)
     before, last, rate, sweeps, steps, leaps = np.inf, np.inf, 0.0, 0, 0, True
     if size <= SMALL and LOOK * entries > size**3:  # a solution costs less than the first sweeps
@@ -285,32 +294,16 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
             steps += 1
 
 
-@kernel(
-    INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INDICES_IN, INDICES_IN, INTS_IN,
-    I64, F64, I64, FLOATS_OUT,
-    returns=I64,
-)  # fmt: skip
+@kernel()
 def settle_components(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    order: IndexArray,
-    place: IndexArray,
-    starts: IntArray,
-    first: int,
-    target: float,
-    limit: int,
-    value: FloatArray,
+    model: Model, by_component: Order, first: int, target: float, limit: int, value: FloatsOut
 ) -> int:
     """The values of the components from `first` on, up to a residual of `target`, into `value`.
 
     The first component that would take more than `limit` sweeps, with what they came to; or the
     number of components.
     """
-    model = (pair_offsets, offsets, successor, probability, discount, reward)
+    order, place, starts = by_component
     c = settle_singles(first, model, order, starts, value)
     while c < starts.size - 1:
         start, end = starts[c], starts[c + 1]

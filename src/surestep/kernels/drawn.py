@@ -9,32 +9,69 @@ an error is small, but not how it is proven: by what the value lacks in the whol
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    COUNT_TABLE_OUT,
-    F64,
-    I64,
-    INDEX_TABLE_OUT,
-    INTS_IN,
-    TABLE_IN,
-    TABLE_OUT,
     helper,
     tasks,
 )
+from surestep.kernels._types import CountTableOut, IndexTableOut, IntsIn, TableIn, TableOut
 from surestep.kernels.extremes import largest_of
 
-# Drawn models as `draw_models` leaves them, and policies.
-CHUNK = (
-    INTS_IN, F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_IN,
-)  # fmt: skip
 CHUNK_THREADS = 1_000  # entries of all models together
 THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected
 LEFT = 0.01  # of what a value lacks: the part that a correction may leave
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
 VALUES_BESIDE = 9 + 2 * MIXED  # for every state, on each core that evaluates a large model
 MOST_SWEEPS = 1_000  # for one correction
+
+
+class Chunk(NamedTuple):
+    """Drawn models: row k of model b is `target`, `share`[b, ends[b, k]:ends[b, k+1]].
+
+    It earns `reward`[b, k] on average. Where a model does not fit, `ends`[b, K] is −1.
+    """
+
+    ends: CountTableOut  # [B, K+1]
+    target: IndexTableOut  # [B, cells]
+    share: TableOut  # [B, cells]
+    reward: TableOut  # [B, K]
+    initial: TableOut  # [B, S]
+
+    def first(self, size: int) -> Chunk:
+        """Returns the first models only, in the same memory."""
+        arrays: tuple[Any, ...] = tuple(array[:size] for array in self)
+        return Chunk(*arrays)
+
+
+class Aim(NamedTuple):
+    """How exactly values are sought, by iterations."""
+
+    accuracy: float  # the error aimed for, relative to the largest reward and value
+    steps: float  # it takes about so many until an episode ends or is discounted
+    keep: bool  # leave the values, which are of one model only, for later ones to start from
+
+
+class Performance(NamedTuple):
+    """What is written of each policy in each drawn model."""
+
+    mean: TableOut  # [B, P] ρ = Σ_s ι(s) v(s)
+    residual: TableOut  # [B, P] max_s |(T_π v)(s) − v(s)|
+    scale: TableOut  # [B, P] what the rounding of the residual is relative to
+
+
+class DrawnChain(NamedTuple):
+    """One policy in one drawn model."""
+
+    pair_offsets: IntArray  # [S+1]
+    discount: float
+    ends: IntArray  # [K+1]
+    target: IndexArray
+    share: FloatArray
+    policy: FloatArray  # [K]
 
 
 @helper
@@ -57,16 +94,12 @@ def earn(
 
 @helper
 def follow(
-    pair_offsets: IntArray,
-    discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    policy: FloatArray,
+    chain: DrawnChain,
     value: FloatArray,
     result: FloatArray,
 ) -> None:
     """W value, with W = γ P_π, into `result` [S]."""
+    pair_offsets, discount, ends, target, share, policy = chain
     states = target.view(np.uint32)
     for s in range(result.size):
         total = 0.0
@@ -126,16 +159,12 @@ def solve_in_place(matrix: FloatArray, right: FloatArray) -> None:
 
 @helper
 def eliminate(
-    pair_offsets: IntArray,
-    discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    policy: FloatArray,
+    chain: DrawnChain,
     matrix: FloatArray,
     value: FloatArray,
 ) -> None:
     """From r_π in `value` to v = r_π + W v, without pivoting; see `kernels.elimination`."""
+    pair_offsets, discount, ends, target, share, policy = chain
     matrix[:, :] = 0.0
     for s in range(value.size):
         matrix[s, s] = 1.0
@@ -174,16 +203,12 @@ def thin_out(
 
 @helper
 def sweep(
-    pair_offsets: IntArray,
-    discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    policy: FloatArray,
+    chain: DrawnChain,
     earned: FloatArray,
     value: FloatArray,
 ) -> None:
     """v(s) ← r_π(s) + (W v)(s), one state after the other (Gauss-Seidel)."""
+    pair_offsets, discount, ends, target, share, policy = chain
     states = target.view(np.uint32)
     for s in range(value.size):
         total = earned[s]
@@ -216,30 +241,20 @@ def parts_of(work: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, Floa
 
 @helper
 def first_move(
-    pair_offsets: IntArray,
-    discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    policy: FloatArray,
+    chain: DrawnChain,
     work: FloatArray,
 ) -> None:
     """The move of starts by a constant, where sweeps alone gain the least, and its image."""
     nothing, _, images, moves = parts_of(work)
     nothing[:], moves[0, :] = 0.0, 1.0
-    sweep(pair_offsets, discount, ends, target, share, policy, nothing, moves[0])
+    sweep(chain, nothing, moves[0])
     for s in range(images.shape[1]):
         images[0, s] = moves[0, s] - 1.0
 
 
 @helper
 def mixed_sweeps(
-    pair_offsets: IntArray,
-    discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    policy: FloatArray,
+    chain: DrawnChain,
     earned: FloatArray,
     goal: float,
     value: FloatArray,
@@ -256,7 +271,7 @@ def mixed_sweeps(
     lengths[0] = mean_over(images[0], images[0])
     for step in range(MOST_SWEEPS):
         copy_into(before, value)
-        sweep(pair_offsets, discount, ends, target, share, policy, earned, value)
+        sweep(chain, earned, value)
         largest = 0.0
         for s in range(value.size):
             change[s] = value[s] - before[s]
@@ -281,15 +296,8 @@ def mixed_sweeps(
 
 @helper
 def improve(
-    pair_offsets: IntArray,
-    discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    thin_ends: IntArray,
-    thin_target: IndexArray,
-    thin_share: FloatArray,
-    policy: FloatArray,
+    whole: DrawnChain,
+    thin: DrawnChain,
     earned: FloatArray,
     goal: float,
     steps: float,
@@ -302,25 +310,23 @@ def improve(
     not help either, by sweeps v ← r_π + W v, which always get there.
     """
     following, lacking, correction = work[0], work[1], work[2]
-    thin = (pair_offsets, discount, thin_ends, thin_target, thin_share, policy)
-    whole = (pair_offsets, discount, ends, target, share, policy)
-    model, failures, best = thin, -1, 0.0
+    chain, failures, best = thin, -1, 0.0
     sweeps = 40 * steps  # (1 − 1/steps)^sweeps < 1e-17: more cannot help
     while True:
-        follow(*whole, value, following)
+        follow(whole, value, following)
         lack = largest_change(earned, following, value)
         if lack <= goal or not sweeps > 0.0:
             return lack
         if failures < 2 and not lack < 0.5 * best:
             failures += 1
-            model = thin if failures == 0 else whole
-            first_move(*model, work[3:])
+            chain = thin if failures == 0 else whole
+            first_move(chain, work[3:])
         best = lack
         for s in range(value.size):
             lacking[s] = earned[s] + following[s] - value[s]
             correction[s] = lacking[s]
         if failures < 2:
-            mixed_sweeps(*model, lacking, max(LEFT * lack, 0.5 * goal), correction, work[3:])
+            mixed_sweeps(chain, lacking, max(LEFT * lack, 0.5 * goal), correction, work[3:])
         else:
             sweeps -= 1.0
         for s in range(value.size):
@@ -329,69 +335,47 @@ def improve(
             value[:] = 0.0
 
 
-@tasks(*CHUNK, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=CHUNK_THREADS)
+@tasks(threads_from=CHUNK_THREADS)
 def eliminate_drawn(
     first_task: int,
     end_task: int,
-    pair_offsets: IntArray,
+    pair_offsets: IntsIn,
     discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    reward: FloatArray,
-    initial: FloatArray,
-    policy: FloatArray,
-    performance: FloatArray,
-    residual: FloatArray,
-    scale: FloatArray,
+    models: Chunk,
+    policy: TableIn,
+    performance: Performance,
 ) -> None:
-    """ρ of each policy [P, K] in each drawn model, into `performance` [B, P]; for few states.
-
-    `residual` [B, P] is max_s |(T_π v)(s) − v(s)|, and `scale` what its rounding is relative to.
-    """
+    """ρ of each policy [P, K] in each drawn model, for few states."""
+    ends, target, share, reward, initial = models
     num_states = pair_offsets.size - 1
     matrix, following = np.empty((num_states, num_states)), np.empty(num_states)
     earned, value = np.empty(num_states), np.empty(num_states)
     for b in range(first_task, end_task):
-        model = (pair_offsets, discount, ends[b], target[b], share[b])
         for p in range(policy.shape[0]):
+            chain = DrawnChain(pair_offsets, discount, ends[b], target[b], share[b], policy[p])
             most = earn(pair_offsets, reward[b], policy[p], earned)
             copy_into(value, earned)
-            eliminate(*model, policy[p], matrix, value)
-            follow(*model, policy[p], value, following)
-            residual[b, p] = largest_change(earned, following, value)
-            scale[b, p] = most + largest_of(value)
-            performance[b, p] = mean_over(initial[b], value)
+            eliminate(chain, matrix, value)
+            follow(chain, value, following)
+            performance.residual[b, p] = largest_change(earned, following, value)
+            performance.scale[b, p] = most + largest_of(value)
+            performance.mean[b, p] = mean_over(initial[b], value)
 
 
-@tasks(
-    *CHUNK, F64, F64, I64, TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT, threads_from=CHUNK_THREADS
-)  # fmt: skip
+@tasks(threads_from=CHUNK_THREADS)
 def iterate_drawn(
     first_task: int,
     end_task: int,
-    pair_offsets: IntArray,
+    pair_offsets: IntsIn,
     discount: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    reward: FloatArray,
-    initial: FloatArray,
-    policy: FloatArray,
-    accuracy: float,
-    steps: float,
-    keep: int,
-    start: FloatArray,
-    performance: FloatArray,
-    residual: FloatArray,
-    scale: FloatArray,
+    models: Chunk,
+    policy: TableIn,
+    aim: Aim,
+    start: TableOut,
+    performance: Performance,
 ) -> None:
-    """What `eliminate_drawn` does, by iterations from the values `start` [P, S].
-
-    They aim for an error of `accuracy` times the largest reward and value, if it takes `steps` or
-    so until an episode ends or is discounted. With `keep`, for one model only, its values are left
-    in `start`.
-    """
+    """ρ of each policy [P, K] in each drawn model, by iterations from the values `start` [P, S]."""
+    ends, target, share, reward, initial = models
     num_states = pair_offsets.size - 1
     for b in range(first_task, end_task):
         work = np.empty((VALUES_BESIDE - 2, num_states))
@@ -400,13 +384,14 @@ def iterate_drawn(
         thin = (np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size))
         thin_out(*whole, *thin)
         for p in range(policy.shape[0]):
+            chain = DrawnChain(pair_offsets, discount, *whole, policy[p])
+            thin_chain = DrawnChain(pair_offsets, discount, *thin, policy[p])
             most = earn(pair_offsets, reward[b], policy[p], earned)
             copy_into(value, start[p])
-            goal = accuracy * (most + largest_of(value)) / steps
-            residual[b, p] = improve(
-                pair_offsets, discount, *whole, *thin, policy[p], earned, goal, steps, value, work
-            )
-            scale[b, p] = most + largest_of(value)
-            performance[b, p] = mean_over(initial[b], value)
-            if keep:
+            goal = aim.accuracy * (most + largest_of(value)) / aim.steps
+            lack = improve(chain, thin_chain, earned, goal, aim.steps, value, work)
+            performance.residual[b, p] = lack
+            performance.scale[b, p] = most + largest_of(value)
+            performance.mean[b, p] = mean_over(initial[b], value)
+            if aim.keep:
                 copy_into(start[p], value)

@@ -2,49 +2,47 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import prange
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    BOOLS_IN,
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    INDICES_IN,
-    INTS_IN,
     SWEEP_THREADS,
     kernel,
 )
+from surestep.kernels._types import BoolsIn, FloatsIn, FloatsOut, IndicesIn, IntsIn
 from surestep.kernels.spibb import best_trusted
 
 
-@kernel(
-    INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN,
-    FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT, FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)  # fmt: skip
+class UncertainModel(NamedTuple):
+    """Chances with their variances, for successors of known reward [T] and any other state [K]."""
+
+    offsets: IntsIn  # [K+1]
+    successor: IndicesIn  # [T]
+    chance: FloatsIn  # [T]
+    chance_variance: FloatsIn  # [T]
+    reward: FloatsIn  # [T]
+    other_chance: FloatsIn  # [K]
+    other_variance: FloatsIn  # [K]
+    other_reward: FloatsIn  # [K]
+    discount: FloatsIn  # [K]
+
+
+@kernel(threads_from=SWEEP_THREADS)
 def uncertain_backup(
-    offsets: IntArray,
-    successor: IndexArray,
-    chance: FloatArray,
-    chance_variance: FloatArray,
-    reward: FloatArray,
-    other_chance: FloatArray,
-    other_variance: FloatArray,
-    other_reward: FloatArray,
-    discount: FloatArray,
-    value: FloatArray,
-    variance: FloatArray,
-    q: FloatArray,
-    q_variance: FloatArray,
+    model: UncertainModel,
+    value: FloatsIn,
+    variance: FloatsIn,
+    q: FloatsOut,
+    q_variance: FloatsOut,
 ) -> None:
     """q = Σ P (R + γv) and Var q = γ² Σ P² w + Σ Var(P) (R + γv)², into [K].
 
-    `chance`, `chance_variance` and `reward` [T] are those of the stored successors; every other
-    state has the pair's `other_chance`, `other_variance` and `other_reward` [K]. Sums over all
-    states are formed once, so that the cost is that of the stored successors.
+    Sums over all states are formed once, so that the cost is that of the stored successors.
     """
+    offsets, successor, chance, chance_variance, reward = model[:5]
+    other_chance, other_variance, other_reward, discount = model[5:]
     total = value.sum()
     squares = (value * value).sum()
     spread = variance.sum()
@@ -72,19 +70,16 @@ def uncertain_backup(
         )
 
 
-@kernel(
-    INTS_IN, FLOATS_IN, FLOATS_IN, BOOLS_IN, F64, F64, F64, FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)  # fmt: skip
+@kernel(threads_from=SWEEP_THREADS)
 def lean_towards_best(
-    pair_offsets: IntArray,
-    q: FloatArray,
-    q_variance: FloatArray,
-    visited: BoolArray,
+    pair_offsets: IntsIn,
+    q: FloatsIn,
+    q_variance: FloatsIn,
+    visited: BoolsIn,
     xi: float,
     step: float,
     tie: float,
-    probability: FloatArray,
+    probability: FloatsOut,
 ) -> None:
     """Moves up to `step` of the mass of each state to the visited pair of the best q − ξ√Var q."""
     for s in prange(pair_offsets.size - 1):

@@ -6,38 +6,28 @@ rows, for which elimination in any order of the states is stable.
 
 from __future__ import annotations
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import INTS_IN, helper
+from typing import NamedTuple
 
-# The arrays of an `EliminationPlan`, as every kernel that solves takes them.
-PLAN = (INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN)
+from surestep._arrays import FloatArray
+from surestep.kernels._compile import helper
+from surestep.kernels.records import EliminationPlan, Model
+
+
+class Work(NamedTuple):
+    """The memory that a solution needs."""
+
+    rows: FloatArray  # [3, S]
+    factor: FloatArray  # an entry for each of `upper`
 
 
 @helper
 def solve_policy(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    chance: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    policy: FloatArray,
-    order: IntArray,
-    place: IntArray,
-    lower_offsets: IntArray,
-    lower: IntArray,
-    upper_offsets: IntArray,
-    upper: IntArray,
-    row: FloatArray,
-    factor: FloatArray,
-    inverse: FloatArray,
-    right: FloatArray,
-    value: FloatArray,
+    model: Model, policy: FloatArray, plan: EliminationPlan, work: Work, value: FloatArray
 ) -> None:
-    """V = (I − Γ_π P_π)⁻¹ r_π, into `value` [S].
-
-    `row`, `inverse`, `right` [S] and `factor` (one entry for each of `upper`) are scratch.
-    """
+    """V = (I − Γ_π P_π)⁻¹ r_π, into `value` [S]."""
+    pair_offsets, offsets, successor, chance, discount, reward = model
+    order, place, lower_offsets, lower, upper_offsets, upper = plan
+    row, inverse, right, factor = work.rows[0], work.rows[1], work.rows[2], work.factor
     for i in range(order.size):
         s = order[i]
         for j in range(lower_offsets[i], lower_offsets[i + 1]):

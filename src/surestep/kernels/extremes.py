@@ -6,13 +6,14 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray
-from surestep.kernels._compile import FLOAT_PAIR, FLOATS_IN, LIGHT_THREADS, helper, kernel
+from surestep.kernels._compile import LIGHT_THREADS, helper, kernel
+from surestep.kernels._types import FloatsIn
 
 BLOCK = 4096
 
 
-@kernel(FLOATS_IN, FLOATS_IN, returns=FLOAT_PAIR, threads_from=LIGHT_THREADS)
-def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+@kernel(threads_from=LIGHT_THREADS)
+def difference_range(first: FloatsIn, second: FloatsIn) -> tuple[float, float]:
     """(min, max) of first − second; (NaN, NaN) where one difference is NaN or infinite.
 
     `doubt` stays 0 as long as all differences are finite: x − x is NaN for the others.

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray
 from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    INTS_IN,
     LIGHT_THREADS,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
 
 
 @helper
@@ -36,8 +33,8 @@ def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
     return first
 
 
-@kernel(INTS_IN, FLOATS_IN, F64, FLOATS_OUT, threads_from=LIGHT_THREADS)
-def greedy(pair_offsets: IntArray, q: FloatArray, tie: float, probability: FloatArray) -> None:
+@kernel(threads_from=LIGHT_THREADS)
+def greedy(pair_offsets: IntsIn, q: FloatsIn, tie: float, probability: FloatsOut) -> None:
     """All mass on the best pair of each state, the lowest action among those within `tie`.
 
     Without branches, which for a few pairs a state would cost more than all else. Where q is no

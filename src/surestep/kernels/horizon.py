@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import FLOATS_IN, INDICES_IN, INTS_IN, INTS_OUT, kernel
+from surestep.kernels._compile import kernel
+from surestep.kernels._types import IntsOut
+from surestep.kernels.records import Model
 
 
-@kernel(INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, INTS_OUT)
-def undiscounted_heights(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    height: IntArray,
-) -> None:
+@kernel()
+def undiscounted_heights(model: Model, height: IntsOut) -> None:
     """The largest number of steps in a row with discount 1 from each state, into `height` [S].
 
     Those steps must form no cycle. Depth-first search with its own stack: the height of a state
     is known once all states below it are done.
     """
+    pair_offsets, offsets, successor, probability, discount, _ = model
     num_states = pair_offsets.size - 1
     height[:] = -1
     stack = np.empty(num_states, np.int64)

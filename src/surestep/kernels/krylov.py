@@ -11,16 +11,11 @@ from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    INDICES_IN,
-    INTS_IN,
     SWEEP_THREADS,
-    TABLE_OUT,
     inlined,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IntsIn, TableOut
 from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
 BLOCK = 4096
@@ -59,25 +54,15 @@ def multiply(
             result[s] = vector[s] - result[s]
 
 
-@kernel(
-    INTS_IN,
-    INDICES_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_OUT,
-    TABLE_OUT,
-    FLOATS_OUT,
-    returns=F64,
-    threads_from=SWEEP_THREADS,
-)
+@kernel(threads_from=SWEEP_THREADS)
 def bicgstab_step(
-    offsets: IntArray,
-    successor: IndexArray,
-    weight: FloatArray,
-    shadow: FloatArray,
-    solution: FloatArray,
-    work: FloatArray,
-    scalars: FloatArray,
+    offsets: IntsIn,
+    successor: IndicesIn,
+    weight: FloatsIn,
+    shadow: FloatsIn,
+    solution: FloatsOut,
+    work: TableOut,
+    scalars: FloatsOut,
 ) -> float:
     """One iteration; the largest entry of the new residual, or −1 on a breakdown.
 

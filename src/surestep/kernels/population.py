@@ -9,25 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    BOOLS_IN,
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INDICES_IN,
-    INTS_IN,
-    INTS_OUT,
-    RNG,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn, IntsOut
+from surestep.kernels.records import Process
 
 FEW = 5  # up to here single draws are faster than a binomial one
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_OUT)
-def shares_of_rest(offsets: IntArray, probability: FloatArray, share: FloatArray) -> None:
+@kernel()
+def shares_of_rest(offsets: IntsIn, probability: FloatsIn, share: FloatsOut) -> None:
     """p_i / (p_i + … + p_last) within each run: the chance of an element, none before it drawn.
 
     The last element with any probability has 1, so that nobody is lost.
@@ -56,29 +49,20 @@ def split_off(rng: np.random.Generator, number: int, share: float) -> int:
     return going
 
 
-@kernel(
-    RNG, INTS_IN, FLOATS_IN, INTS_IN, INDICES_IN, FLOATS_IN, BOOLS_IN, FLOATS_IN, I64, I64,
-    INTS_OUT, INTS_OUT,
-)  # fmt: skip
+@kernel()
 def population_counts(
     rng: np.random.Generator,
-    pair_offsets: IntArray,
-    action_share: FloatArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    successor_share: FloatArray,
-    over: BoolArray,
-    initial_share: FloatArray,
+    shares: Process,
     episodes: int,
     horizon: int,
-    times: IntArray,
-    starts: IntArray,
+    times: IntsOut,
+    starts: IntsOut,
 ) -> None:
-    """How often `episodes` trajectories of at most `horizon` steps take each transition.
+    """Counts how often `episodes` trajectories of at most `horizon` steps take each transition.
 
-    Into `times` [T] and `starts` [S], which are 0 before. A trajectory ends in a state that is
-    `over`.
+    Into `times` [T] and `starts` [S], which are 0 before. The chances are `shares_of_rest`.
     """
+    pair_offsets, action_share, offsets, successor, successor_share, over, initial_share = shares
     num_states = over.size
     here, there = np.zeros(num_states, np.int64), np.zeros(num_states, np.int64)
     occupied, reached = np.empty(num_states, np.int64), np.empty(num_states, np.int64)

@@ -19,31 +19,114 @@ shape a < 1, Gamma(a) has the law of Gamma(a + 1) · U^(1/a).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    BOOLS_IN,
-    COUNT_TABLE_OUT,
-    F64,
-    FLOATS_IN,
-    I64,
-    INDEX_TABLE_OUT,
-    INDICES_IN,
-    INTS_IN,
-    TABLE_IN,
-    TABLE_OUT,
     helper,
     inlined,
     tasks,
 )
+from surestep.kernels._types import BoolsIn, FloatsIn, IndicesIn, IntsIn, TableIn
+from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, gamma, start_stream, uniform
 
 # Of a row: what the last state takes, at most. That adds no more than its square to the variance of
 # a mean over the row (of values that span 1), which is of the order of 1/n after n visits.
 REMAINDER = 0.01
 LOW, REACH, FIRST, SECOND, WEIGHT = range(5)  # what a row of a table of rewards holds
+
+
+class RewardDraws(NamedTuple):
+    """What mean rewards are drawn from.
+
+    A row (low, reach, first, second, weight) of `seen` has the mean low + reach · x, where x ~
+    Beta(first, second), and where it has a weight, a share of what is not known of it yet: w of
+    that mean and 1 − w of one like it, w ~ Beta(weight, κ). Where low is NaN nothing is known. One
+    like it has the mean of an atom of its group, each as likely as its weight, or where that is
+    NaN, of any atom; the weights are drawn once in a model.
+    """
+
+    per_pair: bool  # one reward a pair [K], not one a transition [T]
+    by_successor: bool  # what leads to the same state is of one group [S]
+    group: IntsIn  # [K] of each pair, where it is not
+    seen: TableIn  # [K, 5] or [T, 5]
+    group_offsets: IntsIn  # of each group's atoms
+    atoms: TableIn  # [atoms, 5]
+    others: float  # κ
+
+    @classmethod
+    def known(cls, values: FloatArray, per_pair: bool, num_pairs: int) -> RewardDraws:
+        """Rewards that are what they are."""
+        seen = np.zeros((values.size, 5))
+        seen[:, LOW] = values
+        nothing = np.zeros(num_pairs, np.int64)
+        return cls(per_pair, False, nothing, seen, np.zeros(2, np.int64), np.zeros((0, 5)), 0.0)
+
+    def moved(self, place: IntArray, size: int) -> RewardDraws:
+        """The same where the transition t stands at `place`[t] of `size`; −1: it cannot come."""
+        if self.per_pair:
+            return self
+        kept = place >= 0
+        moved = np.zeros((size, 5))
+        moved[:, LOW] = math.nan
+        moved[place[kept]] = self.seen[kept]
+        return self._replace(seen=moved)
+
+
+class PriorRows(NamedTuple):
+    """What rows are drawn from.
+
+    Without `given` weights, a row is about all states, those that are not stored included. Its
+    prior has the total `weight`, `pooled` of which lies where steps of its state led.
+    """
+
+    offsets: IntsIn  # [K+1]
+    successor: IndicesIn  # [T]
+    times: IntsIn  # [T]
+    given: FloatsIn  # [T] weights, where rows are about the stored successors only
+    weight: float  # c
+    pooled: FloatsIn  # [K]
+    elsewhere: FloatsIn  # [S] running sums of the chances of all states
+
+    @property
+    def singly(self) -> bool:
+        """Tells whether every state has a piece: breaking a stick would take nearly as many."""
+        return self.weight * -math.log(REMAINDER) >= self.elsewhere.size
+
+
+class DirichletPosterior(NamedTuple):
+    """A posterior over models, and which of their rows are drawn."""
+
+    seed: int
+    pair_offsets: IntsIn  # [S+1]
+    used: BoolsIn  # [K] pairs whose rows are drawn
+    ending: FloatsIn  # [K] what other pairs earn
+    rows: PriorRows
+    sums: FloatsIn  # [T] running sums of the times
+    singly: bool  # every state has a share of its own in a row
+    start_weight: FloatsIn  # [S]; empty where starts are not drawn
+    rewards: RewardDraws
+
+
+class AtomWeights(NamedTuple):
+    """The drawn weights of atoms, and how likely it is to be like one of one's own group."""
+
+    sums: FloatArray  # [atoms] running sums
+    kinship: FloatArray  # [groups]
+
+
+class Row(NamedTuple):
+    """A row to be drawn: its transitions, those of its state, and where it begins."""
+
+    first: int
+    last: int
+    state_first: int
+    state_last: int
+    pooled: float  # the share of the base that lies where steps of the state led
+    begin: int
 
 
 @inlined
@@ -60,22 +143,13 @@ def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
 
 
 @inlined
-def draw_state(
-    words: Words,
-    pooled: float,
-    first: int,
-    last: int,
-    successor: IndexArray,
-    sums: FloatArray,
-    elsewhere: FloatArray,
-) -> tuple[np.int64, Words]:
-    """A state of the base: with the chance `pooled` where one of the steps first … last led.
-
-    `sums` [T] are running sums of the steps, `elsewhere` [S] those of the chances of all states.
-    """
+def draw_state(words: Words, rows: PriorRows, sums: FloatArray, row: Row) -> tuple[np.int64, Words]:
+    """A state of the base: with the chance `pooled` where a step of the row's own state led."""
+    first, last = row.state_first, row.state_last
+    successor, elsewhere = rows.successor, rows.elsewhere
     u, words = uniform(words)
     v, words = uniform(words)
-    if u < pooled:
+    if u < row.pooled:
         before = sums[first - 1] if first > 0 else 0.0
         t = first_above(sums, first, last, before + v * (sums[last - 1] - before))
         return np.int64(successor[t]), words
@@ -86,27 +160,21 @@ def draw_state(
 @helper
 def draw_sparse_row(
     words: Words,
-    first: int,
-    last: int,
-    state_first: int,
-    state_last: int,
-    successor: IndexArray,
-    times: IntArray,
+    rows: PriorRows,
     sums: FloatArray,
-    weight: float,
-    pooled: float,
-    elsewhere: FloatArray,
+    row: Row,
     place: IntArray,
     target: IndexArray,
     share: FloatArray,
-    begin: int,
 ) -> tuple[int, Words]:
     """One row, into `target` and `share` from `begin` on; where it ends, or −1 if it does not fit.
 
     `place` [S] says where a state stands, if that is not before `begin`.
     """
+    successor, times, weight = rows.successor, rows.times, rows.weight
+    begin = row.begin
     end, total = begin, 0.0
-    for t in range(first, last):
+    for t in range(row.first, row.last):
         if times[t] > 0:
             if end == target.size:
                 return -1, words
@@ -124,9 +192,7 @@ def draw_sparse_row(
         if left > remainder:
             u, words = uniform(words)
             broken = 1.0 - math.exp(math.log(u) / weight)
-        state, words = draw_state(
-            words, pooled, state_first, state_last, successor, sums, elsewhere
-        )
+        state, words = draw_state(words, rows, sums, row)
         if place[state] < begin:
             if end == target.size:
                 return -1, words
@@ -163,21 +229,10 @@ def draw_shares(words: Words, share: FloatArray, begin: int, end: int) -> Words:
 
 
 @helper
-def weigh_all(
-    first: int,
-    last: int,
-    state_first: int,
-    state_last: int,
-    successor: IndexArray,
-    times: IntArray,
-    weight: float,
-    pooled: float,
-    elsewhere: FloatArray,
-    target: IndexArray,
-    share: FloatArray,
-    begin: int,
-) -> int:
+def weigh_all(rows: PriorRows, row: Row, target: IndexArray, share: FloatArray) -> int:
     """The weights of all states in a row, into `share` from `begin` on; where it ends, or −1."""
+    successor, times, elsewhere = rows.successor, rows.times, rows.elsewhere
+    begin, weight, pooled = row.begin, rows.weight, row.pooled
     end = begin + elsewhere.size
     if end > target.size:
         return -1
@@ -186,12 +241,12 @@ def weigh_all(
         target[begin + s] = s
         share[begin + s] = weight * (1.0 - pooled) * (elsewhere[s] - before) / elsewhere[-1]
         before = elsewhere[s]
-    for t in range(state_first, state_last):
+    for t in range(row.state_first, row.state_last):
         steps += times[t]
-    for t in range(state_first, state_last):
+    for t in range(row.state_first, row.state_last):
         if steps > 0:
             share[begin + successor[t]] += weight * pooled * (times[t] / steps)
-    for t in range(first, last):
+    for t in range(row.first, row.last):
         share[begin + successor[t]] += times[t]
     return end
 
@@ -207,21 +262,17 @@ def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
 
 @inlined
 def draw_like(
-    words: Words,
-    atoms: FloatArray,
-    sums: FloatArray,
-    kinship: float,
-    begin: int,
-    end: int,
+    words: Words, rewards: RewardDraws, weights: AtomWeights, group: int | np.int64
 ) -> tuple[float, Words]:
-    """The mean of one of `atoms`, by running sums of their weights.
-
-    With the chance `kinship` it is one of `atoms`[begin:end], and otherwise any.
-    """
+    """The mean of an atom: with the chance of kinship one of the group, and otherwise any."""
+    atoms, sums = rewards.atoms, weights.sums
+    begin, end = rewards.group_offsets[group], rewards.group_offsets[group + 1]
     u, words = uniform(words)
-    if u < kinship and end - begin == 1 and atoms[begin, REACH] == 0.0:  # nearly always
+    if (
+        u < weights.kinship[group] and end - begin == 1 and atoms[begin, REACH] == 0.0
+    ):  # nearly always
         return atoms[begin, LOW], words
-    if u >= kinship:
+    if u >= weights.kinship[group]:
         begin, end = 0 * begin, sums.size
     before = sums[begin - 1] if begin > 0 else 0.0
     u, words = uniform(words)
@@ -231,39 +282,28 @@ def draw_like(
 
 @inlined
 def draw_reward(
-    words: Words,
-    seen: FloatArray,
-    i: int,
-    atoms: FloatArray,
-    sums: FloatArray,
-    kinship: float,
-    others: float,
-    begin: int,
-    end: int,
+    words: Words, rewards: RewardDraws, weights: AtomWeights, i: int, group: int | np.int64
 ) -> tuple[float, Words]:
     """The mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
+    seen = rewards.seen
     if i < 0 or np.isnan(seen[i, LOW]):
-        return draw_like(words, atoms, sums, kinship, begin, end)
+        return draw_like(words, rewards, weights, group)
     mean, words = draw_mean(words, seen, i)
     if seen[i, WEIGHT] > 0.0:
-        other, words = draw_like(words, atoms, sums, kinship, begin, end)
-        share, words = beta(words, seen[i, WEIGHT], others)
+        other, words = draw_like(words, rewards, weights, group)
+        share, words = beta(words, seen[i, WEIGHT], rewards.others)
         mean = share * mean + (1.0 - share) * other
     return mean, words
 
 
 @helper
-def weigh_atoms(
-    words: Words,
-    group_offsets: IntArray,
-    atoms: FloatArray,
-    sums: FloatArray,
-    kinship: FloatArray,
-) -> None:
-    """Draws the weights of atoms; running `sums`, and how likely it is to be like one's own group.
+def weigh_atoms(words: Words, rewards: RewardDraws, weights: AtomWeights) -> None:
+    """Draws the weights of atoms, and how likely it is to be like one's own group.
 
     Like any is what weighs as much as one visit.
     """
+    group_offsets, atoms = rewards.group_offsets, rewards.atoms
+    sums, kinship = weights
     total = 0.0
     for i in range(sums.size):
         weight, words = gamma(words, atoms[i, WEIGHT])
@@ -278,59 +318,27 @@ def weigh_atoms(
         kinship[g] = inside / (inside + weight)
 
 
-@tasks(
-    I64, I64, INTS_IN, BOOLS_IN, FLOATS_IN, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, F64,
-    FLOATS_IN, FLOATS_IN, FLOATS_IN, I64, FLOATS_IN, I64, I64, INTS_IN, TABLE_IN, INTS_IN, TABLE_IN,
-    F64, COUNT_TABLE_OUT, INDEX_TABLE_OUT, TABLE_OUT, TABLE_OUT, TABLE_OUT,
-    threads_from=1_000,
-)  # fmt: skip
+@tasks(threads_from=1_000)
 def draw_models(
-    first_task: int,
-    end_task: int,
-    seed: int,
-    first_draw: int,
-    pair_offsets: IntArray,
-    used: BoolArray,
-    ending: FloatArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    times: IntArray,
-    given: FloatArray,
-    weight: float,
-    pooled: FloatArray,
-    elsewhere: FloatArray,
-    sums: FloatArray,
-    singly: int,
-    start_weight: FloatArray,
-    per_pair: int,
-    by_successor: int,
-    group: IntArray,
-    seen: FloatArray,
-    group_offsets: IntArray,
-    atoms: FloatArray,
-    others: float,
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    reward: FloatArray,
-    initial: FloatArray,
+    first_task: int, end_task: int, posterior: DirichletPosterior, first_draw: int, models: Chunk
 ) -> None:
     """The draws `first_draw` … of a chunk [B]: rows of the `used` pairs, rewards and starts.
 
-    Row k of draw b is `target`, `share`[b, ends[b, k]:ends[b, k+1]], and earns `reward`[b, k] on
-    average. Pairs that are not used have no row and their `ending` reward. `ends`[b, K] = −1 where
-    the draw does not fit. With the weights `given` [T], the stored successors are all; otherwise
-    rows are about all states, each drawn for itself where `singly` says so. Starts are drawn
-    unless `start_weight` [S] is empty.
+    Pairs that are not used have no row and their `ending` reward.
     """
+    seed, pair_offsets, used, ending, rows, sums, singly, start_weight, rewards = posterior
+    ends, target, share, reward, initial = models
+    offsets, successor, times, given = rows.offsets, rows.successor, rows.times, rows.given
     num_pairs, num_states = used.size, pair_offsets.size - 1
     zero = 0 * first_task  # a plain 0 has a type of its own: helpers would be compiled for it too
     for b in range(first_task, end_task):
         place, known = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
-        atom_sums, kinship = np.empty(len(atoms)), np.empty(group_offsets.size - 1)
+        weights = AtomWeights(
+            np.empty(len(rewards.atoms)), np.empty(rewards.group_offsets.size - 1)
+        )
         words = start_stream(seed, draw, num_pairs + 1)
-        weigh_atoms(words, group_offsets, atoms, atom_sums, kinship)
+        weigh_atoms(words, rewards, weights)
         end = zero
         s = zero
         for k in range(num_pairs):
@@ -340,7 +348,6 @@ def draw_models(
                 continue
             while k >= pair_offsets[s + 1]:
                 s += 1
-            state_first, state_last = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
             begin, first, last = end, offsets[k], offsets[k + 1]
             words = start_stream(seed, draw, k)
             if given.size > 0:
@@ -352,26 +359,19 @@ def draw_models(
                         target[b, begin + t - first] = successor[t]
                         share[b, begin + t - first] = given[t] + times[t]
                     words = draw_shares(words, share[b], begin, end)
-            elif singly:
-                end = weigh_all(
-                    first, last, state_first, state_last, successor, times, weight, pooled[k],
-                    elsewhere, target[b], share[b], begin,
-                )  # fmt: skip
-                if end >= 0:
-                    words = draw_shares(words, share[b], begin, end)
             else:
-                end, words = draw_sparse_row(
-                    words, first, last, state_first, state_last, successor, times, sums, weight,
-                    pooled[k], elsewhere, place, target[b], share[b], begin,
-                )  # fmt: skip
+                states = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
+                row = Row(first, last, states[0], states[1], rows.pooled[k], begin)
+                if singly:
+                    end = weigh_all(rows, row, target[b], share[b])
+                    if end >= 0:
+                        words = draw_shares(words, share[b], begin, end)
+                else:
+                    end, words = draw_sparse_row(words, rows, sums, row, place, target[b], share[b])
             if end < 0:
                 continue
-            if per_pair:
-                kin = group[k]
-                reward[b, k], words = draw_reward(
-                    words, seen, k, atoms, atom_sums, kinship[kin], others,
-                    group_offsets[kin], group_offsets[kin + 1],
-                )  # fmt: skip
+            if rewards.per_pair:
+                reward[b, k], words = draw_reward(words, rewards, weights, k, rewards.group[k])
                 continue
             for t in range(first, last):
                 known[successor[t]] = t
@@ -380,11 +380,8 @@ def draw_models(
                 t = known[target[b, i]]
                 if not first <= t < last:
                     t = -1
-                kin = np.int64(target[b, i]) if by_successor else group[k]
-                one_reward, words = draw_reward(
-                    words, seen, t, atoms, atom_sums, kinship[kin], others,
-                    group_offsets[kin], group_offsets[kin + 1],
-                )  # fmt: skip
+                kin = np.int64(target[b, i]) if rewards.by_successor else rewards.group[k]
+                one_reward, words = draw_reward(words, rewards, weights, t, kin)
                 earned += share[b, i] * one_reward
             reward[b, k] = earned
         ends[b, num_pairs] = end

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import prange
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    INDICES_IN,
-    INDICES_OUT,
-    INTS_IN,
-    INTS_OUT,
     SWEEP_THREADS,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IndicesOut, IntsIn, IntsOut
 from surestep.kernels.greedy import highest_within
+from surestep.kernels.records import Model
 
 
-@kernel(INTS_IN, INTS_IN, FLOATS_IN, F64, INTS_OUT, INTS_OUT, threads_from=SWEEP_THREADS)
+class KeptModel(NamedTuple):
+    """A model to be written, whose states know their pairs already; see `Model`."""
+
+    pair_offsets: IntsIn  # [S+1]
+    offsets: IntsOut  # [K+1]
+    successor: IndicesOut  # [T]
+    probability: FloatsOut  # [T]
+    discount: FloatsOut  # [K]
+    reward: FloatsOut  # [K]
+
+
+@kernel(threads_from=SWEEP_THREADS)
 def count_kept(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    q: FloatArray,
-    width: float,
-    pairs: IntArray,
-    transitions: IntArray,
+    model: Model, q: FloatsIn, width: float, pairs: IntsOut, transitions: IntsOut
 ) -> None:
     """How many pairs within `width` of the best each state has, and how many transitions these."""
+    pair_offsets, offsets = model.pair_offsets, model.offsets
     for s in prange(pairs.size):
         first, last = pair_offsets[s], pair_offsets[s + 1]
         lowest = highest_within(first, last, q, width)
@@ -42,46 +45,17 @@ def count_kept(
         transitions[s] = entries
 
 
-@kernel(
-    INTS_IN,
-    INTS_IN,
-    INDICES_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    FLOATS_IN,
-    F64,
-    INTS_IN,
-    INTS_IN,
-    INTS_OUT,
-    INDICES_OUT,
-    FLOATS_OUT,
-    FLOATS_OUT,
-    FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)
+@kernel(threads_from=SWEEP_THREADS)
 def copy_kept(
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    q: FloatArray,
-    width: float,
-    kept_pair_offsets: IntArray,
-    first_transition: IntArray,
-    kept_offsets: IntArray,
-    kept_successor: IndexArray,
-    kept_probability: FloatArray,
-    kept_discount: FloatArray,
-    kept_reward: FloatArray,
+    model: Model, q: FloatsIn, width: float, first_transition: IntsIn, kept: KeptModel
 ) -> None:
     """Copies the pairs within `width` of the best; `first_transition` [S] says where to."""
-    for s in prange(kept_pair_offsets.size - 1):
+    pair_offsets, offsets, successor, probability, discount, reward = model
+    kept_pairs, kept_offsets, kept_successor, kept_probability, kept_discount, kept_reward = kept
+    for s in prange(kept_pairs.size - 1):
         first, last = pair_offsets[s], pair_offsets[s + 1]
         lowest = highest_within(first, last, q, width)
-        pair, position = kept_pair_offsets[s], np.uint64(first_transition[s])
+        pair, position = kept_pairs[s], np.uint64(first_transition[s])
         for k in range(first, last):
             if q[k] >= lowest:
                 kept_discount[pair] = discount[k]

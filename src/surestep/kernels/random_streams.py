@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from surestep._arrays import FloatArray
-from surestep.kernels._compile import F64, FLOATS_OUT, I64, helper, kernel
+from surestep.kernels._compile import helper, kernel
+from surestep.kernels._types import FloatsOut
 
 # Every number is a uint64: mixed with a signed one, Numba would turn it into a double.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -121,16 +121,16 @@ def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
     return x / (x + y), words
 
 
-@kernel(I64, I64, I64, FLOATS_OUT)
-def uniforms(seed: int, draw: int, row: int, numbers: FloatArray) -> None:
+@kernel()
+def uniforms(seed: int, draw: int, row: int, numbers: FloatsOut) -> None:
     """The first numbers of a stream."""
     words = start_stream(seed, draw, row)
     for i in range(numbers.size):
         numbers[i], words = uniform(words)
 
 
-@kernel(I64, F64, FLOATS_OUT)
-def gammas(seed: int, shape: float, numbers: FloatArray) -> None:
+@kernel()
+def gammas(seed: int, shape: float, numbers: FloatsOut) -> None:
     """Independent Gamma(shape) numbers, each from a stream of its own."""
     for i in range(numbers.size):
         numbers[i], _ = gamma(start_stream(seed, i, 0), shape)

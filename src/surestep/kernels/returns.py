@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from surestep._arrays import FloatArray, IntArray
-from surestep.kernels._compile import F64, FLOATS_IN, FLOATS_OUT, INTS_IN, kernel
+from surestep.kernels._compile import kernel
+from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
 
 
-@kernel(INTS_IN, FLOATS_IN, F64, FLOATS_OUT)
+@kernel()
 def discounted_returns(
-    episode_offsets: IntArray, reward: FloatArray, discount: float, returns: FloatArray
+    episode_offsets: IntsIn, reward: FloatsIn, discount: float, returns: FloatsOut
 ) -> None:
     """G_t = r_t + γ G_{t+1} within each episode, into `returns` [N]."""
     for episode in range(episode_offsets.size - 1):

@@ -10,32 +10,58 @@ one set, and those of `robust_batch`, which bring many sets to their fixed point
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    FLOATS_IN,
-    FLOATS_OUT,
-    INDICES_IN,
-    INDICES_OUT,
-    INTS_IN,
     SWEEP_THREADS,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IndicesOut, IntsIn
 from surestep.kernels.rows import BLOCK_ROWS
 
-L1Set = tuple[IntArray, IndexArray, FloatArray, FloatArray, IntArray]
-IntervalSet = tuple[IntArray, IndexArray, FloatArray, FloatArray, FloatArray, IntArray]
-Step = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # reward, outside, ending, discount
-Found = tuple[IndexArray, FloatArray, FloatArray, FloatArray]  # successor, p, Σ p R, q
 
-# The same as kernels take them.
-STEP = (FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN)
-L1_BALLS = (INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
-INTERVALS = (INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
-FOUND = (INDICES_OUT, FLOATS_OUT, FLOATS_OUT, FLOATS_OUT)
+class L1Balls(NamedTuple):
+    """Rows within `radius` of a center, in the L1 distance."""
+
+    offsets: IntsIn  # [K+1]
+    successor: IndicesIn  # [T]
+    center: FloatsIn  # [T]
+    radius: FloatsIn  # [K]
+    room: IntsIn  # [K+1]
+
+
+class Intervals(NamedTuple):
+    """Rows with low ≤ p ≤ high at stored successors, and p ≤ `elsewhere` at any other state."""
+
+    offsets: IntsIn  # [K+1]
+    successor: IndicesIn  # [T]
+    low: FloatsIn  # [T]
+    high: FloatsIn  # [T]
+    elsewhere: FloatsIn  # [K]
+    room: IntsIn  # [K+1]
+
+
+class Step(NamedTuple):
+    """What a step earns at stored successors, at other states and where it ends; its discount."""
+
+    reward: FloatsIn  # [T]
+    outside_reward: FloatsIn  # [K]
+    ending: FloatsIn  # [K]
+    discount: FloatsIn  # [K]
+
+
+class ExtremeRows(NamedTuple):
+    """One row a pair to be written, and what the pair is worth with it."""
+
+    successor: IndicesOut  # [C]
+    probability: FloatsOut  # [C]
+    earned: FloatsOut  # [K] Σ p R
+    q: FloatsOut  # [K]
 
 
 @helper
@@ -78,11 +104,11 @@ def store_row(
     step: Step,
     value: FloatArray,
     worth: FloatArray,
-    found: Found,
+    extreme: ExtremeRows,
 ) -> None:
     """The stored successors of pair k with the chances `least`, and what they are `worth`."""
     reward, _, _, discount = step
-    states, probability, _, _ = found
+    states, probability, _, _ = extreme
     place = room[k]
     for t in range(offsets[k], offsets[k + 1]):
         states[place], probability[place] = successor[t], least[t]
@@ -94,11 +120,11 @@ def store_row(
 
 @helper
 def add_up_row(
-    k: int, offsets: IntArray, room: IntArray, step: Step, value: FloatArray, found: Found
+    k: int, offsets: IntArray, room: IntArray, step: Step, value: FloatArray, extreme: ExtremeRows
 ) -> None:
     """Σ p R and q = Σ p R + γ Σ p v of pair k, whose first places are its stored successors."""
     reward, outside_reward, _, discount = step
-    states, probability, earned, q = found
+    states, probability, earned, q = extreme
     total, elsewhere, ahead = 0.0, 0.0, 0.0
     place = room[k]
     for t in range(offsets[k], offsets[k + 1]):
@@ -133,11 +159,11 @@ def lowest_elsewhere(first: int, last: int, successor: IndexArray, by_value: Int
 def l1_rows(
     first_pair: int,
     last_pair: int,
-    rows: L1Set,
+    rows: L1Balls,
     step: Step,
     value: FloatArray,
     by_value: IntArray,
-    found: Found,
+    extreme: ExtremeRows,
 ) -> None:
     """The p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for a run of pairs.
 
@@ -148,7 +174,7 @@ def l1_rows(
     """
     offsets, successor, center, radius, room = rows
     _, outside_reward, ending, discount = step
-    states, probability, earned, q = found
+    states, probability, earned, q = extreme
     longest = longest_run(first_pair, last_pair, offsets)
     worth, order = np.empty(longest), np.empty(longest, np.int64)
     for k in range(first_pair, last_pair):
@@ -156,7 +182,7 @@ def l1_rows(
         if start == end:
             earned[k] = q[k] = ending[k]
             continue
-        store_row(k, offsets, successor, center, room, step, value, worth, found)
+        store_row(k, offsets, successor, center, room, step, value, worth, extreme)
         sort_rising(worth, size, order)
         worst = start + order[0] if size > 0 else end - 1
         other = -1
@@ -176,34 +202,18 @@ def l1_rows(
             if left <= 0.0:
                 break
         probability[worst] += moved
-        add_up_row(k, offsets, room, step, value, found)
+        add_up_row(k, offsets, room, step, value, extreme)
 
 
-@kernel(*L1_BALLS, *STEP, FLOATS_IN, INTS_IN, *FOUND, threads_from=SWEEP_THREADS)
+@kernel(threads_from=SWEEP_THREADS)
 def worst_l1_rows(
-    offsets: IntArray,
-    successor: IndexArray,
-    center: FloatArray,
-    radius: FloatArray,
-    room: IntArray,
-    reward: FloatArray,
-    outside_reward: FloatArray,
-    ending: FloatArray,
-    discount: FloatArray,
-    value: FloatArray,
-    by_value: IntArray,
-    worst_successor: IndexArray,
-    probability: FloatArray,
-    earned: FloatArray,
-    q: FloatArray,
+    rows: L1Balls, step: Step, value: FloatsIn, by_value: IntsIn, extreme: ExtremeRows
 ) -> None:
     """The worst rows of all pairs within L1 balls; see `l1_rows`."""
-    rows = (offsets, successor, center, radius, room)
-    step = (reward, outside_reward, ending, discount)
-    found = (worst_successor, probability, earned, q)
-    for b in prange((q.size - 1) // BLOCK_ROWS + 1):
-        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
-        l1_rows(first, last, rows, step, value, by_value, found)
+    pairs = extreme.q.size
+    for b in prange((pairs - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)
+        l1_rows(first, last, rows, step, value, by_value, extreme)
 
 
 # ---- intervals --------------------------------------------------------------------------------
@@ -213,11 +223,11 @@ def worst_l1_rows(
 def interval_rows(
     first_pair: int,
     last_pair: int,
-    rows: IntervalSet,
+    rows: Intervals,
     step: Step,
     value: FloatArray,
     by_value: IntArray,
-    found: Found,
+    extreme: ExtremeRows,
 ) -> None:
     """The p of the smallest Σ p (R + γ v) with low ≤ p ≤ high, for a run of pairs.
 
@@ -228,7 +238,7 @@ def interval_rows(
     """
     offsets, successor, low, high, elsewhere, room = rows
     _, outside_reward, ending, discount = step
-    states, probability, earned, q = found
+    states, probability, earned, q = extreme
     longest = longest_run(first_pair, last_pair, offsets)
     worth, order = np.empty(longest), np.empty(longest, np.int64)
     owner = np.full(value.size, -1)  # k where a state is stored for pair k
@@ -237,7 +247,7 @@ def interval_rows(
         if start == end:
             earned[k] = q[k] = ending[k]
             continue
-        store_row(k, offsets, successor, low, room, step, value, worth, found)
+        store_row(k, offsets, successor, low, room, step, value, worth, extreme)
         sort_rising(worth, size, order)
         left = 1.0
         for i in range(size):
@@ -266,32 +276,15 @@ def interval_rows(
             left -= given
         if left > 0.0:  # the upper ends add up to 1 only within rounding
             probability[recent] += left
-        add_up_row(k, offsets, room, step, value, found)
+        add_up_row(k, offsets, room, step, value, extreme)
 
 
-@kernel(*INTERVALS, *STEP, FLOATS_IN, INTS_IN, *FOUND, threads_from=SWEEP_THREADS)
+@kernel(threads_from=SWEEP_THREADS)
 def worst_interval_rows(
-    offsets: IntArray,
-    successor: IndexArray,
-    low: FloatArray,
-    high: FloatArray,
-    elsewhere: FloatArray,
-    room: IntArray,
-    reward: FloatArray,
-    outside_reward: FloatArray,
-    ending: FloatArray,
-    discount: FloatArray,
-    value: FloatArray,
-    by_value: IntArray,
-    worst_successor: IndexArray,
-    probability: FloatArray,
-    earned: FloatArray,
-    q: FloatArray,
+    rows: Intervals, step: Step, value: FloatsIn, by_value: IntsIn, extreme: ExtremeRows
 ) -> None:
     """The worst rows of all pairs within intervals; see `interval_rows`."""
-    rows = (offsets, successor, low, high, elsewhere, room)
-    step = (reward, outside_reward, ending, discount)
-    found = (worst_successor, probability, earned, q)
-    for b in prange((q.size - 1) // BLOCK_ROWS + 1):
-        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
-        interval_rows(first, last, rows, step, value, by_value, found)
+    pairs = extreme.q.size
+    for b in prange((pairs - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)
+        interval_rows(first, last, rows, step, value, by_value, extreme)

@@ -9,55 +9,74 @@ take turns. What is proven does not rest on it, but on the residuals that are wr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange, types
+from numba import prange
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    I64,
-    INTS_IN,
-    INTS_OUT,
-    TABLE_IN,
-    TABLE_OUT,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, TableIn, TableOut
 from surestep.kernels.greedy import best_pair
 from surestep.kernels.robust import (
-    FOUND,
-    INTERVALS,
-    L1_BALLS,
-    STEP,
-    Found,
-    IntervalSet,
-    L1Set,
+    ExtremeRows,
+    Intervals,
+    L1Balls,
     Step,
     interval_rows,
     l1_rows,
     sort_rising,
 )
-from surestep.kernels.robust_trees import TREES, TreeSet, lowest_below, tree_rows
+from surestep.kernels.robust_trees import Segments, Trees, lowest_below, tree_rows
 from surestep.kernels.small import BATCH_THREADS
 
+
+class Game(NamedTuple):
+    """What is asked of all sets, and how exactly.
+
+    A residual is small enough where it is below `enough` times max |v| + `reward_scale`.
+    """
+
+    choosing: bool  # whether policies are sought
+    pair_offsets: IntsIn  # [S+1]
+    floor: TableIn  # [B, S]
+    enough: FloatsIn  # [B]
+    reward_scale: FloatsIn  # [B]
+    half: float  # the share of a residual that a step of both sides may leave
+    tie_tolerance: float
+    limit: int  # the most rounds
+
+
+class Answer(NamedTuple):
+    """What is written of each set."""
+
+    policy: TableOut  # [B, K]
+    value: TableOut  # [B, S]
+    residuals: TableOut  # [B, 2] the lowest and the highest
+    rounds: IntsOut  # [B]
+
+
+class OneSet(NamedTuple):
+    """One of the sets: where its pairs begin, and the values below which it does not fall."""
+
+    first: int
+    pair_offsets: IntArray  # [S+1]
+    floor: FloatArray  # [S]
+
+
+class Choice(NamedTuple):
+    """A policy, and the states in which the floor is better than going on."""
+
+    policy: FloatArray  # [K]
+    held: BoolArray  # [S]
+
+
 Ranking = Callable[[FloatArray, Any, IntArray], None]  # v, what a ranking needs, the ranking
-WorstRows = Callable[[int, int, Any, Step, FloatArray, IntArray, Found], None]
-# Whether policies are sought, pairs [S+1], floor [B, S]; a residual is small enough where it is
-# below `enough` [B] times max |v| + `reward_scale` [B]; the share of a residual that a step of both
-# sides may leave, the tolerance of ties, and the most rounds.
-Game = tuple[bool, IntArray, FloatArray, FloatArray, FloatArray, float, float, int]
-# Policies [B, K], v [B, S], the lowest and the highest residual [B, 2], rounds [B].
-Answer = tuple[FloatArray, FloatArray, FloatArray, IntArray]
-
-Settle = Callable[[int, Game, Any, IntArray, Any, IntArray, Step, Found, Answer], None]
-
-# The same as kernels take them.
-GAME = types.Tuple((types.boolean, INTS_IN, TABLE_IN, FLOATS_IN, FLOATS_IN, F64, F64, I64))
-STEPS, FINDINGS = types.Tuple(STEP), types.Tuple(FOUND)
-ANSWER = (TABLE_OUT, TABLE_OUT, TABLE_OUT, INTS_OUT)
+WorstRows = Callable[[int, int, Any, Step, FloatArray, IntArray, ExtremeRows], None]
+Settle = Callable[[int, Game, Any, IntArray, Any, Step, ExtremeRows, Answer], None]
 
 
 @helper
@@ -67,16 +86,15 @@ def rank_by_value(value: FloatArray, _: IntArray, ranking: IntArray) -> None:
 
 
 @helper
-def rank_by_segment(value: FloatArray, segments: tuple[IntArray, IntArray], low: IntArray) -> None:
+def rank_by_segment(value: FloatArray, nodes: Segments, lowest: IntArray) -> None:
     """The state of the lowest v below each node of the common tree."""
-    lowest_below(segments[0], segments[1], value, low)
+    lowest_below(nodes, value, lowest)
 
 
 @helper
-def choose_best(
-    first: int, pair_offsets: IntArray, q: FloatArray, tie_tolerance: float, policy: FloatArray
-) -> None:
+def choose_best(one: OneSet, q: FloatArray, tie_tolerance: float, policy: FloatArray) -> None:
     """All mass on the best pair of each state, the first among those within the tolerance."""
+    first, pair_offsets, _ = one
     largest = 0.0
     for k in range(policy.size):
         largest = max(largest, abs(q[first + k]))
@@ -88,81 +106,58 @@ def choose_best(
 
 
 @helper
-def worth(s: int, first: int, pair_offsets: IntArray, policy: FloatArray, q: FloatArray) -> float:
+def worth(s: int, one: OneSet, policy: FloatArray, q: FloatArray) -> float:
     """Σ_a π q in state s."""
     total = 0.0
-    for k in range(pair_offsets[s], pair_offsets[s + 1]):
-        total += policy[k] * q[first + k]
+    for k in range(one.pair_offsets[s], one.pair_offsets[s + 1]):
+        total += policy[k] * q[one.first + k]
     return total
 
 
 @helper
 def residuals_of(
-    first: int,
-    pair_offsets: IntArray,
-    floor: FloatArray,
-    policy: FloatArray,
-    q: FloatArray,
-    value: FloatArray,
+    one: OneSet, policy: FloatArray, q: FloatArray, value: FloatArray
 ) -> tuple[float, float, float]:
     """The least and the most of max(Σ_a π q, floor) − v, and max |v|."""
     low, high, size = np.inf, -np.inf, 0.0
     for s in range(value.size):
-        after = max(worth(s, first, pair_offsets, policy, q), floor[s])
+        after = max(worth(s, one, policy, q), one.floor[s])
         low, high = min(low, after - value[s]), max(high, after - value[s])
         size = max(size, abs(value[s]))
     return low, high, size
 
 
 @helper
-def gained(
-    first: int,
-    pair_offsets: IntArray,
-    policy: FloatArray,
-    held: BoolArray,
-    q: FloatArray,
-    value: FloatArray,
-) -> float:
+def gained(one: OneSet, ours: Choice, q: FloatArray, value: FloatArray) -> float:
     """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
     most = 0.0
     for s in range(value.size):
-        if not held[s]:
-            most = max(most, value[s] - worth(s, first, pair_offsets, policy, q))
+        if not ours.held[s]:
+            most = max(most, value[s] - worth(s, one, ours.policy, q))
     return most
 
 
 @helper
-def choose_anew(
-    first: int,
-    pair_offsets: IntArray,
-    floor: FloatArray,
-    best: FloatArray,
-    q: FloatArray,
-    tie: float,
-    ours: FloatArray,
-    held: BoolArray,
-) -> None:
+def choose_anew(one: OneSet, best: FloatArray, q: FloatArray, tie: float, ours: Choice) -> None:
     """The best policy in place of ours, and the floor where that is better; ties stay as before."""
+    policy, held = ours
     for s in range(held.size):
-        going_on = worth(s, first, pair_offsets, ours, q)
-        after = worth(s, first, pair_offsets, best, q)
+        going_on = worth(s, one, policy, q)
+        after = worth(s, one, best, q)
         if not going_on >= after - tie:  # also where nothing was chosen before
             going_on = after
-            for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                ours[k] = best[k]
-        held[s] = going_on <= floor[s] + (tie if held[s] else -tie)
+            for k in range(one.pair_offsets[s], one.pair_offsets[s + 1]):
+                policy[k] = best[k]
+        held[s] = going_on <= one.floor[s] + (tie if held[s] else -tie)
 
 
 @helper
 def solve_rows(
-    first: int,
-    pair_offsets: IntArray,
+    one: OneSet,
     room: IntArray,
     discount: FloatArray,
-    found: Found,
-    floor: FloatArray,
-    policy: FloatArray,
-    held: BoolArray,
+    extreme: ExtremeRows,
+    ours: Choice,
     system: FloatArray,
     value: FloatArray,
 ) -> None:
@@ -170,7 +165,9 @@ def solve_rows(
 
     Elimination goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
     """
-    states, probability, earned, _ = found
+    first, pair_offsets, floor = one
+    policy, held = ours
+    states, probability, earned, _ = extreme
     size = value.size
     for s in range(size):
         for j in range(size):
@@ -209,38 +206,37 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
         ranked_by: Any,
         ranking: IntArray,
         rows: Any,
-        room: IntArray,
         step: Step,
-        found: Found,
+        extreme: ExtremeRows,
         answer: Answer,
     ) -> None:
         """Brings the values of set b near their fixed point, from 0."""
         choosing, pair_offsets, floors, enough, reward_scale, half, tie_tolerance, limit = game
-        policy, value, floor = answer[0][b], answer[1][b], floors[b]
-        size, first = value.size, b * policy.size
-        system, held = np.empty((size, size)), np.zeros(size, np.bool_)
-        ours = np.full(policy.size, np.nan)
+        policy, value, q = answer.policy[b], answer.value[b], extreme.q
+        one = OneSet(b * policy.size, pair_offsets, floors[b])
+        size, first = value.size, one.first
+        system = np.empty((size, size))
+        ours = Choice(np.full(policy.size, np.nan), np.zeros(size, np.bool_))
         for s in range(size):
             value[s] = 0.0
         rounds, together, before = 0, True, np.inf
         while True:
             rounds += 1
             rank(value, ranked_by, ranking)
-            worst_rows(first, first + policy.size, rows, step, value, ranking, found)
-            q = found[3]
+            worst_rows(first, first + policy.size, rows, step, value, ranking, extreme)
             if choosing:
-                choose_best(first, pair_offsets, q, tie_tolerance, policy)
-            low, high, scale = residuals_of(first, pair_offsets, floor, policy, q, value)
+                choose_best(one, q, tie_tolerance, policy)
+            low, high, scale = residuals_of(one, policy, q, value)
             residual, scale = max(-low, high), reward_scale[b] + scale
             if residual <= enough[b] * scale or not residual < np.inf or rounds >= limit:
                 break
             together = together and residual <= half * before
             before = residual
             tie = 0.0 if together else tie_tolerance * scale
-            if together or gained(first, pair_offsets, ours, held, q, value) <= tie:
-                choose_anew(first, pair_offsets, floor, policy, q, tie, ours, held)
-            solve_rows(first, pair_offsets, room, step[3], found, floor, ours, held, system, value)
-        answer[2][b, 0], answer[2][b, 1], answer[3][b] = low, high, rounds
+            if together or gained(one, ours, q, value) <= tie:
+                choose_anew(one, policy, q, tie, ours)
+            solve_rows(one, rows.room, step.discount, extreme, ours, system, value)
+        answer.residuals[b, 0], answer.residuals[b, 1], answer.rounds[b] = low, high, rounds
 
     return settle
 
@@ -250,60 +246,29 @@ settle_interval = settling(rank_by_value, interval_rows)
 settle_tree = settling(rank_by_segment, tree_rows)
 
 
-@kernel(GAME, types.Tuple(L1_BALLS), STEPS, FINDINGS, *ANSWER, threads_from=BATCH_THREADS)
-def settle_l1(
-    game: Game,
-    rows: L1Set,
-    step: Step,
-    found: Found,
-    policy: FloatArray,
-    value: FloatArray,
-    residuals: FloatArray,
-    rounds: IntArray,
-) -> None:
-    """The fixed points of all sets, of L1 balls."""
-    answer = (policy, value, residuals, rounds)
-    for b in prange(rounds.size):
-        order = np.empty(value.shape[1], np.int64)
-        settle_ball(b, game, order, order, rows, rows[4], step, found, answer)
+@kernel(threads_from=BATCH_THREADS)
+def settle_l1(game: Game, rows: L1Balls, step: Step, extreme: ExtremeRows, answer: Answer) -> None:
+    """Brings the values of all sets to their fixed points, of L1 balls."""
+    for b in prange(answer.rounds.size):
+        order = np.empty(answer.value.shape[1], np.int64)
+        settle_ball(b, game, order, order, rows, step, extreme, answer)
 
 
-@kernel(GAME, types.Tuple(INTERVALS), STEPS, FINDINGS, *ANSWER, threads_from=BATCH_THREADS)
+@kernel(threads_from=BATCH_THREADS)
 def settle_intervals(
-    game: Game,
-    rows: IntervalSet,
-    step: Step,
-    found: Found,
-    policy: FloatArray,
-    value: FloatArray,
-    residuals: FloatArray,
-    rounds: IntArray,
+    game: Game, rows: Intervals, step: Step, extreme: ExtremeRows, answer: Answer
 ) -> None:
-    """The fixed points of all sets, of intervals."""
-    answer = (policy, value, residuals, rounds)
-    for b in prange(rounds.size):
-        order = np.empty(value.shape[1], np.int64)
-        settle_interval(b, game, order, order, rows, rows[5], step, found, answer)
+    """Brings the values of all sets to their fixed points, of intervals."""
+    for b in prange(answer.rounds.size):
+        order = np.empty(answer.value.shape[1], np.int64)
+        settle_interval(b, game, order, order, rows, step, extreme, answer)
 
 
-@kernel(
-    GAME, types.Tuple(TREES), STEPS, FINDINGS, INTS_IN, INTS_IN, *ANSWER,
-    threads_from=BATCH_THREADS,
-)  # fmt: skip
+@kernel(threads_from=BATCH_THREADS)
 def settle_trees(
-    game: Game,
-    rows: TreeSet,
-    step: Step,
-    found: Found,
-    first: IntArray,
-    last: IntArray,
-    policy: FloatArray,
-    value: FloatArray,
-    residuals: FloatArray,
-    rounds: IntArray,
+    game: Game, rows: Trees, step: Step, extreme: ExtremeRows, nodes: Segments, answer: Answer
 ) -> None:
-    """The fixed points of all sets, of trees; a node of the common tree covers `first` … `last`."""
-    answer, segments = (policy, value, residuals, rounds), (first, last)
-    for b in prange(rounds.size):
-        lowest = np.empty(first.size, np.int64)
-        settle_tree(b, game, segments, lowest, rows, rows[6], step, found, answer)
+    """Brings the values of all sets to their fixed points, of trees over the same states."""
+    for b in prange(answer.rounds.size):
+        lowest = np.empty(nodes.first.size, np.int64)
+        settle_tree(b, game, nodes, lowest, rows, step, extreme, answer)

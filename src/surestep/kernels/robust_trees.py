@@ -8,32 +8,52 @@ which all possible successors are stored may have trees over these instead, numb
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import prange, types
+from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    FLOATS_IN,
-    INDICES_IN,
-    INTS_IN,
-    INTS_OUT,
     SWEEP_THREADS,
     helper,
     kernel,
 )
-from surestep.kernels.robust import FOUND, STEP, Found, Step, longest_run
+from surestep.kernels._types import (
+    CountTableIn,
+    CountTableOut,
+    FloatsIn,
+    IndicesIn,
+    IntsIn,
+    IntsOut,
+)
+from surestep.kernels.robust import ExtremeRows, Step, longest_run
 from surestep.kernels.rows import BLOCK_ROWS
-
-TreeSet = tuple[IndexArray, IntArray, IntArray, IntArray, FloatArray, FloatArray, IntArray]
-
-CHILDREN_IN = types.Array(types.int64, 2, "C", readonly=True)
-TREES = (INDICES_IN, INTS_IN, CHILDREN_IN, INTS_IN, FLOATS_IN, FLOATS_IN, INTS_IN)
 
 DEEPEST = 64  # halvings of 2³¹ states, with room to spare
 
 
-@kernel(INTS_OUT, INTS_OUT)
-def segments(first: IntArray, last: IntArray) -> None:
+class Segments(NamedTuple):
+    """The states `first` … `last − 1` that each node of the common tree covers."""
+
+    first: IntsIn  # [H]
+    last: IntsIn  # [H]
+
+
+class Trees(NamedTuple):
+    """Rows that are products along trees: node x goes left with a chance in [low, high]."""
+
+    successor: IndicesIn  # [T]
+    node_offsets: IntsIn  # [K+1]
+    child: CountTableIn  # [X, 2]
+    leaf: IntsIn  # [C]
+    low: FloatsIn  # [X]
+    high: FloatsIn  # [X]
+    room: IntsIn  # [K+1]
+
+
+@kernel()
+def segments(first: IntsOut, last: IntsOut) -> None:
     """The states that each node of the tree covers; root and size stand in entry 1 beforehand."""
     for node in range(1, first.size // 2):
         if last[node] - first[node] > 1:
@@ -43,8 +63,9 @@ def segments(first: IntArray, last: IntArray) -> None:
 
 
 @helper
-def lowest_below(first: IntArray, last: IntArray, value: FloatArray, lowest: IntArray) -> None:
+def lowest_below(nodes: Segments, value: FloatArray, lowest: IntArray) -> None:
     """The state of the lowest value below each node, the first among equals."""
+    first, last = nodes
     for node in range(first.size - 1, 0, -1):
         if last[node] - first[node] == 1:
             lowest[node] = first[node]
@@ -53,12 +74,10 @@ def lowest_below(first: IntArray, last: IntArray, value: FloatArray, lowest: Int
             lowest[node] = left if value[left] <= value[right] else right
 
 
-@kernel(INTS_IN, INTS_IN, FLOATS_IN, INTS_OUT)
-def lowest_of_segments(
-    first: IntArray, last: IntArray, value: FloatArray, lowest: IntArray
-) -> None:
-    """`lowest_below`, for all nodes of one tree."""
-    lowest_below(first, last, value, lowest)
+@kernel()
+def lowest_of_segments(nodes: Segments, value: FloatsIn, lowest: IntsOut) -> None:
+    """The state of the lowest value below each node of one tree, the first among equals."""
+    lowest_below(nodes, value, lowest)
 
 
 @helper
@@ -73,8 +92,8 @@ def below(stored: IndexArray, first: int, last: int, bound: int) -> int:
     return first
 
 
-@kernel(INTS_IN, INDICES_IN, INTS_IN, INTS_OUT)
-def tree_sizes(offsets: IntArray, place: IndexArray, width: IntArray, sizes: IntArray) -> None:
+@kernel()
+def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut) -> None:
     """How many inner nodes the tree of each pair has: those with a stored successor below them.
 
     The tree of pair k is over 0 … `width`[k] − 1; its successors stand at `place` [T], rising.
@@ -96,19 +115,16 @@ def tree_sizes(offsets: IntArray, place: IndexArray, width: IntArray, sizes: Int
         sizes[k] = count
 
 
-@kernel(
-    INTS_IN, INDICES_IN, INTS_IN, INTS_IN, INTS_IN, types.Array(types.int64, 2, "C"),
-    types.Array(types.int64, 2, "C"), INTS_OUT,
-)  # fmt: skip
+@kernel()
 def tree_nodes(
-    offsets: IntArray,
-    place: IndexArray,
-    width: IntArray,
-    node_offsets: IntArray,
-    room: IntArray,
-    child: IntArray,
-    cuts: IntArray,
-    leaf: IntArray,
+    offsets: IntsIn,
+    place: IndicesIn,
+    width: IntsIn,
+    node_offsets: IntsIn,
+    room: IntsIn,
+    child: CountTableOut,
+    cuts: CountTableOut,
+    leaf: IntsOut,
 ) -> None:
     """The trees of all pairs, parents before their children.
 
@@ -146,11 +162,11 @@ def tree_nodes(
 def tree_rows(
     first_pair: int,
     last_pair: int,
-    rows: TreeSet,
+    rows: Trees,
     step: Step,
     value: FloatArray,
     lowest: IntArray,
-    found: Found,
+    extreme: ExtremeRows,
 ) -> None:
     """The worst rows of a run of pairs when node x goes left with a chance in [low, high] [X].
 
@@ -158,7 +174,7 @@ def tree_rows(
     """
     successor, node_offsets, child, leaf, low, high, room = rows
     reward, outside_reward, ending, discount = step
-    states, probability, earned, q = found
+    states, probability, earned, q = extreme
     places = longest_run(first_pair, last_pair, room)
     gain, worth = np.empty(places), np.empty(places)
     nodes = longest_run(first_pair, last_pair, node_offsets)
@@ -199,30 +215,12 @@ def tree_rows(
         earned[k] = total
 
 
-@kernel(*TREES, *STEP, FLOATS_IN, INTS_IN, *FOUND, threads_from=SWEEP_THREADS)
+@kernel(threads_from=SWEEP_THREADS)
 def worst_tree_rows(
-    successor: IndexArray,
-    node_offsets: IntArray,
-    child: IntArray,
-    leaf: IntArray,
-    low: FloatArray,
-    high: FloatArray,
-    room: IntArray,
-    reward: FloatArray,
-    outside_reward: FloatArray,
-    ending: FloatArray,
-    discount: FloatArray,
-    value: FloatArray,
-    lowest: IntArray,
-    worst_successor: IndexArray,
-    probability: FloatArray,
-    earned: FloatArray,
-    q: FloatArray,
+    rows: Trees, step: Step, value: FloatsIn, lowest: IntsIn, extreme: ExtremeRows
 ) -> None:
     """The worst rows of all pairs along trees; see `tree_rows`."""
-    rows = (successor, node_offsets, child, leaf, low, high, room)
-    step = (reward, outside_reward, ending, discount)
-    found = (worst_successor, probability, earned, q)
-    for b in prange((q.size - 1) // BLOCK_ROWS + 1):
-        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
-        tree_rows(first, last, rows, step, value, lowest, found)
+    pairs = extreme.q.size
+    for b in prange((pairs - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)
+        tree_rows(first, last, rows, step, value, lowest, extreme)

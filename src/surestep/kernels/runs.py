@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import FloatArray, IntArray
 from surestep.kernels._compile import (
-    BOOLS_IN,
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INDICES_IN,
-    INTS_IN,
-    INTS_OUT,
-    RNG,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn, IntsOut
+from surestep.kernels.records import Process
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_OUT)
-def running_sums(offsets: IntArray, values: FloatArray, sums: FloatArray) -> None:
+@kernel()
+def running_sums(offsets: IntsIn, values: FloatsIn, sums: FloatsOut) -> None:
     """The sum of each run up to and including each of its elements, into `sums`."""
     for run in range(offsets.size - 1):
         total = 0.0
@@ -29,8 +23,8 @@ def running_sums(offsets: IntArray, values: FloatArray, sums: FloatArray) -> Non
             sums[i] = total
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_OUT)
-def running_products(offsets: IntArray, values: FloatArray, products: FloatArray) -> None:
+@kernel()
+def running_products(offsets: IntsIn, values: FloatsIn, products: FloatsOut) -> None:
     """The product of each run up to and including each of its elements, into `products`."""
     for run in range(offsets.size - 1):
         total = 1.0
@@ -57,42 +51,25 @@ def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: flo
     return low
 
 
-@kernel(INTS_IN, FLOATS_IN, INTS_IN, FLOATS_IN, INTS_OUT)
+@kernel()
 def draw(
-    offsets: IntArray,
-    cumulative: FloatArray,
-    run: IntArray,
-    uniform: FloatArray,
-    chosen: IntArray,
+    offsets: IntsIn, cumulative: FloatsIn, run: IntsIn, uniform: FloatsIn, chosen: IntsOut
 ) -> None:
     """An element of each given run, drawn by inverting its running sums at `uniform`."""
     for i in range(run.size):
         chosen[i] = element_at(offsets, cumulative, run[i], uniform[i])
 
 
-@kernel(
-    RNG, INTS_IN, FLOATS_IN, INTS_IN, FLOATS_IN, INDICES_IN, BOOLS_IN, FLOATS_IN, I64, INTS_OUT,
-    INTS_OUT,
-    returns=I64,
-)  # fmt: skip
+@kernel()
 def simulate(
-    rng: np.random.Generator,
-    pair_offsets: IntArray,
-    policy: FloatArray,
-    offsets: IntArray,
-    probability: FloatArray,
-    successor: IndexArray,
-    over: BoolArray,
-    initial: FloatArray,
-    horizon: int,
-    lengths: IntArray,
-    taken: IntArray,
+    rng: np.random.Generator, sums: Process, horizon: int, lengths: IntsOut, taken: IntsOut
 ) -> int:
     """Episodes one after the other, as long as another whole one surely fits into `taken`.
 
-    `policy`, `probability` and `initial` are running sums. The transitions of the episodes go into
-    `taken`, their numbers of steps into `lengths`; the answer is how many episodes there are.
+    The chances are running sums. The transitions of the episodes go into `taken`, their numbers of
+    steps into `lengths`; the answer is how many episodes there are.
     """
+    pair_offsets, policy, offsets, successor, probability, over, initial = sums
     whole = np.array([0, initial.size])
     used = 0
     for episode in range(lengths.size):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from surestep._arrays import IndexArray, IntArray
-from surestep.kernels._compile import I64, INDICES_IN, INTS_IN, INTS_OUT, kernel
+from surestep.kernels._compile import kernel
+from surestep.kernels._types import IndicesIn, IntsIn, IntsOut
 
 
-@kernel(INTS_IN, INDICES_IN, I64, INTS_OUT, INTS_OUT, returns=I64)
+@kernel()
 def breadth_first(
-    offsets: IntArray, successor: IndexArray, start: int, order: IntArray, parent: IntArray
+    offsets: IntsIn, successor: IndicesIn, start: int, order: IntsOut, parent: IntsOut
 ) -> int:
     """The states that can be reached from `start`, into `order` as they are met; their number.
 

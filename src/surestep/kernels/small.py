@@ -2,117 +2,104 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INDICES_IN,
-    INTS_IN,
-    INTS_OUT,
-    TABLE_IN,
-    TABLE_OUT,
-    tasks,
+from surestep.kernels._compile import helper, tasks
+from surestep.kernels._types import (
+    FloatsOut,
+    IntsOut,
+    TableIn,
+    TableOut,
 )
 from surestep.kernels.backup import pair_value
-from surestep.kernels.elimination import PLAN, solve_policy
+from surestep.kernels.elimination import Work, solve_policy
 from surestep.kernels.extremes import largest_of
 from surestep.kernels.greedy import best_pair
+from surestep.kernels.records import EliminationPlan, Model, Models
 
 BATCH_THREADS = 5_000  # entries of all models together
 
 
-@tasks(
-    INTS_IN, INTS_IN, INDICES_IN, TABLE_IN, FLOATS_IN, TABLE_IN, TABLE_IN, *PLAN, TABLE_OUT,
-    FLOATS_OUT,
-    threads_from=BATCH_THREADS,
-)  # fmt: skip
+class Solutions(NamedTuple):
+    """What policy iteration writes of each model."""
+
+    policy: TableOut  # [B, K]
+    value: TableOut  # [B, S]
+    residual: FloatsOut  # [B] max_s |Σ_a π q − v|
+    iterations: IntsOut  # [B] above the limit where the policy was still changing
+
+    @classmethod
+    def to_write(cls, models: int, pairs: int, states: int) -> Solutions:
+        """Returns arrays for so many models; all policies are 0."""
+        return cls(
+            np.zeros((models, pairs)),
+            np.empty((models, states)),
+            np.empty(models),
+            np.empty(models, np.int64),
+        )
+
+
+@helper
+def model_of(models: Models, b: int) -> Model:
+    """Returns the model b."""
+    return Model(
+        models.pair_offsets,
+        models.offsets,
+        models.successor,
+        models.probability[b % models.probability.shape[0]],
+        models.discount,
+        models.reward[b % models.reward.shape[0]],
+    )
+
+
+@tasks(threads_from=BATCH_THREADS)
 def evaluate_each(
     first_task: int,
     end_task: int,
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    policy: FloatArray,
-    order: IntArray,
-    place: IntArray,
-    lower_offsets: IntArray,
-    lower: IntArray,
-    upper_offsets: IntArray,
-    upper: IntArray,
-    value: FloatArray,
-    residual: FloatArray,
+    models: Models,
+    policy: TableIn,
+    plan: EliminationPlan,
+    value: TableOut,
+    residual: FloatsOut,
 ) -> None:
     """V^π of each model, into `value` [B, S], with max_s |(T_π v)(s) − v(s)| into `residual` [B].
 
-    `probability` [B, T], `reward` [B, K] and `policy` [B, K] may also be one row for all.
+    `policy` [B, K] may also be one row for all.
     """
-    num_states = value.shape[1]
+    pair_offsets = models.pair_offsets
     for b in range(first_task, end_task):
-        chances, rewards = probability[b % probability.shape[0]], reward[b % reward.shape[0]]
-        actions, found = policy[b % policy.shape[0]], value[b]
-        scratch, factor = np.empty((3, num_states)), np.empty(upper.size)
-        solve_policy(
-            pair_offsets, offsets, successor, chances, discount, rewards, actions,
-            order, place, lower_offsets, lower, upper_offsets, upper,
-            scratch[0], factor, scratch[1], scratch[2], found,
-        )  # fmt: skip
+        model, actions, values = model_of(models, b), policy[b % policy.shape[0]], value[b]
+        work = Work(np.empty((3, values.size)), np.empty(plan.upper.size))
+        solve_policy(model, actions, plan, work, values)
         worst = 0.0
-        for s in range(num_states):
+        for s in range(values.size):
             total = 0.0
             for k in range(pair_offsets[s], pair_offsets[s + 1]):
                 if actions[k] > 0.0:
-                    total += actions[k] * pair_value(
-                        k, offsets, successor, chances, discount, rewards, found
-                    )
-            worst = max(worst, abs(total - found[s]))
+                    total += actions[k] * pair_value(k, model, values)
+            worst = max(worst, abs(total - values[s]))
         residual[b] = worst
 
 
-@tasks(
-    INTS_IN, INTS_IN, INDICES_IN, TABLE_IN, FLOATS_IN, TABLE_IN, *PLAN, F64, I64, TABLE_OUT,
-    TABLE_OUT, FLOATS_OUT, INTS_OUT,
-    threads_from=BATCH_THREADS,
-)  # fmt: skip
+@tasks(threads_from=BATCH_THREADS)
 def optimise_each(
     first_task: int,
     end_task: int,
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    probability: FloatArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    order: IntArray,
-    place: IntArray,
-    lower_offsets: IntArray,
-    lower: IntArray,
-    upper_offsets: IntArray,
-    upper: IntArray,
+    models: Models,
+    plan: EliminationPlan,
     tie_tolerance: float,
     limit: int,
-    policy: FloatArray,
-    value: FloatArray,
-    residual: FloatArray,
-    iterations: IntArray,
+    solutions: Solutions,
 ) -> None:
-    """Policy iteration on each model, into `policy` [B, K] (zeros before) and `value` [B, S].
-
-    `residual` [B] is max_s |max_a q(s,a) − v(s)| at the end; `iterations` [B] is above `limit`
-    where the policy was still changing.
-    """
-    num_states = value.shape[1]
+    """Policy iteration on each model; all policies are 0 before."""
+    pair_offsets, num_states = models.pair_offsets, solutions.value.shape[1]
     for b in range(first_task, end_task):
-        chances, rewards, found, actions = probability[b], reward[b], value[b], policy[b]
-        q = rewards.copy()
+        model, values, actions = model_of(models, b), solutions.value[b], solutions.policy[b]
+        q = model.reward.copy()
         chosen = np.full(num_states, -1)
-        scratch, factor = np.empty((3, num_states)), np.empty(upper.size)
+        work = Work(np.empty((3, num_states)), np.empty(plan.upper.size))
         rounds, changed = 0, True
         while changed and rounds <= limit:
             rounds += 1
@@ -129,20 +116,16 @@ def optimise_each(
                     actions[best] = 1.0
                     changed = True
             if changed:
-                solve_policy(
-                    pair_offsets, offsets, successor, chances, discount, rewards, actions,
-                    order, place, lower_offsets, lower, upper_offsets, upper,
-                    scratch[0], factor, scratch[1], scratch[2], found,
-                )  # fmt: skip
+                solve_policy(model, actions, plan, work, values)
                 for k in range(q.size):
-                    q[k] = pair_value(k, offsets, successor, chances, discount, rewards, found)
+                    q[k] = pair_value(k, model, values)
         worst = 0.0
         tie = tie_tolerance * largest_of(q)
         for s in range(num_states):
             first, last = pair_offsets[s], pair_offsets[s + 1]
             highest = q[first:last].max()
-            worst = max(worst, abs(highest - found[s]))
+            worst = max(worst, abs(highest - values[s]))
             actions[chosen[s]] = 0.0
             actions[best_pair(first, last, q, tie)] = 1.0
-        residual[b] = worst
-        iterations[b] = rounds
+        solutions.residual[b] = worst
+        solutions.iterations[b] = rounds

@@ -10,17 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray
 from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INTS_IN,
     SWEEP_THREADS,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
 
 USED_UP = -1.0  # a budget of which nothing is left, not even for what costs nothing
 
@@ -101,19 +97,16 @@ def first_receiver(first: int, last: int, q: FloatArray, enter: FloatArray, tie:
     return receiver
 
 
-@kernel(
-    INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, F64, F64, FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)  # fmt: skip
+@kernel(threads_from=SWEEP_THREADS)
 def spend_budget(
-    pair_offsets: IntArray,
-    q: FloatArray,
-    behavior: FloatArray,
-    leave: FloatArray,
-    enter: FloatArray,
+    pair_offsets: IntsIn,
+    q: FloatsIn,
+    behavior: FloatsIn,
+    leave: FloatsIn,
+    enter: FloatsIn,
     budget: float,
     tie: float,
-    probability: FloatArray,
+    probability: FloatsOut,
 ) -> None:
     """max Σ_a π(a|s) q(s,a) over Σ_a leave·(π_b − π)⁺ + enter·(π − π_b)⁺ ≤ budget, exactly.
 
@@ -193,19 +186,16 @@ def lowest_value(first: int, last: int, q: FloatArray, done: FloatArray, tie: fl
     return -1
 
 
-@kernel(
-    INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS_IN, F64, F64, FLOATS_OUT,
-    threads_from=SWEEP_THREADS,
-)  # fmt: skip
+@kernel(threads_from=SWEEP_THREADS)
 def spend_budget_greedily(
-    pair_offsets: IntArray,
-    q: FloatArray,
-    behavior: FloatArray,
-    error: FloatArray,
-    reference: FloatArray,
+    pair_offsets: IntsIn,
+    q: FloatsIn,
+    behavior: FloatsIn,
+    error: FloatsIn,
+    reference: FloatsIn,
     budget: float,
     tie: float,
-    probability: FloatArray,
+    probability: FloatsOut,
 ) -> None:
     """Approx-Soft-SPIBB: from the worst pair on, mass goes to where a unit of budget gains most.
 
@@ -246,13 +236,9 @@ def spend_budget_greedily(
                     surplus += moved * advantage
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, F64, FLOATS_OUT, returns=I64)
+@kernel()
 def keep_better_rows(
-    pair_offsets: IntArray,
-    q: FloatArray,
-    candidate: FloatArray,
-    tie: float,
-    probability: FloatArray,
+    pair_offsets: IntsIn, q: FloatsIn, candidate: FloatsIn, tie: float, probability: FloatsOut
 ) -> int:
     """Replaces the rows of a policy by those of `candidate` that are better under q; how many."""
     replaced = 0

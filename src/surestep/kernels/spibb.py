@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from numba import prange
 
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import BoolArray, FloatArray
 from surestep.kernels._compile import (
-    BOOLS_IN,
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    INTS_IN,
     SWEEP_THREADS,
     helper,
     kernel,
 )
+from surestep.kernels._types import BoolsIn, FloatsIn, FloatsOut, IntsIn
 
 
 @helper
@@ -44,14 +40,14 @@ def free_mass(first: int, last: int, behavior: FloatArray, trusted: BoolArray) -
     return free if kept > 0.0 else 1.0
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, BOOLS_IN, F64, FLOATS_OUT, threads_from=SWEEP_THREADS)
+@kernel(threads_from=SWEEP_THREADS)
 def move_free_mass(
-    pair_offsets: IntArray,
-    q: FloatArray,
-    behavior: FloatArray,
-    trusted: BoolArray,
+    pair_offsets: IntsIn,
+    q: FloatsIn,
+    behavior: FloatsIn,
+    trusted: BoolsIn,
     tie: float,
-    probability: FloatArray,
+    probability: FloatsOut,
 ) -> None:
     """π_b on pairs not trusted; what it gives to trusted ones goes to the best of them."""
     for s in prange(pair_offsets.size - 1):
@@ -63,14 +59,14 @@ def move_free_mass(
             probability[best] = free_mass(first, last, behavior, trusted)
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, BOOLS_IN, F64, FLOATS_OUT, threads_from=SWEEP_THREADS)
+@kernel(threads_from=SWEEP_THREADS)
 def fill_by_value(
-    pair_offsets: IntArray,
-    q: FloatArray,
-    behavior: FloatArray,
-    trusted: BoolArray,
+    pair_offsets: IntsIn,
+    q: FloatsIn,
+    behavior: FloatsIn,
+    trusted: BoolsIn,
     tie: float,
-    probability: FloatArray,
+    probability: FloatsOut,
 ) -> None:
     """Pairs by falling q, each not trusted up to π_b, until a trusted one takes all that is left.
 

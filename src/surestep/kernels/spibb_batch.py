@@ -2,68 +2,60 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import (
-    COUNT_TABLE_IN,
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INDICES_IN,
-    INTS_IN,
-    INTS_OUT,
-    TABLE_IN,
-    TABLE_OUT,
     tasks,
 )
+from surestep.kernels._types import (
+    CountTableIn,
+    FloatsIn,
+    IndicesIn,
+    IntsIn,
+    TableIn,
+)
 from surestep.kernels.backup import pair_value
-from surestep.kernels.elimination import PLAN, solve_policy
+from surestep.kernels.elimination import Work, solve_policy
 from surestep.kernels.extremes import largest_of
-from surestep.kernels.small import BATCH_THREADS
+from surestep.kernels.records import EliminationPlan, Model
+from surestep.kernels.small import BATCH_THREADS, Solutions
 from surestep.kernels.spibb import best_trusted, free_mass
 
 
-@tasks(
-    INTS_IN, INTS_IN, INDICES_IN, COUNT_TABLE_IN, FLOATS_IN, TABLE_IN, FLOATS_IN, *PLAN, I64, F64,
-    I64, TABLE_OUT, TABLE_OUT, FLOATS_OUT, INTS_OUT,
-    threads_from=BATCH_THREADS,
-)  # fmt: skip
+class DataSets(NamedTuple):
+    """Data sets of one shape, and the policy that all of them came from."""
+
+    pair_offsets: IntsIn  # [S+1]
+    offsets: IntsIn  # [K+1]
+    successor: IndicesIn  # [T]
+    times: CountTableIn  # [B, T]
+    discount: FloatsIn  # [K]
+    reward: TableIn  # [B, K] what a pair earns in the estimate
+    behavior: FloatsIn  # [K]
+
+
+@tasks(threads_from=BATCH_THREADS)
 def improve_each(
     first_task: int,
     end_task: int,
-    pair_offsets: IntArray,
-    offsets: IntArray,
-    successor: IndexArray,
-    times: IntArray,
-    discount: FloatArray,
-    reward: FloatArray,
-    behavior: FloatArray,
-    order: IntArray,
-    place: IntArray,
-    lower_offsets: IntArray,
-    lower: IntArray,
-    upper_offsets: IntArray,
-    upper: IntArray,
+    data: DataSets,
+    plan: EliminationPlan,
     n_wedge: int,
     tie_tolerance: float,
     limit: int,
-    policy: FloatArray,
-    value: FloatArray,
-    residual: FloatArray,
-    iterations: IntArray,
+    solutions: Solutions,
 ) -> None:
     """Policy iteration from π_b over Π_b, in the MLE-MDP of each data set.
 
-    `times` [B, T] counts transitions, `reward` [B, K] is what a pair earns in the estimate. A pair
-    is trusted iff it has more than `n_wedge` visits (−1 trusts all). `policy` [B, K], `value`
-    [B, S]; `residual` [B] is max_s |Σ_a π q − v|; `iterations` [B] is above `limit` where the
-    policy was still changing.
+    A pair is trusted iff it has more than `n_wedge` visits (−1 trusts all).
     """
-    num_states, num_pairs = value.shape[1], behavior.size
+    pair_offsets, offsets, successor, times, discount, reward, behavior = data
+    num_states, num_pairs = pair_offsets.size - 1, behavior.size
     for b in range(first_task, end_task):
-        chances, rewards, found, actions = np.empty(successor.size), reward[b], value[b], policy[b]
+        chances, values, actions = np.empty(successor.size), solutions.value[b], solutions.policy[b]
+        model = Model(pair_offsets, offsets, successor, chances, discount, reward[b])
         trusted = np.empty(num_pairs, np.bool_)
         for k in range(num_pairs):
             visits = 0
@@ -78,17 +70,13 @@ def improve_each(
             free[s] = free_mass(pair_offsets[s], pair_offsets[s + 1], behavior, trusted)
         chosen = np.full(num_states, -1)
         q = np.empty(num_pairs)
-        scratch, factor = np.empty((3, num_states)), np.empty(upper.size)
+        work = Work(np.empty((3, num_states)), np.empty(plan.upper.size))
         rounds, changed = 0, True
         while changed and rounds <= limit:
             rounds += 1
-            solve_policy(
-                pair_offsets, offsets, successor, chances, discount, rewards, actions,
-                order, place, lower_offsets, lower, upper_offsets, upper,
-                scratch[0], factor, scratch[1], scratch[2], found,
-            )  # fmt: skip
+            solve_policy(model, actions, plan, work, values)
             for k in range(num_pairs):
-                q[k] = pair_value(k, offsets, successor, chances, discount, rewards, found)
+                q[k] = pair_value(k, model, values)
             tie = tie_tolerance * largest_of(q)
             changed = False
             for s in range(num_states):
@@ -113,6 +101,6 @@ def improve_each(
             total = 0.0
             for k in range(first, last):
                 total += actions[k] * q[k]
-            worst = max(worst, abs(total - found[s]))
-        residual[b] = worst
-        iterations[b] = rounds
+            worst = max(worst, abs(total - values[s]))
+        solutions.residual[b] = worst
+        solutions.iterations[b] = rounds

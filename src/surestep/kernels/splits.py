@@ -8,34 +8,35 @@ pass forward multiplies along the paths. Rows list their leaves first, then thei
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from surestep._arrays import AnyArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import AnyArray
 from surestep.kernels._compile import (
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INDICES_IN,
-    INDICES_OUT,
-    INTS_IN,
-    INTS_OUT,
     helper,
     kernel,
 )
+from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 
-ROW_WRITER = (I64, I64, INTS_IN, INTS_IN, INDICES_IN, INTS_IN, INDICES_OUT, INTS_OUT)
+
+class SplitTree(NamedTuple):
+    """The children of all nodes, row by row."""
+
+    num_states: int
+    row_offsets: IntsIn  # [K+X+1]
+    child: IndicesIn  # [L+X] the state that a child is
+    origin: IntsIn  # [L+X] the transition that a child is the leaf of, or −1 for a node
 
 
-@kernel(*ROW_WRITER)
+@kernel()
 def chain_rows(
     k: int,
     num_states: int,
-    leaf_offsets: IntArray,
-    leaf_transition: IntArray,
-    successor: IndexArray,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
+    leaf_offsets: IntsIn,
+    leaf_transition: IntsIn,
+    successor: IndicesIn,
+    row_offsets: IntsIn,
+    child: IndicesOut,
+    origin: IntsOut,
 ) -> None:
     """Chains: node i has the leaves i(k−1) … i(k−1)+k−2, then node i+1; the last has the rest.
 
@@ -63,16 +64,16 @@ def chain_rows(
             leaf += 1
 
 
-@kernel(*ROW_WRITER)
+@kernel()
 def balanced_rows(
     k: int,
     num_states: int,
-    leaf_offsets: IntArray,
-    leaf_transition: IntArray,
-    successor: IndexArray,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
+    leaf_offsets: IntsIn,
+    leaf_transition: IntsIn,
+    successor: IndicesIn,
+    row_offsets: IntsIn,
+    child: IndicesOut,
+    origin: IntsOut,
 ) -> None:
     """Complete k-ary trees, numbered level by level: node i has the children k·i+1 … k·i+k.
 
@@ -99,82 +100,66 @@ def balanced_rows(
 
 
 @helper
-def weight_of(
-    t: int,
-    num_states: int,
-    child: IndexArray,
-    origin: IntArray,
-    leaf: AnyArray,
-    node: AnyArray,
-) -> Any:
+def weight_of(t: int, tree: SplitTree, leaf: AnyArray, node: AnyArray) -> Any:
     """The weight of a child: its leaf's, or that of everything below its node."""
-    return leaf[origin[t]] if origin[t] >= 0 else node[child[t] - num_states]
+    origin = tree.origin[t]
+    return leaf[origin] if origin >= 0 else node[tree.child[t] - tree.num_states]
 
 
 @helper
 def add_up(
-    num_states: int,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
+    tree: SplitTree,
     leaf: AnyArray,
     node: AnyArray,
 ) -> None:
     """The sum of the leaves [T] below each auxiliary node, into `node` [X]."""
+    row_offsets = tree.row_offsets
     num_pairs = row_offsets.size - 1 - node.size
     for row in range(row_offsets.size - 2, num_pairs - 1, -1):
         first = row_offsets[row]
-        total = weight_of(first, num_states, child, origin, leaf, node)
+        total = weight_of(first, tree, leaf, node)
         for t in range(first + 1, row_offsets[row + 1]):
-            total += weight_of(t, num_states, child, origin, leaf, node)
+            total += weight_of(t, tree, leaf, node)
         node[row - num_pairs] = total
 
 
-@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_OUT)
+@kernel()
 def node_sums(
-    num_states: int,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
-    leaf: FloatArray,
-    node: FloatArray,
+    tree: SplitTree,
+    leaf: FloatsIn,
+    node: FloatsOut,
 ) -> None:
     """The sum of numbers [T] below each auxiliary node, into `node` [X]."""
-    add_up(num_states, row_offsets, child, origin, leaf, node)
+    add_up(tree, leaf, node)
 
 
-@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, INTS_IN, INTS_OUT)
+@kernel()
 def node_counts(
-    num_states: int,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
-    leaf: IntArray,
-    node: IntArray,
+    tree: SplitTree,
+    leaf: IntsIn,
+    node: IntsOut,
 ) -> None:
     """The sum of counts [T] below each auxiliary node, into `node` [X], without rounding."""
-    add_up(num_states, row_offsets, child, origin, leaf, node)
+    add_up(tree, leaf, node)
 
 
-@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT)
+@kernel()
 def conditionals(
-    num_states: int,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
-    leaf: FloatArray,
-    node: FloatArray,
-    share: FloatArray,
+    tree: SplitTree,
+    leaf: FloatsIn,
+    node: FloatsIn,
+    share: FloatsOut,
 ) -> None:
     """The probability of each child [L+X] given its node: weight below child / weight below node.
 
     Rows of pairs are not divided, since their leaves sum to 1. Below a node of weight 0 nothing is
     ever reached; its first child gets 1.
     """
+    row_offsets = tree.row_offsets
     num_pairs = row_offsets.size - 1 - node.size
     for row in range(row_offsets.size - 1):
         for t in range(row_offsets[row], row_offsets[row + 1]):
-            weight = weight_of(t, num_states, child, origin, leaf, node)
+            weight = weight_of(t, tree, leaf, node)
             if row < num_pairs:
                 share[t] = weight
             elif node[row - num_pairs] > 0:
@@ -183,46 +168,42 @@ def conditionals(
                 share[t] = 1.0 if t == row_offsets[row] else 0.0
 
 
-@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS_OUT)
+@kernel()
 def node_means(
-    num_states: int,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
-    share: FloatArray,
-    leaf: FloatArray,
-    node: FloatArray,
+    tree: SplitTree,
+    share: FloatsIn,
+    leaf: FloatsIn,
+    node: FloatsOut,
 ) -> None:
     """The mean of the leaves [T] below each auxiliary node under the shares [L+X], into [X].
 
     Where all leaves below are equal it is that number, bit for bit.
     """
+    row_offsets = tree.row_offsets
     num_pairs = row_offsets.size - 1 - node.size
     for row in range(row_offsets.size - 2, num_pairs - 1, -1):
         first = row_offsets[row]
-        common = weight_of(first, num_states, child, origin, leaf, node)
+        common = weight_of(first, tree, leaf, node)
         total, equal = common - common, True
         for t in range(first, row_offsets[row + 1]):
-            value = weight_of(t, num_states, child, origin, leaf, node)
+            value = weight_of(t, tree, leaf, node)
             equal = equal and value == common
             total += share[t] * value
         node[row - num_pairs] = common if equal else total
 
 
-@kernel(I64, INTS_IN, INDICES_IN, INTS_IN, FLOATS_IN, FLOATS_OUT, FLOATS_OUT)
+@kernel()
 def path_products(
-    num_states: int,
-    row_offsets: IntArray,
-    child: IndexArray,
-    origin: IntArray,
-    share: FloatArray,
-    reach: FloatArray,
-    leaf: FloatArray,
+    tree: SplitTree,
+    share: FloatsIn,
+    reach: FloatsOut,
+    leaf: FloatsOut,
 ) -> None:
     """The product of the shares [L+X] along the path to each leaf, into `leaf` [T].
 
     `reach` [X] gets the product along the path to each auxiliary node.
     """
+    num_states, row_offsets, child, origin = tree
     num_pairs = row_offsets.size - 1 - reach.size
     for row in range(row_offsets.size - 1):
         for t in range(row_offsets[row], row_offsets[row + 1]):

@@ -10,26 +10,80 @@ Numbers depend on (seed, purpose, run, round, state, visit) alone, so none has t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, run_lengths
 from surestep.kernels._compile import (
-    BOOLS_IN,
-    F64,
-    FLOATS_IN,
-    I64,
-    INTS_IN,
-    INTS_OUT,
-    TABLE_IN,
-    TABLE_OUT,
     helper,
     kernel,
     tasks,
 )
+from surestep.kernels._types import BoolsIn, FloatsIn, IntsIn, IntsOut, TableIn, TableOut
 from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
 
 BOTH, OURS, THEIRS = 0, 1, 2  # who is rolled out
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
+
+
+class Stacks(NamedTuple):
+    """What came of every visit, pair after pair, the visits of a pair in the order of the log."""
+
+    offsets: IntsIn  # [K+1]
+    reward: FloatsIn  # [N]
+    successor: IntsIn  # [N]
+    ended: BoolsIn  # [N] the process was over; where only the recording stopped, it was not
+    starts: IntsIn  # [E] where episodes began, in the order of the log
+
+    @property
+    def sizes(self) -> IntArray:
+        """Returns how often each pair was visited [K]."""
+        return run_lengths(self.offsets)
+
+
+class Tails(NamedTuple):
+    """What a cut rollout counts for: at most its worth for π_I, at least that for π_b."""
+
+    at_pair: TableIn  # [2, K] where it is cut at a pair
+    at_state: TableIn  # [2, S] where it is cut after its horizon
+
+
+class Course(NamedTuple):
+    """All that two policies need beside stacks to be rolled out."""
+
+    pair_offsets: IntsIn  # [S+1]
+    chances: TableIn  # [2, 2K] see `coupled_chances`
+    start_chances: FloatsIn  # [S] cumulated; empty where starts are read from a stack
+    over: BoolsIn  # [S] states in which episodes are over
+    at_end: TableIn  # [2, S] what an end is worth under either policy
+    tails: Tails
+    discount: float
+    limits: tuple[float, float]  # of all returns: from below for π_I, from above for π_b
+
+
+class Draw(NamedTuple):
+    """Who is rolled out, with which random numbers, in how many runs and rounds."""
+
+    seed: int
+    purpose: int
+    who: int  # BOTH, OURS or THEIRS
+    runs: int
+    rounds: int
+
+
+class Rounds(NamedTuple):
+    """What came of the rounds of several runs."""
+
+    differences: TableOut  # [runs, rounds] G_I − G_b where the round is complete; or one of them
+    complete: IntsOut  # [runs] how many rounds there were all entries for
+    cuts: IntsOut  # [runs] how many rollouts of complete rounds were cut
+
+    @property
+    def values(self) -> FloatArray:
+        """Returns what the complete rounds of all runs gave, flat."""
+        there = np.arange(self.differences.shape[1]) < self.complete[:, np.newaxis]
+        return self.differences[there]
 
 
 @helper
@@ -56,9 +110,9 @@ def first_above(chances: FloatArray, begin: int, end: int, number: float) -> int
     return begin
 
 
-@kernel(INTS_IN, FLOATS_IN, FLOATS_IN, TABLE_OUT)
+@kernel()
 def coupled_chances(
-    pair_offsets: IntArray, ours: FloatArray, theirs: FloatArray, chances: FloatArray
+    pair_offsets: IntsIn, ours: FloatsIn, theirs: FloatsIn, chances: TableOut
 ) -> None:
     """Cumulated chances of both policies' actions, into `chances` [2, 2K], 2·A places a state.
 
@@ -79,58 +133,33 @@ def coupled_chances(
                 chances[side, place] /= total
 
 
-@tasks(
-    I64, I64, INTS_IN, INTS_IN, INTS_IN, FLOATS_IN, INTS_IN, BOOLS_IN, INTS_IN, FLOATS_IN, INTS_IN,
-    TABLE_IN, BOOLS_IN, BOOLS_IN, TABLE_IN, TABLE_IN, TABLE_IN, F64, FLOATS_IN,
-    TABLE_OUT, INTS_OUT, INTS_OUT,
-    threads_from=RUN_THREADS,
-)  # fmt: skip
+@tasks(threads_from=RUN_THREADS)
 def stitched_rounds(
     first: int,
     last: int,
-    seed: int,
-    purpose: int,
-    sides: IntArray,
-    horizons: IntArray,
-    offsets: IntArray,
-    reward: FloatArray,
-    successor: IntArray,
-    ended: BoolArray,
-    starts: IntArray,
-    start_chances: FloatArray,
-    pair_offsets: IntArray,
-    chances: FloatArray,
-    readable: BoolArray,
-    over: BoolArray,
-    at_end: FloatArray,
-    at_pair: FloatArray,
-    at_state: FloatArray,
-    discount: float,
-    limits: FloatArray,
-    differences: FloatArray,
-    complete: IntArray,
-    cuts: IntArray,
+    draw: Draw,
+    sides: IntsIn,
+    horizons: IntsIn,
+    stacks: Stacks,
+    course: Course,
+    readable: BoolsIn,
+    outcome: Rounds,
 ) -> None:
-    """G_I − G_b of each round of the tasks first, …, last − 1, into `differences` [tasks, rounds].
+    """G_I − G_b of each round of the tasks first, …, last − 1.
 
     There are several ways, each with as many runs, one after the other: the way w rolls out who
     `sides`[w] says, BOTH or one policy alone (OURS gives G_I, THEIRS −G_b), and cuts rollouts after
     `horizons`[w] steps. Runs of the same number have the same random numbers, whatever the way.
 
-    The entries of pair k are `offsets[k]` … `offsets[k+1] − 1` of `reward`, `successor` and
-    `ended`. Round i starts in `starts[i]`, or, where there are `start_chances` [S], in a state
-    drawn by these cumulated ones. `chances` [2, 2K] are those of `coupled_chances`.
-
-    A rollout ends with `at_end` [2, S] where the process is over. It is cut where it takes a pair
-    that is not `readable` [K], which is worth `at_pair` [2, K], or after its horizon, which is
-    worth `at_state` [2, S]. What it then has in all is at least `limits[0]` for π_I, at most
-    `limits[1]` for π_b. `cuts` [tasks] counts cut rollouts.
-
-    Where the log lacks an entry, the run is over: `complete` [tasks] says how many whole rounds
-    there are.
+    A rollout ends where the process is over. It is cut where it takes a pair that is not `readable`
+    [K], or after its horizon. Where the log lacks an entry, the run is over.
     """
+    offsets, reward, successor, ended, starts = stacks
+    pair_offsets, chances, start_chances, over, at_end, tails, discount, limits = course
+    at_pair, at_state = tails
+    differences, complete, cuts = outcome
     num_pairs, num_states = offsets.size - 1, over.size
-    rounds, runs = differences.shape[1], differences.shape[0] // sides.size
+    rounds, runs = draw.rounds, draw.runs
     base = np.zeros(num_pairs, np.int64)
     reads = np.zeros((2, num_pairs), np.int64)
     visits = np.zeros(num_states, np.int64)
@@ -142,7 +171,7 @@ def stitched_rounds(
             base[k] = 0
             reads[0, k] = 0
             reads[1, k] = 0
-        run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
+        run_word = joined(joined(mixed(np.uint64(draw.seed) + GOLDEN), draw.purpose), run)
         complete[task], cuts[task] = 0, 0
         missing = False
         for i in range(rounds):
@@ -212,9 +241,9 @@ def stitched_rounds(
             cuts[task] += cut_here
 
 
-@kernel(TABLE_IN, INTS_IN, F64, F64, F64, I64, returns=I64)
+@kernel()
 def enough_series_reach(
-    series: FloatArray, complete: IntArray, stake: float, mean: float, goal: float, one_of: int
+    series: TableIn, complete: IntsIn, stake: float, mean: float, goal: float, one_of: int
 ) -> int:
     """1 where, for some t, one of `one_of` of the first t series [R, M] reaches the goal, else 0.
 

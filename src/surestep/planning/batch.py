@@ -9,7 +9,6 @@ import numpy as np
 from surestep._arrays import (
     BoolArray,
     FloatArray,
-    IndexArray,
     IntArray,
     RunWords,
     expect,
@@ -19,11 +18,12 @@ from surestep._arrays import (
 )
 from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
-from surestep.kernels.small import evaluate_each, optimise_each
+from surestep.kernels.records import EliminationPlan, Models
+from surestep.kernels.small import Solutions, evaluate_each, optimise_each
 from surestep.model.batch import MDPBatch
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
-from surestep.planning.elimination import EliminationPlan, plan_elimination
+from surestep.planning.elimination import plan_elimination
 from surestep.planning.ends import endless_circle, goes_round, refuse_endless
 from surestep.planning.evaluation import TOO_MANY_STEPS, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
@@ -89,7 +89,7 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
         )
     steps = steps_under(batch, probability, plan, size) if around else most_steps(batch)
     value, residual = np.empty((size, batch.num_states)), np.empty(size)
-    evaluate_each.all(size, *kernel_arguments(batch), probability, *plan, value, residual)
+    evaluate_each.all(size, models_of(batch), probability, plan, value, residual)
     return EvaluationBatch(value, residual, proven_errors(batch, value, residual, steps, 0.0))
 
 
@@ -100,11 +100,10 @@ def steps_under(
 
     Every policy must end for certain in its model.
     """
-    model = kernel_arguments(batch)[:5]
-    clock = np.ones((1, batch.pairs.num_pairs))
+    clock = models_of(batch)._replace(reward=np.ones((1, batch.pairs.num_pairs)))
     steps, residual = np.empty((size, batch.num_states)), np.empty(size)
     try:
-        evaluate_each.all(size, *model, clock, probability, *plan, steps, residual)
+        evaluate_each.all(size, clock, probability, plan, steps, residual)
     except ZeroDivisionError:  # a chain is singular, up to rounding
         raise NotConverged(TOO_MANY_STEPS) from None
     most = steps.max(axis=1)
@@ -177,20 +176,11 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
             np.array([plan.error_bound for plan in plans]),
         )
     steps = most_steps(batch)
-    probability = np.zeros((batch.num_models, batch.pairs.num_pairs))
-    value = np.empty((batch.num_models, batch.num_states))
-    residual, iterations = np.empty(batch.num_models), np.empty(batch.num_models, np.int64)
+    solutions = Solutions.to_write(batch.num_models, batch.pairs.num_pairs, batch.num_states)
     optimise_each.all(
-        batch.num_models,
-        *kernel_arguments(batch),
-        *elimination,
-        TIE_TOLERANCE,
-        ITERATION_LIMIT,
-        probability,
-        value,
-        residual,
-        iterations,
+        batch.num_models, models_of(batch), elimination, TIE_TOLERANCE, ITERATION_LIMIT, solutions
     )
+    probability, value, residual, iterations = solutions
     if iterations.max() > ITERATION_LIMIT:
         raise NotConverged(
             f"policy iteration of model {int(iterations.argmax())} stopped after "
@@ -220,11 +210,9 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
     )
 
 
-def kernel_arguments(
-    batch: MDPBatch,
-) -> tuple[IntArray, IntArray, IndexArray, FloatArray, FloatArray, FloatArray]:
-    """The arrays of a batch in the order in which the kernels take them."""
-    return (
+def models_of(batch: MDPBatch) -> Models:
+    """Returns the arrays of a batch as kernels take them."""
+    return Models(
         batch.pairs.offsets,
         batch.offsets,
         batch.successor,

@@ -21,6 +21,7 @@ from surestep._arrays import (
 from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step
+from surestep.kernels.records import Model
 from surestep.model.pairs import Pairs
 from surestep.planning.proof import Horizon
 from surestep.planning.pruning import Backup
@@ -122,24 +123,20 @@ class RowModel(Protocol):
 
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """The chain of a policy given by its probabilities [K]; linear in the transitions taken."""
-    pair_offsets, num_states = mdp.pairs.offsets, mdp.pairs.num_states
-    lengths, reward = np.empty(num_states, np.int64), np.empty(num_states)
-    chain_sizes(
-        pair_offsets, mdp.offsets, mdp.discount, mdp.expected_reward, policy, lengths, reward
-    )
-    offsets = offsets_of(lengths)
-    successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
-    chain_rows(
-        pair_offsets,
+    num_states = mdp.pairs.num_states
+    model = Model(
+        mdp.pairs.offsets,
         mdp.offsets,
         mdp.successor,
         mdp.probability,
         mdp.discount,
-        policy,
-        offsets,
-        successor,
-        weight,
+        mdp.expected_reward,
     )
+    lengths, reward = np.empty(num_states, np.int64), np.empty(num_states)
+    chain_sizes(model, policy, lengths, reward)
+    offsets = offsets_of(lengths)
+    successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
+    chain_rows(model, policy, offsets, successor, weight)
     return Chain(offsets, successor, weight, reward)
 
 

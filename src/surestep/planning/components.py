@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels.components import leads_ahead, settle_components, strong_components
+from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
 from surestep.planning.pruning import Backup
 
 MOST_SWEEPS = 1_000  # of one component; one that needs more is left to other methods
@@ -53,6 +53,5 @@ class Components:
 
         The first one for which sweeps are too slow, or the number of components.
         """
-        return settle_components(
-            *self.model, self.order, self.place, self.starts, first, target, MOST_SWEEPS, value
-        )
+        by_component = Order(self.order, self.place, self.starts)
+        return settle_components(self.model, by_component, first, target, MOST_SWEEPS, value)

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import IndexArray, IntArray, offsets_of, own, run_owners
+from surestep.kernels.records import EliminationPlan
 from surestep.model.pairs import Pairs
 from surestep.planning.proof import SMALLEST_NORMAL
 
 MOST_WORK = 2_000_000  # multiplications of one solve; beyond, other ways to a value are faster
 MOST_STATES = 2_000  # beyond, even looking for an order takes long where much fills in
-
-
-class EliminationPlan(NamedTuple):
-    """The order of elimination, and the rows of L and U in it, for any policy of the shape.
-
-    In the order in which the kernels take the fields.
-    """
-
-    order: IntArray  # [S] the state eliminated i-th
-    place: IntArray  # [S] when each state is eliminated
-    lower_offsets: IntArray  # [S+1]
-    lower: IntArray  # the columns of each row of L, rising
-    upper_offsets: IntArray  # [S+1]
-    upper: IntArray  # the columns of each row of U without the diagonal, rising
 
 
 def plan_elimination(

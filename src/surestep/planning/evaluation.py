@@ -11,7 +11,6 @@ import numpy as np
 from surestep._arrays import FloatArray, expect, run_lengths
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.backup import pair_values
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import HasPolicy, Policy, policy_of
@@ -30,6 +29,7 @@ from surestep.planning.chain import (
 from surestep.planning.components import Components
 from surestep.planning.ends import goes_round, refuse_endless
 from surestep.planning.proof import LOOSEST_DEFAULT, Horizon, Judge, Verdict, horizon_of
+from surestep.planning.pruning import Backup
 
 Method = Literal["auto", "dense", "sparse", "iterative", "components"]
 
@@ -118,17 +118,7 @@ def performance(
 
 def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
     """Q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for every pair [K]."""
-    q = np.empty(mdp.num_pairs)
-    pair_values(
-        mdp.offsets,
-        mdp.successor,
-        mdp.probability,
-        mdp.discount,
-        mdp.expected_reward,
-        value,
-        q,
-    )
-    return q
+    return Backup.of(mdp).q(value)
 
 
 def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> FloatArray:

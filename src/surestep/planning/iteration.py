@@ -182,7 +182,7 @@ def jacobi(mdp: FiniteMDP, judge: Judge, limit: int, slowest: float) -> Plan | N
     sizes: list[float] = []
     looked = 0  # the sweep after which pairs were last looked through
     while len(sizes) < limit:
-        best_values(*backup, value, after)
+        best_values(backup, value, after)
         residuals = difference_range(after, value)
         verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if verdict.good:
@@ -209,7 +209,7 @@ def gauss_seidel(mdp: FiniteMDP, judge: Judge, limit: int) -> Plan | None:
     backup = Backup.of(mdp)
     value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
     for sweeps in range(1, limit, 2):
-        best_values(*backup, value, after)
+        best_values(backup, value, after)
         residuals = difference_range(after, value)
         verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if verdict.good:
@@ -217,7 +217,7 @@ def gauss_seidel(mdp: FiniteMDP, judge: Judge, limit: int) -> Plan | None:
         if largest(residuals) <= verdict.floor:
             judge.refuse(verdict)
         # Backwards, because auxiliary states stand behind the states that lead to them.
-        gauss_seidel_sweep(*backup, False, after)
+        gauss_seidel_sweep(backup, False, after)
         value, after = after, value
     return None
 
@@ -307,7 +307,7 @@ def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
     def carry_on(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         value = np.array(update(policy, backed_up, residuals))
         for sweep in range(SWEEPS_BETWEEN):
-            gauss_seidel_sweep(*backup, sweep % 2 == 1, value)
+            gauss_seidel_sweep(backup, sweep % 2 == 1, value)
         return value
 
     return carry_on

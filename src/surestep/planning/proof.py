@@ -28,6 +28,7 @@ from surestep._arrays import (
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import best_values
 from surestep.kernels.horizon import undiscounted_heights
+from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
 
 TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
@@ -86,22 +87,23 @@ def certified_steps(mdp: FiniteMDP) -> float:
     from surestep.planning.ends import goes_round
     from surestep.planning.total import longest_steps
 
-    discount, sources = mdp.discount, (mdp.pairs.offsets, mdp.offsets, mdp.successor)
+    discount, one = mdp.discount, np.ones(mdp.num_pairs)
+    clock = Model(mdp.pairs.offsets, mdp.offsets, mdp.successor, mdp.probability, discount, one)
     if goes_round(mdp):
         w = longest_steps(mdp)
     else:
         below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
         height = np.empty(mdp.num_states, np.int64)
-        undiscounted_heights(*sources, mdp.probability, discount, height)
+        undiscounted_heights(clock, height)
         w = (1 + below * height.max()) / (1 - below) + height
-    one, after = np.ones(mdp.num_pairs), np.empty(mdp.num_states)
+    after = np.empty(mdp.num_states)
     for _ in range(REFINEMENTS):
-        best_values(*sources, mdp.probability, discount, one, w, after)
+        best_values(clock, w, after)
         shrinking = after.max() < w.max() * 0.999
         w, after = after, w
         if not shrinking:
             break
-    best_values(*sources, mdp.probability, discount, one, w, after)
+    best_values(clock, w, after)
     rounding = most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 + ROW_EXCESS
     theta = float((1 + w - after).min()) - rounding * float(w.max())
     if not (theta > 0 and w.min() > 0):

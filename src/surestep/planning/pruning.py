@@ -7,28 +7,20 @@ state is never best (J. MacQueen, "A test for suboptimal actions", Operations Re
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of
+from surestep._arrays import FloatArray, offsets_of
 from surestep.kernels.backup import pair_values
-from surestep.kernels.pruning import copy_kept, count_kept
+from surestep.kernels.pruning import KeptModel, copy_kept, count_kept
+from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
 from surestep.planning.proof import ROW_EXCESS, Verdict
 
 WORTH_COPYING = 0.9  # the share of pairs that may at most remain for a copy to be worth it
 
 
-class Backup(NamedTuple):
-    """The arrays that a Bellman backup reads, in the order in which the kernels take them."""
-
-    pair_offsets: IntArray  # [S+1]
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    probability: FloatArray  # [T]
-    discount: FloatArray  # [K]
-    reward: FloatArray  # [K]
+class Backup(Model):
+    """The arrays that a Bellman backup reads."""
 
     @classmethod
     def of(cls, mdp: FiniteMDP) -> Backup:
@@ -45,7 +37,7 @@ class Backup(NamedTuple):
     def q(self, value: FloatArray) -> FloatArray:
         """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for the pairs that are left."""
         result = np.empty(self.reward.size)
-        pair_values(*self[1:], value, result)
+        pair_values(self, value, result)
         return result
 
 
@@ -56,11 +48,11 @@ def pruned(backup: Backup, value: FloatArray, verdict: Verdict) -> Backup:
     q = backup.q(value)
     states = backup.pair_offsets.size - 1
     pairs, transitions = np.empty(states, np.int64), np.empty(states, np.int64)
-    count_kept(backup.pair_offsets, backup.offsets, q, width, pairs, transitions)
+    count_kept(backup, q, width, pairs, transitions)
     pair_offsets, starts = offsets_of(pairs), offsets_of(transitions)
     if pair_offsets[-1] > WORTH_COPYING * q.size:
         return backup
-    left = Backup(
+    left = KeptModel(
         pair_offsets,
         np.zeros(pair_offsets[-1] + 1, np.int64),
         np.empty(starts[-1], np.int32),
@@ -68,5 +60,5 @@ def pruned(backup: Backup, value: FloatArray, verdict: Verdict) -> Backup:
         np.empty(pair_offsets[-1]),
         np.empty(pair_offsets[-1]),
     )
-    copy_kept(*backup, q, width, left.pair_offsets, starts[:-1], *left[1:])
-    return left
+    copy_kept(backup, q, width, starts[:-1], left)
+    return Backup(*left)

@@ -25,9 +25,18 @@ from surestep._arrays import (
     run_lengths,
     run_sums,
 )
-from surestep.kernels.robust import Found, Step, worst_interval_rows, worst_l1_rows
+from surestep.kernels.robust import (
+    ExtremeRows,
+    Intervals,
+    L1Balls,
+    Step,
+    worst_interval_rows,
+    worst_l1_rows,
+)
 from surestep.kernels.robust_batch import Answer, Game, settle_intervals, settle_l1, settle_trees
 from surestep.kernels.robust_trees import (
+    Segments,
+    Trees,
     lowest_of_segments,
     segments,
     tree_nodes,
@@ -110,13 +119,15 @@ class L1Rows:
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        rows = empty_rows(self.room)
-        worst_l1_rows(
-            self.offsets, self.successor, self.center, self.radius, rows.offsets, *earnings,
-            discount, value, np.argsort(value, kind="stable"),
-            rows.successor, rows.probability, rows.expected_reward, rows.q,
-        )  # fmt: skip
-        return rows
+        room = self.room
+        rows = empty_rows(room)
+        by_value = np.argsort(value, kind="stable")
+        worst_l1_rows(self.balls(room), Step(*earnings, discount), value, by_value, rows)
+        return Extreme(room, *rows)
+
+    def balls(self, room: IntArray) -> L1Balls:
+        """Returns the rows as kernels take them."""
+        return L1Balls(self.offsets, self.successor, self.center, self.radius, room)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -133,8 +144,7 @@ class L1Rows:
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         room = self.room
-        rows = (self.offsets, self.successor, self.center, self.radius, room)
-        settle_l1(game, rows, step, places(room), *answer)
+        settle_l1(game, self.balls(room), step, empty_rows(room), answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,12 +188,15 @@ class IntervalRows:
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
         rows = empty_rows(self.room)
-        worst_interval_rows(
-            self.offsets, self.successor, self.low, self.high, self.elsewhere, rows.offsets,
-            *earnings, discount, value, np.argsort(value, kind="stable"),
-            rows.successor, rows.probability, rows.expected_reward, rows.q,
-        )  # fmt: skip
-        return rows
+        by_value = np.argsort(value, kind="stable")
+        worst_interval_rows(self.intervals(), Step(*earnings, discount), value, by_value, rows)
+        return Extreme(self.room, *rows)
+
+    def intervals(self) -> Intervals:
+        """Returns the rows as kernels take them."""
+        return Intervals(
+            self.offsets, self.successor, self.low, self.high, self.elsewhere, self.room
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -199,8 +212,7 @@ class IntervalRows:
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
-        rows = (self.offsets, self.successor, self.low, self.high, self.elsewhere, self.room)
-        settle_intervals(game, rows, step, places(self.room), *answer)
+        settle_intervals(game, self.intervals(), step, empty_rows(self.room), answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,13 +317,22 @@ class TreeRows:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
         trees, rows = self.trees, empty_rows(self.room)
         lowest = np.empty(trees.first.size, np.int64)
-        lowest_of_segments(trees.first, trees.last, value, lowest)
-        worst_tree_rows(
-            trees.successor, trees.node_offsets, trees.child, trees.leaf, self.low, self.high,
-            rows.offsets, *earnings, discount, value, lowest,
-            rows.successor, rows.probability, rows.expected_reward, rows.q,
-        )  # fmt: skip
-        return rows
+        lowest_of_segments(Segments(trees.first, trees.last), value, lowest)
+        worst_tree_rows(self.products(), Step(*earnings, discount), value, lowest, rows)
+        return Extreme(self.room, *rows)
+
+    def products(self) -> Trees:
+        """Returns the rows as kernels take them."""
+        trees = self.trees
+        return Trees(
+            trees.successor,
+            trees.node_offsets,
+            trees.child,
+            trees.leaf,
+            self.low,
+            self.high,
+            trees.room,
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -324,17 +345,8 @@ class TreeRows:
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
-        trees = self.trees
-        rows = (
-            trees.successor,
-            trees.node_offsets,
-            trees.child,
-            trees.leaf,
-            self.low,
-            self.high,
-            trees.room,
-        )
-        settle_trees(game, rows, step, places(trees.room), trees.first, trees.last, *answer)
+        nodes = Segments(self.trees.first, self.trees.last)
+        settle_trees(game, self.products(), step, empty_rows(self.room), nodes, answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -364,16 +376,10 @@ class RectangularSet:
     __setstate__ = restore_frozen
 
 
-def empty_rows(room: IntArray) -> Extreme:
-    """Rows to be written."""
+def empty_rows(room: IntArray) -> ExtremeRows:
+    """Returns rows to be written."""
     size, pairs = int(room[-1]), room.size - 1
-    return Extreme(room, np.empty(size, np.int32), np.empty(size), np.empty(pairs), np.empty(pairs))
-
-
-def places(room: IntArray) -> Found:
-    """Rows to be written, without the room."""
-    _, successor, probability, earned, q = empty_rows(room)
-    return successor, probability, earned, q
+    return ExtremeRows(np.empty(size, np.int32), np.empty(size), np.empty(pairs), np.empty(pairs))
 
 
 def joined_runs(parts: Sequence[IntArray]) -> IntArray:

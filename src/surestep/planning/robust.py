@@ -214,7 +214,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Backup:
+class WorstBackup:
     """One application of the operator: what it makes of v, with the rows and the choice for it."""
 
     value: FloatArray  # [S] v
@@ -237,14 +237,14 @@ class Operator:
     policy: Policy | None
     floor: FloatArray  # [S] −∞ where there is none
 
-    def at(self, value: FloatArray) -> Backup:
+    def at(self, value: FloatArray) -> WorstBackup:
         """The operator applied to v."""
         extreme = self.models.worst(value)
         policy = self.policy.probability if self.policy else self.greedy(extreme.q)
         going_on = self.worth(extreme.q, policy)
         choice = Choice(policy, going_on <= self.floor)
         after = np.maximum(going_on, self.floor)
-        return Backup(value, after, extreme, choice, difference_range(after, value))
+        return WorstBackup(value, after, extreme, choice, difference_range(after, value))
 
     def worth(self, q: FloatArray, policy: FloatArray) -> FloatArray:
         """Σ_a π q [S]."""
@@ -258,12 +258,12 @@ class Operator:
         greedy(self.models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
         return policy
 
-    def gained(self, step: Backup, ours: Choice) -> float:
+    def gained(self, step: WorstBackup, ours: Choice) -> float:
         """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
         lost = step.value - self.worth(step.extreme.q, ours.policy)
         return float(lost[~ours.held].max(initial=0.0))
 
-    def improved(self, ours: Choice, step: Backup) -> Choice:
+    def improved(self, ours: Choice, step: WorstBackup) -> Choice:
         """The choice for q, but as before where that is as good, so that ties make no cycle."""
         q, best = step.extreme.q, step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())

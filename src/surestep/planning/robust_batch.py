@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from surestep._arrays import FloatArray
-from surestep.kernels.robust_batch import Answer
+from surestep.kernels.robust import Step
+from surestep.kernels.robust_batch import Answer, Game
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.proof import DEFAULT_TOLERANCE, LOOSEST_DEFAULT, TIE_TOLERANCE, Judge
@@ -107,13 +108,13 @@ def settled(
     size = len(sets)
     rows = type(sets[0].rows).joined([models.rows for models in sets])
     low = [models.low for models in sets]
-    step = (
+    step = Step(
         np.concatenate([earnings.stored for earnings in low]),
         np.concatenate([earnings.outside for earnings in low]),
         np.concatenate([earnings.ending for earnings in low]),
         np.concatenate([models.discount for models in sets]),
     )
-    game = (
+    game = Game(
         choosing,
         sets[0].pairs.offsets,
         floors,
@@ -124,7 +125,7 @@ def settled(
         MOST_ROUNDS,
     )
     value = np.empty((size, sets[0].pairs.num_states))
-    answer = (chances, value, np.empty((size, 2)), np.empty(size, np.int64))
+    answer = Answer(chances, value, np.empty((size, 2)), np.empty(size, np.int64))
     rows.settle(game, step, answer)
     return answer
 

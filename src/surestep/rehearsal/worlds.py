@@ -15,7 +15,6 @@ from surestep._arrays import is_number, least_draws, run_owners
 from surestep.certificates import Certifier
 from surestep.certificates.drawn import (
     ModelDraws,
-    RewardDraws,
     draw_chunk,
     expected_cells,
     room_for,
@@ -23,6 +22,7 @@ from surestep.certificates.drawn import (
 from surestep.certificates.prior import prior_of
 from surestep.certificates.protocol import believes
 from surestep.errors import InvalidParameter, NeverEnds
+from surestep.kernels.posterior import RewardDraws
 from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Problem
 from surestep.planning.ends import endless_circle

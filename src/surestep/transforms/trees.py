@@ -81,41 +81,41 @@ class SplitTrees:
     def conditionals(self, probability: FloatArray) -> FloatArray:
         """For each child [L+X] its probability given its node, from probabilities [T]."""
         node, share = np.empty(self.num_auxiliary), np.empty(self.child.size)
-        splits.node_sums(*self._tree(), probability, node)
-        splits.conditionals(*self._tree(), probability, node, share)
+        splits.node_sums(self._tree(), probability, node)
+        splits.conditionals(self._tree(), probability, node, share)
         return share
 
     def products(self, share: FloatArray, num_transitions: int) -> FloatArray:
         """For each transition [T] the product of the conditionals [L+X] along its path."""
         leaf, reach = np.zeros(num_transitions), np.empty(self.num_auxiliary)
-        splits.path_products(*self._tree(), share, reach, leaf)
+        splits.path_products(self._tree(), share, reach, leaf)
         return leaf
 
     def counts(self, times: IntArray) -> IntArray:
         """For each child [L+X] the counts [T] below it, added up."""
         node = np.empty(self.num_auxiliary, np.int64)
-        splits.node_counts(*self._tree(), times, node)
+        splits.node_counts(self._tree(), times, node)
         return np.concatenate([times, node])[self._sources(times.size)]
 
     def means(self, share: FloatArray, values: FloatArray) -> FloatArray:
         """For each child of a pair the mean of values [T] below it; 0 below auxiliary states."""
         node = np.empty(self.num_auxiliary)
-        splits.node_means(*self._tree(), share, values, node)
+        splits.node_means(self._tree(), share, values, node)
         return self._below_pairs(values, node)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """For each child of a pair the sum of values [T] below it; 0 below auxiliary states."""
         node = np.empty(self.num_auxiliary)
-        splits.node_sums(*self._tree(), values, node)
+        splits.node_sums(self._tree(), values, node)
         return self._below_pairs(values, node)
 
     def extended(self, values: Kind, auxiliary: float) -> Kind:
         """Values per state [S] or pair [K], with `auxiliary` for every auxiliary one."""
         return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
 
-    def _tree(self) -> tuple[int, IntArray, IndexArray, IntArray]:
+    def _tree(self) -> splits.SplitTree:
         """Returns the arrays that every kernel needs to walk the trees."""
-        return self.original.num_states, self.offsets, self.child, self.origin
+        return splits.SplitTree(self.original.num_states, self.offsets, self.child, self.origin)
 
     def _sources(self, num_transitions: int) -> IntArray:
         """Returns the place of each child's value in the values of transitions, then of nodes."""

@@ -1,0 +1,78 @@
+"""What kernels take, as annotations from which Numba's types are read: arrays, numbers, records.
+
+An array is read or written: `FloatsIn`, `FloatsOut`. What is read may be frozen or not. A record is
+a NamedTuple of these, for arrays that always travel together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numba import types
+from numba.core.typeconv import Conversion
+from numba.extending import models, register_model
+
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
+
+FloatsIn: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 1, "C", readonly=True)]
+IntsIn: TypeAlias = Annotated[IntArray, types.Array(types.int64, 1, "C", readonly=True)]
+IndicesIn: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 1, "C", readonly=True)]
+BoolsIn: TypeAlias = Annotated[BoolArray, types.Array(types.boolean, 1, "C", readonly=True)]
+TableIn: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 2, "C", readonly=True)]
+CountTableIn: TypeAlias = Annotated[IntArray, types.Array(types.int64, 2, "C", readonly=True)]
+FloatsOut: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 1, "C")]
+IntsOut: TypeAlias = Annotated[IntArray, types.Array(types.int64, 1, "C")]
+IndicesOut: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 1, "C")]
+TableOut: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 2, "C")]
+CountTableOut: TypeAlias = Annotated[IntArray, types.Array(types.int64, 2, "C")]
+IndexTableOut: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 2, "C")]
+
+PLAIN = {
+    type(None): types.void,
+    bool: types.boolean,
+    int: types.int64,
+    float: types.float64,
+    np.random.Generator: types.npy_rng,
+}
+
+
+class Record(types.NamedTuple):  # type: ignore[misc]
+    """The type of a record: like a NamedTuple's, but its arrays that are read may be frozen or not.
+
+    Numba allows that for arrays on their own, not for those of a NamedTuple.
+    """
+
+    def can_convert_from(self, context: Any, other: Any) -> Conversion | None:
+        """Returns how a value of the type `other` becomes one of this type; None if it cannot."""
+        if not issubclass(getattr(other, "instance_class", object), self.instance_class):
+            return None
+        ways = [context.can_convert(theirs, ours) for theirs, ours in zip(other, self, strict=True)]
+        return None if None in ways else max(Conversion.safe, *ways)
+
+
+register_model(Record)(models.TupleModel)
+
+
+def signature_of(function: Callable[..., object]) -> Any:
+    """Returns Numba's signature of a function: the types of its annotations."""
+    hints = {name: type_of(hint) for name, hint in annotations_of(function).items()}
+    returned = hints.pop("return")
+    return returned(*hints.values())
+
+
+def annotations_of(annotated: object) -> dict[str, Any]:
+    """Returns the annotations of a function or a record by name, evaluated."""
+    return get_type_hints(annotated, include_extras=True)
+
+
+def type_of(annotation: Any) -> Any:
+    """Returns Numba's type of an annotation."""
+    if get_origin(annotation) is Annotated:
+        return get_args(annotation)[1]
+    if get_origin(annotation) is tuple:
+        return types.Tuple([type_of(part) for part in get_args(annotation)])
+    if hasattr(annotation, "_fields"):
+        return Record([type_of(field) for field in annotations_of(annotation).values()], annotation)
+    return PLAIN[annotation]
