@@ -22,7 +22,7 @@ from surestep import DecisionLog, Policy
 from surestep.environments import Benchmark
 from surestep.experiments.cell import data_seed, made
 from surestep.experiments.plan import EnvironmentSpec, read_experiments
-from surestep.experiments.verdicts import Verdict, read_verdicts
+from surestep.experiments.verdicts import JudgedResult, read_verdicts
 
 SEED = 2024
 FILE = "verdicts.csv"
@@ -109,7 +109,7 @@ def run(path: Path, repetitions: int, worlds: int, seconds: float) -> None:
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         if new:
-            writer.writerow(Verdict._fields)
+            writer.writerow(JudgedResult._fields)
         for repetition in range(repetitions):
             for members, episodes in families():
                 environment = members[repetition % len(members)]
@@ -121,7 +121,7 @@ def run(path: Path, repetitions: int, worlds: int, seconds: float) -> None:
                 rng = np.random.default_rng(data_seed(SEED, environment, episodes, repetition))
                 found = verdict_of(benchmark, benchmark.sample(episodes, rng), worlds)
                 about = (environment.label, environment.family, episodes, repetition, worlds)
-                writer.writerow(Verdict(*about, **found))
+                writer.writerow(JudgedResult(*about, **found))
                 file.flush()
 
 

@@ -28,10 +28,10 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, robust, verify
 from surestep.certificates.confidence import mean_interval
 from surestep.certificates.robust import (
-    Bracket,
-    bracket_or_refusal,
+    BothValues,
     check_value_bounds,
     comparison,
+    values_or_refusal,
 )
 from surestep.certificates.uncertainty import (
     Observed,
@@ -706,14 +706,14 @@ def case_of(**terms):
 
 def test_a_comparison_is_less_all_that_its_values_may_be_off():
     floor = np.array([0.6, 3.0])
-    bracket = Bracket(None, None, floor, None, 0.125)
-    found = comparison(case_of(), bracket, plan_with([1.0, 4.0], 0.5))
+    both = BothValues(None, None, floor, None, 0.125)
+    found = comparison(case_of(), both, plan_with([1.0, 4.0], 0.5))
     assert found.lower == pytest.approx(0.6)  # more than 1 − ½
     assert found.error == pytest.approx(0.625)
-    found = comparison(case_of(), bracket, plan_with([2.0, 4.0], 0.5))
+    found = comparison(case_of(), both, plan_with([2.0, 4.0], 0.5))
     assert found.lower == pytest.approx(1.5)
     # Ten terms of up to 2⁵², each of which is rounded.
-    found = comparison(case_of(), bracket, plan_with([1.0, 2.0**52], 0.0))
+    found = comparison(case_of(), both, plan_with([1.0, 2.0**52], 0.0))
     assert found.lower == 1.0 - 10.0
     assert found.error == 10.125
 
@@ -726,7 +726,7 @@ def test_a_floor_is_rounded_down(monkeypatch):
     case = SimpleNamespace(problem=problem, models=SimpleNamespace(models=None), policy=policy)
     ours, theirs = plan_with([2.0**52, 7.0], 1.0), plan_with([-9.0, 2.0], 2.0)
     best = plan_with([-(2.0**52) + 4, 16.0], 3.0)
-    found = bracket_or_refusal(case, ours, theirs, best)
+    found = values_or_refusal(case, ours, theirs, best)
     assert found.our_low.tolist() == [2.0**52 - 1, 6.0]
     assert found.their_high.tolist() == [-(2.0**52) + 7, 19.0]
     # 2⁵³ − 8, less a last bit of both: 2.
@@ -737,8 +737,8 @@ def test_a_floor_is_rounded_down(monkeypatch):
 
 
 def test_an_advantage_is_rounded_down(monkeypatch):
-    judge = SimpleNamespace(reward_scale=2.0**51, terms=2)
-    monkeypatch.setattr(robust, "judge_of", lambda models, *others: judge)
+    rule = SimpleNamespace(reward_scale=2.0**51, terms=2)
+    monkeypatch.setattr(robust, "rule_of", lambda models, *others: rule)
     low, high = np.array([-(2.0**50)]), np.array([2.0**51])
 
     def worst(value):

@@ -11,7 +11,7 @@ import pytest
 from surestep import performance
 from surestep.environments import make
 from surestep.experiments.verdicts import (
-    Verdict,
+    JudgedResult,
     all_together,
     read_verdicts,
     refuted_verdicts,
@@ -22,7 +22,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "verdicts.py"
 
 
 def said(verdict, *, lower=0.0, belief=math.nan, gain=0.0, family="f", repetition=0):
-    return Verdict(family, family, 100, repetition, 0, verdict, lower, belief, gain, 1.0)
+    return JudgedResult(family, family, 100, repetition, 0, verdict, lower, belief, gain, 1.0)
 
 
 def test_a_verdict_is_wrong_where_less_is_true_than_was_claimed():
@@ -79,7 +79,7 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "verdicts.csv"
     assert read_verdicts(path) == []
     with path.open("w", newline="") as file:
-        csv.writer(file).writerows([Verdict._fields, *rows])
+        csv.writer(file).writerows([JudgedResult._fields, *rows])
     assert str(read_verdicts(path)) == str(rows)  # NaN is not equal to itself
 
 

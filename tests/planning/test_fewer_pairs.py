@@ -5,7 +5,7 @@ import pytest
 
 from surestep import FiniteMDP
 from surestep.planning import pruning
-from surestep.planning.proof import Verdict
+from surestep.planning.proof import Bracket
 from surestep.planning.pruning import Backup, pruned
 
 
@@ -33,14 +33,14 @@ def choice(*rewards):
     ],
 )
 def test_a_pair_goes_if_what_is_unknown_cannot_make_up_for_it(low, high, kept):
-    left = pruned(choice(1.0, 0.0), np.zeros(1), Verdict(low, high, goal=1.0, floor=0.0))
+    left = pruned(choice(1.0, 0.0), np.zeros(1), Bracket(low, high, goal=1.0, floor=0.0))
     assert left.reward.tolist() == [1.0, 0.0][:kept]
     assert left.pair_offsets.tolist() == [0, kept]
 
 
 def test_rounding_keeps_pairs_on_both_sides():
     for floor, kept in ((0.24, 1), (0.26, 2)):  # ½ · 1 + 2 · floor against 1
-        left = pruned(choice(0.0, 1.0), np.zeros(1), Verdict(0.0, 1.0, goal=1.0, floor=floor))
+        left = pruned(choice(0.0, 1.0), np.zeros(1), Bracket(0.0, 1.0, goal=1.0, floor=floor))
         assert left.reward.size == kept
         assert left.reward[-1] == 1.0
 
@@ -48,7 +48,7 @@ def test_rounding_keeps_pairs_on_both_sides():
 @pytest.mark.parametrize(("share", "kept"), [(1 - 2e-12, 2), (1 - 4e-12, 1)])
 def test_rows_may_sum_to_a_little_more_than_1(share, kept):
     # By 3e-12 at most: ½ · 2 · share · (1 + 3e-12) against a difference of 1.
-    left = pruned(choice(1.0, 0.0), np.zeros(1), Verdict(0.0, 2 * share, goal=1.0, floor=0.0))
+    left = pruned(choice(1.0, 0.0), np.zeros(1), Bracket(0.0, 2 * share, goal=1.0, floor=0.0))
     assert left.reward.size == kept
 
 
@@ -66,8 +66,8 @@ def test_what_is_left_are_whole_pairs_of_every_state():
         rng.random(9),
         np.where(np.isin(np.arange(9), kept), 0.0, -9.0) + rng.random(9),
     )
-    verdict = Verdict(-1.0, 1.0, goal=1.0, floor=0.0)
-    left = pruned(whole, np.zeros(3), verdict)
+    bracket = Bracket(-1.0, 1.0, goal=1.0, floor=0.0)
+    left = pruned(whole, np.zeros(3), bracket)
     assert left.pair_offsets.tolist() == [0, 2, 3, 5]
     assert left.offsets.tolist() == [0, *np.cumsum(lengths[kept]).tolist()]
     for name in ("reward", "discount"):
@@ -78,10 +78,10 @@ def test_what_is_left_are_whole_pairs_of_every_state():
 
 
 def test_few_pairs_less_are_not_worth_a_copy():
-    verdict = Verdict(-0.1, 0.1, goal=1.0, floor=0.0)
+    bracket = Bracket(-0.1, 0.1, goal=1.0, floor=0.0)
     eleven = choice(*[1.0] * 10, 0.0)
-    assert pruned(eleven, np.zeros(1), verdict) is eleven
-    ten = pruned(choice(*[1.0] * 9, 0.0), np.zeros(1), verdict)
+    assert pruned(eleven, np.zeros(1), bracket) is eleven
+    ten = pruned(choice(*[1.0] * 9, 0.0), np.zeros(1), bracket)
     assert ten.reward.tolist() == [1.0] * 9
     assert ten.offsets.tolist() == list(range(10))
     assert ten.discount.tolist() == [0.5] * 9

@@ -21,7 +21,7 @@ from surestep import (
 )
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged, SurestepError
 from surestep.planning.iteration import best_actions
-from surestep.planning.proof import Judge
+from surestep.planning.proof import StoppingRule
 from surestep.planning.pruning import Backup, pruned
 
 PLANNERS = {
@@ -150,13 +150,13 @@ def test_the_limit_of_value_iteration_names_itself(sweep):
 
 def test_pairs_that_cannot_be_best_are_left_out_and_the_values_stay():
     mdp = wide_model(2000, seed=8)
-    judge = Judge.of(mdp, None)
+    rule = StoppingRule.of(mdp, None)
     whole = Backup.of(mdp)
     value = value_iteration(mdp, tolerance=1e-4).value
     after = whole.q(value).reshape(-1, 3).max(axis=1)
     change = after - value
-    verdict = judge.verdict((change.min(), change.max()), np.abs(value).max())
-    left = pruned(whole, value, verdict)
+    bracket = rule.bracket((change.min(), change.max()), np.abs(value).max())
+    left = pruned(whole, value, bracket)
     assert left.reward.size < 1.05 * mdp.num_states  # of 3 pairs a state, hardly more than 1
     assert np.diff(left.pair_offsets).min() == 1
     best = optimal(mdp)

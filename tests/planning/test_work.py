@@ -9,7 +9,7 @@ from surestep import FiniteMDP, Policy, evaluate_with_bound
 from surestep.errors import NotConverged
 from surestep.planning import chain, components, evaluation, iteration, robust
 from surestep.planning.chain import Chain
-from surestep.planning.proof import Horizon, Judge, Verdict
+from surestep.planning.proof import Bracket, Horizon, StoppingRule
 
 STEPS = Horizon(1.0, 50.0, uniform=False)
 
@@ -141,14 +141,14 @@ def test_visits_are_aimed_for_that_doubles_can_prove(watch):
     solve = watch(evaluation, "solve")
     mdp = ring(3, 1 - 1e-6)
     evaluation.occupancy(mdp, Policy.uniform(mdp))
-    provable = 4 * (1 + 8) * 2.0**-52 * (1 + Judge.of(mdp, None).horizon.high)
+    provable = 4 * (1 + 8) * 2.0**-52 * (1 + StoppingRule.of(mdp, None).horizon.high)
     assert [given["target"] for given in solve.named] == [pytest.approx(provable / 3 / 10)]
 
 
 def test_components_are_settled_to_a_residual_that_proves_the_tolerance(watch):
     settle = watch(components, "settle_components")
     mdp = ring(3)
-    iteration.by_components(mdp, Judge.of(mdp, 1e-3))
+    iteration.by_components(mdp, StoppingRule.of(mdp, 1e-3))
     assert [given[10] for given in settle.arguments] == [pytest.approx(1e-3 / 100 / 2, rel=1e-6)]
 
 
@@ -254,8 +254,8 @@ def test_a_few_sweeps_up_and_down_follow_an_evaluation(watch):
 @pytest.mark.parametrize(("uniform", "target"), [(False, 0.4), (True, 0.3)])
 def test_an_evaluation_leaves_a_tenth_of_the_residual(uniform, target, watch):
     solve = watch(iteration, "solve", lambda *_: (None, "auto"))
-    judge = Judge(Horizon(1.0, 100.0, uniform), 1.0, 12, None)
-    iteration.evaluation_update(ring(5), "auto", judge)(np.ones(5), np.zeros(5), (-4.0, 2.0))
+    rule = StoppingRule(Horizon(1.0, 100.0, uniform), 1.0, 12, None)
+    iteration.evaluation_update(ring(5), "auto", rule)(np.ones(5), np.zeros(5), (-4.0, 2.0))
     ((_, method, _, given, _, good_enough),) = solve.arguments
     assert (method, given) == ("auto", pytest.approx(target))
     assert good_enough(None, given)
@@ -264,17 +264,17 @@ def test_an_evaluation_leaves_a_tenth_of_the_residual(uniform, target, watch):
 
 @pytest.mark.parametrize(("high", "sweeps"), [(50.0, 2_100), (1e9, 10**9 + 100)])
 def test_value_iteration_has_a_limit(high, sweeps):
-    judge = Judge(Horizon(1.0, high, uniform=False), 1.0, 12, None)
-    assert iteration.sweep_limit(judge, None) == sweeps
-    assert iteration.sweep_limit(judge, 3) == 3
+    rule = StoppingRule(Horizon(1.0, high, uniform=False), 1.0, 12, None)
+    assert iteration.sweep_limit(rule, None) == sweeps
+    assert iteration.sweep_limit(rule, 3) == 3
 
 
 @pytest.mark.parametrize(("slowest", "sweeps"), [(0.8, 2), (0.98, 2), (0.995, 100)])
 def test_value_iteration_gives_up_where_sweeps_are_slower_than_asked(slowest, sweeps, watch):
     calls = watch(iteration, "best_values")
     mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), np.ones((1, 1)), discount=0.99)
-    judge = Judge(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9)
-    plan = iteration.jacobi(mdp, judge, 100, slowest)
+    rule = StoppingRule(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9)
+    plan = iteration.jacobi(mdp, rule, 100, slowest)
     assert plan is None
     assert calls.number == sweeps
 
@@ -299,8 +299,8 @@ def test_the_last_ten_sweeps_tell_whether_they_are_fast(monkeypatch):
     # They halve the residual 15 times, and then not at all: 0.8⁹ = 0.134 is less than ½² first.
     script = Script([*0.5 ** np.arange(16), *np.full(20, 0.5**15)])
     monkeypatch.setattr(iteration, "best_values", script)
-    judge = Judge(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
-    assert iteration.jacobi(two_choices(1), judge, 100, 0.8) is None
+    rule = StoppingRule(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
+    assert iteration.jacobi(two_choices(1), rule, 100, 0.8) is None
     assert script.number == 16 + 7
 
 
@@ -309,13 +309,13 @@ def test_pairs_are_looked_through_whenever_the_residual_is_a_tenth(pairs, looks,
     script, seen = Script(0.5 ** np.arange(14)), []
     monkeypatch.setattr(iteration, "best_values", script)
 
-    def pruned(backup, value, verdict):
+    def pruned(backup, value, bracket):
         seen.append(script.number)
         return backup
 
     monkeypatch.setattr(iteration, "pruned", pruned)
-    judge = Judge(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
-    assert iteration.jacobi(two_choices(pairs), judge, 14, 0.8) is None
+    rule = StoppingRule(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
+    assert iteration.jacobi(two_choices(pairs), rule, 14, 0.8) is None
     assert seen == looks
 
 
@@ -327,8 +327,8 @@ def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds
     update = Calls(lambda *_: best)
     # Residuals of ± e around a mean count ten times each, so that the bracket is ± 10 e.
     tilt = width * goal / 10 / 1.9 * np.array([1.0, -1.0])
-    judge = Judge.of(mdp, goal)
-    plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, judge)
+    rule = StoppingRule.of(mdp, goal)
+    plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, rule)
     assert (update.number, plan.iterations) == (updates, rounds)
     for _, backed_up, _ in update.arguments:
         assert backed_up == pytest.approx(best, abs=goal)
@@ -353,10 +353,10 @@ def test_sweeps_in_place_and_their_proofs_share_the_limit(watch):
 
 def test_a_row_of_a_chain_has_the_terms_of_all_actions(watch):
     # Two actions that lead to three states each: six terms and two, and 8 to spare.
-    judges = watch(evaluation, "replace")
+    rules = watch(evaluation, "replace")
     mdp = FiniteMDP.from_dense(np.full((3, 2, 3), 1 / 3), np.ones((3, 2)), discount=0.5)
     evaluate_with_bound(mdp, Policy.uniform(mdp))
-    assert [given["terms"] for given in judges.named] == [6 + 2 + 8]
+    assert [given["terms"] for given in rules.named] == [6 + 2 + 8]
 
 
 @pytest.mark.parametrize(("left", "turns"), [(0.5, 0), (0.51, 1)])
@@ -377,16 +377,16 @@ def test_both_sides_move_at_once_while_half_of_the_residual_goes(left, turns, wa
 @pytest.mark.parametrize(("floor", "refused"), [(1.0, True), (0.99, False)])
 def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refused):
     # The first residual is the reward of 1, and no error is good enough.
-    judge = SimpleNamespace(
+    rule = SimpleNamespace(
         horizon=Horizon(1.0, 2.0, uniform=False),
-        verdict=lambda *_: Verdict(-2.0, 2.0, goal=0.0, floor=floor),
+        bracket=lambda *_: Bracket(-2.0, 2.0, goal=0.0, floor=floor),
         refuse=stop,
     )
     mdp, update = two_choices(1), Calls(lambda *_: np.ones(1))
     planners = (
-        lambda: iteration.jacobi(mdp, judge, 1, np.inf),
-        lambda: iteration.gauss_seidel(mdp, judge, 2),
-        lambda: iteration.iterate(mdp, lambda q: np.ones(1), np.zeros(1), update, judge, 1),
+        lambda: iteration.jacobi(mdp, rule, 1, np.inf),
+        lambda: iteration.gauss_seidel(mdp, rule, 2),
+        lambda: iteration.iterate(mdp, lambda q: np.ones(1), np.zeros(1), update, rule, 1),
     )
     for plan, at_last in zip(planners, (None, None, NotConverged), strict=True):
         expected = Stopped if refused else at_last
@@ -407,7 +407,7 @@ def test_policy_iteration_has_a_limit(watch):
             rounds,
             np.zeros(3),
             lambda *_: np.full(3, 1e3 + rounds.number),
-            Judge(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9),
+            StoppingRule(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9),
         )
     assert rounds.number == 1_000
 

@@ -8,7 +8,7 @@ import pytest
 from coverage_page import NOT_JUDGED, from_size, rate, write_coverage_page, write_verdicts
 from coverage_runs import run_with_certifiers
 from surestep.errors import SurestepError
-from surestep.experiments.verdicts import Verdict, verdict_counts
+from surestep.experiments.verdicts import JudgedResult, verdict_counts
 
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
@@ -20,7 +20,7 @@ def small_run(tmp_path_factory):
 
 
 def said(verdict, *, lower=0.0, belief=math.nan, gain=0.0, family="f", repetition=0):
-    return Verdict(family, family, 100, repetition, 0, verdict, lower, belief, gain, 1.0)
+    return JudgedResult(family, family, 100, repetition, 0, verdict, lower, belief, gain, 1.0)
 
 
 def test_the_page_keeps_what_stands_outside_of_the_marks(small_run, tmp_path):

@@ -56,7 +56,7 @@ from surestep.model.problem import Problem
 from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
 from surestep.planning.rectangular import Earnings, RectangularSet
-from surestep.planning.robust import judge_of
+from surestep.planning.robust import rule_of
 from surestep.planning.robust_batch import best_values, worst_values
 
 ROUNDING = 2.0**-52
@@ -266,7 +266,7 @@ class Comparison:
     error: float  # the proven errors, added up
 
 
-class Bracket(NamedTuple):
+class BothValues(NamedTuple):
     """Values of both policies over the whole set, and what the difference is made of."""
 
     our_low: FloatArray  # [S] V_low of π_I
@@ -291,26 +291,24 @@ def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
         best_values(worlds, theirs, highs),
         strict=True,
     )
-    answers = [bracket_or_refusal(*evaluation) for evaluation in evaluated]
+    answers = [values_or_refusal(*evaluation) for evaluation in evaluated]
     usable = [
         (case, answer)
         for case, answer in zip(cases, answers, strict=True)
-        if isinstance(answer, Bracket)
+        if isinstance(answer, BothValues)
     ]
     gaps = worst_values(
-        [bracket.difference for _, bracket in usable],
+        [both.difference for _, both in usable],
         [case.policy for case, _ in usable],
-        [bracket.floor for _, bracket in usable],
+        [both.floor for _, both in usable],
     )
-    compared = (
-        comparison(case, bracket, gap) for (case, bracket), gap in zip(usable, gaps, strict=True)
-    )
-    return [next(compared) if isinstance(answer, Bracket) else answer for answer in answers]
+    compared = (comparison(case, both, gap) for (case, both), gap in zip(usable, gaps, strict=True))
+    return [next(compared) if isinstance(answer, BothValues) else answer for answer in answers]
 
 
-def bracket_or_refusal(
+def values_or_refusal(
     case: Case, ours: Plan, theirs: Plan, best: Plan
-) -> Bracket | CertificateRefused:
+) -> BothValues | CertificateRefused:
     """Returns both values on the safe side of their errors; a refusal where bounds are wrong."""
     problem, worlds = case.problem, case.models.models
     low, high = problem.value_bounds
@@ -325,12 +323,12 @@ def bracket_or_refusal(
     change = case.policy.probability - problem.behavior.probability
     gain = advantage(worlds, change, their_low, their_high)
     error = ours.error_bound + theirs.error_bound + best.error_bound
-    return Bracket(our_low, their_high, floor, difference_models(worlds, gain), error)
+    return BothValues(our_low, their_high, floor, difference_models(worlds, gain), error)
 
 
-def comparison(case: Case, bracket: Bracket, gap: Plan) -> Comparison:
+def comparison(case: Case, both: BothValues, gap: Plan) -> Comparison:
     """Returns the difference of the two values at the start, less all errors."""
-    our_low, their_high, floor, _, error = bracket
+    our_low, their_high, floor, _, error = both
     surely = np.maximum(gap.value - gap.error_bound, floor)
     terms = case.problem.num_states + 8
     rounding = terms * ROUNDING * float(np.abs(surely).max())
@@ -342,9 +340,9 @@ def advantage(
     models: RectangularSet, change: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
     """Returns A(s) = Σ_a (π_I − π_b)⁺ Q_low − (π_I − π_b)⁻ Q_high [S], rounded down."""
-    judge = judge_of(models, None, None)
-    scale = judge.reward_scale + max(float(np.abs(low).max()), float(np.abs(high).max()))
-    slack = judge.terms * ROUNDING * scale
+    rule = rule_of(models, None, None)
+    scale = rule.reward_scale + max(float(np.abs(low).max()), float(np.abs(high).max()))
+    slack = rule.terms * ROUNDING * scale
     least = models.worst(low).q - slack
     most = -models.mirrored().worst(-high).q + slack
     by_pair = np.where(change > 0, change * least, change * most)

@@ -20,7 +20,7 @@ PROVED: Rung = "proved better"
 BELIEVED: Rung = "believed better"
 
 
-class Verdict(NamedTuple):
+class JudgedResult(NamedTuple):
     """The verdict at the top of one result, what it claims, and what is true."""
 
     environment: str
@@ -68,13 +68,13 @@ class VerdictCount(NamedTuple):
     believed_no_better: int
 
 
-def read_verdicts(path: Path) -> list[Verdict]:
+def read_verdicts(path: Path) -> list[JudgedResult]:
     """Returns the rows of a file, or none where there is no file."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
         return [
-            Verdict(
+            JudgedResult(
                 row["environment"],
                 row["family"],
                 int(row["episodes"]),
@@ -90,10 +90,10 @@ def read_verdicts(path: Path) -> list[Verdict]:
         ]
 
 
-def verdict_counts(verdicts: Iterable[Verdict]) -> list[VerdictCount]:
+def verdict_counts(verdicts: Iterable[JudgedResult]) -> list[VerdictCount]:
     """Counts the verdicts of each family, size and stress test, in the order they first come in."""
 
-    def about(verdict: Verdict) -> tuple[str, int, int]:
+    def about(verdict: JudgedResult) -> tuple[str, int, int]:
         return verdict.family, verdict.episodes, verdict.worlds
 
     rows = list(verdicts)
@@ -102,7 +102,7 @@ def verdict_counts(verdicts: Iterable[Verdict]) -> list[VerdictCount]:
     return [count_of(*key, list(group)) for key, group in itertools.groupby(rows, about)]
 
 
-def count_of(family: str, episodes: int, worlds: int, rows: list[Verdict]) -> VerdictCount:
+def count_of(family: str, episodes: int, worlds: int, rows: list[JudgedResult]) -> VerdictCount:
     """Counts the verdicts of one cell."""
     counts: list[int] = []
     for verdict in (PROVED, BELIEVED):

@@ -88,20 +88,20 @@ def certify_result(
     asked = [Asked.of(each) for each in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
-    judge = Judge.of(directory, log, memory_limit, asked, reward_bounds, delta=delta)
+    made = SavedPolicy.of(directory, log, memory_limit, asked, reward_bounds, delta=delta)
     claims = []
-    for done, certifier in enumerate(judge.certifiers):
+    for done, certifier in enumerate(made.certifiers):
         tell("certifying", done, len(asked))
-        judge.check_may_judge(certifier)
-        claim = certify(judge.problem, judge.policy, certifier)
+        made.check_may_judge(certifier)
+        claim = certify(made.problem, made.policy, certifier)
         claims.append(with_given_bounds(claim, reward_bounds))
-    fresh = not judge.shares_files
-    settled_on = claims[0] if fresh else judge.saved.certificate
-    saved = judge.saved
-    same_terms = judge.same_log and judge.terms == terms_of(saved.record)
+    fresh = not made.shares_files
+    settled_on = claims[0] if fresh else made.result.certificate
+    saved = made.result
+    same_terms = made.same_log and made.terms == terms_of(saved.record)
     return Judged(
         certificates=tuple(claims),
-        same_log=judge.same_log,
+        same_log=made.same_log,
         fresh=fresh,
         settled_on=settled_on,
         rehearsed=belief_in(saved.certificates) if same_terms else None,
@@ -122,15 +122,15 @@ def check_certificates(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     asked = [Asked(each.kind, each.parameters) for each in certificates]
-    judges: dict[Any, Judge] = {}
+    policies: dict[Any, SavedPolicy] = {}
     for done, each in enumerate(certificates):
         tell("certifying", done, len(certificates))
         claim, bounds = without_given_bounds(each)
-        if bounds not in judges:
-            judges[bounds] = Judge.of(directory, log, memory_limit, asked, bounds)
-        judge = judges[bounds]
-        judge.check_may_judge(judge.certifiers[done])
-        verify(claim, judge.problem, judge.policy)
+        if bounds not in policies:
+            policies[bounds] = SavedPolicy.of(directory, log, memory_limit, asked, bounds)
+        made = policies[bounds]
+        made.check_may_judge(made.certifiers[done])
+        verify(claim, made.problem, made.policy)
 
 
 def with_given_bounds(claim: Certificate, bounds: tuple[float, float] | None) -> Certificate:
@@ -152,10 +152,10 @@ def without_given_bounds(claim: Certificate) -> tuple[Certificate, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class SavedPolicy:
     """A saved policy, and the problem that a log poses about it."""
 
-    saved: Result
+    result: Result
     terms: Terms
     certifiers: tuple[Certifier, ...]  # those that were asked for
     splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
@@ -174,7 +174,7 @@ class Judge:
         reward_bounds: tuple[float, float] | None,
         *,
         delta: float | None = None,
-    ) -> Judge:
+    ) -> SavedPolicy:
         """Reads folder and log; whole episodes where a kind looks at them."""
         saved = load(read_path(directory))
         # Quantiles of another log are other bins: those of the result are meant.
@@ -229,7 +229,7 @@ class Judge:
         if split_of(certifier) not in self.splits:
             return False
         chosen_by = training_for(self.problem, certifier).counts.visits
-        return bool(np.array_equal(chosen_by, self.saved.table.visits))
+        return bool(np.array_equal(chosen_by, self.result.table.visits))
 
     def check_may_judge(self, certifier: Certifier) -> None:
         """Refuses a certifier that must not see what chose the policy, where this log shows it."""

@@ -28,7 +28,7 @@ from surestep.planning.chain import (
 )
 from surestep.planning.components import Components
 from surestep.planning.ends import goes_round, refuse_endless
-from surestep.planning.proof import LOOSEST_DEFAULT, Horizon, Judge, Verdict, horizon_of
+from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, Horizon, StoppingRule, horizon_of
 from surestep.planning.pruning import Backup
 
 Method = Literal["auto", "dense", "sparse", "iterative", "components"]
@@ -81,26 +81,26 @@ def evaluate_with_bound(
     chain = policy_chain(mdp, policy.probability)
     # A row of the chain adds up the successors of all actions in one sum.
     longest = int(run_lengths(chain.offsets).max()) + int(run_lengths(mdp.pairs.offsets).max())
-    judge = Judge.of(mdp, tolerance, horizon_under(mdp, policy, chain))
-    judge = replace(judge, terms=max(judge.terms, longest + 8))
+    rule = StoppingRule.of(mdp, tolerance, horizon_under(mdp, policy, chain))
+    rule = replace(rule, terms=max(rule.terms, longest + 8))
 
-    def verdict(value: FloatArray, residuals: tuple[float, float]) -> Verdict:
-        return judge.verdict(residuals, float(np.abs(value).max()))
+    def bracket(value: FloatArray, residuals: tuple[float, float]) -> Bracket:
+        return rule.bracket(residuals, float(np.abs(value).max()))
 
     start = np.zeros(mdp.num_states)
-    first = verdict(start, (0.0, 0.0))
+    first = bracket(start, (0.0, 0.0))
     value, used = solve(
         chain,
         method,
         start,
-        target=max(first.goal / judge.horizon.high / 2, first.floor),
-        horizon=judge.horizon,
-        good_enough=lambda value, _: verdict(value, change_range(chain, value)).good,
+        target=max(first.goal / rule.horizon.high / 2, first.floor),
+        horizon=rule.horizon,
+        good_enough=lambda value, _: bracket(value, change_range(chain, value)).good,
     )
     residuals = change_range(chain, value)
-    final = verdict(value, residuals)
+    final = bracket(value, residuals)
     if not final.good:
-        judge.refuse(final)
+        rule.refuse(final)
     return Evaluation(value, largest(residuals), final.error, used)
 
 

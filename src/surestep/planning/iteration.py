@@ -34,7 +34,7 @@ from surestep.planning.evaluation import (
     evaluate_with_bound,
     solve,
 )
-from surestep.planning.proof import TIE_TOLERANCE, Judge, Verdict
+from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule
 from surestep.planning.pruning import Backup, pruned
 from surestep.planning.total import best_ending, ending_iteration, may_last
 
@@ -67,24 +67,24 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
         return replace(cheapest, value=-cheapest.value)
     if may_last(mdp):
         return best_ending(mdp, tolerance)
-    judge = Judge.of(mdp, tolerance)
+    rule = StoppingRule.of(mdp, tolerance)
     value: FloatArray = np.zeros(mdp.num_states)
-    update = evaluation_update(mdp, "auto", judge)
+    update = evaluation_update(mdp, "auto", rule)
     if mdp.num_states > DENSE_STATES:
         if not leads_ahead(mdp.pairs.offsets, mdp.offsets, mdp.successor):
-            plan = jacobi(mdp, judge, sweep_limit(judge, None), slowest=FAST)
+            plan = jacobi(mdp, rule, sweep_limit(rule, None), slowest=FAST)
             if plan is not None:
                 return plan
-        value = by_components(mdp, judge)
+        value = by_components(mdp, rule)
         update = carried_on(mdp, update)
-    return iterate(mdp, best_actions(mdp), value, update, judge)
+    return iterate(mdp, best_actions(mdp), value, update, rule)
 
 
-def by_components(mdp: FiniteMDP, judge: Judge) -> FloatArray:
+def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
     """The best values, component by component; less exact where sweeps of one are slow."""
     components, value = Components.of(Backup.of(mdp)), np.zeros(mdp.num_states)
-    verdict = judge.verdict((0.0, 0.0), 0.0, TIE_TOLERANCE)
-    target = max(verdict.goal / judge.horizon.high / 2, verdict.floor)
+    bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
+    target = max(bracket.goal / rule.horizon.high / 2, bracket.floor)
     reached = components.settle(0, target, value)
     while reached < components.number:
         reached = components.settle(reached + 1, target, value)
@@ -114,10 +114,10 @@ def policy_iteration(
             return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)
 
         return ending_iteration(mdp, greedy_step, start, evaluated, limit)
-    judge = Judge.of(mdp, tolerance)
+    rule = StoppingRule.of(mdp, tolerance)
     value = evaluate(mdp, start, method=method, tolerance=tolerance)
-    update = evaluation_update(mdp, method, judge)
-    return iterate(mdp, greedy_step, value, update, judge, limit)
+    update = evaluation_update(mdp, method, rule)
+    return iterate(mdp, greedy_step, value, update, rule, limit)
 
 
 def modified_policy_iteration(
@@ -138,9 +138,9 @@ def modified_policy_iteration(
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
 
-    judge = Judge.of(mdp, tolerance)
+    rule = StoppingRule.of(mdp, tolerance)
     start = np.zeros(mdp.num_states)
-    return iterate(mdp, greedy_step or best_actions(mdp), start, update, judge, limit)
+    return iterate(mdp, greedy_step or best_actions(mdp), start, update, rule, limit)
 
 
 def value_iteration(
@@ -160,48 +160,48 @@ def value_iteration(
         raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
     if limit is not None:
         expect_count("limit", limit)
-    judge = Judge.of(mdp, tolerance)
-    allowed = sweep_limit(judge, limit)
+    rule = StoppingRule.of(mdp, tolerance)
+    allowed = sweep_limit(rule, limit)
     if sweep == "gauss-seidel":
-        plan = gauss_seidel(mdp, judge, allowed)
+        plan = gauss_seidel(mdp, rule, allowed)
     else:
-        plan = jacobi(mdp, judge, allowed, slowest=np.inf)
+        plan = jacobi(mdp, rule, allowed, slowest=np.inf)
     if plan is None:
         raise NotConverged(f"value iteration stopped after {allowed} sweeps, the limit")
     return plan
 
 
-def jacobi(mdp: FiniteMDP, judge: Judge, limit: int, slowest: float) -> Plan | None:
+def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Plan | None:
     """Value iteration on all cores, leaving out pairs as soon as they cannot be best any more.
 
     The plan, or None where the limit came first, or where a sweep leaves on average more than
     `slowest` of the residual.
     """
-    backup, size = Backup.of(mdp), half_range if judge.horizon.uniform else largest
+    backup, size = Backup.of(mdp), half_range if rule.horizon.uniform else largest
     value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
     sizes: list[float] = []
     looked = 0  # the sweep after which pairs were last looked through
     while len(sizes) < limit:
         best_values(backup, value, after)
         residuals = difference_range(after, value)
-        verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if verdict.good:
-            return planned(mdp, value, len(sizes) + 1, residuals, verdict)
-        if largest(residuals) <= verdict.floor:
-            judge.refuse(verdict)
+        bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
+        if bracket.good:
+            return planned(mdp, value, len(sizes) + 1, residuals, bracket)
+        if largest(residuals) <= bracket.floor:
+            rule.refuse(bracket)
         sizes.append(size(residuals))
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None
         if sizes[-1] < sizes[looked] / 10 and backup.reward.size > mdp.num_states:
-            backup, looked = pruned(backup, value, verdict), len(sizes) - 1
-        if judge.horizon.uniform:  # all states are off by nearly the same number
-            after += verdict.middle - sum(residuals) / 2
+            backup, looked = pruned(backup, value, bracket), len(sizes) - 1
+        if rule.horizon.uniform:  # all states are off by nearly the same number
+            after += bracket.middle - sum(residuals) / 2
         value, after = after, value
     return None
 
 
-def gauss_seidel(mdp: FiniteMDP, judge: Judge, limit: int) -> Plan | None:
+def gauss_seidel(mdp: FiniteMDP, rule: StoppingRule, limit: int) -> Plan | None:
     """Value iteration in place, each sweep followed by one that proves what has been reached.
 
     The plan, or None where the limit came first.
@@ -211,28 +211,28 @@ def gauss_seidel(mdp: FiniteMDP, judge: Judge, limit: int) -> Plan | None:
     for sweeps in range(1, limit, 2):
         best_values(backup, value, after)
         residuals = difference_range(after, value)
-        verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if verdict.good:
-            return planned(mdp, value, sweeps, residuals, verdict)
-        if largest(residuals) <= verdict.floor:
-            judge.refuse(verdict)
+        bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
+        if bracket.good:
+            return planned(mdp, value, sweeps, residuals, bracket)
+        if largest(residuals) <= bracket.floor:
+            rule.refuse(bracket)
         # Backwards, because auxiliary states stand behind the states that lead to them.
         gauss_seidel_sweep(backup, False, after)
         value, after = after, value
     return None
 
 
-def sweep_limit(judge: Judge, limit: int | None) -> int:
+def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
     """The limit asked for, or the number of sweeps after which another one cannot help."""
-    return int(min(SWEEPS_PER_STEP * judge.horizon.high, 1e9)) + 100 if limit is None else limit
+    return int(min(SWEEPS_PER_STEP * rule.horizon.high, 1e9)) + 100 if limit is None else limit
 
 
 def planned(
-    mdp: FiniteMDP, value: FloatArray, sweeps: int, residuals: Range, verdict: Verdict
+    mdp: FiniteMDP, value: FloatArray, sweeps: int, residuals: Range, bracket: Bracket
 ) -> Plan:
     """The plan of a value that is good enough, with the greedy policy of all pairs."""
     policy = Policy(mdp.pairs, best_actions(mdp)(Backup.of(mdp).q(value)))
-    return Plan(policy, value, sweeps, largest(residuals), verdict.error)
+    return Plan(policy, value, sweeps, largest(residuals), bracket.error)
 
 
 def iterate(
@@ -240,7 +240,7 @@ def iterate(
     greedy_step: GreedyStep,
     value: FloatArray,
     update: ValueUpdate,
-    judge: Judge,
+    rule: StoppingRule,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
     """The loop that all planners share; `update(π, Tv, residuals)` brings v nearer to V^π."""
@@ -252,19 +252,19 @@ def iterate(
         expected_values(mdp.pairs.offsets, policy.probability, q, backed_up)
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
-        verdict = judge.verdict(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if verdict.good:
-            return Plan(policy, value, iteration, residual, verdict.error)
-        if residual <= verdict.floor:
-            judge.refuse(verdict)
-        if judge.horizon.uniform:  # all states are off by nearly the same number
-            if verdict.high - verdict.middle <= verdict.goal / 2:
-                value = value + verdict.middle
+        bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
+        if bracket.good:
+            return Plan(policy, value, iteration, residual, bracket.error)
+        if residual <= bracket.floor:
+            rule.refuse(bracket)
+        if rule.horizon.uniform:  # all states are off by nearly the same number
+            if bracket.high - bracket.middle <= bracket.goal / 2:
+                value = value + bracket.middle
                 continue
-            backed_up += verdict.middle - sum(residuals) / 2
+            backed_up += bracket.middle - sum(residuals) / 2
         after = update(policy.probability, backed_up, residuals)
         if np.array_equal(after, value):
-            judge.refuse(verdict)
+            rule.refuse(bracket)
         value = after
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
 
@@ -277,18 +277,18 @@ def policy_of(mdp: FiniteMDP, probability: FloatArray) -> Policy:
         raise InvalidPolicy(f"the greedy step gave no policy: {problem}") from None
 
 
-def evaluation_update(mdp: FiniteMDP, method: Method, judge: Judge) -> ValueUpdate:
+def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> ValueUpdate:
     """V^π: exactly where that is cheap, else until the residual is a tenth of what it was."""
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         chain = policy_chain(mdp, policy)
-        target = INEXACT * (half_range if judge.horizon.uniform else largest)(residuals)
+        target = INEXACT * (half_range if rule.horizon.uniform else largest)(residuals)
         return solve(
             chain,
             method,
             backed_up,
             target,
-            judge.horizon,
+            rule.horizon,
             lambda _, reached: reached <= target,
         )[0]
 

@@ -114,7 +114,7 @@ def certified_steps(mdp: FiniteMDP) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Bracket:
     """The bracket that a residual proves, low ≤ V(s) − v(s) ≤ high, and the error to reach."""
 
     low: float
@@ -139,7 +139,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class StoppingRule:
     """Turns residuals of one model into proven errors.
 
     Rounding: a computed residual is a sum of at most `terms` − 4 rounded terms, which together are
@@ -154,8 +154,10 @@ class Judge:
     leeway: float = 0.0  # relative to max |R| + max |v|: a residual that need not become smaller
 
     @classmethod
-    def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon | None = None) -> Judge:
-        """The judge for residuals of Bellman backups, which sum over successors, then actions.
+    def of(
+        cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon | None = None
+    ) -> StoppingRule:
+        """The rule for residuals of Bellman backups, which sum over successors, then actions.
 
         The horizon is that of all policies where none is given.
         """
@@ -170,9 +172,9 @@ class Judge:
             tolerance,
         )
 
-    def verdict(
+    def bracket(
         self, residuals: tuple[float, float], value_scale: float, tie_tolerance: float = 0.0
-    ) -> Verdict:
+    ) -> Bracket:
         """Judges by the smallest and the largest residual, max |v|, and the cost of ties."""
         if not (np.isfinite(residuals).all() and np.isfinite(value_scale)):
             raise NotConverged("the values are too large for doubles; scale the rewards down")
@@ -185,19 +187,19 @@ class Judge:
         if goal is None:
             provable = 4 * floor * steps.high
             goal = min(max(DEFAULT_TOLERANCE * scale, provable), LOOSEST_DEFAULT * scale)
-        return Verdict(
+        return Bracket(
             low=lowest * (steps.high if lowest < 0 else steps.low),
             high=highest * (steps.high if highest > 0 else steps.low),
             goal=goal,
             floor=floor,
         )
 
-    def refuse(self, verdict: Verdict) -> NoReturn:
+    def refuse(self, bracket: Bracket) -> NoReturn:
         """Raises: the error is proven to be small, but not as small as it was to be."""
         asked = "the default" if self.tolerance is None else "the tolerance asked for"
         raise NotConverged(
-            f"the error of the values is proven to be at most {verdict.error:.3g}, expected "
-            f"{verdict.goal:.3g} ({asked}); give a larger tolerance, or discounts further below 1"
+            f"the error of the values is proven to be at most {bracket.error:.3g}, expected "
+            f"{bracket.goal:.3g} ({asked}); give a larger tolerance, or discounts further below 1"
         )
 
 

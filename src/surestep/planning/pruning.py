@@ -14,7 +14,7 @@ from surestep.kernels.backup import pair_values
 from surestep.kernels.pruning import KeptModel, copy_kept, count_kept
 from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
-from surestep.planning.proof import ROW_EXCESS, Verdict
+from surestep.planning.proof import ROW_EXCESS, Bracket
 
 WORTH_COPYING = 0.9  # the share of pairs that may at most remain for a copy to be worth it
 
@@ -41,10 +41,10 @@ class Backup(Model):
         return result
 
 
-def pruned(backup: Backup, value: FloatArray, verdict: Verdict) -> Backup:
-    """The backup without the pairs that the verdict on `value` proves not to be best."""
-    bracket = max(verdict.high, 0.0) - min(verdict.low, 0.0)
-    width = bracket * float(backup.discount.max()) * (1 + ROW_EXCESS) + 2 * verdict.floor
+def pruned(backup: Backup, value: FloatArray, bracket: Bracket) -> Backup:
+    """Returns the backup without the pairs that the bracket of `value` proves not to be best."""
+    reach = max(bracket.high, 0.0) - min(bracket.low, 0.0)
+    width = reach * float(backup.discount.max()) * (1 + ROW_EXCESS) + 2 * bracket.floor
     q = backup.q(value)
     states = backup.pair_offsets.size - 1
     pairs, transitions = np.empty(states, np.int64), np.empty(states, np.int64)

@@ -51,7 +51,7 @@ from surestep.planning.proof import (
     ROW_EXCESS,
     TIE_TOLERANCE,
     Horizon,
-    Judge,
+    StoppingRule,
     longest_horizon,
 )
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
@@ -150,28 +150,28 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
     """
     if models.discount.max() == 1.0:
         return risen(models, policy, floor)
-    judge, states = judge_of(models, policy, floor), models.pairs.num_states
+    rule, states = rule_of(models, policy, floor), models.pairs.num_states
     operator = Operator(models, policy, np.full(states, -np.inf) if floor is None else floor)
     step = operator.at(np.zeros(states))
     ours, together, before = step.choice, True, np.inf
     for used in range(1, MOST_ROUNDS + 1):
-        verdict = judge.verdict(step.residuals, float(np.abs(step.value).max()), ties_of(judge))
-        if verdict.good:
+        bracket = rule.bracket(step.residuals, float(np.abs(step.value).max()), ties_of(rule))
+        if bracket.good:
             chosen = policy or Policy(models.pairs, step.choice.policy)
-            return Plan(chosen, step.value, used, step.residual, verdict.error)
-        if step.residual <= verdict.floor:
-            judge.refuse(verdict)
+            return Plan(chosen, step.value, used, step.residual, bracket.error)
+        if step.residual <= bracket.floor:
+            rule.refuse(bracket)
         together = together and step.residual <= ENOUGH * before
         before = wanted = step.residual
         gained = operator.gained(step, ours)  # by nature, against what we chose last
         if together:
             ours = step.choice
-        elif gained > verdict.floor:
+        elif gained > bracket.floor:
             wanted = gained
         else:
             ours = operator.improved(ours, step)
         chain = operator.chain(step.extreme, ours)
-        step = operator.at(solved(chain, step.after, INEXACT * wanted, judge))
+        step = operator.at(solved(chain, step.after, INEXACT * wanted, rule))
     raise NotConverged(f"robust evaluation stopped after {MOST_ROUNDS} rounds, the limit")
 
 
@@ -185,25 +185,25 @@ def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | Non
             "the discount is 1, so that the worst case has a bound only under a policy, and where "
             "values have one; expected both, or discounts below 1"
         )
-    judge, operator = judge_of(models, policy, floor), Operator(models, policy, floor)
-    scale = judge.reward_scale + float(np.abs(floor).max())
+    rule, operator = rule_of(models, policy, floor), Operator(models, policy, floor)
+    scale = rule.reward_scale + float(np.abs(floor).max())
     value, sweeps, rise = floor, 0, np.inf
     while rise > DEFAULT_TOLERANCE * scale and sweeps < MOST_SWEEPS:
         after = operator.at(value).after
-        slack = judge.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
+        slack = rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
         risen_value = np.maximum(value, after - slack)
         rise, sweeps = float((risen_value - value).max()), sweeps + 1
         value = risen_value
     return Plan(policy, value, sweeps, rise, 0.0)
 
 
-def solved(chain: Chain, start: FloatArray, target: float, judge: Judge) -> FloatArray:
+def solved(chain: Chain, start: FloatArray, target: float, rule: StoppingRule) -> FloatArray:
     """The value of the chain: exactly where that is cheap, else up to a residual of `target`."""
 
     def good_enough(_: FloatArray, reached: float) -> bool:
         return reached <= target
 
-    return solve(chain, "auto", start, target, judge.horizon, good_enough)[0]
+    return solve(chain, "auto", start, target, rule.horizon, good_enough)[0]
 
 
 class Choice(NamedTuple):
@@ -299,8 +299,10 @@ class FixedRows(NamedTuple):
         return cls(models.pairs, models.discount, offsets, successor, probability, expected_reward)
 
 
-def judge_of(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Judge:
-    """The judge for residuals of worst-case backups, under a policy or under the best one.
+def rule_of(
+    models: RectangularSet, policy: Policy | None, floor: FloatArray | None
+) -> StoppingRule:
+    """The rule for residuals of worst-case backups, under a policy or under the best one.
 
     Each row is written with as many roundings as it has places, added up once for its mass and once
     for its worth. Under a policy no ties are broken, and the error is that much smaller; but where
@@ -311,7 +313,7 @@ def judge_of(models: RectangularSet, policy: Policy | None, floor: FloatArray | 
     bounds = [np.abs(part).max(initial=0.0) for part in (*models.low, *models.high)]
     if floor is not None:
         bounds.append(np.abs(floor).max())
-    return Judge(
+    return StoppingRule(
         Horizon(
             low=1 / (1 - float(discount.min()) * (1 - ROW_EXCESS)) if endless else 1.0,
             high=longest_horizon(float(discount.max())) if discount.max() < 1 else np.inf,
@@ -324,6 +326,6 @@ def judge_of(models: RectangularSet, policy: Policy | None, floor: FloatArray | 
     )
 
 
-def ties_of(judge: Judge) -> float:
+def ties_of(rule: StoppingRule) -> float:
     """Returns the most that ties may cost, relative to max |q|: nothing under a policy given."""
-    return TIE_TOLERANCE - judge.leeway
+    return TIE_TOLERANCE - rule.leeway

@@ -17,14 +17,14 @@ from surestep.kernels.robust import Step
 from surestep.kernels.robust_batch import Answer, Game
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
-from surestep.planning.proof import DEFAULT_TOLERANCE, LOOSEST_DEFAULT, TIE_TOLERANCE, Judge
+from surestep.planning.proof import DEFAULT_TOLERANCE, LOOSEST_DEFAULT, TIE_TOLERANCE, StoppingRule
 from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import (
     ENOUGH,
     MOST_ROUNDS,
-    judge_of,
     mirrored_plan,
     robust_optimal,
+    rule_of,
     ties_of,
     worst_value,
 )
@@ -39,10 +39,10 @@ def worst_values(
     if not joinable(sets):
         return [worst_value(*case) for case in zip(sets, policies, floors, strict=True)]
     chances = np.stack([policy.probability for policy in policies])
-    judges = [judge_of(*case) for case in zip(sets, policies, floors, strict=True)]
-    answer = settled(sets, judges, chances, np.stack(floors), choosing=False)
+    rules = [rule_of(*case) for case in zip(sets, policies, floors, strict=True)]
+    answer = settled(sets, rules, chances, np.stack(floors), choosing=False)
     return [
-        plan_of(policy, b, judges[b], answer) or worst_value(sets[b], policy, floors[b])
+        plan_of(policy, b, rules[b], answer) or worst_value(sets[b], policy, floors[b])
         for b, policy in enumerate(policies)
     ]
 
@@ -62,11 +62,11 @@ def robust_optima(sets: Sequence[RectangularSet]) -> list[Plan]:
         return [robust_optimal(models) for models in sets]
     pairs = sets[0].pairs
     chances = np.empty((len(sets), pairs.num_pairs))
-    judges = [judge_of(models, None, None) for models in sets]
+    rules = [rule_of(models, None, None) for models in sets]
     unbounded = np.full((len(sets), pairs.num_states), -np.inf)
-    answer = settled(sets, judges, chances, unbounded, choosing=True)
+    answer = settled(sets, rules, chances, unbounded, choosing=True)
     return [
-        plan_of(Policy(pairs, chances[b]), b, judges[b], answer) or robust_optimal(sets[b])
+        plan_of(Policy(pairs, chances[b]), b, rules[b], answer) or robust_optimal(sets[b])
         for b in range(len(sets))
     ]
 
@@ -86,19 +86,19 @@ def joinable(sets: Sequence[RectangularSet]) -> bool:
     )
 
 
-def plan_of(policy: Policy, b: int, judge: Judge, answer: Answer) -> Plan | None:
+def plan_of(policy: Policy, b: int, rule: StoppingRule, answer: Answer) -> Plan | None:
     """Returns the plan of one set, or None where its values are not proven to be good."""
     _, value, residuals, rounds = answer
     low, high = residuals[b].tolist()
-    verdict = judge.verdict((low, high), float(np.abs(value[b]).max()), ties_of(judge))
-    if not verdict.good:
+    bracket = rule.bracket((low, high), float(np.abs(value[b]).max()), ties_of(rule))
+    if not bracket.good:
         return None
-    return Plan(policy, value[b], int(rounds[b]), max(-low, high), verdict.error)
+    return Plan(policy, value[b], int(rounds[b]), max(-low, high), bracket.error)
 
 
 def settled(
     sets: Sequence[RectangularSet],
-    judges: Sequence[Judge],
+    rules: Sequence[StoppingRule],
     chances: FloatArray,
     floors: FloatArray,
     *,
@@ -118,8 +118,8 @@ def settled(
         choosing,
         sets[0].pairs.offsets,
         floors,
-        np.array([enough_for(judge) for judge in judges]),
-        np.array([judge.reward_scale for judge in judges]),
+        np.array([enough_for(rule) for rule in rules]),
+        np.array([rule.reward_scale for rule in rules]),
         ENOUGH,
         TIE_TOLERANCE,
         MOST_ROUNDS,
@@ -130,8 +130,8 @@ def settled(
     return answer
 
 
-def enough_for(judge: Judge) -> float:
+def enough_for(rule: StoppingRule) -> float:
     """The residual, as a part of max |R| + max |v|, that proves the error asked for."""
-    slack = judge.terms * 2.0**-52 + TIE_TOLERANCE
-    goal = min(max(DEFAULT_TOLERANCE, 4 * slack * judge.horizon.high), LOOSEST_DEFAULT)
-    return (1 - 1e-9) * (goal / judge.horizon.high - slack + judge.leeway)
+    slack = rule.terms * 2.0**-52 + TIE_TOLERANCE
+    goal = min(max(DEFAULT_TOLERANCE, 4 * slack * rule.horizon.high), LOOSEST_DEFAULT)
+    return (1 - 1e-9) * (goal / rule.horizon.high - slack + rule.leeway)

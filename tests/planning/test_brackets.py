@@ -10,25 +10,25 @@ from surestep._arrays import ROUNDING_SLACK
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning import proof, value_iteration
 from surestep.planning.proof import (
+    Bracket,
     Horizon,
-    Judge,
-    Verdict,
+    StoppingRule,
     certified_steps,
     horizon_of,
     longest_horizon,
     most_terms,
 )
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
-from surestep.planning.robust import judge_of, ties_of
+from surestep.planning.robust import rule_of, ties_of
 from surestep.planning.robust_batch import enough_for, plan_of
 
 EXCESS = 3 * ROUNDING_SLACK  # how far a row may sum above or below 1
 EPSILON = 2.0**-52
 
 
-def judge(tolerance=None, leeway=0.0):
+def rule(tolerance=None, leeway=0.0):
     """Rewards up to 3, and 10 rounded terms; with values up to 5, all numbers are up to 8."""
-    return Judge(Horizon(2.0, 4.0, uniform=False), 3.0, 10, tolerance, leeway)
+    return StoppingRule(Horizon(2.0, 4.0, uniform=False), 3.0, 10, tolerance, leeway)
 
 
 @pytest.mark.parametrize(
@@ -40,49 +40,49 @@ def judge(tolerance=None, leeway=0.0):
     ],
 )
 def test_a_residual_counts_once_a_step(residuals, expected):
-    verdict = judge().verdict(residuals, 5.0)
-    assert (verdict.low, verdict.high) == pytest.approx(expected)
-    assert verdict.error == pytest.approx(max(map(abs, expected)))
-    assert verdict.middle == pytest.approx(sum(expected) / 2)
+    bracket = rule().bracket(residuals, 5.0)
+    assert (bracket.low, bracket.high) == pytest.approx(expected)
+    assert bracket.error == pytest.approx(max(map(abs, expected)))
+    assert bracket.middle == pytest.approx(sum(expected) / 2)
 
 
 def test_rounding_and_ties_are_added_to_the_residual():
     slack = 10 * EPSILON * 8
-    verdict = judge().verdict((0.0, 0.0), 5.0)
-    assert (-verdict.low, verdict.high) == pytest.approx((4 * slack, 4 * slack), rel=1e-9)
-    assert verdict.floor == pytest.approx(slack, rel=1e-9)
-    verdict = judge(leeway=0.25).verdict((0.0, 0.0), 5.0, 0.125)
-    assert (-verdict.low, verdict.high) == pytest.approx((4.0, 4.0))
-    assert verdict.floor == pytest.approx(3.0)
+    bracket = rule().bracket((0.0, 0.0), 5.0)
+    assert (-bracket.low, bracket.high) == pytest.approx((4 * slack, 4 * slack), rel=1e-9)
+    assert bracket.floor == pytest.approx(slack, rel=1e-9)
+    bracket = rule(leeway=0.25).bracket((0.0, 0.0), 5.0, 0.125)
+    assert (-bracket.low, bracket.high) == pytest.approx((4.0, 4.0))
+    assert bracket.floor == pytest.approx(3.0)
 
 
 def test_without_a_tolerance_the_goal_is_what_doubles_can_prove():
-    assert judge().verdict((0.0, 0.0), 5.0).goal == pytest.approx(1e-10 * 8, rel=1e-9)
-    ties = judge().verdict((0.0, 0.0), 5.0, 1e-6)  # 4 times what ties alone cost in 4 steps
+    assert rule().bracket((0.0, 0.0), 5.0).goal == pytest.approx(1e-10 * 8, rel=1e-9)
+    ties = rule().bracket((0.0, 0.0), 5.0, 1e-6)  # 4 times what ties alone cost in 4 steps
     assert ties.goal == pytest.approx(4 * 1e-6 * 8 * 4, rel=1e-6)
-    assert judge().verdict((0.0, 0.0), 5.0, 1e-3).goal == pytest.approx(1e-3 * 8)
-    assert judge(0.5).verdict((0.0, 0.0), 5.0, 1e-3).goal == 0.5
+    assert rule().bracket((0.0, 0.0), 5.0, 1e-3).goal == pytest.approx(1e-3 * 8)
+    assert rule(0.5).bracket((0.0, 0.0), 5.0, 1e-3).goal == 0.5
 
 
 def test_an_error_up_to_the_goal_is_good():
-    assert Verdict(-1.0, 2.0, goal=2.0, floor=0.0).good
-    assert not Verdict(-2.5, 2.0, goal=2.0, floor=0.0).good
+    assert Bracket(-1.0, 2.0, goal=2.0, floor=0.0).good
+    assert not Bracket(-2.5, 2.0, goal=2.0, floor=0.0).good
     with pytest.raises(NotConverged, match=r"at most 3, expected 2 \(the tolerance asked for\)"):
-        judge(2.0).refuse(Verdict(-3.0, 0.0, goal=2.0, floor=0.0))
+        rule(2.0).refuse(Bracket(-3.0, 0.0, goal=2.0, floor=0.0))
     with pytest.raises(NotConverged, match=r"expected 2 \(the default\)"):
-        judge().refuse(Verdict(-3.0, 0.0, goal=2.0, floor=0.0))
+        rule().refuse(Bracket(-3.0, 0.0, goal=2.0, floor=0.0))
 
 
 @pytest.mark.parametrize("wrong", [((np.nan, 0.0), 1.0), ((0.0, np.inf), 1.0), ((0, 0), np.inf)])
 def test_what_is_no_double_is_refused(wrong):
     with pytest.raises(NotConverged, match="too large for doubles"):
-        judge().verdict(*wrong)
+        rule().bracket(*wrong)
 
 
 @pytest.mark.parametrize("tolerance", [0, -1.0, "1", True])
 def test_a_tolerance_is_above_0(tolerance):
     with pytest.raises(InvalidParameter, match=r"tolerance is .*, expected a number above 0"):
-        Judge.of(corridor([0.5, 0.5]), tolerance)
+        StoppingRule.of(corridor([0.5, 0.5]), tolerance)
 
 
 def corridor(discounts, ends=True):
@@ -162,8 +162,8 @@ def test_a_smaller_number_of_steps_is_sought_for_a_while(share, sweeps, monkeypa
 
 def test_terms_are_those_of_the_widest_row_and_state():
     assert most_terms(np.array([0, 3, 4, 4]), np.array([0, 2, 3])) == 3 + 2 + 8
-    assert Judge.of(corridor([0.5, 0.5]), None).terms == 1 + 1 + 8
-    assert Judge.of(corridor([0.5, 0.5]), None).reward_scale == 7.0
+    assert StoppingRule.of(corridor([0.5, 0.5]), None).terms == 1 + 1 + 8
+    assert StoppingRule.of(corridor([0.5, 0.5]), None).reward_scale == 7.0
 
 
 def ball(discount, ends=(False, False), radius=0.5):
@@ -179,57 +179,57 @@ def ball(discount, ends=(False, False), radius=0.5):
 
 
 def test_worst_cases_are_judged_by_their_room():
-    found = judge_of(ball([0.75, 0.75]), None, None)
+    found = rule_of(ball([0.75, 0.75]), None, None)
     assert found.horizon.low == pytest.approx(1 / (1 - 0.75 * (1 - EXCESS)), rel=1e-15)
     assert found.horizon.high == 1 / (1 - 0.75 * (1 + EXCESS))
     assert found.horizon.uniform
     # Two stored successors and one elsewhere, thrice; one pair a state; and 8 to spare.
     assert (found.reward_scale, found.terms, found.leeway) == (5.0, 3 * 3 + 1 + 8, 0.0)
     assert (ties_of(found), found.tolerance) == (1e-12, None)
-    given = judge_of(ball([0.5, 0.75]), Policy.uniform(Pairs.full(2, 1)), np.array([-6.0, 1.0]))
+    given = rule_of(ball([0.5, 0.75]), Policy.uniform(Pairs.full(2, 1)), np.array([-6.0, 1.0]))
     assert (given.horizon.low, given.horizon.uniform, given.reward_scale) == (1.0, False, 6.0)
     assert (given.leeway, ties_of(given)) == (1e-12, 0.0)
-    ending = judge_of(ball([0.75, 0.75], ends=(False, True)), None, None)
+    ending = rule_of(ball([0.75, 0.75], ends=(False, True)), None, None)
     assert (ending.horizon.low, ending.horizon.uniform) == (1.0, False)
-    assert not judge_of(ball([0.5, 0.75]), None, None).horizon.uniform
+    assert not rule_of(ball([0.5, 0.75]), None, None).horizon.uniform
     there, nothing = np.array([1, 0], np.int32), np.zeros(2)
     swap = L1Rows(np.arange(3), there, np.ones(2), nothing, np.zeros(2, bool), closed=True)
     earnings = Earnings(nothing, nothing, nothing)
     alone = RectangularSet(Pairs.full(2, 1), np.full(2, 0.75), swap, earnings, earnings)
-    assert judge_of(alone, None, None).horizon.uniform  # one successor is enough to go on
+    assert rule_of(alone, None, None).horizon.uniform  # one successor is enough to go on
 
 
 def test_a_batch_asks_for_the_residual_that_proves_the_goal():
     # 1e-10 in at most 4 steps, less what rounding and ties may be.
-    found = enough_for(judge())
+    found = enough_for(rule())
     slack = 10 * EPSILON + 1e-12
     assert found == pytest.approx(1e-10 / 4 - slack, rel=1e-6)
-    assert enough_for(judge(leeway=1e-12)) == pytest.approx(1e-10 / 4 - 10 * EPSILON, rel=1e-6)
-    long = replace(judge(), horizon=Horizon(1.0, 1e6, uniform=False))
+    assert enough_for(rule(leeway=1e-12)) == pytest.approx(1e-10 / 4 - 10 * EPSILON, rel=1e-6)
+    long = replace(rule(), horizon=Horizon(1.0, 1e6, uniform=False))
     assert enough_for(long) == pytest.approx(4 * slack - slack, rel=1e-6)
-    longest = replace(judge(), horizon=Horizon(1.0, 1e9, uniform=False))
+    longest = replace(rule(), horizon=Horizon(1.0, 1e9, uniform=False))
     assert enough_for(longest) == pytest.approx(1e-3 / 1e9 - slack, rel=1e-6)
 
 
 @pytest.mark.parametrize("leeway", [0.0, 1e-12])
 @pytest.mark.parametrize("steps", [1.0, 4.0, 1e4])
 def test_the_residual_that_a_batch_asks_for_is_good_and_hardly_more_is(steps, leeway):
-    asked = replace(judge(leeway=leeway), horizon=Horizon(1.0, steps, uniform=False))
+    asked = replace(rule(leeway=leeway), horizon=Horizon(1.0, steps, uniform=False))
     largest = enough_for(asked) * (3.0 + 5.0)
     for share, good in ((1.0, True), (1 + 1e-8, False)):
-        verdict = asked.verdict((-share * largest, share * largest), 5.0, ties_of(asked))
-        assert verdict.good is good
+        bracket = asked.bracket((-share * largest, share * largest), 5.0, ties_of(asked))
+        assert bracket.good is good
 
 
 def test_a_plan_of_a_batch_has_the_residual_of_its_set():
     policy, value = Policy.uniform(Pairs.full(2, 1)), np.array([[9.0, 9.0], [1.0, 2.0]])
     for residuals, largest in (((-0.5, 0.25), 0.5), ((-0.25, 0.5), 0.5)):
         found = (None, value, np.array([(9.0, 9.0), residuals]), np.array([7, 3]))
-        plan = plan_of(policy, 1, judge(tolerance=10.0), found)
+        plan = plan_of(policy, 1, rule(tolerance=10.0), found)
         assert (plan.residual, plan.iterations) == (largest, 3)
         assert plan.value.tolist() == [1.0, 2.0]
         assert plan.error_bound == pytest.approx(4 * 0.5)
-        assert plan_of(policy, 1, judge(tolerance=1.0), found) is None
+        assert plan_of(policy, 1, rule(tolerance=1.0), found) is None
 
 
 @pytest.mark.parametrize("sweep", ["jacobi", "gauss-seidel"])
