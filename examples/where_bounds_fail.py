@@ -79,10 +79,9 @@ def split_failures() -> list[SplitFailure]:
         pairs = states * actions
         share = DELTA / pairs**2  # δ_T
         for given in settings:
-            n = equivalent_n_wedge(
-                given, given="spibb", wanted="beta", states=states, actions=actions, delta=DELTA
-            )
-            radius = float(BOUNDS["beta"].radius(n, ProblemSize(states, actions, DELTA)))
+            size = ProblemSize(states, actions, DELTA)
+            n = equivalent_n_wedge(given, size, given="spibb", wanted="beta")
+            radius = float(BOUNDS["beta"].radius(n, size))
             posterior, frequentist = posterior_failure(n, radius), frequentist_failure(n, radius)
             found.append(
                 SplitFailure(
@@ -115,16 +114,8 @@ class Verdict(NamedTuple):
 def claimed(bound: str, n_wedge: int, size: tuple[int, int], gain: float) -> float:
     """ζ of the bound for a model of `size` = (|S|, |A|)."""
     states, actions = size
-    return zeta(
-        bound,
-        n_wedge,
-        states=states,
-        actions=actions,
-        value_bound=VALUE_BOUND,
-        discount=DISCOUNT,
-        delta=DELTA,
-        gain=gain,
-    )
+    whole = ProblemSize(states, actions, DELTA, value_bound=VALUE_BOUND, discount=DISCOUNT)
+    return zeta(bound, n_wedge, whole, gain=gain)
 
 
 def judge(bound: str, n_wedge: int, log: Counts, truth: FiniteMDP, behavior: Policy) -> Verdict:

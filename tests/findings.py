@@ -23,7 +23,7 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.bounds import BOUNDS, zeta
+from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.certificates import APriori, NoClaim, Posterior, Robust
 from surestep.checks import Check, Mark
 from surestep.environments.gridworld import gridworld
@@ -230,19 +230,13 @@ def no_claim(problem, reason, delta=0.1):
 def zeta_curves(problem, gain):
     """ζ of every bound from 1 to 10⁸ visits."""
     visits = tuple(int(v) for v in np.unique(np.logspace(0, 8, 49).astype(int)))
-    terms = {
-        "states": problem.num_states,
-        "actions": problem.num_actions,
-        "value_bound": problem.value_bound,
-        "discount": problem.single_discount,
-        "delta": 0.1,
-    }
+    size = ProblemSize.of(problem, 0.1)
     return tuple(
         ZetaCurve(
             name,
             bound.standing,
             visits,
-            tuple(zeta(name, n, gain=gain if bound.bootstraps else 0.0, **terms) for n in visits),
+            tuple(zeta(name, n, size, gain=gain if bound.bootstraps else 0.0) for n in visits),
         )
         for name, bound in BOUNDS.items()
     )

@@ -9,7 +9,7 @@ from contract.settings import SETTINGS, needs_log
 from strategies import logged_problems, problems
 from surestep import Counts, Policy, Problem, estimate_behavior
 from surestep.algorithms import ALGORITHMS, SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
-from surestep.bounds import n_wedge, zeta
+from surestep.bounds import ProblemSize, n_wedge, zeta
 from surestep.errors import InvalidParameter
 
 # |S|, |A|, then N∧ of SPIBB, 2s and β: the captions of the paper's figures 4 to 6.
@@ -58,10 +58,10 @@ def test_the_n_wedge_of_the_captions_is_recorded_and_used(
 def test_the_n_wedge_for_a_zeta_is_the_smallest_whose_claim_is_that_good(bound):
     problem = ring(5, 2, [1, 1])
     algorithm = SPIBB.for_zeta(3.0, problem, bound=bound, delta=0.2)
-    terms = {"states": 5, "actions": 2, "value_bound": 20.0, "discount": 0.9, "delta": 0.2}
-    assert algorithm == SPIBB(n_wedge=n_wedge(bound, 3.0, **terms))
-    assert zeta(bound, algorithm.n_wedge, **terms) <= 3.0
-    assert zeta(bound, algorithm.n_wedge - 1, **terms) > 3.0
+    size = ProblemSize(5, 2, 0.2, value_bound=20.0, discount=0.9)
+    assert algorithm == SPIBB(n_wedge=n_wedge(bound, 3.0, size))
+    assert zeta(bound, algorithm.n_wedge, size) <= 3.0
+    assert zeta(bound, algorithm.n_wedge - 1, size) > 3.0
 
 
 def test_a_zeta_that_no_data_buys_is_refused():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surestep import Counts, Policy, Problem
 from surestep.bounds import (
     BOUNDS,
     BetaBound,
@@ -43,25 +45,25 @@ SIZES = st.builds(
     st.integers(1, 10**6),
     st.floats(-300, -1e-3).map(lambda e: 10.0**e),
 )
-TERMS = {"states": 25, "actions": 4, "value_bound": 1.0, "discount": 0.95, "delta": 0.1}
+SIZE = ProblemSize(25, 4, 0.1, value_bound=1.0, discount=0.95)
 
 
 @pytest.mark.parametrize(("states", "actions", "spibb", "two", "beta"), CAPTIONS)
 def test_the_papers_captions_come_out(states, actions, spibb, two, beta):
-    size = {"states": states, "actions": actions, "delta": 0.1}
-    assert equivalent_n_wedge(spibb, given="spibb", wanted="2s", **size) == two
-    assert equivalent_n_wedge(spibb, given="spibb", wanted="beta", **size) == beta
+    size = ProblemSize(states, actions, 0.1)
+    assert equivalent_n_wedge(spibb, size, given="spibb", wanted="2s") == two
+    assert equivalent_n_wedge(spibb, size, given="spibb", wanted="beta") == beta
     for gain, value_bound, discount in ((0.0, 1.0, 0.95), (0.2, 0.6, 0.99)):
-        terms = {**size, "value_bound": value_bound, "discount": discount, "gain": gain}
-        loss = zeta("spibb", spibb, **terms)
-        assert (n_wedge("2s", loss, **terms), n_wedge("beta", loss, **terms)) == (two, beta)
+        whole = replace(size, value_bound=value_bound, discount=discount)
+        loss = zeta("spibb", spibb, whole, gain=gain)
+        assert n_wedge("2s", loss, whole, gain=gain) == two
+        assert n_wedge("beta", loss, whole, gain=gain) == beta
 
 
 @pytest.mark.parametrize("name", BOUNDS)
 @pytest.mark.parametrize("visits", [1, 27, 400])
 def test_a_bound_promises_what_it_promises(name, visits):
-    size = {"states": 25, "actions": 4, "delta": 0.1}
-    assert equivalent_n_wedge(visits, given=name, wanted=name, **size) == visits
+    assert equivalent_n_wedge(visits, SIZE, given=name, wanted=name) == visits
 
 
 @pytest.mark.parametrize(
@@ -73,51 +75,39 @@ def test_a_bound_promises_what_it_promises(name, visits):
     ],
 )
 def test_the_theory_figures_values_come_out(states, spibb, two, beta):
-    terms = {**TERMS, "states": states}
-    assert n_wedge("spibb", 0.1, **terms) == pytest.approx(spibb, rel=1e-5)
-    assert n_wedge("2s", 0.1, **terms) == pytest.approx(two, rel=1e-5)
-    assert n_wedge("beta", 0.1, **terms) == beta
+    size = replace(SIZE, states=states)
+    assert n_wedge("spibb", 0.1, size) == pytest.approx(spibb, rel=1e-5)
+    assert n_wedge("2s", 0.1, size) == pytest.approx(two, rel=1e-5)
+    assert n_wedge("beta", 0.1, size) == beta
 
 
 @pytest.mark.parametrize("name", BOUNDS)
 @given(visits=st.integers(1, 10**9), size=SIZES)
 def test_n_wedge_inverts_zeta(name, visits, size):
-    terms = {
-        "states": size.states,
-        "actions": size.actions,
-        "delta": size.delta,
-        "value_bound": 2.0,
-        "discount": 0.9,
-    }
-    loss = zeta(name, visits, **terms)
-    found = n_wedge(name, loss, **terms)
+    size = replace(size, value_bound=2.0, discount=0.9)
+    loss = zeta(name, visits, size)
+    found = n_wedge(name, loss, size)
     # Where many visits give the same double, the first of them is the answer.
     assert found <= visits
-    assert zeta(name, found, **terms) == loss
-    if zeta(name, max(visits - 1, 1), **terms) > loss:
+    assert zeta(name, found, size) == loss
+    if zeta(name, max(visits - 1, 1), size) > loss:
         assert found == visits
 
 
 def test_a_gain_pays_for_a_loss():
     # 0.3 − 0.1 is left to lose; a gain may be as sure as a ζ below 0.
-    assert n_wedge("2s", -0.1, gain=0.3, **TERMS) == n_wedge("2s", 0.2, **TERMS)
-    assert n_wedge("2s", 0.3, gain=-0.1, **TERMS) == n_wedge("2s", 0.2, **TERMS)
+    assert n_wedge("2s", -0.1, SIZE, gain=0.3) == n_wedge("2s", 0.2, SIZE)
+    assert n_wedge("2s", 0.3, SIZE, gain=-0.1) == n_wedge("2s", 0.2, SIZE)
 
 
 @pytest.mark.parametrize("name", BOUNDS)
 @given(loss=st.floats(-9, 3).map(lambda e: 10.0**e), size=SIZES)
 def test_n_wedge_is_enough_and_one_less_is_not(name, loss, size):
-    terms = {
-        "states": size.states,
-        "actions": size.actions,
-        "delta": size.delta,
-        "value_bound": 1.0,
-        "discount": 0.95,
-    }
-    found = n_wedge(name, loss, **terms)
-    assert zeta(name, found, **terms) <= loss
+    size = replace(size, value_bound=1.0, discount=0.95)
+    found = n_wedge(name, loss, size)
+    assert zeta(name, found, size) <= loss
     if found > 1:
-        assert zeta(name, found - 1, **terms) > loss or float(found - 1) == float(found)
+        assert zeta(name, found - 1, size) > loss or float(found - 1) == float(found)
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -225,21 +215,25 @@ def test_the_beta_radius_does_not_fall_where_the_share_stops_being_a_double(visi
 @pytest.mark.parametrize("name", BOUNDS)
 @pytest.mark.parametrize("loss", [1e-30, 1e-140, 1e-160, 5e-324])
 def test_the_smallest_losses_still_get_an_answer(name, loss):
-    found = n_wedge(name, loss, **TERMS)
+    found = n_wedge(name, loss, SIZE)
     assert isinstance(found, int)
-    assert zeta(name, found, **TERMS) <= loss
+    assert zeta(name, found, SIZE) <= loss
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.3])
 def test_the_loss_is_the_factor_times_the_value_bound_times_the_radius_less_the_gain(gain):
-    terms = {**TERMS, "value_bound": 2.5, "gain": gain}
+    size = replace(SIZE, value_bound=2.5)
     split = math.sqrt(2 / 60 * math.log(8 * 25**2 * 4**2 / 0.1))
-    assert zeta("2s", 60, **terms) == pytest.approx(4 / 0.05 * 2.5 * split - gain, rel=1e-12)
+    assert zeta("2s", 60, size, gain=gain) == pytest.approx(
+        4 / 0.05 * 2.5 * split - gain, rel=1e-12
+    )
     row = math.sqrt(2 / 60 * math.log(2 * 25 * 4 * 2**25 / 0.1))
-    assert zeta("spibb", 60, **terms) == pytest.approx(4 / 0.05 * 2.5 * row - gain, rel=1e-12)
+    assert zeta("spibb", 60, size, gain=gain) == pytest.approx(
+        4 / 0.05 * 2.5 * row - gain, rel=1e-12
+    )
     five = math.sqrt(2 / 60 * math.log(2 * 25**2 * 4**2 * 2**5 / (4 * 0.1)))
     expected = pytest.approx(4 / 0.05 * 2.5 * five - gain, rel=1e-12)
-    assert zeta(KSuccessor(5), 60, **terms) == expected
+    assert zeta(KSuccessor(5), 60, size, gain=gain) == expected
     assert {BOUNDS[name].loss_factor(0.75) for name in ("spibb", "2s", "ks", "beta")} == {16.0}
     assert (BOUNDS["spi"].loss_factor(0.75), BOUNDS["spi-no-gamma"].loss_factor(0.75)) == (6.0, 8.0)
 
@@ -263,11 +257,11 @@ def test_branching_two_is_lemma_1_and_is_refused_for_splits():
 
 
 def test_standard_spi_has_gamma_in_its_loss_and_no_gain():
-    loss = zeta("spi", 100, **TERMS)
-    assert zeta("spi-no-gamma", 100, **TERMS) == pytest.approx(loss / 0.95, rel=1e-12)
-    assert zeta("spibb", 100, **TERMS) == pytest.approx(2 * loss / 0.95, rel=1e-12)
+    loss = zeta("spi", 100, SIZE)
+    assert zeta("spi-no-gamma", 100, SIZE) == pytest.approx(loss / 0.95, rel=1e-12)
+    assert zeta("spibb", 100, SIZE) == pytest.approx(2 * loss / 0.95, rel=1e-12)
     with pytest.raises(InvalidParameter, match="standard SPI has no gain"):
-        zeta("spi", 100, gain=0.1, **TERMS)
+        zeta("spi", 100, SIZE, gain=0.1)
 
 
 def test_what_each_bound_covers_is_declared():
@@ -277,17 +271,18 @@ def test_what_each_bound_covers_is_declared():
 
 
 def test_the_best_bound_is_named():
-    assert best_bound(0.1, **TERMS).name == "beta"
-    few = {**TERMS, "states": 2, "actions": 2}  # 2² < 4·2·2
-    counts = {name: n_wedge(name, 0.1, **few) for name in ("spibb", "2s", "beta")}
+    assert best_bound(0.1, SIZE).name == "beta"
+    few = replace(SIZE, states=2, actions=2)  # 2² < 4·2·2
+    counts = {name: n_wedge(name, 0.1, few) for name in ("spibb", "2s", "beta")}
     assert counts["spibb"] < counts["2s"]
-    best = best_bound(0.1, **few)
+    best = best_bound(0.1, few)
     assert best.n_wedge == min(counts.values())
-    assert best_bound(0.1, branching=2, **TERMS).n_wedge <= best_bound(0.1, **TERMS).n_wedge
-    narrow = {"states": 10**6, "branching": 3}
-    assert best_bound(0.1, **{**TERMS, **narrow}).name == "spibb"  # 2³ is far below 4|S||A|
+    known = replace(SIZE, branching=2)
+    assert best_bound(0.1, known).n_wedge <= best_bound(0.1, SIZE).n_wedge
+    narrow = replace(SIZE, states=10**6, branching=3)
+    assert best_bound(0.1, narrow).name == "spibb"  # 2³ is far below 4|S||A|
     with pytest.raises(InvalidParameter, match="no bound has the standing 'proved'"):
-        best_bound(0.1, standings=("proved",), **TERMS)
+        best_bound(0.1, SIZE, standings=("proved",))
 
 
 @given(visits=st.integers(1, 1000), delta=st.floats(1e-6, 0.9))
@@ -309,23 +304,28 @@ def test_the_uniform_prior_gives_the_beta_width(visits, delta):
         ({"discount": 0.0}, "discount is 0.0, expected more than 0 and less than 1"),
         ({"value_bound": 0.0}, "value_bound is 0.0, expected a number above 0"),
         ({"value_bound": math.inf}, "value_bound is inf, expected a number above 0"),
-        ({"gain": math.inf}, "gain is inf, expected a finite number"),
-        ({"gain": None}, "gain is None, expected a finite number"),
+        ({"value_bound": None}, "value_bound of the size is None, expected a number"),
+        ({"discount": None}, "discount of the size is None, expected a number"),
         ({"branching": 26}, "branching is 26, expected a whole number from 1 to"),
         ({"branching": 0}, "branching is 0, expected a whole number from 1 to"),
     ],
 )
 def test_terms_out_of_range_are_refused_by_name(wrong, message):
     with pytest.raises(InvalidParameter, match=message):
-        zeta("spibb", 10, **{**TERMS, **wrong})
+        zeta("spibb", 10, replace(SIZE, **wrong))
+
+
+@pytest.mark.parametrize("gain", [math.inf, None])
+def test_a_gain_is_a_number(gain):
+    with pytest.raises(InvalidParameter, match=f"gain is {gain}, expected a finite number"):
+        zeta("spibb", 10, SIZE, gain=gain)
 
 
 def test_the_ends_of_the_ranges_are_allowed():
-    one = {**TERMS, "states": 1, "actions": 1, "branching": 1}
-    assert zeta("spibb", 1, **one) == pytest.approx(80 * math.sqrt(2 * math.log(2 * 2 / 0.1)))
-    assert zeta("spibb", 1, **{**one, "states": 7, "branching": 7}) == zeta(
-        "spibb", 1, **{**TERMS, "states": 7, "actions": 1}
-    )
+    one = replace(SIZE, states=1, actions=1, branching=1)
+    assert zeta("spibb", 1, one) == pytest.approx(80 * math.sqrt(2 * math.log(2 * 2 / 0.1)))
+    whole = replace(SIZE, states=7, actions=1)
+    assert zeta("spibb", 1, replace(whole, branching=7)) == zeta("spibb", 1, whole)
     assert float(BetaBound().radius(10**400, ProblemSize(25, 4, 0.1))) == 0.0
 
 
@@ -353,9 +353,9 @@ def test_widths_need_a_level_and_a_prior(terms, message):
 
 def test_unknown_methods_are_refused_with_the_closest_names():
     with pytest.raises(InvalidParameter, match=r"method is 'spib'; did you mean spibb or spi"):
-        zeta("spib", 10, **TERMS)
+        zeta("spib", 10, SIZE)
     with pytest.raises(InvalidParameter, match="the number of visits is 0, expected at least 1"):
-        zeta("spibb", 0, **TERMS)
+        zeta("spibb", 0, SIZE)
     for loss, gain in (
         (0.0, 0.0),
         (-0.1, 0.1),
@@ -365,24 +365,23 @@ def test_unknown_methods_are_refused_with_the_closest_names():
         (None, 0.0),
     ):
         with pytest.raises(InvalidParameter, match=r"expected zeta \+ gain above 0"):
-            n_wedge("spibb", loss, gain=gain, **TERMS)
+            n_wedge("spibb", loss, SIZE, gain=gain)
     with pytest.raises(InvalidParameter, match="different loss factors"):
-        equivalent_n_wedge(10, given="spi", wanted="2s", states=5, actions=2, delta=0.1)
+        equivalent_n_wedge(10, SIZE, given="spi", wanted="2s")
 
 
 def test_all_bounds_side_by_side_say_what_each_says_alone():
-    terms = {key: value for key, value in TERMS.items() if key != "value_bound"}
     answers = compare_bounds(
-        visits=10**8, wanted_zeta=0.1, value_bounds=(-0.5, 1.0), branching=7, **terms
+        replace(SIZE, value_bound=None, branching=7), (-0.5, 1.0), visits=10**8, wanted_zeta=0.1
     )
     assert [answer.method for answer in answers] == list(BOUNDS)
     for answer in answers:
-        known = {"branching": 7} if answer.covers == "row" else {}
-        assert answer.zeta == zeta(answer.method, 10**8, **TERMS, **known)
-        assert answer.n_wedge == n_wedge(answer.method, 0.1, **TERMS, **known)
+        known = replace(SIZE, branching=7) if answer.covers == "row" else SIZE
+        assert answer.zeta == zeta(answer.method, 10**8, known)
+        assert answer.n_wedge == n_wedge(answer.method, 0.1, known)
         assert answer.says_nothing == (answer.zeta >= 1.5)
         assert answer.refusal is None
-    with_gain = compare_bounds(visits=100, value_bounds=(0.0, 1.0), gain=0.2, **terms)
+    with_gain = compare_bounds(SIZE, (0.0, 1.0), visits=100, gain=0.2)
     refused = {answer.method for answer in with_gain if answer.refusal is not None}
     assert refused == {"spi", "spi-no-gamma"}
     assert all(answer.says_nothing for answer in with_gain if answer.refusal is None)
@@ -390,24 +389,22 @@ def test_all_bounds_side_by_side_say_what_each_says_alone():
 
 
 def test_a_loss_of_the_whole_span_says_nothing():
-    terms = {key: value for key, value in TERMS.items() if key != "value_bound"}
-    visits = n_wedge("2s", 1.9, **TERMS)
-    loss = zeta("2s", visits, **TERMS)
+    visits = n_wedge("2s", 1.9, SIZE)
+    loss = zeta("2s", visits, SIZE)
     assert 1 < loss < 2
     for low, nothing in ((1 - loss, True), (1 - loss - 1e-9, False)):
         bounds = (low, 1.0)  # 1 − (1 − loss) is loss without rounding
-        answer = compare_bounds(visits=visits, value_bounds=bounds, **terms)[3]
+        answer = compare_bounds(SIZE, bounds, visits=visits)[3]
         assert (answer.method, answer.zeta, answer.says_nothing) == ("2s", loss, nothing)
     # V_max is the larger magnitude, on whichever side of 0 it lies.
     for bounds in ((-1.0, 0.25), (-0.25, 1.0)):
-        assert compare_bounds(visits=visits, value_bounds=bounds, **terms)[3].zeta == loss
+        assert compare_bounds(SIZE, bounds, visits=visits)[3].zeta == loss
 
 
 @pytest.mark.parametrize("value_bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, math.inf), ("0", 1.0)])
 def test_value_bounds_without_a_span_are_refused(value_bounds):
-    terms = {key: value for key, value in TERMS.items() if key != "value_bound"}
     with pytest.raises(InvalidParameter, match="the lower one first"):
-        compare_bounds(visits=100, value_bounds=value_bounds, **terms)
+        compare_bounds(SIZE, value_bounds, visits=100)
 
 
 @settings(max_examples=100)
@@ -424,15 +421,17 @@ def test_no_corner_of_the_parameters_overflows_or_warns(
     name, states, actions, visits, value_bound, discount, exponent
 ):
     """Warnings are errors here."""
-    terms = {
-        "states": states,
-        "actions": actions,
-        "value_bound": value_bound,
-        "discount": discount,
-        "delta": 10.0**exponent,
-    }
-    loss = zeta(name, visits, **terms)
+    size = ProblemSize(states, actions, 10.0**exponent, value_bound=value_bound, discount=discount)
+    loss = zeta(name, visits, size)
     assert loss >= 0
     assert not math.isnan(loss)
     if 0 < loss < math.inf:
-        assert zeta(name, n_wedge(name, loss, **terms), **terms) <= loss
+        assert zeta(name, n_wedge(name, loss, size), size) <= loss
+
+
+def test_the_size_of_a_problem_has_its_terms():
+    counts = Counts.from_dense(np.ones((3, 2, 3), int), rewards=np.zeros((3, 2)))
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-7.0, 2.0)
+    )
+    assert ProblemSize.of(problem, 0.2) == ProblemSize(3, 2, 0.2, value_bound=7.0, discount=0.5)

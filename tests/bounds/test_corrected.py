@@ -21,7 +21,7 @@ from surestep.bounds.corrected import RowCounts, row_errors
 from surestep.errors import InvalidParameter
 
 BOTH = pytest.mark.parametrize("bound", [BetaCorrected(), BetaCorrectedPosterior()], ids=repr)
-TERMS = {"states": 25, "actions": 4, "value_bound": 1.0, "discount": 0.95, "delta": 0.1}
+SIZE = ProblemSize(25, 4, 0.1, value_bound=1.0, discount=0.95)
 
 
 def outcomes(n, p):
@@ -86,10 +86,10 @@ def test_no_row_errs_by_more_than_two(bound):
 @BOTH
 def test_it_is_larger_than_the_published_one_and_can_be_inverted(bound):
     for visits in (10, 27, 146, 10**4, 10**9):
-        assert zeta(bound, visits, **TERMS) > zeta("beta", visits, **TERMS)
-    assert zeta(bound, 146, **TERMS) < zeta("2s", 146, **TERMS)
-    found = n_wedge(bound, 0.1, **TERMS)
-    assert zeta(bound, found, **TERMS) <= 0.1 < zeta(bound, found - 1, **TERMS)
+        assert zeta(bound, visits, SIZE) > zeta("beta", visits, SIZE)
+    assert zeta(bound, 146, SIZE) < zeta("2s", 146, SIZE)
+    found = n_wedge(bound, 0.1, SIZE)
+    assert zeta(bound, found, SIZE) <= 0.1 < zeta(bound, found - 1, SIZE)
     radii = bound.radius(np.arange(1, 3000), ProblemSize(25, 4, 0.1))
     assert (np.diff(radii) <= 0).all()
     assert BOUNDS["beta"].radius(10**12, ProblemSize(25, 4, 0.1)) == pytest.approx(

@@ -5,11 +5,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from surestep.bounds import BOUNDS, n_wedge, zeta
+from surestep.bounds import BOUNDS, ProblemSize, n_wedge, zeta
 from surestep.cli.main import main
 
 MODEL = ["--states", "25", "--actions", "4", "--discount", "0.95"]
-TERMS = {"states": 25, "actions": 4, "discount": 0.95, "value_bound": 1.0, "delta": 0.1}
+SIZE = ProblemSize(states=25, actions=4, discount=0.95, value_bound=1.0, delta=0.1)
 
 
 def bound(*arguments, model=MODEL):
@@ -30,9 +30,9 @@ def test_it_answers_both_questions_for_all_bounds():
     assert list(table) == list(BOUNDS)
     for name, row in table.items():
         assert row[1:3] == [BOUNDS[name].covers.value, "as-published"]
-        assert row[3] == f"{zeta(name, 10**7, **TERMS):.4g}"
+        assert row[3] == f"{zeta(name, 10**7, SIZE):.4g}"
         assert row[4:6] == ["limits", "loss"]
-        assert row[-1] == f"{n_wedge(name, 0.1, **TERMS):,}"
+        assert row[-1] == f"{n_wedge(name, 0.1, SIZE):,}"
     assert "NOTHING" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
@@ -61,8 +61,8 @@ def test_json_holds_the_same_numbers_unrounded():
     assert answer["asked"]["visits"] == 100
     assert [found["method"] for found in answer["answers"]] == list(BOUNDS)
     for found in answer["answers"]:
-        assert found["zeta"] == zeta(found["method"], 100, **TERMS)
-        assert found["n_wedge"] == n_wedge(found["method"], 0.2, **TERMS)
+        assert found["zeta"] == zeta(found["method"], 100, SIZE)
+        assert found["n_wedge"] == n_wedge(found["method"], 0.2, SIZE)
         assert found["says_nothing"] is True
 
 

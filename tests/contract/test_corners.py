@@ -17,7 +17,7 @@ from contract.settings import SETTINGS
 from pump_commands import run_surestep
 from surestep import certify, read_log
 from surestep.algorithms import SPIBB
-from surestep.bounds import compare_bounds
+from surestep.bounds import ProblemSize, compare_bounds
 from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Stitched, Trajectory
 from surestep.errors import SurestepError
 from surestep.pipeline.evidence import Steps, gather
@@ -101,21 +101,22 @@ def test_certificates(certifier, problem):
         )
 
 
-BOUND_TERMS = {
-    "visits": 100, "wanted_zeta": 0.1, "states": 5, "actions": 3, "value_bounds": (-1.0, 1.0),
-    "discount": 0.9, "delta": 0.1, "gain": 0.0, "branching": None,
-}  # fmt: skip
+SIZE_TERMS = {"states": 5, "actions": 3, "delta": 0.1, "discount": 0.9, "branching": None}
+BOUND_TERMS = {"visits": 100, "wanted_zeta": 0.1, "value_bounds": (-1.0, 1.0), "gain": 0.0}
 
 
 @settings(max_examples=100)
 @given(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(SIZE_TERMS, corners)),
     st.fixed_dictionaries(
         {},
         optional={name: ends if name == "value_bounds" else corners for name in BOUND_TERMS},
-    )
+    ),
 )
-def test_bounds(changes):
-    answers_or_refuses(lambda: compare_bounds(**BOUND_TERMS | changes))
+def test_bounds(size, others):
+    answers_or_refuses(
+        lambda: compare_bounds(ProblemSize(**SIZE_TERMS | size), **BOUND_TERMS | others)
+    )
 
 
 TERMS = {

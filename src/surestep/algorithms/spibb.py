@@ -17,7 +17,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray, expect
 from surestep.algorithms.contract import Promise, check_delta, check_whole
 from surestep.algorithms.judging import tie_of
-from surestep.bounds import Bound, equivalent_n_wedge, n_wedge
+from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
 from surestep.kernels.spibb import fill_by_value, move_free_mass
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan
@@ -54,17 +54,7 @@ class SPIBB:
     ) -> SPIBB:
         """Returns SPIBB with the N∧ from which on the bound claims a loss of at most `zeta`."""
         expect("problem", problem, Problem)
-        return cls(
-            n_wedge=n_wedge(
-                bound,
-                zeta,
-                states=problem.num_states,
-                actions=problem.num_actions,
-                value_bound=problem.value_bound,
-                discount=problem.single_discount,
-                delta=delta,
-            )
-        )
+        return cls(n_wedge=n_wedge(bound, zeta, ProblemSize.of(problem, delta)))
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over the policies that agree with π_b on U."""
@@ -178,11 +168,5 @@ def used_n_wedge(
     if isinstance(algorithm, SPIBB | LowerSPIBB):
         return algorithm.n_wedge
     wanted = "2s" if isinstance(algorithm, TwoSuccessorSPIBB) else "beta"
-    return equivalent_n_wedge(
-        algorithm.spibb_n_wedge,
-        given="spibb",
-        wanted=wanted,
-        states=problem.num_states,
-        actions=problem.num_actions,
-        delta=algorithm.delta,
-    )
+    size = ProblemSize(problem.num_states, problem.num_actions, algorithm.delta)
+    return equivalent_n_wedge(algorithm.spibb_n_wedge, size, given="spibb", wanted=wanted)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from surestep._arrays import is_number
-from surestep.bounds.loss import BOUNDS, branching_for, n_wedge, zeta
+from surestep.bounds.loss import BOUNDS, n_wedge, zeta
+from surestep.bounds.radius import ProblemSize
 from surestep.errors import InvalidParameter
 
 
@@ -23,42 +25,31 @@ class BoundAnswer(NamedTuple):
 
 
 def compare_bounds(
+    size: ProblemSize,
+    value_bounds: tuple[float, float],
     *,
     visits: int | None = None,
     wanted_zeta: float | None = None,
-    states: int,
-    actions: int,
-    value_bounds: tuple[float, float],
-    discount: float,
-    delta: float,
     gain: float = 0.0,
-    branching: int | None = None,
 ) -> tuple[BoundAnswer, ...]:
-    """The ζ that `visits` visits buy, and the visits that `wanted_zeta` takes, under every bound.
+    """Returns the ζ that `visits` buy and the visits that `wanted_zeta` takes, under every bound.
 
-    `value_bounds` is (V_min, V_max); the paper's V_max is the larger magnitude. `branching` counts
-    for bounds about rows; splits have a number of successors of their own.
+    `value_bounds` is (V_min, V_max); the V_max of the size, the paper's, is the larger magnitude.
+    Branching counts for bounds about rows; splits have a number of successors of their own.
     """
     span = value_span(value_bounds)
-    terms = {
-        "states": states,
-        "actions": actions,
-        "value_bound": max(abs(value_bounds[0]), abs(value_bounds[1])),
-        "discount": discount,
-        "delta": delta,
-        "gain": gain,
-    }
+    size = replace(size, value_bound=max(abs(value_bounds[0]), abs(value_bounds[1])))
     answers = []
     for method, bound in BOUNDS.items():
         loss = needed = refusal = None
         if gain != 0 and not bound.bootstraps:
             refusal = "its formula has no gain"
         else:
-            known = branching_for(bound, branching)
+            own_size = size.for_bound(bound)
             if visits is not None:
-                loss = zeta(bound, visits, branching=known, **terms)  # type: ignore[arg-type]
+                loss = zeta(bound, visits, own_size, gain=gain)
             if wanted_zeta is not None:
-                needed = n_wedge(bound, wanted_zeta, branching=known, **terms)  # type: ignore[arg-type]
+                needed = n_wedge(bound, wanted_zeta, own_size, gain=gain)
         nothing = None if loss is None else loss >= span
         answers.append(
             BoundAnswer(method, bound.covers.value, bound.standing, loss, nothing, needed, refusal)

@@ -15,7 +15,6 @@ from surestep._arrays import is_number
 from surestep.bounds.radius import (
     BetaBound,
     Bound,
-    Coverage,
     KSuccessor,
     ProblemSize,
     SPIBBBound,
@@ -48,39 +47,16 @@ def bound_of(method: str | Bound) -> Bound:
     return BOUNDS[method]
 
 
-def zeta(
-    method: str | Bound,
-    n_wedge: int,
-    *,
-    states: int,
-    actions: int,
-    value_bound: float,
-    discount: float,
-    delta: float,
-    gain: float = 0.0,
-    branching: int | None = None,
-) -> float:
-    """The ζ that N∧ visits buy: with probability 1 − δ, ρ(π_I) ≥ ρ(π_b) − ζ, says the bound."""
-    bound, size = bound_of(method), ProblemSize(states, actions, delta, branching)
-    scale = loss_scale(bound, value_bound, discount, gain)
-    return scale * float(bound.radius(n_wedge, size)) - gain
+def zeta(method: str | Bound, n_wedge: int, size: ProblemSize, *, gain: float = 0.0) -> float:
+    """Returns the ζ that N∧ visits buy: with probability 1 − δ, ρ(π_I) ≥ ρ(π_b) − ζ."""
+    bound = bound_of(method)
+    return loss_scale(bound, size, gain) * float(bound.radius(n_wedge, size)) - gain
 
 
-def n_wedge(
-    method: str | Bound,
-    zeta: float,
-    *,
-    states: int,
-    actions: int,
-    value_bound: float,
-    discount: float,
-    delta: float,
-    gain: float = 0.0,
-    branching: int | None = None,
-) -> int:
-    """The smallest N∧ with ζ(N∧) ≤ `zeta`, found by evaluating ζ itself."""
-    bound, size = bound_of(method), ProblemSize(states, actions, delta, branching)
-    scale = loss_scale(bound, value_bound, discount, gain)
+def n_wedge(method: str | Bound, zeta: float, size: ProblemSize, *, gain: float = 0.0) -> int:
+    """Returns the smallest N∧ with ζ(N∧) ≤ `zeta`, found by evaluating ζ itself."""
+    bound = bound_of(method)
+    scale = loss_scale(bound, size, gain)
     if not (is_number(zeta) and math.isfinite(zeta) and zeta + gain > 0):
         raise InvalidParameter(
             f"zeta is {zeta!r} with a gain of {gain!r}, expected zeta + gain above 0: no amount of "
@@ -90,22 +66,15 @@ def n_wedge(
 
 
 def equivalent_n_wedge(
-    n_wedge: int,
-    *,
-    given: str | Bound,
-    wanted: str | Bound,
-    states: int,
-    actions: int,
-    delta: float,
+    n_wedge: int, size: ProblemSize, *, given: str | Bound, wanted: str | Bound
 ) -> int:
-    """The N∧ of the bound `wanted` that promises what `n_wedge` visits promise under `given`.
+    """Returns the N∧ of the bound `wanted` that promises what `n_wedge` promises under `given`.
 
     The paper's methodology: ζ^SPIBB of a chosen N∧ is kept, and N∧^2s or N∧^β follows. The bounds
     must have the same loss factor; then V_max, γ and the gain cancel, and the smallest N with
     radius_wanted(N) ≤ radius_given(n_wedge) is the answer.
     """
     first, second = bound_of(given), bound_of(wanted)
-    size = ProblemSize(states, actions, delta)
     if first.loss_factor(0.5) != second.loss_factor(0.5):
         raise InvalidParameter(
             f"{given!r} and {wanted!r} have different loss factors, expected bounds with the same"
@@ -124,37 +93,18 @@ class BestBound(NamedTuple):
 
 def best_bound(
     zeta: float,
+    size: ProblemSize,
     *,
-    states: int,
-    actions: int,
-    value_bound: float,
-    discount: float,
-    delta: float,
     gain: float = 0.0,
-    branching: int | None = None,
     standings: Sequence[str] = ("as-published",),
 ) -> BestBound:
-    """The bootstrapping bound that needs the fewest visits for ζ, of those with such a standing.
+    """Returns the bootstrapping bound of such a standing that needs the fewest visits for ζ.
 
     Where 2^b < 4|S||A|, standard SPIBB beats 2s; b is |S|, or `branching` where it is known, which
     bounds about splits have no use for.
     """
     usable = [
-        BestBound(
-            name,
-            n_wedge(
-                bound,
-                zeta,
-                states=states,
-                actions=actions,
-                value_bound=value_bound,
-                discount=discount,
-                delta=delta,
-                gain=gain,
-                branching=branching_for(bound, branching),
-            ),
-            bound.standing,
-        )
+        BestBound(name, n_wedge(bound, zeta, size.for_bound(bound), gain=gain), bound.standing)
         for name, bound in BOUNDS.items()
         if bound.bootstraps and bound.standing in standings
     ]
@@ -166,27 +116,18 @@ def best_bound(
     return min(usable, key=lambda best: best.n_wedge)
 
 
-def branching_for(bound: Bound, branching: int | None) -> int | None:
-    """The largest number of successors of a row, for the bounds that are about rows."""
-    return branching if bound.covers is Coverage.ROW else None
-
-
-def loss_scale(bound: Bound, value_bound: float, discount: float, gain: float) -> float:
-    """f(γ) · V_max, once the terms are known to be in range."""
-    if not (is_number(value_bound) and 0 < value_bound < math.inf):
-        raise InvalidParameter(f"value_bound is {value_bound!r}, expected a number above 0")
-    if not (is_number(discount) and 0 < discount < 1):
-        raise InvalidParameter(
-            f"discount is {discount!r}, expected more than 0 and less than 1: the bounds are void "
-            "without discounting"
-        )
+def loss_scale(bound: Bound, size: ProblemSize, gain: float) -> float:
+    """Returns f(γ) · V_max; refuses a size without them, and a gain where the bound has none."""
+    if size.value_bound is None or size.discount is None:
+        missing = "value_bound" if size.value_bound is None else "discount"
+        raise InvalidParameter(f"{missing} of the size is None, expected a number: ζ depends on it")
     if not (is_number(gain) and math.isfinite(gain)):
         raise InvalidParameter(f"gain is {gain!r}, expected a finite number")
     if gain != 0 and not bound.bootstraps:
         raise InvalidParameter(
             f"gain is {gain!r}, but the formula of standard SPI has no gain; expected 0"
         )
-    return bound.loss_factor(discount) * value_bound
+    return bound.loss_factor(size.discount) * size.value_bound
 
 
 def smallest(enough: Callable[[int], bool]) -> int:

@@ -11,7 +11,7 @@ before anything is exponentiated, so 2^|S| is never formed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from typing import ClassVar, Protocol
 
@@ -20,6 +20,7 @@ from scipy.special import betainccinv, betaincinv, ndtri_exp
 
 from surestep._arrays import FloatArray, is_number, numbers, shown
 from surestep.errors import InvalidParameter
+from surestep.model.problem import Problem
 
 LARGEST_SIZE = 2**63 - 1  # of states and actions
 LN2 = math.log(2.0)
@@ -55,12 +56,29 @@ class Bound(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProblemSize:
-    """|S|, |A|, δ, and the largest number of successors where it is known."""
+    """|S|, |A| and δ, on which radii rest; for losses V_max and γ too.
+
+    And the largest number of successors of a row, where it is known.
+    """
 
     states: int
     actions: int
     delta: float
+    _: KW_ONLY
+    value_bound: float | None = None
+    discount: float | None = None
     branching: int | None = None
+
+    @classmethod
+    def of(cls, problem: Problem, delta: float) -> ProblemSize:
+        """Returns the size of a problem that has one discount."""
+        return cls(
+            problem.num_states,
+            problem.num_actions,
+            delta,
+            value_bound=problem.value_bound,
+            discount=problem.single_discount,
+        )
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
@@ -72,6 +90,17 @@ class ProblemSize:
                 )
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
+        if self.value_bound is not None and not (
+            is_number(self.value_bound) and 0 < self.value_bound < math.inf
+        ):
+            raise InvalidParameter(
+                f"value_bound is {self.value_bound!r}, expected a number above 0"
+            )
+        if self.discount is not None and not (is_number(self.discount) and 0 < self.discount < 1):
+            raise InvalidParameter(
+                f"discount is {self.discount!r}, expected more than 0 and less than 1: the bounds "
+                "are void without discounting"
+            )
         if self.branching is not None and not (
             is_whole(self.branching) and 1 <= self.branching <= self.states
         ):
@@ -79,6 +108,10 @@ class ProblemSize:
                 f"branching is {self.branching!r}, expected a whole number from 1 to the number of "
                 f"states, {self.states}"
             )
+
+    def for_bound(self, bound: Bound) -> ProblemSize:
+        """Returns the size as the bound takes it: bounds about splits have no use for branching."""
+        return self if bound.covers is Coverage.ROW else replace(self, branching=None)
 
     @property
     def log_pairs(self) -> float:

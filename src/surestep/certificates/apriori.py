@@ -147,16 +147,8 @@ class APriori:
 
     def loss_terms(self, problem: Problem, n_wedge: int) -> dict[str, float]:
         """Returns radius(N∧) and f(γ) · V_max · radius(N∧)."""
-        size = ProblemSize(problem.num_states, problem.num_actions, self.delta)
-        loss = zeta(
-            self.bound,
-            n_wedge,
-            states=size.states,
-            actions=size.actions,
-            value_bound=problem.value_bound,
-            discount=problem.single_discount,
-            delta=self.delta,
-        )
+        size = ProblemSize.of(problem, self.delta)
+        loss = zeta(self.bound, n_wedge, size)
         return {"radius": float(BOUNDS[self.bound].radius(n_wedge, size)), "loss": loss}
 
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:

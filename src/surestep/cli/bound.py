@@ -58,7 +58,7 @@ def command(
     surestep bound --states 25 --actions 4 --discount 0.95 --value-bound 1 --visits 100
     surestep bound --states 25 --actions 4 --discount 0.95 --value-bound 1 --zeta 0.1
     """
-    from surestep.bounds import compare_bounds, value_span
+    from surestep.bounds import ProblemSize, compare_bounds, value_span
 
     if visits is None and zeta is None:
         raise click.UsageError("Nothing is asked: give --visits, --zeta, or both.")
@@ -68,17 +68,8 @@ def command(
         value_bounds = (-value_bound, value_bound)
     else:
         raise click.UsageError("Give either --value-bound or --values LOW HIGH.")
-    answers = compare_bounds(
-        visits=visits,
-        wanted_zeta=zeta,
-        states=states,
-        actions=actions,
-        value_bounds=value_bounds,
-        discount=discount,
-        delta=delta,
-        gain=gain,
-        branching=branching,
-    )
+    size = ProblemSize(states, actions, delta, discount=discount, branching=branching)
+    answers = compare_bounds(size, value_bounds, visits=visits, wanted_zeta=zeta, gain=gain)
     asked = {
         "states": states,
         "actions": actions,

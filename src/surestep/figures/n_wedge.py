@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surestep._files import write_together
-from surestep.bounds import n_wedge
+from surestep.bounds import ProblemSize, n_wedge
 from surestep.figures.drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # The hypothetical MDP of the paper's section 6.1.
-SETTING = {"actions": 4, "value_bound": 1.0, "discount": 0.95, "delta": 0.1}
+SETTING = ProblemSize(states=1, actions=4, delta=0.1, value_bound=1.0, discount=0.95)
 ZETA = 0.1
 METHODS = {  # label, colour, and where the label stands beside the end of the curve
     "spibb": ("SPIBB", VERMILION, "center"),
@@ -31,8 +32,8 @@ def n_wedge_table() -> list[tuple[int, ...]]:
     steps = range(LARGEST_POWER * POINTS_PER_DECADE + 1)
     sizes = sorted({max(2, round(10 ** (step / POINTS_PER_DECADE))) for step in steps})
     return [
-        (size, *(n_wedge(method, ZETA, states=size, **SETTING) for method in METHODS))  # type: ignore[arg-type]
-        for size in sizes
+        (states, *(n_wedge(method, ZETA, replace(SETTING, states=states)) for method in METHODS))
+        for states in sizes
     ]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from surestep.algorithms import Algorithm, Limited, Limits
 from surestep.algorithms.limits import NO_LIMITS, limited
-from surestep.bounds import BOUNDS, zeta
+from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.certificates import Certifier
 from surestep.certificates.bounding import lower_bounds
 from surestep.certificates.protocol import Bound
@@ -142,22 +142,11 @@ def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:
 def zeta_curves(problem: Problem, delta: float) -> tuple[ZetaCurve, ...]:
     """ζ of every bound over the number of visits, without any gain; none where γ has no bound."""
     visits = tuple(digit * 10**power for power in range(LARGEST_POWER) for digit in (1, 2, 5))
-    curves = []
-    for name, bound in BOUNDS.items():
-        try:
-            losses = tuple(
-                zeta(
-                    name,
-                    count,
-                    states=problem.num_states,
-                    actions=problem.num_actions,
-                    value_bound=problem.value_bound,
-                    discount=problem.single_discount,
-                    delta=delta,
-                )
-                for count in visits
-            )
-        except SurestepError:  # γ is 0 or 1, or all values are 0: the bound says why elsewhere
-            continue
-        curves.append(ZetaCurve(name, bound.standing, visits, losses))
-    return tuple(curves)
+    try:
+        size = ProblemSize.of(problem, delta)
+    except SurestepError:  # γ is 0 or 1, or all values are 0: the bounds say why elsewhere
+        return ()
+    return tuple(
+        ZetaCurve(name, bound.standing, visits, tuple(zeta(name, n, size) for n in visits))
+        for name, bound in BOUNDS.items()
+    )

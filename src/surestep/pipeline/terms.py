@@ -30,7 +30,7 @@ from surestep.algorithms import (
 )
 from surestep.algorithms.contract import check_whole
 from surestep.algorithms.limits import limited
-from surestep.bounds import equivalent_n_wedge
+from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.common import LARGEST
 from surestep.certificates.known import Known, Split
@@ -373,14 +373,8 @@ def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[s
     """Returns the least N∧ to ask the algorithm for, if it is to use `n_wedge` or more."""
     if name not in BOUND_OF:
         return n_wedge
-    return equivalent_n_wedge(
-        n_wedge,
-        given=BOUND_OF[name],
-        wanted="spibb",
-        states=problem.num_states,
-        actions=problem.num_actions,
-        delta=settings["delta"],
-    )
+    size = ProblemSize(problem.num_states, problem.num_actions, settings["delta"])
+    return equivalent_n_wedge(n_wedge, size, given=BOUND_OF[name], wanted="spibb")
 
 
 def in_all_steps(rewards: tuple[float, float], discount: float) -> tuple[float, float]:
