@@ -16,10 +16,10 @@ from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import MOST_STATES, mdp_of_rows, whole_number
 from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES, SPIBB_N_WEDGES
-from surestep.kernels.search import breadth_first
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
+from surestep.planning.search import breadth_first
 
 ACTIONS = ("north", "east", "south", "west")
 SLIP = (0.75, 0.10, 0.05, 0.10)  # by quarter turns to the right
@@ -163,9 +163,8 @@ def shortest_ways(size: int) -> IntArray:
     ways = open_ways(size)
     step = np.array([size, 1, -size, -1])
     state, direction = np.nonzero(ways)  # ways lead there and back, so the goal can be the start
-    order, parent = np.empty(len(ways), np.int64), np.empty(len(ways), np.int64)
     offsets = offsets_of(np.count_nonzero(ways, axis=1))
-    breadth_first(offsets, (state + step[direction]).astype(np.int32), len(ways) - 1, order, parent)
+    _, parent = breadth_first(offsets, (state + step[direction]).astype(np.int32), len(ways) - 1)
     towards = parent - np.arange(len(ways))
     action: IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)
     return action

@@ -19,11 +19,11 @@ from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, offset
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import MOST_STATES, check_size, mdp_of_rows, whole_number
 from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES
-from surestep.kernels.search import breadth_first
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.planning import optimal
+from surestep.planning.search import breadth_first
 
 ACTIONS = ("right", "left", "top", "down")
 SLOTS = ("slot 0", "slot 1", "slot 2", "slot 3")
@@ -147,10 +147,9 @@ def gathering_world(gold: int, gem: int) -> World:
     target = target.reshape(-1, len(MOVES), 2)
     ways = np.tile(happens, (gold_left.size, 1, 1))
 
-    order, parent = np.empty(len(target), np.int64), np.empty(len(target), np.int64)
     offsets = offsets_of(np.count_nonzero(ways, axis=(1, 2)))
     start = (gold_left.size - 1) * PLACES + START
-    order = order[: breadth_first(offsets, target[ways], start, order, parent)]
+    order, _ = breadth_first(offsets, target[ways], start)
     number = np.zeros(len(target), np.int32)
     number[order] = np.arange(order.size)
     place = order % PLACES

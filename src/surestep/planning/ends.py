@@ -29,10 +29,10 @@ from surestep._arrays import (
 )
 from surestep.errors import NeverEnds
 from surestep.kernels.components import strong_components
-from surestep.kernels.search import breadth_first
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.planning.chain import RowModel
+from surestep.planning.search import breadth_first
 
 
 class EndComponents(NamedTuple):
@@ -96,8 +96,7 @@ def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntA
     # A search backwards, from one more place, from which all goals are met first.
     lengths = np.append(np.bincount(target, minlength=states), np.count_nonzero(goals))
     before = np.append(source[np.argsort(target, kind="stable")], np.flatnonzero(goals))
-    met, nearer = np.empty(states + 1, np.int64), np.empty(states + 1, np.int64)
-    breadth_first(offsets_of(lengths), before.astype(np.int32), states, met, nearer)
+    _, nearer = breadth_first(offsets_of(lengths), before.astype(np.int32), states)
     chosen = np.full(states, -1)
     leads = nearer[source] == target
     # Backwards, so that the first of several pairs is the one that stays.

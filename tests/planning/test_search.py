@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surestep.kernels.search import breadth_first
+from surestep.planning.search import breadth_first
 
 
 @st.composite
@@ -29,7 +29,6 @@ def test_states_are_met_as_a_queue_meets_them(graph, data):
                 queue.append(target)
     offsets = np.concatenate([[0], np.cumsum([len(ways) for ways in graph])])
     successor = np.array([target for ways in graph for target in ways], np.int32)
-    order, parent = np.empty(len(graph), np.int64), np.empty(len(graph), np.int64)
-    count = breadth_first(offsets, successor, start, order, parent)
-    assert order[:count].tolist() == met
+    order, parent = breadth_first(offsets, successor, start)
+    assert order.tolist() == met
     assert parent.tolist() == [parents.get(state, -1) for state in range(len(graph))]
