@@ -41,7 +41,7 @@ from surestep.certificates.stacks import (
     roll_out_each,
     stacks_of,
 )
-from surestep.certificates.stitched import Bet, Plan
+from surestep.certificates.stitched_plans import Bet, Plan
 from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS

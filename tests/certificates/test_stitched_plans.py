@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 
 from surestep import Counts, Policy, Problem
-from surestep.certificates import Stitched, stitched
+from surestep.certificates import Stitched, stitched, stitched_plans
 from surestep.certificates.stacks import Draw, Rounds
-from surestep.certificates.stitched import Bet, Folds, Plan, bet_on, least_of, most_rounds, span_of
+from surestep.certificates.stitched import Folds
+from surestep.certificates.stitched_plans import (
+    Bet,
+    Plan,
+    bet_on,
+    least_of,
+    most_rounds,
+    plan_at,
+    span_of,
+)
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 
@@ -66,9 +75,9 @@ def planned_at(monkeypatch, score):
         assert (way, ratio) == ((bet.who, bet.horizon), 1.5)
         return bet._replace(score=score(bet))
 
-    monkeypatch.setattr(stitched, "roll_out_each", roll_out_each)
-    monkeypatch.setattr(stitched, "bet_on", bet_on)
-    bets = Stitched(seed=5).plan_at(STACKS, COURSE, 1.5, 0.1).bets
+    monkeypatch.setattr(stitched_plans, "roll_out_each", roll_out_each)
+    monkeypatch.setattr(stitched_plans, "bet_on", bet_on)
+    bets = plan_at(STACKS, COURSE, 1.5, 0.1, 5).bets
     assert asked == [([True, False, True], Draw(5, 1, BOTH, 4, 7))]
     return bets, looked_at
 
@@ -110,7 +119,7 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
 ):
     asked = []
 
-    def plan_at(self, stacks, course, ratio, delta):
+    def plan_at(stacks, course, ratio, delta, seed):
         asked.append((course.tails, delta))
         return Plan((UNPLANNED._replace(score=1.0 + gain * (course.tails == "robust")),))
 
@@ -118,7 +127,7 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
         def _replace(self, tails):
             return Tailed(tails=tails)
 
-    monkeypatch.setattr(Stitched, "plan_at", plan_at)
+    monkeypatch.setattr(stitched, "plan_at", plan_at)
     certifier, course = Stitched(delta=0.1, tails=0.2), Tailed(tails="plain")
     assert not certifier.plan(STACKS, course, 1.0, None).robust
     assert certifier.plan(STACKS, course, 1.0, "robust").robust is robust

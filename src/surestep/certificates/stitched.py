@@ -56,7 +56,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, is_number, shown
-from surestep.certificates.bets import LARGEST_SHARE, log_goal, lower_limit, usual_stake
+from surestep.certificates.bets import lower_limit
 from surestep.certificates.common import LARGEST, Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
     Logger,
@@ -68,19 +68,24 @@ from surestep.certificates.episodes import (
 )
 from surestep.certificates.known import Known, ends
 from surestep.certificates.protocol import Bound
-from surestep.certificates.refuting import SAME, check_ends, check_observed, check_returns
+from surestep.certificates.refuting import check_ends, check_observed, check_returns
 from surestep.certificates.stacks import (
-    Way,
     course_of,
-    horizons,
     roll_out,
-    roll_out_each,
     stacks_of,
     tails_of_set,
 )
+from surestep.certificates.stitched_plans import (
+    CERTIFYING,
+    Bet,
+    Plan,
+    least_of,
+    most_rounds,
+    plan_at,
+)
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Draw, Rounds, Stacks, Tails
+from surestep.kernels.stitched import Course, Draw, Rounds, Stacks, Tails
 from surestep.model.certificate import Certificate
 from surestep.model.estimate import estimate_behavior
 from surestep.model.log import DecisionLog
@@ -90,16 +95,11 @@ from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
 
 LARGEST_SEED = 2**63 - 1
-PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
 FEWEST = 2  # episodes of either part
 FEWEST_STEPS = 20  # of either part of a single stream
-REHEARSALS, RUNS = 4, 24  # runs on fold 1 and on fold 2
-MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
-SMALLEST_SPREAD = 1e-3  # of X, relative to its range
-CLEARLY = 0.03  # of the range of returns: what rollouts apart must promise more than paired ones
+RUNS = 24  # on fold 2
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
-BEHAVIOR_SHARE = 0.25  # of δ, for π_b where it is rolled out alone
 
 
 class Folds(NamedTuple):
@@ -108,28 +108,6 @@ class Folds(NamedTuple):
     first: DecisionLog
     second: DecisionLog
     ratio: float  # the size of the second relative to the first
-
-
-class Bet(NamedTuple):
-    """What is bet on the rounds of one policy, or of both, and what fold 1 expects of it."""
-
-    who: int  # BOTH, OURS or THEIRS
-    delta: float
-    horizon: int | None  # None: a rollout is never cut for its length
-    stake: float
-    score: float  # the lower limit to be expected
-
-
-class Plan(NamedTuple):
-    """A bet on both policies at once, or one on either."""
-
-    bets: tuple[Bet, ...]
-    robust: bool = False  # with robust tails
-
-    @property
-    def score(self) -> float:
-        """Returns the L to be expected."""
-        return sum(bet.score for bet in self.bets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,33 +338,12 @@ class Stitched:
 
     def plan(self, stacks: Stacks, course: Course, ratio: float, tails: Tails | None) -> Plan:
         """Returns the plan that fold 1 expects the most of; `tails` are those of a robust set."""
-        plain = self.plan_at(stacks, course, ratio, self.delta)
+        plain = plan_at(stacks, course, ratio, self.delta, int(self.seed))
         if tails is None:
             return plain
         smaller = (1 - self.tails) * self.delta
-        robust = self.plan_at(stacks, course._replace(tails=tails), ratio, smaller)
+        robust = plan_at(stacks, course._replace(tails=tails), ratio, smaller, int(self.seed))
         return robust._replace(robust=True) if robust.score > plain.score else plain
-
-    def plan_at(self, stacks: Stacks, course: Course, ratio: float, delta: float) -> Plan:
-        """Returns the bet on both policies at once, or on either if fold 1 expects clearly more."""
-        levels = {
-            BOTH: delta,
-            OURS: (1 - BEHAVIOR_SHARE) * delta,
-            THEIRS: BEHAVIOR_SHARE * delta,
-        }
-        ways = [Way(who, horizon) for who in levels for horizon in horizons(course.discount)]
-        draw = Draw(int(self.seed), PLANNING, BOTH, REHEARSALS, most_rounds(stacks, course))
-        rounds = roll_out_each(stacks, course, stacks.sizes > 0, ways, draw)
-        bets = [
-            bet_on(each, course, ratio, Bet(way.who, levels[way.who], way.horizon, 0.0, 0.0))
-            for way, each in zip(ways, rounds, strict=True)
-        ]
-        both, ours, theirs = (
-            max((bet for bet in bets if bet.who == who), key=lambda bet: bet.score)
-            for who in levels
-        )
-        paired, apart = Plan((both,)), Plan((ours, theirs))
-        return apart if apart.score > paired.score + CLEARLY * span_of(course) else paired
 
     def initial(self, problem: Problem) -> FloatArray | None:
         """Returns the start distribution [S] where it is known."""
@@ -510,40 +467,3 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
                 "estimate from the training part",
                 code="behavior-from-judging-part",
             )
-
-
-def bet_on(rounds: Rounds, course: Course, ratio: float, bet: Bet) -> Bet:
-    """Returns the bet with its stake, and with what to expect of it, by rounds on fold 1.
-
-    With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
-    the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
-    """
-    values, least = rounds.values, least_of(bet.who, course)
-    if values.size == 0:
-        return bet._replace(score=least)
-    mean, smallest = float(values.mean()), SMALLEST_SPREAD * span_of(course)
-    variance = max(float(values.var()), smallest**2)
-    number = ratio * float(rounds.complete.mean())
-    stake = usual_stake(number, variance, bet.delta)
-    capped = min(stake, LARGEST_SHARE / max(mean - least, smallest))
-    score = mean - log_goal(bet.delta) / (capped * number) - capped * variance / 2
-    return bet._replace(stake=stake, score=max(score, least))
-
-
-def most_rounds(stacks: Stacks, course: Course) -> int:
-    """Returns the number of rounds at which a run ends in any case."""
-    starts = int(stacks.sizes.sum()) if course.start_chances.size else stacks.starts.size
-    return min(starts, MOST_ROUNDS)
-
-
-def span_of(course: Course) -> float:
-    """Returns how far returns may lie apart, and a little more, so that it is never 0."""
-    low, high = course.limits
-    return high - low + SAME * max(abs(low), abs(high), SAME)
-
-
-def least_of(who: int, course: Course) -> float:
-    """Returns the least that a round can give, and a little less, for the rounding of sums."""
-    low, high = course.limits
-    exact = {BOTH: low - high, OURS: low, THEIRS: -high}[who]
-    return exact - SAME * max(abs(low), abs(high), SAME)

@@ -40,7 +40,8 @@ from surestep.certificates.drawn import SMALL
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.protocol import believes
 from surestep.certificates.stacks import horizons
-from surestep.certificates.stitched import REHEARSALS, RUNS
+from surestep.certificates.stitched import RUNS
+from surestep.certificates.stitched_plans import REHEARSALS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.model.problem import Problem
 from surestep.rehearsal.worlds import (
