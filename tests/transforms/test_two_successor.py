@@ -33,11 +33,11 @@ def exact_shares(trees, leaf):
     """The compiled conditionals, run as plain Python on rationals [T]."""
     node = np.full(trees.num_auxiliary, Fraction(0), object)
     share = np.full(trees.child.size, Fraction(0), object)
-    tree = (trees.original.num_states, trees.offsets, trees.child, trees.origin)
+    tree = splits.SplitTree(trees.original.num_states, trees.offsets, trees.child, trees.origin)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splits, "weight_of", splits.weight_of.py_func)
-        splits.add_up.py_func(*tree, leaf, node)
-        splits.conditionals.function(*tree, leaf, node, share)
+        splits.add_up.py_func(tree, leaf, node)
+        splits.conditionals.function(tree, leaf, node, share)
     return share
 
 
