@@ -6,12 +6,7 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray
-from surestep.kernels._compile import (
-    LIGHT_THREADS,
-    SWEEP_THREADS,
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import LIGHT_THREADS, SWEEP_THREADS, helper, kernel
 from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
 from surestep.kernels.records import Model
 from surestep.kernels.rows import BLOCK_ROWS, row_sums

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from surestep.kernels._compile import (
-    SWEEP_THREADS,
-    kernel,
-)
+from surestep.kernels._compile import SWEEP_THREADS, kernel
 from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 from surestep.kernels.records import Model
 from surestep.kernels.rows import BLOCK_ROWS, row_sums

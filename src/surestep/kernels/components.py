@@ -16,10 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import (
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import helper, kernel
 from surestep.kernels._types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 from surestep.kernels.records import Model
 

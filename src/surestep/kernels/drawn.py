@@ -14,10 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import (
-    helper,
-    tasks,
-)
+from surestep.kernels._compile import helper, tasks
 from surestep.kernels._types import CountTableOut, IndexTableOut, IntsIn, TableIn, TableOut
 from surestep.kernels.extremes import largest_of
 

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from surestep.kernels._compile import (
-    SWEEP_THREADS,
-    kernel,
-)
+from surestep.kernels._compile import SWEEP_THREADS, kernel
 from surestep.kernels._types import BoolsIn, FloatsIn, FloatsOut, IndicesIn, IntsIn
 from surestep.kernels.spibb import best_trusted
 

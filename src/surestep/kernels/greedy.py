@@ -6,11 +6,7 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray
-from surestep.kernels._compile import (
-    LIGHT_THREADS,
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import LIGHT_THREADS, helper, kernel
 from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
 
 

@@ -10,11 +10,7 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import (
-    SWEEP_THREADS,
-    inlined,
-    kernel,
-)
+from surestep.kernels._compile import SWEEP_THREADS, inlined, kernel
 from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IntsIn, TableOut
 from surestep.kernels.rows import BLOCK_ROWS, row_sums
 

@@ -24,11 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import (
-    helper,
-    inlined,
-    tasks,
-)
+from surestep.kernels._compile import helper, inlined, tasks
 from surestep.kernels._types import BoolsIn, FloatsIn, IndicesIn, IntsIn, TableIn
 from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, gamma, start_stream, uniform

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from surestep.kernels._compile import (
-    SWEEP_THREADS,
-    kernel,
-)
+from surestep.kernels._compile import SWEEP_THREADS, kernel
 from surestep.kernels._types import FloatsIn, FloatsOut, IndicesOut, IntsIn, IntsOut
 from surestep.kernels.greedy import highest_within
 from surestep.kernels.records import Model

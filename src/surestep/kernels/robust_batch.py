@@ -15,10 +15,7 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.kernels._compile import (
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import helper, kernel
 from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, TableIn, TableOut
 from surestep.kernels.greedy import best_pair
 from surestep.kernels.robust import (

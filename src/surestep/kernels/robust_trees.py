@@ -14,11 +14,7 @@ import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import (
-    SWEEP_THREADS,
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
 from surestep.kernels._types import (
     CountTableIn,
     CountTableOut,

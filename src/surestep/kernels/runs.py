@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.kernels._compile import (
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import helper, kernel
 from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn, IntsOut
 from surestep.kernels.records import Process
 

@@ -11,41 +11,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import (
-    F64,
-    FLOATS_IN,
-    FLOATS_OUT,
-    I64,
-    INDICES_IN,
-    INTS_IN,
-    SWEEP_THREADS,
-    helper,
-    tasks,
-)
+from surestep._arrays import IntArray
+from surestep.kernels._compile import SWEEP_THREADS, helper, tasks
+from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IntsIn
 from surestep.kernels.random_streams import start_stream, uniform
 
 
 @helper
 def largest_group(groups: IntArray, runs: IntArray) -> int:
-    """The number of rows of the largest group."""
+    """Returns the number of rows of the largest group."""
     largest = 0
     for g in range(groups.size - 1):
         largest = max(largest, int(runs[groups[g + 1]] - runs[groups[g]]))
     return largest
 
 
-@tasks(I64, F64, INTS_IN, INTS_IN, INDICES_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS)
+@tasks(threads_from=SWEEP_THREADS)
 def shuffled_information(
     first: int,
     last: int,
     seed: int,
     effect: float,
-    groups: IntArray,
-    runs: IntArray,
-    outcome: IndexArray,
-    n_log_n: FloatArray,
-    information: FloatArray,
+    groups: IntsIn,
+    runs: IntsIn,
+    outcome: IndicesIn,
+    n_log_n: FloatsIn,
+    information: FloatsOut,
 ) -> None:
     """Σ_j Σ_y n_jy ln n_jy − Σ_g Σ_y n_gy ln n_gy over runs j, groups g and outcomes y, each draw.
 
@@ -90,16 +81,16 @@ def shuffled_information(
         information[draw] = total
 
 
-@tasks(I64, F64, INTS_IN, INTS_IN, FLOATS_IN, FLOATS_OUT, threads_from=SWEEP_THREADS)
+@tasks(threads_from=SWEEP_THREADS)
 def shuffled_spread(
     first: int,
     last: int,
     seed: int,
     effect: float,
-    groups: IntArray,
-    runs: IntArray,
-    outcome: FloatArray,
-    spread: FloatArray,
+    groups: IntsIn,
+    runs: IntsIn,
+    outcome: FloatsIn,
+    spread: FloatsOut,
 ) -> None:
     """Σ_g n_g · (between the means of its runs) / (all) of the squares in a group, each draw.
 

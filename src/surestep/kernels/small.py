@@ -7,12 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.kernels._compile import helper, tasks
-from surestep.kernels._types import (
-    FloatsOut,
-    IntsOut,
-    TableIn,
-    TableOut,
-)
+from surestep.kernels._types import FloatsOut, IntsOut, TableIn, TableOut
 from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import Work, solve_policy
 from surestep.kernels.extremes import largest_of

@@ -5,11 +5,7 @@ from __future__ import annotations
 from numba import prange
 
 from surestep._arrays import BoolArray, FloatArray
-from surestep.kernels._compile import (
-    SWEEP_THREADS,
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
 from surestep.kernels._types import BoolsIn, FloatsIn, FloatsOut, IntsIn
 
 

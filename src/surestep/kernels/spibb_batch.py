@@ -6,16 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep.kernels._compile import (
-    tasks,
-)
-from surestep.kernels._types import (
-    CountTableIn,
-    FloatsIn,
-    IndicesIn,
-    IntsIn,
-    TableIn,
-)
+from surestep.kernels._compile import tasks
+from surestep.kernels._types import CountTableIn, FloatsIn, IndicesIn, IntsIn, TableIn
 from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import Work, solve_policy
 from surestep.kernels.extremes import largest_of

@@ -11,10 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from surestep._arrays import AnyArray
-from surestep.kernels._compile import (
-    helper,
-    kernel,
-)
+from surestep.kernels._compile import helper, kernel
 from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 
 

@@ -15,11 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, run_lengths
-from surestep.kernels._compile import (
-    helper,
-    kernel,
-    tasks,
-)
+from surestep.kernels._compile import helper, kernel, tasks
 from surestep.kernels._types import BoolsIn, FloatsIn, IntsIn, IntsOut, TableIn, TableOut
 from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
 
