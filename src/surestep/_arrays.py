@@ -113,7 +113,7 @@ def indices(
     error: ErrorType,
     describe: Callable[[int], str] | None = None,
 ) -> IndexArray:
-    """A flat array of indices 0 ≤ i < `below`, stored in 32 bits."""
+    """Returns a flat array of indices 0 ≤ i < `below`, stored in 32 bits."""
     array = whole_numbers(name, values, None, error, describe)
     if array.ndim != 1:
         raise error(f"{name} has {array.ndim} dimensions, expected a flat array")
@@ -127,7 +127,7 @@ def indices(
 
 
 def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
-    """The array, once it is known to have the shape."""
+    """Returns the array, once it is known to have the shape."""
     if shape is not None and array.shape != shape:
         raise error(f"{name} has shape {array.shape}, expected {shape}")
     return array
@@ -173,7 +173,7 @@ def did_you_mean(value: object, choices: Iterable[str], most: int = 3) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message, cut short where it is long."""
+    """Returns a value for a message, cut short where it is long."""
     if isinstance(value, int) and not is_number(value) and not isinstance(value, bool):
         return "a whole number beyond all doubles"
     text = repr(value)
@@ -205,12 +205,12 @@ def least_draws(delta: float) -> int:
 
 
 def in_digits(count: int) -> str:
-    """A whole number for a message: a long one as a power of ten."""
+    """Returns a whole number for a message: a long one as a power of ten."""
     return f"{count}" if count < 10**15 else f"{Decimal(count):.6g}"
 
 
 def freeze(array: Kind) -> Kind:
-    """A read-only contiguous array.
+    """Returns a read-only contiguous array.
 
     One that is read-only already, down to the memory it owns, is taken as it is; any other one is
     copied, so that the caller's array stays the caller's.
@@ -225,7 +225,7 @@ def freeze(array: Kind) -> Kind:
 
 
 def own(array: Kind) -> Kind:
-    """The array itself, made read-only: for arrays just made here, which need no copy."""
+    """Returns the array itself, made read-only: for arrays just made here, which need no copy."""
     array.flags.writeable = False
     return array
 
@@ -290,7 +290,7 @@ def run_owners(offsets: IntArray) -> IntArray:
 
 
 def run_sums(values: Kind, offsets: IntArray) -> Kind:
-    """The sum over each run; 0 for an empty one."""
+    """Returns the sum over each run; 0 for an empty one."""
     starts, filled = offsets[:-1], run_lengths(offsets) > 0
     sums = np.zeros(starts.size, dtype=values.dtype)
     if values.size:

@@ -22,7 +22,7 @@ HELD = "held-by-surestep"  # the file in a temporary folder that its process kee
 
 
 def read_path(path: object) -> Path:
-    """A path that the system can be asked for."""
+    """Returns a path that the system can be asked for."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidParameter(f"path is of type {type(path).__name__}, expected a string or Path")
     try:
@@ -46,7 +46,7 @@ def check_utf8(path: Path) -> None:
 
 
 def read_whole(path: Path) -> bytes:
-    """The bytes of a file."""
+    """Returns the bytes of a file."""
     try:
         return path.read_bytes()
     except OSError as problem:
@@ -154,7 +154,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def held_folder() -> tuple[Path, IO[bytes]]:
-    """A new temporary folder, and the open file whose lock says that somebody needs it."""
+    """Returns a new temporary folder, and the open file whose lock says that somebody needs it."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
         try:
@@ -214,5 +214,5 @@ def remove_if_empty(folder: Path) -> None:
 
 
 def beside(path: Path) -> Path:
-    """A temporary name in the same folder, from where a move is a mere change of names."""
+    """Returns a temporary name in the same folder, from where a move is a mere change of names."""
     return path.with_name(f"{BESIDE}{secrets.token_hex(8)}")

@@ -13,7 +13,7 @@ MOST = 4  # values of a tuple
 
 
 def short_repr(*names: str) -> Callable[[object], str]:
-    """A `__repr__` that shows the attributes of these names, dots allowed, and nothing else.
+    """Makes a `__repr__` that shows the attributes of these names, dots allowed, and no others.
 
     An attribute that is None is left out.
     """
@@ -28,7 +28,7 @@ def short_repr(*names: str) -> Callable[[object], str]:
 
 
 def brief(value: object) -> str:
-    """A value in a few characters: numbers in six digits, an array by its range."""
+    """Returns a value in a few characters: numbers in six digits, an array by its range."""
     if isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind in "biuf":
         low, high = brief(value.min()), brief(value.max())
         return low if low == high else f"{low}…{high}"

@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 
     @property
     def best(self) -> Candidate:
-        """The one that was taken."""
+        """Returns the one that was taken."""
         return self.candidates[self.taken]
 
 
@@ -96,15 +96,15 @@ class AutoNWedge:
 
     @property
     def name(self) -> str:
-        """That of the algorithm."""
+        """Returns the name of the algorithm."""
         return self.algorithm.name
 
     def improve(self, problem: Problem) -> Improvement:
-        """The policy of the candidate with the largest lower bound."""
+        """Returns the policy of the candidate with the largest lower bound."""
         return self.choose(problem).best.improvement
 
     def choose(self, problem: Problem) -> Choice:
-        """All candidates. Of equal bounds, the largest N∧ wins; refused where all are refused.
+        """Tries all candidates. Of equal bounds, the largest N∧ wins; refused where all are.
 
         All of the problem chooses. Where a part of the log is held out, give the training part.
         """
@@ -158,7 +158,7 @@ class AutoNWedge:
         return choosing_bounds(judge, problem, policies, again)
 
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
-        """What each N∧ gives."""
+        """Returns the improvement at each N∧."""
         return [self.at(n_wedge).improve(problem) for n_wedge in grid]
 
     def at(self, n_wedge: int) -> Algorithm | Limited:
@@ -179,7 +179,7 @@ def check_may_choose(name: str, certifier: object) -> None:
 
 
 def any_gain(lower: Sequence[Bound]) -> bool:
-    """Whether one of the bounds promises a gain."""
+    """Tells whether one of the bounds promises a gain."""
     return any(not isinstance(each, CertificateRefused) and each > 0 for each in lower)
 
 
@@ -204,7 +204,7 @@ class ChosenNWedge:
 def choose_n_wedge(
     problem: Problem, algorithm: str, certifier: Certifier, grid: Sequence[int] | None = None
 ) -> ChosenNWedge:
-    """The N∧ of the grid with the largest lower bound, and a certificate left fresh by the choice.
+    """Chooses the N∧ of the grid with the largest lower bound; and a certificate it leaves fresh.
 
     `algorithm` is the name of one with an N∧; see `AutoNWedge` for the rest.
     """
@@ -230,7 +230,7 @@ def choose_n_wedge(
 
 
 def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:
-    """The position of the largest bound; of equal ones, that of the largest N∧."""
+    """Returns the position of the largest bound; of equal ones, that of the largest N∧."""
     refused = [each for each in lower if isinstance(each, CertificateRefused)]
     if len(refused) == len(lower):
         raise refused[0]
@@ -239,7 +239,7 @@ def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:
 
 
 def number_or_none(bound: Bound) -> float | None:
-    """The bound, where it is one."""
+    """Returns the bound, where it is one."""
     return None if isinstance(bound, CertificateRefused) else bound
 
 
@@ -247,13 +247,13 @@ def number_or_none(bound: Bound) -> float | None:
 
 
 def n_wedge_setting(algorithm: Any) -> str | None:
-    """The setting that says N∧, where the algorithm, or the class of one, has it."""
+    """Returns the setting that says N∧, where the algorithm, or the class of one, has it."""
     names = [field.name for field in dataclasses.fields(algorithm)]
     return next((name for name in N_WEDGE_SETTINGS if name in names), None)
 
 
 def with_n_wedge(algorithm: Algorithm, n_wedge: int) -> Algorithm:
-    """The algorithm with another N∧."""
+    """Returns the algorithm with another N∧."""
     changed: Algorithm = replace(algorithm, **{str(n_wedge_setting(algorithm)): n_wedge})  # type: ignore[type-var]
     return changed
 

@@ -53,7 +53,7 @@ def available_cores() -> int:
 def map_on_ray(
     function: Callable[[Task], Result], tasks: Iterable[Task], *, address: str | None = None
 ) -> Iterator[Result]:
-    """The map as tasks on a Ray cluster, in the order of the tasks.
+    """Yields the map as tasks on a Ray cluster, in the order of the tasks.
 
     `address` is an existing cluster; without one, Ray starts on this machine.
     """
@@ -89,7 +89,7 @@ def on_one_thread(
 def in_workers(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
 ) -> Iterator[Result]:
-    """The map in spawned processes, each of which runs kernels on one thread.
+    """Yields the map in spawned processes, each of which runs kernels on one thread.
 
     After an error, tasks under way are finished; after an interrupt they are not.
     """

@@ -66,7 +66,7 @@ def sample_log(
 def log_of_transitions(
     mdp: FiniteMDP, over: BoolArray, offsets: IntArray, taken: IntArray
 ) -> DecisionLog:
-    """The log of episodes given by the transitions they took [N]."""
+    """Returns the log of episodes given by the transitions they took [N]."""
     pair = run_owners(mdp.offsets)[taken]
     next_state = mdp.successor[taken]
     last = np.zeros(taken.size, np.bool_)
@@ -109,7 +109,7 @@ def process_of(
 
 
 def summed(offsets: IntArray, probability: FloatArray) -> FloatArray:
-    """The running sums of each run of probabilities."""
+    """Returns the running sums of each run of probabilities."""
     sums = np.empty(probability.size)
     running_sums(offsets, probability, sums)
     return sums
@@ -118,7 +118,7 @@ def summed(offsets: IntArray, probability: FloatArray) -> FloatArray:
 def drawing(
     offsets: IntArray, probability: FloatArray, rng: np.random.Generator
 ) -> Callable[[IntArray], IntArray]:
-    """A function that draws one element of each given run, with the runs' probabilities."""
+    """Returns a function that draws one element of each given run, with the runs' probabilities."""
     sums = summed(offsets, probability)
 
     def one_of_each(runs: IntArray) -> IntArray:
@@ -130,7 +130,7 @@ def drawing(
 
 
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
-    """The states [S] whose pairs all have no successor; refuses ends that no log can show."""
+    """Returns the states [S] without any successor; refuses ends that no log can show."""
     pairs = mdp.pairs
     ending = run_lengths(mdp.offsets) == 0
     over: BoolArray = run_sums((~ending).astype(np.int64), pairs.offsets) == 0
@@ -175,7 +175,7 @@ class CountSampler:
 
     @classmethod
     def of(cls, mdp: FiniteMDP, policy: Policy) -> CountSampler:
-        """The sampler of the policy in the model; refuses what `sample_log` refuses."""
+        """Returns the sampler of the policy in the model; refuses what `sample_log` refuses."""
         expect("mdp", mdp, FiniteMDP)
         expect("policy", policy, Policy)
         check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
@@ -200,7 +200,7 @@ class CountSampler:
 def sample_counts(
     mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
 ) -> Counts:
-    """The counts of `sample_log(…)`, drawn from the same law at a cost that hardly grows with E.
+    """Draws the counts of `sample_log(…)` from the same law, at a cost that hardly grows with E.
 
     The trajectories are exchangeable, so how many of them are in each state is all that is carried
     through time, and split by multinomial draws over actions and successors.

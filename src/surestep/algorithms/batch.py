@@ -88,7 +88,7 @@ def limits_follow(algorithm: Limited, problems: ProblemBatch) -> bool:
 
 
 def trusted_above(algorithm: Improver, problems: ProblemBatch) -> int:
-    """The N∧ above which the algorithm trusts a pair."""
+    """Returns the N∧ above which the algorithm trusts a pair."""
     if isinstance(algorithm, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
         return used_n_wedge(algorithm, problems)
     return TRUST_ALL

@@ -31,7 +31,7 @@ class Improver(Protocol):
     """Whatever proposes a policy for a problem."""
 
     def improve(self, problem: Problem) -> Improvement:
-        """The policy it proposes."""
+        """Returns the policy it proposes."""
         ...
 
 

@@ -91,7 +91,7 @@ class DUIPI:
 
 
 def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
-    """The model that the estimator makes of the counts."""
+    """Returns the model that the estimator makes of the counts."""
     expect("problem", problem, Problem)
     counts, estimate = problem.counts, problem.estimate()
     states, visits = counts.pairs.num_states, counts.visits.astype(np.float64)

@@ -85,7 +85,7 @@ class HCPI:
         check_whole("seed", self.seed, 0, "it makes the bootstrap's draws the same each time")
 
     def improve(self, problem: Problem) -> Improvement:
-        """The chosen candidate, if it passes the test; else π_b."""
+        """Returns the chosen candidate, if it passes the test; else π_b."""
         expect("problem", problem, Problem)
         if problem.log is None and problem.counts.visits.any():
             raise InvalidParameter(
@@ -100,7 +100,7 @@ class HCPI:
         return improvement_of(problem, chosen, iterations=1)
 
     def _tested(self, problem: Problem, train: DecisionLog, test: DecisionLog) -> Policy:
-        """The candidate that training prefers, if the test prefers it to π_b."""
+        """Returns the candidate that training prefers, if the test prefers it to π_b."""
         greedy, q = trained(problem, train)
         estimator = DoublyRobust(q) if self.estimator == "dr" else ESTIMATORS[self.estimator]()
         best, promising = problem.behavior, 0.0
@@ -118,14 +118,14 @@ class HCPI:
         return best if gains is not None and self._bound(gains) > 0 else problem.behavior
 
     def _bound(self, gains: FloatArray) -> float:
-        """The lower bound on the mean of the differences."""
+        """Returns the lower bound on the mean of the differences."""
         if self.interval == "student-t":
             return student_t(gains, self.delta)
         return bca_bootstrap(MeanEstimate(gains), self.delta, np.random.default_rng(self.seed))
 
 
 def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
-    """The best policy over the pairs that training visits, and q of its model [K].
+    """Returns the best policy over the pairs that training visits, and q of its model [K].
 
     It is π_b in all other states, and on closed pairs.
     (The SPI papers train by Q-learning on 5,000 random transitions; this is what that aims at.)
@@ -171,6 +171,6 @@ def differences(
 
 
 def predicted_bound(gains: FloatArray, size: int, delta: float) -> float:
-    """The Student-t bound that `size` values with this mean and spread would have."""
+    """Returns the Student-t bound that `size` values with this mean and spread would have."""
     mean = float(gains.mean())
     return mean - (mean - student_t(gains, delta)) * float(np.sqrt(gains.size / size))

@@ -43,7 +43,7 @@ class PessimisticMBIE:
         check_delta(self.delta)
 
     def improve(self, problem: Problem) -> Improvement:
-        """The policy with the best worst case."""
+        """Returns the policy with the best worst case."""
         expect("problem", problem, Problem)
         states = problem.num_states
         subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
@@ -78,7 +78,7 @@ class RobustMDP:
         check_delta(self.delta)
 
     def improve(self, problem: Problem) -> Improvement:
-        """The robust policy, if it passes the test."""
+        """Returns the robust policy, if it passes the test."""
         expect("problem", problem, Problem)
         ball = l1_ball(problem, self.delta, problem.num_states * math.log(2), factor=1)
         robust = robust_optimal(ball)
@@ -92,7 +92,7 @@ class RobustMDP:
 
 
 def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: int) -> L1Ball:
-    """The ball of radius √((2/N) (ln(factor·|S||A|/δ) + log_subsets)), at most 2, at each pair.
+    """Makes balls of radius √((2/N) (ln(factor·|S||A|/δ) + log_subsets)), at most 2, by pair.
 
     `log_subsets` is None where there is but one distribution: then the radius is 0.
     """
@@ -115,7 +115,7 @@ def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: i
 
 
 def estimate_with_known_rewards(problem: Problem) -> FiniteMDP:
-    """The estimated MDP, in which known rewards keep transitions that were never seen, at P̂ = 0."""
+    """Returns the estimated MDP; known rewards keep transitions never seen, at P̂ = 0."""
     counts, estimate = problem.counts, problem.estimate()
     visits = np.repeat(counts.visits, run_lengths(counts.offsets))
     kept = with_known_reward(counts) & (visits > 0)

@@ -80,7 +80,7 @@ class Description(NamedTuple):
 
 
 def described(name: str | None = None) -> tuple[Description, ...]:
-    """All algorithms, or the one of that name; promises are those with default settings."""
+    """Returns all algorithms, or the one of that name; promises are those with default settings."""
     chosen = SHELF.everything() if name is None else {name: kind_of(name)}
     return tuple(describe(name, kind) for name, kind in chosen.items())
 
@@ -105,7 +105,7 @@ def describe(name: str, kind: type[Any]) -> Description:
 
 
 def kind_of(name: object) -> type[Any]:
-    """The class of that name."""
+    """Returns the class of that name."""
     kind = SHELF.find(name)
     if kind is not None:
         return kind
@@ -122,7 +122,7 @@ def is_algorithm(value: object) -> bool:
 
 
 def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
-    """The algorithm of that name with these settings."""
+    """Returns the algorithm of that name with these settings."""
     kind = kind_of(name)
     known = {field.name: field for field in dataclasses.fields(kind)}
     for given in settings:

@@ -21,7 +21,7 @@ class PairReturns(NamedTuple):
 
 
 def pair_returns(problem: Problem) -> PairReturns:
-    """The discounted returns after every visit, to the end of its episode in the log."""
+    """Returns the discounted returns after every visit, to the end of its episode in the log."""
     log = problem.log
     if log is None:
         raise InvalidParameter(

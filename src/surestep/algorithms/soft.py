@@ -178,7 +178,7 @@ class OneStepExactSoftSPIBB:
         return one_step_promises(self.behavior_q)
 
     def improve(self, problem: Problem) -> Improvement:
-        """The exact step, once."""
+        """Returns the exact step, once."""
         error = errors_of(self.error, problem, self.delta)
         q = q_of_behavior(problem, self.behavior_q)
         probability = exact_step(problem, error, error, self.epsilon)(q)
@@ -209,7 +209,7 @@ class OneStepApproxSoftSPIBB:
         return one_step_promises(self.behavior_q)
 
     def improve(self, problem: Problem) -> Improvement:
-        """The approximate step, once, in the states where it is better."""
+        """Returns the approximate step, once, in the states where it is better."""
         error = errors_of(self.error, problem, self.delta)
         q = q_of_behavior(problem, self.behavior_q)
         candidate = approximate_step(problem, error, np.zeros(q.size), self.epsilon)(q)
@@ -224,7 +224,7 @@ def one_step_promises(behavior_q: BehaviorQ) -> frozenset[Promise]:
 
 
 def exact_step(problem: Problem, leave: FloatArray, enter: FloatArray, budget: float) -> GreedyStep:
-    """The best policy for q within the budget."""
+    """Returns the best policy for q within the budget."""
     offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
 
     def step(q: FloatArray) -> FloatArray:
@@ -239,7 +239,7 @@ def exact_step(problem: Problem, leave: FloatArray, enter: FloatArray, budget: f
 def approximate_step(
     problem: Problem, error: FloatArray, reference: FloatArray, budget: float
 ) -> GreedyStep:
-    """A good policy for q within the budget."""
+    """Returns a good policy for q within the budget."""
     offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
 
     def step(q: FloatArray) -> FloatArray:

@@ -135,7 +135,7 @@ def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
 
 
 def greedy_near_behavior(problem: Problem, trusted: BoolArray, move: MoveMass) -> GreedyStep:
-    """The best policy for q that is tied to π_b on pairs not trusted."""
+    """Returns the best policy for q that is tied to π_b on pairs not trusted."""
     offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
 
     def greedy_step(q: FloatArray) -> FloatArray:
@@ -163,7 +163,7 @@ def check_converted(spibb_n_wedge: object, delta: object) -> None:
 def used_n_wedge(
     algorithm: SPIBB | LowerSPIBB | TwoSuccessorSPIBB | BetaSPIBB, problem: Problem | ProblemBatch
 ) -> int:
-    """The N∧ that the algorithm uses on a problem of that |S| and |A|."""
+    """Returns the N∧ that the algorithm uses on a problem of that |S| and |A|."""
     expect("problem", problem, (Problem, ProblemBatch))
     if isinstance(algorithm, SPIBB | LowerSPIBB):
         return algorithm.n_wedge

@@ -80,7 +80,7 @@ class BetaCorrected:
         return larger_side(times, visits, share, prior=0)
 
     def row_error(self, times: object, delta: float) -> FloatArray:
-        """The L1 error of rows with these counts [..., m] of their whole support, at 1 − δ each."""
+        """Bounds the L1 error of rows with these counts [..., m] of all successors, at 1 − δ."""
         return dense_row_errors(self, times, delta)
 
 
@@ -111,7 +111,7 @@ class BetaCorrectedPosterior:
         return larger_side(times, visits, share, prior=1)
 
     def row_error(self, times: object, delta: float) -> FloatArray:
-        """The L1 error of rows with these counts [..., m] of their whole support, at 1 − δ each."""
+        """Bounds the L1 error of rows with these counts [..., m] of all successors, at 1 − δ."""
         return dense_row_errors(self, times, delta)
 
 
@@ -175,7 +175,7 @@ def row_errors(
 def dense_row_errors(
     bound: BetaCorrected | BetaCorrectedPosterior, times: object, delta: float
 ) -> FloatArray:
-    """The errors of rows [..., m] that list the counts of all their successors."""
+    """Returns the errors of rows [..., m] that list the counts of all their successors."""
     counts = whole_numbers("counts", times, None, InvalidParameter)
     if counts.ndim == 0 or counts.shape[-1] == 0 or (counts < 0).any():
         raise InvalidParameter("counts of a row are empty or negative, expected 0 or more each")

@@ -37,7 +37,7 @@ BOUNDS: dict[str, Bound] = {
 
 
 def bound_of(method: str | Bound) -> Bound:
-    """The bound of that name, or the bound itself."""
+    """Returns the bound of that name, or the bound itself."""
     if not isinstance(method, str):
         return method
     if method not in BOUNDS:
@@ -131,7 +131,7 @@ def loss_scale(bound: Bound, size: ProblemSize, gain: float) -> float:
 
 
 def smallest(enough: Callable[[int], bool]) -> int:
-    """The smallest whole number of at least 1 that is enough; being enough is monotone."""
+    """Returns the smallest whole number of at least 1 that is enough; being enough is monotone."""
     high = 1
     while not enough(high):
         high *= 2

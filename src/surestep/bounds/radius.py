@@ -46,11 +46,11 @@ class Bound(Protocol):
     bootstraps: ClassVar[bool]  # whether π_b is kept where data is scarce, and a gain counts
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """The radius that `visits` visits of every trusted pair buy, jointly for all pairs."""
+        """Returns the radius that `visits` of every trusted pair buy, jointly for all pairs."""
         ...
 
     def loss_factor(self, discount: float) -> float:
-        """The f(γ) in ζ = f(γ) · V_max · radius − gain."""
+        """Returns the f(γ) in ζ = f(γ) · V_max · radius − gain."""
         ...
 
 
@@ -250,7 +250,7 @@ class BetaBound:
 
 
 def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:
-    """The width r of the central interval of Beta(a, a), a = N/2 + 1, with mass 1 − e^log_share.
+    """Returns the width r of the central interval of Beta(N/2 + 1, N/2 + 1), mass 1 − e^log_share.
 
     It falls with N, and `n_wedge` searches by that, so the last bits of a library may not make it
     rise. The library is asked at knots only, which lie so far apart that its errors cannot turn two
@@ -314,7 +314,7 @@ def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray
 
 
 def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1.0, 1.0)) -> float:
-    """The largest width of the central 1 − δ credible interval of one split (Corollary 3).
+    """Returns the largest width of the central 1 − δ credible interval of one split (Corollary 3).
 
     1 − 2·I⁻¹(δ/2; (N+α₁+α₂)/2, (N+α₁+α₂)/2) under the prior Beta(α₁, α₂): for any outcome of N
     visits, the interval is no wider. It comes without a ζ: the corollary has none.
@@ -339,7 +339,7 @@ def read_visits(visits: object) -> FloatArray:
 
 
 def refuse_branching(size: ProblemSize) -> None:
-    """Splits have as many successors as they have: a known branching says nothing about them."""
+    """Refuses a branching for splits, whose number of successors is fixed."""
     if size.branching is not None:
         raise InvalidParameter(
             f"branching is {size.branching}, but this bound is about splits, whose number of "

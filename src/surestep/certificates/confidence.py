@@ -64,7 +64,7 @@ def mean_interval(
 def row_radius(
     times: IntArray, offsets: IntArray, support: IntArray | int, delta: float, *, strict: bool
 ) -> FloatArray:
-    """The L1 distance [K] between row and frequencies, at 1 − δ each; at most 2.
+    """Returns the L1 distance [K] between row and frequencies, at 1 − δ each; at most 2.
 
     A row may have `support` states, one number for all or one for each [K].
     """
@@ -93,7 +93,7 @@ def clopper_pearson_low(times: IntArray, visits: IntArray, tail: FloatArray) -> 
 def deviance_interval(
     k: FloatArray, n: FloatArray, allowed: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """All p with n·kl(k/n, p) ≤ allowed; [0, 1] where n is 0."""
+    """Returns all p with n·kl(k/n, p) ≤ allowed; [0, 1] where n is 0."""
     return deviance_low(k, n, allowed), 1.0 - deviance_low(n - k, n, allowed)
 
 

@@ -135,7 +135,7 @@ def evaluated(
 
 
 def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> FloatArray:
-    """A bound on the discounted steps of each policy in each drawn model [B, P].
+    """Returns a bound on the discounted steps of each policy in each drawn model [B, P].
 
     That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
     w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
@@ -159,7 +159,7 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
 
 
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
-    """How many transitions a drawn model has, with some to spare."""
+    """Estimates the transitions of a drawn model, with some to spare."""
     counts = models.counts
     rows = models.rows
     if rows.given.size > 0:
@@ -223,7 +223,7 @@ def startable(counts: Counts) -> BoolArray:
 
 
 def terms_of(models: ModelDraws) -> int:
-    """The number of rounded terms in a residual, with room for the sum over the starts."""
+    """Returns the number of rounded terms in a residual, with room for the sum over the starts."""
     pairs = models.counts.pairs
     return (int(run_lengths(pairs.offsets).max()) + 1) * pairs.num_states + 8
 

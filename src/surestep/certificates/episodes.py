@@ -30,7 +30,7 @@ Logger = Literal["fixed", "adaptive"]
 
 
 def training_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
-    """The problem that a policy may be chosen from, if the other episodes are to judge it.
+    """Returns the problem that a policy may be chosen from, if the other episodes are to judge it.
 
     What only the others show is left out: counts, sums, and where episodes are over. Without a
     seed, it is the first part in the order of the log, which of a single episode is its first
@@ -87,12 +87,12 @@ def training_for(problem: Problem, certifier: Any) -> Problem:
 
 
 def holds_out(certifier: Any) -> bool:
-    """Whether a certifier judges by a part of the log, the rest of which chooses the policy."""
+    """Tells whether a certifier judges by a part of the log that did not choose the policy."""
     return bool(getattr(certifier, "train_share", 0.0) > 0)
 
 
 def needs_episodes(certifier: Any) -> bool:
-    """Whether a certifier needs the log, and not its counts alone."""
+    """Tells whether a certifier needs the log, and not its counts alone."""
     return bool(certifier.needs.episodes or holds_out(certifier))
 
 
@@ -182,7 +182,7 @@ def with_ends(problem: Problem) -> Counts:
 
 
 def times_of(log: DecisionLog, counts: Counts) -> IntArray:
-    """How often the log takes each of the transitions [T] that the counts store."""
+    """Counts how often the log takes each of the transitions [T] that the counts store."""
     size = np.int64(counts.pairs.num_states)
     keys = run_owners(counts.offsets) * size + counts.successor
     order = np.argsort(keys)
@@ -219,7 +219,7 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
 
 
 def over_at_last(log: DecisionLog) -> BoolArray:
-    """The episodes [E] that are over at their last step."""
+    """Returns the episodes [E] that are over at their last step."""
     return log.terminated[log.episode_offsets[1:] - 1]
 
 

@@ -15,7 +15,7 @@ class Split(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of the data and was said by the user; None where nothing is."""
+    """Facts about the data and statements of the user; None where there are none."""
 
     delta: float | None = None
     seed: int | None = None

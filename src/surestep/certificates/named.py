@@ -34,7 +34,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, given: object) -> Asked:
-        """A text, or a certifier, of which every setting but None counts as given."""
+        """Returns a text, or a certifier, of which every setting but None counts as given."""
         if isinstance(given, str):
             return read_asked(given)
         try:
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
         return cls(given.name, said, own)  # type: ignore[attr-defined]
 
     def make(self, **more: Any) -> Certifier:
-        """The certifier; settings that were given win over `more`."""
+        """Returns the certifier; settings that were given win over `more`."""
         certifier: Certifier = self.type(**{**more, **self.settings})
         return certifier
 
@@ -77,11 +77,11 @@ class Asked(NamedTuple):
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """The names of all its settings."""
+        """Returns the names of all its settings."""
         return tuple(field.name for field in dataclasses.fields(self.type))
 
     def __str__(self) -> str:
-        """The text that `read_asked` reads."""
+        """Returns the text that `read_asked` reads."""
         words = {value: word for word, value in WORDS.items()}
         given = [
             f"{name}={words[value] if value is None or isinstance(value, bool) else value}"
@@ -107,7 +107,7 @@ def kinds() -> tuple[str, ...]:
 
 
 def make_certifier(text: str) -> Certifier:
-    """The certifier that a text names.
+    """Returns the certifier that a text names.
 
     >>> make_certifier("robust:set=l1,strict=true").strict
     True
@@ -116,7 +116,7 @@ def make_certifier(text: str) -> Certifier:
 
 
 def read_asked(text: str) -> Asked:
-    """A kind, and after a colon its settings, each NAME=VALUE."""
+    """Returns a kind, and after a colon its settings, each NAME=VALUE."""
     kind, _, rest = text.partition(":")
     if find_kind(kind) is None or kind == NoClaim.name:
         raise InvalidParameter(
@@ -154,5 +154,5 @@ def read_setting(text: str) -> tuple[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
+    """Returns a number of NumPy as one of Python."""
     return value.item() if isinstance(value, np.generic) else value

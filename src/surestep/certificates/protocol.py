@@ -38,7 +38,7 @@ class Certifier(Protocol):
         ...
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """The claim about the policy; CertificateRefused where there is none."""
+        """Returns the claim about the policy; CertificateRefused where there is none."""
         ...
 
 

@@ -177,7 +177,7 @@ def check_still_earned(problem: Problem, log: DecisionLog, bounds: tuple[float, 
 
 
 def mean_rewards(counts: Counts) -> tuple[FloatArray, BoolArray]:
-    """The mean rewards of pairs or transitions, known or observed, and which were seen."""
+    """Returns the mean rewards of pairs or transitions, known or observed, and which were seen."""
     observed = counts.visits if counts.rewards.per == "pair" else counts.times
     mean = counts.rewards.values
     if not counts.rewards.known:
@@ -186,7 +186,7 @@ def mean_rewards(counts: Counts) -> tuple[FloatArray, BoolArray]:
 
 
 def name_of(counts: Counts, index: int) -> str:
-    """The pair or the transition that a reward belongs to."""
+    """Returns the pair or the transition that a reward belongs to."""
     if counts.rewards.per == "pair":
         return counts.pairs.pair_name(index)
     return transition_name(counts.pairs, counts.offsets, counts.successor, index)

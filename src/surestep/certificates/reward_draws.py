@@ -73,7 +73,7 @@ def reward_draws(
 
 
 class Kin(NamedTuple):
-    """Which rewards are likely to be alike."""
+    """Groups of rewards that are likely to be alike."""
 
     by_successor: bool  # those of transitions to the same state; else of groups of pairs
     of_pair: IntArray  # [K]

@@ -38,7 +38,7 @@ FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry o
 
 
 def stacks_of(log: DecisionLog) -> Stacks:
-    """The stacks of a log."""
+    """Returns the stacks of a log."""
     order = np.argsort(log.pair, kind="stable")
     return Stacks(
         offsets_of(np.bincount(log.pair, minlength=log.pairs.num_pairs)),
@@ -100,7 +100,7 @@ def course_of(
 
 
 class Way(NamedTuple):
-    """Who is rolled out, and for how many steps at the most."""
+    """The policies to roll out, and the most steps of a rollout."""
 
     who: int  # BOTH, OURS or THEIRS
     horizon: int | None  # None: a rollout is never cut for its length

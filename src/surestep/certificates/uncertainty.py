@@ -93,7 +93,7 @@ class Observed(NamedTuple):
 
     @classmethod
     def of(cls, counts: Counts, ends: BoolArray, support: Successors | None) -> Observed:
-        """The rows of the counts, over all states or over the given successors."""
+        """Returns the rows of the counts, over all states or over the given successors."""
         if support is not None:
             times = support.times(counts)
             return cls(support.offsets, support.successor, times, ends, support.sizes, True)
@@ -176,7 +176,7 @@ def over_support(earned: Earnings, counts: Counts, support: Successors | None) -
 def earnings(
     counts: Counts, ends: BoolArray, share: float, terms: Terms
 ) -> tuple[Earnings, Earnings]:
-    """The least and the most that each step may earn.
+    """Returns the least and the most that each step may earn.
 
     Sums of rewards say something about the mean reward of a pair, which then does not depend on the
     successor. A known reward does; where none is stored, the range is all that is known.
@@ -238,7 +238,7 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
 
 
 def sorted_counts(counts: Counts) -> Counts:
-    """The counts with the successors of each pair in rising order, as trees need them."""
+    """Returns the counts with the successors of each pair in rising order, as trees need them."""
     owner = run_owners(counts.offsets)
     order = np.lexsort((counts.successor, owner))
     if (order[1:] > order[:-1]).all():

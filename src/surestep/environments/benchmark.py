@@ -73,13 +73,13 @@ class Simulator(Protocol):
 
     @property
     def truth(self) -> Truth | None:
-        """The finite model of what makes the data; None where there is none."""
+        """Returns the finite model of what makes the data; None where there is none."""
         ...
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """The log of episodes of the policy, each truncated after `horizon` steps."""
+        """Returns the log of episodes of the policy, each truncated after `horizon` steps."""
         ...
 
 
@@ -152,7 +152,7 @@ class Benchmark:
 
     @property
     def known_rewards(self) -> FloatArray | None:
-        """The table of rewards [K] that the experiment knows, or None where it observes them."""
+        """Returns the rewards [K] that the experiment knows, or None where it observes them."""
         return self.mdp.expected_reward if self.rewards == "known" else None
 
     @property
@@ -186,7 +186,7 @@ class Benchmark:
         return performance(model.mdp, plan.policy)
 
     def worst_performance(self) -> float:
-        """The least ρ(π) of all policies in the true MDP."""
+        """Returns the least ρ(π) of all policies in the true MDP."""
         model = self.best_model
         mdp = model.mdp
         turned = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
@@ -203,7 +203,7 @@ class Benchmark:
         return sample_log(self.mdp, self.collector, episodes, horizon, rng)
 
     def problem(self, log: DecisionLog) -> Problem:
-        """The problem that the log poses, on the terms of the benchmark."""
+        """Returns the problem that the log poses, on the terms of the benchmark."""
         expect("log", log, DecisionLog)
         return Problem(
             counts=log.counts(self.known_rewards),

@@ -15,7 +15,7 @@ MOST_SEEDS = 2**32  # of NumPy's legacy generator
 
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
-    """A parameter that is a whole number from `low` to `high`."""
+    """Returns a parameter that is a whole number from `low` to `high`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not (whole and low <= value <= high):  # type: ignore[operator]
         raise InvalidParameter(f"{name} is {value!r}, expected a whole number, {low} to {high}")
@@ -23,7 +23,7 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
 
 
 def share(name: str, value: object) -> float:
-    """A parameter between 0 and 1, both included."""
+    """Returns a parameter between 0 and 1, both included."""
     if not (is_number(value) and 0 <= value <= 1):
         raise InvalidParameter(f"{name} is {value!r}, expected a number, 0 to 1")
     return float(value)
@@ -40,14 +40,14 @@ def check_size(parameters: str, states: int, transitions: int = 0) -> None:
 
 
 def legacy_generator(seed: object) -> np.random.RandomState:
-    """The generator that the published code used, so that a seed gives what it gave there."""
+    """Returns the generator of the published code: a seed gives what it gave there."""
     return np.random.RandomState(whole_number("seed", seed, 0, MOST_SEEDS - 1))
 
 
 def mdp_of_rows(
     pairs: Pairs, successor: AnyArray, probability: FloatArray, reward: AnyArray, discount: float
 ) -> FiniteMDP:
-    """The MDP of one row of successors a pair, starting in state 0.
+    """Returns the MDP of one row of successors a pair, starting in state 0.
 
     All tables are [K, W]; entries of probability 0 stand for nothing, and a row of them for a pair
     that ends the episode.

@@ -103,7 +103,7 @@ class RiverCells:
 
     @property
     def pairs(self) -> Pairs:
-        """The cells of all lanes, with every action in each."""
+        """Returns the cells of all lanes, with every action in each."""
         states = self.num_cells * self.river.width
         return Pairs.full(states, len(ACTIONS), action_labels=ACTIONS)
 
@@ -113,13 +113,13 @@ class RiverCells:
         return None
 
     def state(self, position: object) -> IntArray:
-        """The state [N] of each position [N, 2]."""
+        """Returns the state [N] of each position [N, 2]."""
         return cells_of(self, self.river.positions(position))
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """The log of a policy that sees the cells only, on the river itself, from (0, 0).
+        """Returns the log of a policy that sees the cells only, on the river itself, from (0, 0).
 
         Rewards are the true x; every episode is truncated after `horizon` steps.
         """
@@ -169,6 +169,6 @@ def moved(
 
 
 def cells_of(cells: RiverCells, position: FloatArray) -> IntArray:
-    """The states [N] of positions [N, 2] that are known to be on the river."""
+    """Returns the states [N] of positions [N, 2] that are known to be on the river."""
     cell = np.ceil(position[:, 0] * cells.per_unit)
     return (cells.river.width * cell + position[:, 1]).astype(np.int64)

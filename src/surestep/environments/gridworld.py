@@ -105,7 +105,7 @@ def gridworld_uniform_data(size: int = PUBLISHED_SIZE) -> Benchmark:
 
 
 def gridworld_mdp(size: int) -> FiniteMDP:
-    """The model of the grid, with γ = 0.95^(5/size)."""
+    """Returns the model of the grid, with γ = 0.95^(5/size)."""
     ways, goal = open_ways(size), size * size - 1
     state = np.arange(size * size)[:, np.newaxis]
     order = [2, 3, 1, 0]  # directions in the order of the states they lead to
@@ -154,12 +154,12 @@ def published_behavior(mdp: FiniteMDP) -> Policy:
 
 
 def detouring_behavior(mdp: FiniteMDP, size: int) -> Policy:
-    """A shortest way to the goal with probability 2/3, any action with 1/3."""
+    """Returns a shortest way to the goal with probability 2/3, any action with 1/3."""
     return Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)
 
 
 def shortest_ways(size: int) -> IntArray:
-    """An action [S] that is the next step of a shortest way to the goal; any at the goal."""
+    """Returns an action [S] on a shortest way to the goal; any at the goal."""
     ways = open_ways(size)
     step = np.array([size, 1, -size, -1])
     state, direction = np.nonzero(ways)  # ways lead there and back, so the goal can be the start

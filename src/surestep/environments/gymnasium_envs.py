@@ -54,7 +54,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
     """
 
     def __init__(self, benchmark: str, **parameters: object) -> None:
-        """The benchmark of that name with these parameters, as in `surestep.environments.make`."""
+        """Makes the benchmark of that name with these parameters, as `environments.make` does."""
         self.benchmark: Benchmark = make(benchmark, **parameters)
         mdp = self.benchmark.mdp
         self.observation_space = Discrete(mdp.num_states)
@@ -130,13 +130,13 @@ class ContinuousWetChickenEnv(gymnasium.Env[FloatArray, np.int64]):
 
 
 def drawn(probability: FloatArray, rng: np.random.Generator) -> int:
-    """An index, with the given probabilities; never one of probability 0."""
+    """Returns an index, with the given probabilities; never one of probability 0."""
     cumulative = np.cumsum(probability)
     return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
 
 
 def checked_action(space: Any, action: object) -> int:
-    """The action as a number, once it is known to be one of the space."""
+    """Returns the action as a number, once it is known to be one of the space."""
     if not space.contains(action):
         raise InvalidParameter(f"action is {action!r}, expected 0 to {space.n - 1}")
     return int(action)  # type: ignore[call-overload, no-any-return]

@@ -33,7 +33,7 @@ EPISODES = (10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
 def random_mdp(seed: int = 1, ratio: float = 0.5) -> Benchmark:
-    """A Random MDP whose π_b earns the share `ratio` of what the optimum has over chance.
+    """Returns a Random MDP whose π_b earns the share `ratio` of what the optimum has over chance.
 
     ρ(π_b) is just below ratio · (ρ(π*) − ρ(uniform)) + ρ(uniform). `seed` is one of NumPy's legacy
     generator: it gives the very MDP and policy that it gives in the published code, where ratios
@@ -53,7 +53,7 @@ def random_mdp(seed: int = 1, ratio: float = 0.5) -> Benchmark:
 
 
 def random_mdp_easter_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
-    """A Random MDP with a second state that ends the episode and pays 1, unknown to π_b.
+    """Returns a Random MDP with a second state that ends the episode and pays 1, unknown to π_b.
 
     The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
     Nadjahi et al. (2019) and of Scholl et al. (2022), with the N∧ of the latter.
@@ -62,7 +62,7 @@ def random_mdp_easter_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
 
 
 def random_mdp_bad_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
-    """A Random MDP with a second state that ends the episode and costs 1, unknown to π_b.
+    """Returns a Random MDP with a second state that ends the episode and costs 1, unknown to π_b.
 
     The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code
     they published cannot run it.
@@ -71,7 +71,7 @@ def random_mdp_bad_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
 
 
 def with_egg(name: str, reward: float, seed: int, ratio: float) -> Benchmark:
-    """The benchmark in which another state, drawn last, ends the episode with the reward."""
+    """Returns the benchmark in which one more state ends the episode with the reward."""
     rng = legacy_generator(seed)
     garnet, goal, behavior = draw_world(share("ratio", ratio), rng)
     egg = int(rng.choice([state for state in range(1, STATES) if state != goal]))
@@ -94,7 +94,7 @@ class Garnet(NamedTuple):
     probability: FloatArray  # [K, 4]
 
     def mdp(self, prizes: dict[int, float]) -> FiniteMDP:
-        """The model in which entering one of the states pays its prize and ends the episode."""
+        """Returns the model in which entering one of the states pays a prize and ends episodes."""
         pairs = Pairs.full(STATES, ACTIONS)
         prize = np.zeros(STATES)
         prize[list(prizes)] = list(prizes.values())
@@ -104,7 +104,7 @@ class Garnet(NamedTuple):
 
 
 def draw_world(ratio: float, rng: np.random.RandomState) -> tuple[Garnet, int, Policy]:
-    """A Garnet, its goal, and a behavior policy of the given performance ratio."""
+    """Returns a Garnet, its goal, and a behavior policy of the given performance ratio."""
     garnet = draw_garnet(rng)
     goal = hardest_goal(garnet)
     return garnet, goal, draw_behavior(garnet.mdp({goal: 1.0}), ratio, rng)
@@ -122,7 +122,7 @@ def draw_garnet(rng: np.random.RandomState) -> Garnet:
 
 
 def hardest_goal(garnet: Garnet) -> int:
-    """The state with the smallest ρ(π*) > γ^50 as a goal: hard to reach, but within reach."""
+    """Finds the state of the smallest ρ(π*) > γ^50 as a goal: hard to reach, but not too hard."""
     goals = range(1, STATES)
     worlds = MDPBatch.from_models([garnet.mdp({goal: 1.0}) for goal in goals])
     optima = weighted_rows(optimal_batch(worlds).value, worlds.initial)
@@ -135,7 +135,7 @@ def hardest_goal(garnet: Garnet) -> int:
 
 
 def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> Policy:
-    """A policy that falls short of the optimum by the ratio, here more, there less.
+    """Returns a policy that falls short of the optimum by the ratio, here more, there less.
 
     First the softmax of Q* is flattened until it has lost half of what it is to lose; then, state
     by random state, the best action's probability is lowered until all of it is lost.

@@ -81,7 +81,7 @@ SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS, che
 
 
 def make(name: str, **parameters: object) -> Benchmark:
-    """The benchmark of that name; its parameters are those of its function in `ENVIRONMENTS`."""
+    """Makes the benchmark of that name, with the parameters of its function in `ENVIRONMENTS`."""
     build = SHELF.find(name)
     if build is None:
         names = SHELF.everything()

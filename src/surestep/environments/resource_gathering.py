@@ -98,7 +98,7 @@ def resource_gathering_ragged(gold: int = 1, gem: int = 1) -> Benchmark:
 
 
 def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
-    """The benchmark on the terms that all variants share."""
+    """Returns the benchmark on the terms that all variants share."""
     return Benchmark(
         name=name,
         mdp=mdp,
@@ -131,7 +131,7 @@ class World(NamedTuple):
 
 
 def gathering_world(gold: int, gem: int) -> World:
-    """The world with that much to collect, its states numbered breadth-first from the start.
+    """Returns the world with that much to collect, numbered breadth-first from the start.
 
     Actions are taken in the order right, left, top, down, and an attack before the move.
     """
@@ -174,12 +174,12 @@ class Moves(NamedTuple):
 
 
 def place_of(x: int, y: int, gold: bool, gem: bool, attacked: bool) -> int:
-    """The number of a place: the cell, what is carried, and whether an attack led there."""
+    """Returns the number of a place: the cell, what is carried, and whether an attack led there."""
     return ((gold * 2 + gem) * 2 + attacked) * SIDE**2 + (y - 1) * SIDE + x - 1
 
 
 def moves_of_places() -> Moves:
-    """The moves of all places, also of those that cannot be reached."""
+    """Returns the moves of all places, also of those that cannot be reached."""
     moves = Moves(*(np.zeros((PLACES, len(MOVES)), kind) for kind in (bool, int, bool, bool, bool)))
     cells = range(1, SIDE + 1)
     carried = itertools.product((False, True), repeat=3)
@@ -208,7 +208,7 @@ ATTACKED_AT_HOME = place_of(*HOME, False, False, True)
 
 
 def ragged_mdp(world: World) -> FiniteMDP:
-    """The model with the actions that exist."""
+    """Returns the model with the actions that exist."""
     pairs = Pairs.from_enabled(world.enabled, action_labels=ACTIONS)
     enabled = world.enabled
     return mdp_of_rows(
@@ -221,7 +221,7 @@ def ragged_mdp(world: World) -> FiniteMDP:
 
 
 def padded_mdp(world: World) -> FiniteMDP:
-    """The model with four slots in every state: its actions in order, then copies of the first.
+    """Returns the model of four slots a state: its actions in order, then copies of the first.
 
     As in the published arrays, a copy earns nothing, even where the first action delivers gold.
     """
@@ -251,7 +251,7 @@ def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
 
 
 def best_slots(world: World, gold: int, gem: int) -> IntArray:
-    """The slot [S] of an optimal action: as published, or else the lowest.
+    """Returns the slot [S] of an optimal action: as published, or else the lowest.
 
     What is left to collect changes nothing, so the world with nothing left tells the others.
     """

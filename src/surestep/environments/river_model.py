@@ -33,7 +33,7 @@ def wet_chicken_continuous(
     length: int = PUBLISHED_SIZE,
     width: int = PUBLISHED_SIZE,
 ) -> Benchmark:
-    """The continuous Wet Chicken, cut into `cells` cells a unit of length.
+    """Returns the continuous Wet Chicken, cut into `cells` cells a unit of length.
 
     Its data comes from the river itself. Seen through cells that is no Markov process, so its model
     is an approximation, the better the more cells: x is taken to be uniform in its cell. π_b mixes
@@ -73,7 +73,7 @@ def cell_heuristic(cells: RiverCells) -> IntArray:
 
 
 def cell_mdp(cells: RiverCells) -> FiniteMDP:
-    """The model of the cells in which x is uniform in its cell (and 0 at the shore).
+    """Returns the model of the cells in which x is uniform in its cell (and 0 at the shore).
 
     A transition earns the mean x' of those that take it.
     """
@@ -112,7 +112,7 @@ class Spread(NamedTuple):
     noise: FloatArray
 
     def below(self, edge: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The probability F of being below the edges [K, W], and F times the mean of what is.
+        """Returns the chance F of being below the edges [K, W], and F times the mean of what is.
 
         The latter is ∫ t dF(t) = edge · F(edge) − ∫ F(t) dt.
         """

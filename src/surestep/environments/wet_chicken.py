@@ -124,7 +124,7 @@ def stream(width: int) -> tuple[FloatArray, FloatArray]:
 
 
 def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
-    """The model of the river; a transition earns the x of its successor.
+    """Returns the model of the river; a transition earns the x of its successor.
 
     The target x̂ is uniform on I = [x + Δx + v − τ, x + Δx + v + τ] and rounded: square k gets the
     share of I within [k − ½, k + ½], square 0 also what lies before it, and the waterfall, which is
@@ -167,7 +167,7 @@ def share_of(
 
 
 def with_expected_rewards(mdp: FiniteMDP) -> FiniteMDP:
-    """The same model, in which every transition of a pair earns what the pair earns on average."""
+    """Averages: every transition of a pair earns what the pair earns on average."""
     return replace(mdp, reward=np.repeat(mdp.expected_reward, np.diff(mdp.offsets)))
 
 

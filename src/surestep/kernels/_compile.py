@@ -1,4 +1,4 @@
-"""How kernels are compiled, and where their machine code is kept between runs.
+"""Compiles kernels, and keeps their machine code between runs.
 
 A kernel is compiled on its first call, for exactly one signature. The machine code is kept on
 disk (`_machine_code`) in a folder named after a hash of *all* kernel sources: Numba's own check
@@ -53,7 +53,7 @@ class Kernel(Generic[Arguments, Result]):
         return self.code(parallel)(*args, **kwargs)
 
     def code(self, parallel: bool) -> Callable[Arguments, Result]:
-        """The machine code, made or read from disk when first asked for."""
+        """Returns the machine code, made or read from disk when first asked for."""
         run = self._compiled.get(parallel)
         if run is None:
             run = self._compiled[parallel] = self.compile(parallel, cache_directory())
@@ -61,11 +61,11 @@ class Kernel(Generic[Arguments, Result]):
 
     @property
     def has_threads(self) -> bool:
-        """Whether there is a second form of the machine code, for all threads."""
+        """Tells whether there is a second form of the machine code, for all threads."""
         return self.threads_from is not None
 
     def compile(self, parallel: bool, directory: Path | None) -> Callable[Arguments, Result]:
-        """The machine code, kept in `directory` unless that is None."""
+        """Returns the machine code, kept in `directory` unless that is None."""
         dispatcher = numba.njit(parallel=parallel, nogil=True)(self.function)
         if directory is None:
             self.tell()
@@ -78,7 +78,7 @@ class Kernel(Generic[Arguments, Result]):
 
     @property
     def name(self) -> str:
-        """The file and the name of the function, as in `backup.best_values`."""
+        """Returns the file and the name of the function, as in `backup.best_values`."""
         module = self.function.__module__.rpartition(".")[2]
         return f"{module}.{self.function.__qualname__}"
 
@@ -97,7 +97,7 @@ class Tasks(Kernel[Concatenate[int, int, Arguments], None]):
 
     @property
     def has_threads(self) -> bool:
-        """There is not: all threads run the same code."""
+        """Tells that there is none: all threads run the same code."""
         return False
 
     def all(self, number: int, *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -184,7 +184,7 @@ def compiling_told_to(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 def source_hash(folder: Path) -> str:
-    """A hash of all Python sources in the folder: names and contents."""
+    """Returns a hash of all Python sources in the folder: names and contents."""
     digest = hashlib.sha256()
     for source in sorted(folder.glob("*.py")):
         content = source.read_bytes()
@@ -195,7 +195,7 @@ def source_hash(folder: Path) -> str:
 
 @cache
 def cache_directory() -> Path | None:
-    """Where the machine code of these kernel sources is kept, or None for memory only.
+    """Returns the folder for the machine code of these sources, or None for memory only.
 
     `NUMBA_CACHE_DIR` if it is set; else beside the sources, else in the user's cache folder.
     """
@@ -210,7 +210,7 @@ def cache_directory() -> Path | None:
 
 
 def first_writable(folders: Iterable[Path]) -> Path | None:
-    """The first folder that exists or can be made, and that can be written to."""
+    """Returns the first folder that exists or can be made, and that can be written to."""
     for folder in folders:
         try:
             folder.mkdir(parents=True, exist_ok=True)

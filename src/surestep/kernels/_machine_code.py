@@ -28,7 +28,7 @@ DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 class MachineCode:
-    """What Numba asks for machine code before it compiles, and gives it to afterwards."""
+    """A store that Numba asks for machine code before it compiles, and writes to afterwards."""
 
     def __init__(self, folder: Path, name: str, on_compile: Callable[[], None]) -> None:
         """Keeps the kernel of that name in `folder`; calls `on_compile` where it is not there."""
@@ -37,7 +37,7 @@ class MachineCode:
         self.on_compile = on_compile
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """The compiled kernel, or None where it is not there or not whole."""
+        """Returns the compiled kernel, or None where it is not there or not whole."""
         target.refresh()
         try:
             content = self.path(target.codegen()).read_bytes()
@@ -62,7 +62,7 @@ class MachineCode:
                 part.unlink(missing_ok=True)
 
     def path(self, codegen: Any) -> Path:
-        """The file for this interpreter, these versions and this processor."""
+        """Returns the file for this interpreter, these versions and this processor."""
         made_for = (sys.version, numba.__version__, llvmlite.__version__, codegen.magic_tuple())
         digest = hashlib.sha256(repr(made_for).encode()).hexdigest()
         return self.folder / f"{self.name}-{digest[:16]}.code"

@@ -13,7 +13,7 @@ from surestep.kernels.rows import BLOCK_ROWS, row_sums
 
 @kernel(threads_from=SWEEP_THREADS)
 def chain_sizes(model: Model, policy: FloatsIn, lengths: IntsOut, chain_reward: FloatsOut) -> None:
-    """How many weights each row will have (pairs that the policy takes), and r_π(s)."""
+    """Counts the weights that each row will have (pairs that the policy takes); r_π(s)."""
     pair_offsets, offsets, _, _, discount, reward = model
     for s in prange(lengths.size):
         length, total = 0, 0.0

@@ -65,7 +65,7 @@ def strong_components(
     place: IndicesOut,
     starts: IntsOut,
 ) -> int:
-    """The number of components; those that others lead to come first.
+    """Returns the number of components; those that others lead to come first.
 
     `order` [S] lists the states by component, `place` [S] says where a state stands in it, and
     component c begins at `starts[c]` ([S+1], as many as are needed). By R. Tarjan's depth-first
@@ -128,7 +128,7 @@ def strong_components(
 def settle_singles(
     first: int, model: Model, order: IndexArray, starts: IntArray, value: FloatArray
 ) -> int:
-    """The values of single states from component `first` on; the first that is no single state.
+    """Solves the single states from component `first` on; the first component of more states.
 
     v(s) is max_a of r + ΓPv solved for v(s), all other values being known.
     """
@@ -154,7 +154,7 @@ def settle_singles(
 def part_of(
     first: int, last: int, model: Model, order: IndexArray, place: IndexArray, value: FloatArray
 ) -> Part:
-    """The model of states `first` … `last − 1` of the order, in that order.
+    """Returns the model of states `first` … `last − 1` of the order, in that order.
 
     What leads out of it is part of the reward, and what stays is divided away: with p the chance to
     stay, q = r + γ p v(s) + … is solved for q by 1/(1 − γ p).
@@ -213,7 +213,7 @@ def sweep_part(part: Part, value: FloatArray) -> tuple[float, float]:
 
 @helper
 def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
-    """The value of the policy that is best for v, by dense elimination, into `value`.
+    """Writes the value of the policy that is best for v, by dense elimination, into `value`.
 
     It goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
     """
@@ -250,7 +250,7 @@ def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
 
 @helper
 def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> bool:
-    """Whether sweeps, or policy iteration where it costs less, come to a change of `target`.
+    """Sweeps, or iterates policies where that costs less; did it come to a change of `target`?
 
     Changes that shrink by one and the same rate are added up to their end: v + δ rate/(1 − rate),
     as long as that helps. Sweeps end when it is seen that more than `limit` would be needed.
@@ -295,7 +295,7 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
 def settle_components(
     model: Model, by_component: Order, first: int, target: float, limit: int, value: FloatsOut
 ) -> int:
-    """The values of the components from `first` on, up to a residual of `target`, into `value`.
+    """Solves the components from `first` on, up to a residual of `target`, into `value`.
 
     The first component that would take more than `limit` sweeps, with what they came to; or the
     number of components.

@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """How exactly values are sought, by iterations."""
+    """The accuracy that iterations aim for."""
 
     accuracy: float  # the error aimed for, relative to the largest reward and value
     steps: float  # it takes about so many until an episode ends or is discounted
@@ -53,7 +53,7 @@ class Aim(NamedTuple):
 
 
 class Performance(NamedTuple):
-    """What is written of each policy in each drawn model."""
+    """The performance of each policy in each drawn model, and its residual; to be written."""
 
     mean: TableOut  # [B, P] ρ = Σ_s ι(s) v(s)
     residual: TableOut  # [B, P] max_s |(T_π v)(s) − v(s)|
@@ -182,7 +182,7 @@ def thin_out(
     thin_target: IndexArray,
     thin_share: FloatArray,
 ) -> None:
-    """The rows without their small transitions, each with sum 1 again, into the last three."""
+    """Copies rows without their small transitions, each with sum 1 again, to the last three."""
     end = 0
     for k in range(ends.size - 1):
         begin, kept = end, 0.0
@@ -232,7 +232,7 @@ def take_off(
 
 @helper
 def parts_of(work: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """What mixing needs: change and value [S] of a sweep, images and moves [1 + MIXED, S]."""
+    """Returns change and value [S] of a sweep, and images and moves [1 + MIXED, S] to mix."""
     return work[0], work[1], work[2 : 3 + MIXED], work[3 + MIXED : 4 + 2 * MIXED]
 
 
@@ -241,7 +241,7 @@ def first_move(
     chain: DrawnChain,
     work: FloatArray,
 ) -> None:
-    """The move of starts by a constant, where sweeps alone gain the least, and its image."""
+    """Writes the move of starts by a constant, where sweeps alone gain the least, and its image."""
     nothing, _, images, moves = parts_of(work)
     nothing[:], moves[0, :] = 0.0, 1.0
     sweep(chain, nothing, moves[0])

@@ -12,7 +12,7 @@ from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
 
 @helper
 def highest_within(first: int, last: int, q: FloatArray, width: float) -> float:
-    """The largest q of the pairs `first` … `last − 1`, less `width`."""
+    """Returns the largest q of the pairs `first` … `last − 1`, less `width`."""
     highest = -np.inf
     for k in range(first, last):
         highest = max(highest, q[k])
@@ -21,7 +21,7 @@ def highest_within(first: int, last: int, q: FloatArray, width: float) -> float:
 
 @helper
 def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
-    """The first pair of `first` … `last − 1` whose q is within `tie` of the largest."""
+    """Returns the first pair of `first` … `last − 1` whose q is within `tie` of the largest."""
     lowest = highest_within(first, last, q, tie)
     for k in range(first, last):
         if q[k] >= lowest:
@@ -31,7 +31,7 @@ def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
 
 @kernel(threads_from=LIGHT_THREADS)
 def greedy(pair_offsets: IntsIn, q: FloatsIn, tie: float, probability: FloatsOut) -> None:
-    """All mass on the best pair of each state, the lowest action among those within `tie`.
+    """Writes all mass on the best pair of each state, the lowest action among those within `tie`.
 
     Without branches, which for a few pairs a state would cost more than all else. Where q is no
     number, the first action gets what is left.

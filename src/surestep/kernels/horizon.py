@@ -11,7 +11,7 @@ from surestep.kernels.records import Model
 
 @kernel()
 def undiscounted_heights(model: Model, height: IntsOut) -> None:
-    """The largest number of steps in a row with discount 1 from each state, into `height` [S].
+    """Counts the most steps in a row with discount 1 from each state, into `height` [S].
 
     Those steps must form no cycle. Depth-first search with its own stack: the height of a state
     is known once all states below it are done.

@@ -60,7 +60,7 @@ def bicgstab_step(
     work: TableOut,
     scalars: FloatsOut,
 ) -> float:
-    """One iteration; the largest entry of the new residual, or −1 on a breakdown.
+    """Iterates once; the largest entry of the new residual, or −1 on a breakdown.
 
     `work` [4, S] holds residual, direction, the image of it, and a scratch vector; `shadow` [S] is
     the first residual. Before the first call: direction and image 0, all scalars 1.

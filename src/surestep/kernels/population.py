@@ -32,7 +32,7 @@ def shares_of_rest(offsets: IntsIn, probability: FloatsIn, share: FloatsOut) -> 
 
 @helper
 def split_off(rng: np.random.Generator, number: int, share: float) -> int:
-    """How many of `number` go to the next element, each with probability `share`."""
+    """Draws how many of `number` go to the next element, each with probability `share`."""
     if share >= 1.0:
         return number
     if share <= 0.0:

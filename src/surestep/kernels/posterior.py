@@ -36,7 +36,7 @@ LOW, REACH, FIRST, SECOND, WEIGHT = range(5)  # what a row of a table of rewards
 
 
 class RewardDraws(NamedTuple):
-    """What mean rewards are drawn from.
+    """The law of mean rewards.
 
     A row (low, reach, first, second, weight) of `seen` has the mean low + reach · x, where x ~
     Beta(first, second), and where it has a weight, a share of what is not known of it yet: w of
@@ -62,7 +62,7 @@ class RewardDraws(NamedTuple):
         return cls(per_pair, False, nothing, seen, np.zeros(2, np.int64), np.zeros((0, 5)), 0.0)
 
     def moved(self, place: IntArray, size: int) -> RewardDraws:
-        """The same where the transition t stands at `place`[t] of `size`; −1: it cannot come."""
+        """Moves the transition t to `place`[t] of `size`; −1: it cannot come."""
         if self.per_pair:
             return self
         kept = place >= 0
@@ -73,7 +73,7 @@ class RewardDraws(NamedTuple):
 
 
 class PriorRows(NamedTuple):
-    """What rows are drawn from.
+    """The law of rows.
 
     Without `given` weights, a row is about all states, those that are not stored included. Its
     prior has the total `weight`, `pooled` of which lies where steps of its state led.
@@ -127,7 +127,7 @@ class Row(NamedTuple):
 
 @inlined
 def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
-    """The first of `sums`[begin:end], which rise, that is above x; or the last."""
+    """Returns the first of `sums`[begin:end], which rise, that is above x; or the last."""
     low, high = begin, end - 1
     while low < high:
         middle = (low + high) // 2
@@ -140,7 +140,7 @@ def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
 
 @inlined
 def draw_state(words: Words, rows: PriorRows, sums: FloatArray, row: Row) -> tuple[np.int64, Words]:
-    """A state of the base: with the chance `pooled` where a step of the row's own state led."""
+    """Draws a state of the base: with the chance `pooled` where a step of the state led."""
     first, last = row.state_first, row.state_last
     successor, elsewhere = rows.successor, rows.elsewhere
     u, words = uniform(words)
@@ -163,7 +163,7 @@ def draw_sparse_row(
     target: IndexArray,
     share: FloatArray,
 ) -> tuple[int, Words]:
-    """One row, into `target` and `share` from `begin` on; where it ends, or −1 if it does not fit.
+    """Draws a row, to `target` and `share` from `begin` on; its end, or −1 if it does not fit.
 
     `place` [S] says where a state stands, if that is not before `begin`.
     """
@@ -226,7 +226,7 @@ def draw_shares(words: Words, share: FloatArray, begin: int, end: int) -> Words:
 
 @helper
 def weigh_all(rows: PriorRows, row: Row, target: IndexArray, share: FloatArray) -> int:
-    """The weights of all states in a row, into `share` from `begin` on; where it ends, or −1."""
+    """Weighs all states in a row, into `share` from `begin` on; where it ends, or −1."""
     successor, times, elsewhere = rows.successor, rows.times, rows.elsewhere
     begin, weight, pooled = row.begin, rows.weight, row.pooled
     end = begin + elsewhere.size
@@ -249,7 +249,7 @@ def weigh_all(rows: PriorRows, row: Row, target: IndexArray, share: FloatArray) 
 
 @inlined
 def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
-    """A mean between the two rewards of row i; the first itself where they are the same."""
+    """Returns a mean between the two rewards of row i; the first itself where they are the same."""
     reach, x = rewards[i, REACH], 0.0
     if reach > 0.0:
         x, words = beta(words, rewards[i, FIRST], rewards[i, SECOND])
@@ -260,7 +260,7 @@ def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
 def draw_like(
     words: Words, rewards: RewardDraws, weights: AtomWeights, group: int | np.int64
 ) -> tuple[float, Words]:
-    """The mean of an atom: with the chance of kinship one of the group, and otherwise any."""
+    """Draws the mean of an atom: with the chance of kinship one of the group, else any."""
     atoms, sums = rewards.atoms, weights.sums
     begin, end = rewards.group_offsets[group], rewards.group_offsets[group + 1]
     u, words = uniform(words)
@@ -280,7 +280,7 @@ def draw_like(
 def draw_reward(
     words: Words, rewards: RewardDraws, weights: AtomWeights, i: int, group: int | np.int64
 ) -> tuple[float, Words]:
-    """The mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
+    """Returns the mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
     seen = rewards.seen
     if i < 0 or np.isnan(seen[i, LOW]):
         return draw_like(words, rewards, weights, group)
@@ -318,7 +318,7 @@ def weigh_atoms(words: Words, rewards: RewardDraws, weights: AtomWeights) -> Non
 def draw_models(
     first_task: int, end_task: int, posterior: DirichletPosterior, first_draw: int, models: Chunk
 ) -> None:
-    """The draws `first_draw` … of a chunk [B]: rows of the `used` pairs, rewards and starts.
+    """Writes the draws `first_draw` … of a chunk [B]: rows of the `used` pairs, rewards and starts.
 
     Pairs that are not used have no row and their `ending` reward.
     """

@@ -28,7 +28,7 @@ class KeptModel(NamedTuple):
 def count_kept(
     model: Model, q: FloatsIn, width: float, pairs: IntsOut, transitions: IntsOut
 ) -> None:
-    """How many pairs within `width` of the best each state has, and how many transitions these."""
+    """Counts the pairs of each state within `width` of the best, and their transitions."""
     pair_offsets, offsets = model.pair_offsets, model.offsets
     for s in prange(pairs.size):
         first, last = pair_offsets[s], pair_offsets[s + 1]

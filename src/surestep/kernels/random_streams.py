@@ -30,7 +30,7 @@ Words: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 @helper
 def mixed(word: np.uint64) -> np.uint64:
-    """The output function of SplitMix64: every bit of the word decides about every other one."""
+    """Mixes a word as SplitMix64 does: every bit of it decides about every other one."""
     word = (word ^ (word >> BITS_30)) * FIRST_FACTOR
     word = (word ^ (word >> BITS_27)) * SECOND_FACTOR
     return word ^ (word >> BITS_31)
@@ -38,7 +38,7 @@ def mixed(word: np.uint64) -> np.uint64:
 
 @helper
 def start_stream(seed: int, draw: int, row: int) -> Words:
-    """The start of the stream of these numbers."""
+    """Returns the start of the stream of these numbers."""
     state = mixed(np.uint64(seed) + GOLDEN)
     state = mixed((state ^ np.uint64(draw)) + GOLDEN)
     first = mixed((state ^ np.uint64(row)) + GOLDEN) + GOLDEN
@@ -48,13 +48,13 @@ def start_stream(seed: int, draw: int, row: int) -> Words:
 
 @helper
 def turned(word: np.uint64, bits: np.uint64) -> np.uint64:
-    """The word rotated to the left."""
+    """Returns the word rotated to the left."""
     return (word << bits) | (word >> (BITS_64 - bits))
 
 
 @helper
 def uniform(words: Words) -> tuple[float, Words]:
-    """The next number of the stream, more than 0 and less than 1, of 52 random bits."""
+    """Returns the next number of the stream, more than 0 and less than 1, of 52 random bits."""
     a, b, c, d = words
     result = turned(a + d, BITS_23) + a
     shifted = b << BITS_17
@@ -68,7 +68,7 @@ def uniform(words: Words) -> tuple[float, Words]:
 
 @helper
 def normal(words: Words) -> tuple[float, Words]:
-    """A standard normal number, by the polar method (Marsaglia and Bray 1964)."""
+    """Returns a standard normal number, by the polar method (Marsaglia and Bray 1964)."""
     while True:
         u, words = uniform(words)
         v, words = uniform(words)
@@ -80,7 +80,7 @@ def normal(words: Words) -> tuple[float, Words]:
 
 @helper
 def gamma(words: Words, shape: float) -> tuple[float, Words]:
-    """A number with density ∝ x^(shape − 1) e^(−x).
+    """Returns a number with density ∝ x^(shape − 1) e^(−x).
 
     By Marsaglia and Tsang (2000) from shape 1 on, below by Ahrens and Dieter (1974, GS), which is
     0 where the number is too small for a double.
@@ -115,7 +115,7 @@ def gamma(words: Words, shape: float) -> tuple[float, Words]:
 
 @helper
 def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
-    """A number with density ∝ x^(first − 1) (1 − x)^(second − 1); the two are not both tiny."""
+    """Draws from the density ∝ x^(first − 1) (1 − x)^(second − 1); the two are not both tiny."""
     x, words = gamma(words, first)
     y, words = gamma(words, second)
     return x / (x + y), words
@@ -123,7 +123,7 @@ def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
 
 @kernel()
 def uniforms(seed: int, draw: int, row: int, numbers: FloatsOut) -> None:
-    """The first numbers of a stream."""
+    """Writes the first numbers of a stream."""
     words = start_stream(seed, draw, row)
     for i in range(numbers.size):
         numbers[i], words = uniform(words)
@@ -131,6 +131,6 @@ def uniforms(seed: int, draw: int, row: int, numbers: FloatsOut) -> None:
 
 @kernel()
 def gammas(seed: int, shape: float, numbers: FloatsOut) -> None:
-    """Independent Gamma(shape) numbers, each from a stream of its own."""
+    """Draws independent Gamma(shape) numbers, each from a stream of its own."""
     for i in range(numbers.size):
         numbers[i], _ = gamma(start_stream(seed, i, 0), shape)

@@ -43,7 +43,7 @@ class Intervals(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a step earns at stored successors, at other states and where it ends; its discount."""
+    """Rewards of a step at stored successors, at other states and where it ends; discounts."""
 
     reward: FloatsIn  # [T]
     outside_reward: FloatsIn  # [K]
@@ -62,7 +62,7 @@ class ExtremeRows(NamedTuple):
 
 @helper
 def longest_run(first: int, last: int, offsets: IntArray) -> int:
-    """The length of the longest of the runs `first` … `last − 1`."""
+    """Returns the length of the longest of the runs `first` … `last − 1`."""
     longest = 0
     for i in range(first, last):
         longest = max(longest, offsets[i + 1] - offsets[i])
@@ -71,7 +71,7 @@ def longest_run(first: int, last: int, offsets: IntArray) -> int:
 
 @helper
 def sort_rising(keys: FloatArray, size: int, order: IntArray) -> None:
-    """The places of the first `size` keys by rising key, into `order`: Shell's sort, in place.
+    """Sorts the places of the first `size` keys by rising key, into `order`: Shell's sort.
 
     Rows are short, and most of them shorter than its first step.
     """
@@ -102,7 +102,7 @@ def store_row(
     worth: FloatArray,
     extreme: ExtremeRows,
 ) -> None:
-    """The stored successors of pair k with the chances `least`, and what they are `worth`."""
+    """Stores the successors of pair k with the chances `least`, and what they are `worth`."""
     reward, _, _, discount = step
     states, probability, _, _ = extreme
     place = room[k]
@@ -139,7 +139,7 @@ def add_up_row(
 
 @helper
 def lowest_elsewhere(first: int, last: int, successor: IndexArray, by_value: IntArray) -> int:
-    """The state of the lowest value that is not among successors `first` … `last − 1`, or −1."""
+    """Returns the state of the lowest value not among successors `first` … `last − 1`, or −1."""
     for s in by_value:
         known = False
         for t in range(first, last):  # the lowest states are seldom stored: few are looked at
@@ -161,7 +161,7 @@ def l1_rows(
     by_value: IntArray,
     extreme: ExtremeRows,
 ) -> None:
-    """The p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for a run of pairs.
+    """Writes the p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for a run of pairs.
 
     The mass radius/2 goes to the worst outcome, taken from the best ones downward. Outcomes are the
     stored successors, and with room for one more, any other state: those earn `outside_reward`.
@@ -205,7 +205,7 @@ def l1_rows(
 def worst_l1_rows(
     rows: L1Balls, step: Step, value: FloatsIn, by_value: IntsIn, extreme: ExtremeRows
 ) -> None:
-    """The worst rows of all pairs within L1 balls; see `l1_rows`."""
+    """Writes the worst rows of all pairs within L1 balls; see `l1_rows`."""
     pairs = extreme.q.size
     for b in prange((pairs - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)
@@ -225,7 +225,7 @@ def interval_rows(
     by_value: IntArray,
     extreme: ExtremeRows,
 ) -> None:
-    """The p of the smallest Σ p (R + γ v) with low ≤ p ≤ high, for a run of pairs.
+    """Writes the p of the smallest Σ p (R + γ v) with low ≤ p ≤ high, for a run of pairs.
 
     The mass that the low ends leave goes to the worst outcomes first, up to their tops. A state
     that is not stored can take `elsewhere` [K], and earns `outside_reward`; `by_value` [S] lists
@@ -279,7 +279,7 @@ def interval_rows(
 def worst_interval_rows(
     rows: Intervals, step: Step, value: FloatsIn, by_value: IntsIn, extreme: ExtremeRows
 ) -> None:
-    """The worst rows of all pairs within intervals; see `interval_rows`."""
+    """Writes the worst rows of all pairs within intervals; see `interval_rows`."""
     pairs = extreme.q.size
     for b in prange((pairs - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)

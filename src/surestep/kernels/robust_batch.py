@@ -32,7 +32,7 @@ from surestep.kernels.small import BATCH_THREADS
 
 
 class Game(NamedTuple):
-    """What is asked of all sets, and how exactly.
+    """The question that is asked of all sets, and the accuracy.
 
     A residual is small enough where it is below `enough` times max |v| + `reward_scale`.
     """
@@ -48,7 +48,7 @@ class Game(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is written of each set."""
+    """The answer of each set, to be written."""
 
     policy: TableOut  # [B, K]
     value: TableOut  # [B, S]
@@ -78,19 +78,19 @@ Settle = Callable[[int, Game, Any, IntArray, Any, Step, ExtremeRows, Answer], No
 
 @helper
 def rank_by_value(value: FloatArray, _: IntArray, ranking: IntArray) -> None:
-    """The states by rising v."""
+    """Writes the states by rising v."""
     sort_rising(value, value.size, ranking)
 
 
 @helper
 def rank_by_segment(value: FloatArray, nodes: Segments, lowest: IntArray) -> None:
-    """The state of the lowest v below each node of the common tree."""
+    """Writes the state of the lowest v below each node of the common tree."""
     lowest_below(nodes, value, lowest)
 
 
 @helper
 def choose_best(one: OneSet, q: FloatArray, tie_tolerance: float, policy: FloatArray) -> None:
-    """All mass on the best pair of each state, the first among those within the tolerance."""
+    """Puts all mass on the best pair of each state, the first among those within the tolerance."""
     first, pair_offsets, _ = one
     largest = 0.0
     for k in range(policy.size):
@@ -115,7 +115,7 @@ def worth(s: int, one: OneSet, policy: FloatArray, q: FloatArray) -> float:
 def residuals_of(
     one: OneSet, policy: FloatArray, q: FloatArray, value: FloatArray
 ) -> tuple[float, float, float]:
-    """The least and the most of max(Σ_a π q, floor) − v, and max |v|."""
+    """Returns the least and the most of max(Σ_a π q, floor) − v, and max |v|."""
     low, high, size = np.inf, -np.inf, 0.0
     for s in range(value.size):
         after = max(worth(s, one, policy, q), one.floor[s])
@@ -136,7 +136,7 @@ def gained(one: OneSet, ours: Choice, q: FloatArray, value: FloatArray) -> float
 
 @helper
 def choose_anew(one: OneSet, best: FloatArray, q: FloatArray, tie: float, ours: Choice) -> None:
-    """The best policy in place of ours, and the floor where that is better; ties stay as before."""
+    """Puts the best policy in place of ours, and the floor where that is better; ties stay."""
     policy, held = ours
     for s in range(held.size):
         going_on = worth(s, one, policy, q)
@@ -158,7 +158,7 @@ def solve_rows(
     system: FloatArray,
     value: FloatArray,
 ) -> None:
-    """The value of the chain of the rows and the policy, which ends where the floor is held.
+    """Writes the value of the chain of the rows and the policy, which ends where the floor is held.
 
     Elimination goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
     """
@@ -194,7 +194,7 @@ def solve_rows(
 
 
 def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
-    """The loop for one kind of set."""
+    """Returns the loop for one kind of set."""
 
     @helper
     def settle(

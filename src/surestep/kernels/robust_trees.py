@@ -50,7 +50,7 @@ class Trees(NamedTuple):
 
 @kernel()
 def segments(first: IntsOut, last: IntsOut) -> None:
-    """The states that each node of the tree covers; root and size stand in entry 1 beforehand."""
+    """Finds the states that each node covers; root and size stand in entry 1 beforehand."""
     for node in range(1, first.size // 2):
         if last[node] - first[node] > 1:
             middle = (first[node] + last[node]) // 2
@@ -60,7 +60,7 @@ def segments(first: IntsOut, last: IntsOut) -> None:
 
 @helper
 def lowest_below(nodes: Segments, value: FloatArray, lowest: IntArray) -> None:
-    """The state of the lowest value below each node, the first among equals."""
+    """Writes the state of the lowest value below each node, the first among equals."""
     first, last = nodes
     for node in range(first.size - 1, 0, -1):
         if last[node] - first[node] == 1:
@@ -72,13 +72,13 @@ def lowest_below(nodes: Segments, value: FloatArray, lowest: IntArray) -> None:
 
 @kernel()
 def lowest_of_segments(nodes: Segments, value: FloatsIn, lowest: IntsOut) -> None:
-    """The state of the lowest value below each node of one tree, the first among equals."""
+    """Writes the state of the lowest value below each node of one tree, the first among equals."""
     lowest_below(nodes, value, lowest)
 
 
 @helper
 def below(stored: IndexArray, first: int, last: int, bound: int) -> int:
-    """The first of the places `first` … `last` at which the rising states are at least `bound`."""
+    """Returns the first place of `first` … `last` with a state of at least `bound`; they rise."""
     while first < last:
         middle = (first + last) // 2
         if stored[middle] < bound:
@@ -90,7 +90,7 @@ def below(stored: IndexArray, first: int, last: int, bound: int) -> int:
 
 @kernel()
 def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut) -> None:
-    """How many inner nodes the tree of each pair has: those with a stored successor below them.
+    """Counts the inner nodes of each pair's tree: those with a stored successor below them.
 
     The tree of pair k is over 0 … `width`[k] − 1; its successors stand at `place` [T], rising.
     """
@@ -122,7 +122,7 @@ def tree_nodes(
     cuts: CountTableOut,
     leaf: IntsOut,
 ) -> None:
-    """The trees of all pairs, parents before their children.
+    """Writes the trees of all pairs, parents before their children.
 
     `child` [X, 2] is an inner node x ≥ 0, or ~i for the leaf at place i of the room. `cuts` [X, 3]
     are the transitions below a node: left from the first to the second, right up to the third.
@@ -164,7 +164,7 @@ def tree_rows(
     lowest: IntArray,
     extreme: ExtremeRows,
 ) -> None:
-    """The worst rows of a run of pairs when node x goes left with a chance in [low, high] [X].
+    """Finds the worst rows of a run of pairs; node x goes left with a chance in [low, high].
 
     Upwards, a node is worth the less of its two ends; downwards, the chances multiply.
     """
@@ -215,7 +215,7 @@ def tree_rows(
 def worst_tree_rows(
     rows: Trees, step: Step, value: FloatsIn, lowest: IntsIn, extreme: ExtremeRows
 ) -> None:
-    """The worst rows of all pairs along trees; see `tree_rows`."""
+    """Writes the worst rows of all pairs along trees; see `tree_rows`."""
     pairs = extreme.q.size
     for b in prange((pairs - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)

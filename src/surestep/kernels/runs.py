@@ -12,7 +12,7 @@ from surestep.kernels.records import Process
 
 @kernel()
 def running_sums(offsets: IntsIn, values: FloatsIn, sums: FloatsOut) -> None:
-    """The sum of each run up to and including each of its elements, into `sums`."""
+    """Writes the sum of each run up to and including each of its elements, into `sums`."""
     for run in range(offsets.size - 1):
         total = 0.0
         for i in range(offsets[run], offsets[run + 1]):
@@ -22,7 +22,7 @@ def running_sums(offsets: IntsIn, values: FloatsIn, sums: FloatsOut) -> None:
 
 @kernel()
 def running_products(offsets: IntsIn, values: FloatsIn, products: FloatsOut) -> None:
-    """The product of each run up to and including each of its elements, into `products`."""
+    """Writes the product of each run up to and including each of its elements, into `products`."""
     for run in range(offsets.size - 1):
         total = 1.0
         for i in range(offsets[run], offsets[run + 1]):
@@ -32,7 +32,7 @@ def running_products(offsets: IntsIn, values: FloatsIn, products: FloatsOut) -> 
 
 @helper
 def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: float) -> int:
-    """The element of the run at which its running sums pass `uniform` in [0, 1).
+    """Returns the element of the run at which its running sums pass `uniform` in [0, 1).
 
     The first element whose running sum exceeds u · (sum of the run), so that an element of
     probability 0 is never drawn, and a run that sums to 1 only nearly is no worse for it.
@@ -52,7 +52,7 @@ def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: flo
 def draw(
     offsets: IntsIn, cumulative: FloatsIn, run: IntsIn, uniform: FloatsIn, chosen: IntsOut
 ) -> None:
-    """An element of each given run, drawn by inverting its running sums at `uniform`."""
+    """Writes an element of each given run, drawn by inverting its running sums at `uniform`."""
     for i in range(run.size):
         chosen[i] = element_at(offsets, cumulative, run[i], uniform[i])
 
@@ -61,7 +61,7 @@ def draw(
 def simulate(
     rng: np.random.Generator, sums: Process, horizon: int, lengths: IntsOut, taken: IntsOut
 ) -> int:
-    """Episodes one after the other, as long as another whole one surely fits into `taken`.
+    """Draws episodes one after the other, as long as another whole one surely fits into `taken`.
 
     The chances are running sums. The transitions of the episodes go into `taken`, their numbers of
     steps into `lengths`; the answer is how many episodes there are.

@@ -18,7 +18,7 @@ BATCH_THREADS = 5_000  # entries of all models together
 
 
 class Solutions(NamedTuple):
-    """What policy iteration writes of each model."""
+    """A policy and its value for each model, to be written."""
 
     policy: TableOut  # [B, K]
     value: TableOut  # [B, S]
@@ -88,7 +88,7 @@ def optimise_each(
     limit: int,
     solutions: Solutions,
 ) -> None:
-    """Policy iteration on each model; all policies are 0 before."""
+    """Iterates policies on each model; all of them are 0 before."""
     pair_offsets, num_states = models.pair_offsets, solutions.value.shape[1]
     for b in range(first_task, end_task):
         model, values, actions = model_of(models, b), solutions.value[b], solutions.policy[b]

@@ -19,19 +19,19 @@ USED_UP = -1.0  # a budget of which nothing is left, not even for what costs not
 
 @helper
 def affordable(rest: float, price: float) -> float:
-    """The mass that the rest of the budget moves at this price."""
+    """Returns the mass that the rest of the budget moves at this price."""
     return rest / price if price > 0.0 else np.inf
 
 
 @helper
 def rate(gain: float, price: float) -> float:
-    """Gain per unit of budget; a free gain has no limit."""
+    """Returns the gain per unit of budget; a free gain has no limit."""
     return gain / price if price > 0.0 else np.inf
 
 
 @helper
 def keeps_up(gain: float, price: float, speed: float, tie: float) -> bool:
-    """Whether gain / price is as high as `speed`, up to a tie in q: rounding must not choose."""
+    """Tells whether gain / price is as high as `speed`, up to a tie: rounding must not choose."""
     return rate(gain + tie, price) >= speed
 
 
@@ -39,7 +39,7 @@ def keeps_up(gain: float, price: float, speed: float, tie: float) -> bool:
 def next_receiver(
     first: int, last: int, q: FloatArray, enter: FloatArray, receiver: int, tie: float
 ) -> int:
-    """The pair that takes over from `receiver` as the budget grows; −1 if none does.
+    """Returns the pair that takes over from `receiver` as the budget grows; −1 if none does.
 
     It is better and costs more to enter: all mass received so far moves on at the rate
     (q(b) − q(r)) / (enter(b) − enter(r)). The highest rate comes first, the first pair among ties.
@@ -66,7 +66,7 @@ def next_donor(
     probability: FloatArray,
     tie: float,
 ) -> tuple[int, float]:
-    """The pair that gives its mass to `receiver` next, and its rate; −1 if none does.
+    """Returns the pair that gives its mass to `receiver` next, and its rate; −1 if none does.
 
     The highest rate comes first, the first pair among ties.
     """
@@ -81,7 +81,7 @@ def next_donor(
 
 @helper
 def first_receiver(first: int, last: int, q: FloatArray, enter: FloatArray, tie: float) -> int:
-    """The pair that is cheapest to enter, the better one among equally cheap; −1 if none can be."""
+    """Returns the pair that is cheapest to enter, among these the best; −1 if none can be."""
     receiver = -1
     for b in range(first, last):
         if enter[b] < np.inf and (
@@ -156,7 +156,7 @@ def most_rewarding(
     used: FloatArray,
     tie: float,
 ) -> int:
-    """The pair of the highest (q(b) − q(donor)) / e(b) not used yet, the first among ties.
+    """Returns the pair of the highest (q(b) − q(donor)) / e(b) not used yet, the first among ties.
 
     −1 if none gains; at an infinite error, none does.
     """
@@ -171,7 +171,7 @@ def most_rewarding(
 
 @helper
 def lowest_value(first: int, last: int, q: FloatArray, done: FloatArray, tie: float) -> int:
-    """The first pair not done whose q is within `tie` of the lowest."""
+    """Returns the first pair not done whose q is within `tie` of the lowest."""
     lowest = np.inf
     for a in range(first, last):
         if done[a - first] == 0.0:

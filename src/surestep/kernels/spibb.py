@@ -11,7 +11,7 @@ from surestep.kernels._types import BoolsIn, FloatsIn, FloatsOut, IntsIn
 
 @helper
 def best_trusted(first: int, last: int, q: FloatArray, trusted: BoolArray, tie: float) -> int:
-    """The first trusted pair of the run whose q is within `tie` of the largest; −1 if none is."""
+    """Returns the first trusted pair of the run within `tie` of the largest q; −1 if none is."""
     best = -1
     for k in range(first, last):
         if trusted[k] and (best < 0 or q[k] > q[best]):
@@ -26,7 +26,7 @@ def best_trusted(first: int, last: int, q: FloatArray, trusted: BoolArray, tie: 
 
 @helper
 def free_mass(first: int, last: int, behavior: FloatArray, trusted: BoolArray) -> float:
-    """The mass that π_b gives to trusted pairs; exactly 1 where it gives none to others."""
+    """Returns the mass that π_b gives to trusted pairs; exactly 1 where it gives none to others."""
     free, kept = 0.0, 0.0
     for k in range(first, last):
         if trusted[k]:
@@ -45,7 +45,7 @@ def move_free_mass(
     tie: float,
     probability: FloatsOut,
 ) -> None:
-    """π_b on pairs not trusted; what it gives to trusted ones goes to the best of them."""
+    """Keeps π_b on pairs not trusted; what it gives to trusted ones goes to the best of them."""
     for s in prange(pair_offsets.size - 1):
         first, last = pair_offsets[s], pair_offsets[s + 1]
         best = best_trusted(first, last, q, trusted, tie)
@@ -64,7 +64,7 @@ def fill_by_value(
     tie: float,
     probability: FloatsOut,
 ) -> None:
-    """Pairs by falling q, each not trusted up to π_b, until a trusted one takes all that is left.
+    """Fills pairs by falling q, those not trusted up to π_b, until a trusted one takes the rest.
 
     Where no pair of a state is trusted, nothing but π_b itself sums to 1.
     """

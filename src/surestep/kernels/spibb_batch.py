@@ -39,7 +39,7 @@ def improve_each(
     limit: int,
     solutions: Solutions,
 ) -> None:
-    """Policy iteration from π_b over Π_b, in the MLE-MDP of each data set.
+    """Iterates policies from π_b over Π_b, in the MLE-MDP of each data set.
 
     A pair is trusted iff it has more than `n_wedge` visits (−1 trusts all).
     """

@@ -35,7 +35,7 @@ def chain_rows(
     child: IndicesOut,
     origin: IntsOut,
 ) -> None:
-    """Chains: node i has the leaves i(k−1) … i(k−1)+k−2, then node i+1; the last has the rest.
+    """Writes chains: node i has the leaves i(k−1) … i(k−1)+k−2, then node i+1; the last the rest.
 
     `leaf_transition` [L] lists the transitions pair by pair in the order of the leaves; `child`
     and `origin` [L+X] get, for each child, its state, and its transition or −1 for a node.
@@ -72,7 +72,7 @@ def balanced_rows(
     child: IndicesOut,
     origin: IntsOut,
 ) -> None:
-    """Complete k-ary trees, numbered level by level: node i has the children k·i+1 … k·i+k.
+    """Writes complete k-ary trees, level by level: node i has the children k·i+1 … k·i+k.
 
     The numbers from I on are the leaves. Arguments as in `chain_rows`.
     """
@@ -98,7 +98,7 @@ def balanced_rows(
 
 @helper
 def weight_of(t: int, tree: SplitTree, leaf: AnyArray, node: AnyArray) -> Any:
-    """The weight of a child: its leaf's, or that of everything below its node."""
+    """Returns the weight of a child: its leaf's, or that of everything below its node."""
     origin = tree.origin[t]
     return leaf[origin] if origin >= 0 else node[tree.child[t] - tree.num_states]
 
@@ -109,7 +109,7 @@ def add_up(
     leaf: AnyArray,
     node: AnyArray,
 ) -> None:
-    """The sum of the leaves [T] below each auxiliary node, into `node` [X]."""
+    """Writes the sum of the leaves [T] below each auxiliary node, into `node` [X]."""
     row_offsets = tree.row_offsets
     num_pairs = row_offsets.size - 1 - node.size
     for row in range(row_offsets.size - 2, num_pairs - 1, -1):
@@ -126,7 +126,7 @@ def node_sums(
     leaf: FloatsIn,
     node: FloatsOut,
 ) -> None:
-    """The sum of numbers [T] below each auxiliary node, into `node` [X]."""
+    """Writes the sum of numbers [T] below each auxiliary node, into `node` [X]."""
     add_up(tree, leaf, node)
 
 
@@ -136,7 +136,7 @@ def node_counts(
     leaf: IntsIn,
     node: IntsOut,
 ) -> None:
-    """The sum of counts [T] below each auxiliary node, into `node` [X], without rounding."""
+    """Writes the sum of counts [T] below each auxiliary node, into `node` [X], without rounding."""
     add_up(tree, leaf, node)
 
 
@@ -147,7 +147,7 @@ def conditionals(
     node: FloatsIn,
     share: FloatsOut,
 ) -> None:
-    """The probability of each child [L+X] given its node: weight below child / weight below node.
+    """Divides: the chance of each child [L+X] given its node is weight below child / below node.
 
     Rows of pairs are not divided, since their leaves sum to 1. Below a node of weight 0 nothing is
     ever reached; its first child gets 1.
@@ -172,7 +172,7 @@ def node_means(
     leaf: FloatsIn,
     node: FloatsOut,
 ) -> None:
-    """The mean of the leaves [T] below each auxiliary node under the shares [L+X], into [X].
+    """Writes the mean of the leaves [T] below each auxiliary node under the shares [L+X], into [X].
 
     Where all leaves below are equal it is that number, bit for bit.
     """
@@ -196,7 +196,7 @@ def path_products(
     reach: FloatsOut,
     leaf: FloatsOut,
 ) -> None:
-    """The product of the shares [L+X] along the path to each leaf, into `leaf` [T].
+    """Writes the product of the shares [L+X] along the path to each leaf, into `leaf` [T].
 
     `reach` [X] gets the product along the path to each auxiliary node.
     """

@@ -24,7 +24,7 @@ RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out a
 
 
 class Stacks(NamedTuple):
-    """What came of every visit, pair after pair, the visits of a pair in the order of the log."""
+    """The outcomes of all visits, pair after pair, those of a pair in the order of the log."""
 
     offsets: IntsIn  # [K+1]
     reward: FloatsIn  # [N]
@@ -39,7 +39,7 @@ class Stacks(NamedTuple):
 
 
 class Tails(NamedTuple):
-    """What a cut rollout counts for: at most its worth for π_I, at least that for π_b."""
+    """The worth of a cut rollout: at most what it has for π_I, at least that for π_b."""
 
     at_pair: TableIn  # [2, K] where it is cut at a pair
     at_state: TableIn  # [2, S] where it is cut after its horizon
@@ -59,7 +59,7 @@ class Course(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """Who is rolled out, with which random numbers, in how many runs and rounds."""
+    """Random numbers to roll out with, and the numbers of runs and rounds."""
 
     seed: int
     purpose: int
@@ -69,7 +69,7 @@ class Draw(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """What came of the rounds of several runs."""
+    """The outcomes of the rounds of several runs."""
 
     differences: TableOut  # [runs, rounds] G_I − G_b where the round is complete; or one of them
     complete: IntsOut  # [runs] how many rounds there were all entries for
@@ -84,19 +84,19 @@ class Rounds(NamedTuple):
 
 @helper
 def unit(word: np.uint64) -> float:
-    """The word as a number more than 0 and less than 1."""
+    """Returns the word as a number more than 0 and less than 1."""
     return (np.float64(word >> BITS_12) + 0.5) * 2.0**-52
 
 
 @helper
 def joined(word: np.uint64, number: int) -> np.uint64:
-    """A word that depends on another one and a number."""
+    """Returns a word that depends on another one and a number."""
     return mixed((word ^ np.uint64(number)) + GOLDEN)
 
 
 @helper
 def first_above(chances: FloatArray, begin: int, end: int, number: float) -> int:
-    """The first place from `begin` on whose cumulated chance is above the number."""
+    """Returns the first place from `begin` on whose cumulated chance is above the number."""
     while begin < end - 1:
         middle = (begin + end - 1) // 2
         if number < chances[middle]:
@@ -110,7 +110,7 @@ def first_above(chances: FloatArray, begin: int, end: int, number: float) -> int
 def coupled_chances(
     pair_offsets: IntsIn, ours: FloatsIn, theirs: FloatsIn, chances: TableOut
 ) -> None:
-    """Cumulated chances of both policies' actions, into `chances` [2, 2K], 2·A places a state.
+    """Cumulates the chances of both policies' actions, into `chances` [2, 2K], 2·A places a state.
 
     First comes what both have in common, min(π_I, π_b), then what each has of its own: one number
     gives both the same action with the largest chance that there is.

@@ -84,7 +84,7 @@ class MDPBatch:
 
     @classmethod
     def from_models(cls, models: Sequence[FiniteMDP]) -> MDPBatch:
-        """The batch of models with the same pairs, discounts and start.
+        """Returns the batch of models with the same pairs, discounts and start.
 
         Their successors may differ: the batch has those of all of them.
         """

@@ -219,7 +219,7 @@ class Counts:
         )
 
     def mean_reward(self) -> FloatArray:
-        """The reward of each transition [T]: known, or the mean of what was observed."""
+        """Returns the reward of each transition [T]: known, or the mean of what was observed."""
         values, lengths = self.rewards.values, run_lengths(self.offsets)
         per_pair = self.rewards.per == "pair"
         if not self.rewards.known:
@@ -227,7 +227,7 @@ class Counts:
         return np.repeat(values, lengths) if per_pair else values
 
     def observed_rewards(self) -> tuple[FloatArray, FloatArray]:
-        """The least and the greatest reward seen of each pair [K] or transition [T]; else 0.
+        """Returns the least and greatest reward seen of each pair [K] or transition [T]; else 0.
 
         Both are the mean where only sums are known, and the reward itself where that is.
         """
@@ -240,13 +240,13 @@ class Counts:
         return mean, mean
 
     def unseen_reward(self) -> FloatArray:
-        """The reward [K] of the pairs never visited: known per pair, else 0; 0 at visited ones."""
+        """Returns the reward [K] of pairs never visited: known per pair, else 0; 0 at others."""
         if self.rewards.known and self.rewards.per == "pair":
             return np.where(self.visits == 0, self.rewards.values, 0.0)
         return np.zeros(self.pairs.num_pairs)
 
     def __add__(self, other: Counts) -> Counts:
-        """The counts of both logs together."""
+        """Returns the counts of both logs together."""
         if not isinstance(other, Counts):
             return NotImplemented
         return merge(self, other)
@@ -322,7 +322,7 @@ def merge(first: Counts, second: Counts) -> Counts:
 def merged_ends(
     first: Counts, second: Counts, order: IntArray, groups: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest reward of both; `order` and `groups` put transitions together."""
+    """Returns the least and greatest reward of both; `order`, `groups` put transitions together."""
     per_pair = first.rewards.per == "pair"
     observed = [counts.visits if per_pair else counts.times for counts in (first, second)]
     ends = zip(first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True)
@@ -342,7 +342,7 @@ def merged_ends(
 
 
 def with_labels_of_both(first: Pairs, second: Pairs) -> Pairs:
-    """The pairs of both, with the labels that either has; where both have them they agree."""
+    """Returns the pairs of both, with the labels that either has; if both have, they agree."""
     return dataclasses.replace(
         first,
         state_labels=second.state_labels if first.state_labels is None else first.state_labels,
@@ -387,7 +387,7 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
 def read_ends(
     rewards: LoggedRewards, values: FloatArray, observed: IntArray, name: Callable[[int], str]
 ) -> tuple[FloatArray, ...]:
-    """The least and the greatest rewards, with the mean of the sums `values` between them.
+    """Returns the least and the greatest rewards, with the mean of the sums `values` between them.
 
     None where they are not known; 0 where nothing was observed.
     """

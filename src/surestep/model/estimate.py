@@ -12,7 +12,7 @@ from surestep.model.policy import Policy
 
 
 def estimate_mdp(counts: Counts, discount: float | FloatArray) -> FiniteMDP:
-    """The maximum-likelihood MDP: P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a).
+    """Returns the maximum-likelihood MDP: P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a).
 
     A pair that was never visited gets no successor, and the known reward or none. `discount` is one
     number, or one a pair [K].

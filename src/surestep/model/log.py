@@ -114,7 +114,7 @@ class DecisionLog:
         return np.arange(self.num_steps) - starts
 
     def counts(self, rewards: object = None) -> Counts:
-        """The counts of the log: #_D(s,a,s'), starts, rewards, and where episodes are over.
+        """Returns the counts of the log: #_D(s,a,s'), starts, rewards, and where episodes are over.
 
         Rewards are summed per transition, with the least and the greatest, or known beforehand
         where `rewards` ([S, A], [S, A, S] or [K]) gives them, as in `Counts.from_dense`. A state in
@@ -149,7 +149,7 @@ class DecisionLog:
         )
 
     def episodes(self, which: object) -> DecisionLog:
-        """The log of some episodes only: a slice, numbers in any order, or a mask [E]."""
+        """Returns the log of some episodes only: a slice, numbers in any order, or a mask [E]."""
         chosen = chosen_episodes(which, self.num_episodes)
         lengths = run_lengths(self.episode_offsets)[chosen]
         offsets = offsets_of(lengths)
@@ -174,7 +174,7 @@ class DecisionLog:
 def least_and_greatest(
     reward: FloatArray, place: IntArray, size: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest of the rewards [N] of each of `size` places; 0 where none is."""
+    """Returns the least and greatest of the rewards [N] of each of `size` places; 0 if none."""
     least, greatest = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(least, place, reward)
     np.maximum.at(greatest, place, reward)
@@ -247,7 +247,7 @@ def check_flags(offsets: IntArray, terminated: BoolArray, truncated: BoolArray) 
 
 
 def chosen_episodes(which: object, num_episodes: int) -> IntArray:
-    """The numbers of the episodes that a slice, a list of numbers or a mask [E] selects."""
+    """Returns the numbers of the episodes that a slice, a list of numbers or a mask [E] selects."""
     if isinstance(which, slice):
         try:
             chosen: AnyArray = np.arange(*which.indices(num_episodes))
@@ -265,14 +265,14 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
 
 
 def flat_cube(pairs: Pairs, cube: AnyArray) -> FloatArray:
-    """A table [S, A, S] as one row of length S for each enabled pair, flat."""
+    """Returns a table [S, A, S] as one row of length S for each enabled pair, flat."""
     shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
     rows: FloatArray = shaped("rewards", cube, shape, InvalidLog)[pairs.state, pairs.action]
     return rows.ravel()
 
 
 def ends_of(log: DecisionLog) -> BoolArray:
-    """The states [S] in which an episode terminated, which must be none that anyone decided in."""
+    """Returns the states [S] in which an episode terminated; nobody may have decided there."""
     pairs = log.pairs
     over = np.zeros(pairs.num_states, np.bool_)
     over[log.next_state[log.terminated]] = True

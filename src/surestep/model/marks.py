@@ -39,7 +39,7 @@ class Marks(Mapping[str, BoolArray]):
 
 
 def read_marks(marks: object, num_states: int) -> Marks:
-    """The marks of a model with so many states; None for no labels at all."""
+    """Returns the marks of a model with so many states; None for no labels at all."""
     if not isinstance(marks, Mapping | None):
         raise InvalidModel(
             f"marks is of type {type(marks).__name__}, expected a dict of labels and masks [S]"

@@ -130,7 +130,7 @@ class FiniteMDP:
         state_labels: Labels = None,
         action_labels: Labels = None,
     ) -> FiniteMDP:
-        """The MDP given by tables.
+        """Returns the MDP given by tables.
 
         `P` [S, A, S], where a row of zeros is a pair that ends the episode; `R` [S, A], or
         [S, A, S], in which a pair that ends the episode earns 0; `discount` a number or [S, A];
@@ -177,7 +177,7 @@ class FiniteMDP:
         state_labels: Labels = None,
         action_labels: Labels = None,
     ) -> FiniteMDP:
-        """The MDP given by one SciPy sparse matrix [S, S] an action.
+        """Returns the MDP given by one SciPy sparse matrix [S, S] an action.
 
         `R` is a table [S, A] or one sparse matrix [S, S] an action (0 where nothing is stored);
         everything else is as in `from_dense`.
@@ -208,7 +208,7 @@ class FiniteMDP:
         )
 
     def dense(self) -> DenseMDP:
-        """The MDP as tables, such that `FiniteMDP.from_dense(*mdp.dense())` is the same MDP."""
+        """Returns the MDP as tables: `FiniteMDP.from_dense(*mdp.dense())` is the same MDP."""
         pairs = self.pairs
         lengths = run_lengths(self.offsets)
         first = np.minimum(self.offsets[:-1], max(self.successor.size - 1, 0))
@@ -236,11 +236,11 @@ class FiniteMDP:
         )
 
     def with_discount(self, discount: object) -> FiniteMDP:
-        """The same model with another discount: a number, or one a pair ([S, A] or [K])."""
+        """Returns the same model with another discount: a number, or one a pair ([S, A] or [K])."""
         return replace(self, discount=spread_discount(self.pairs, discount))
 
     def with_rewards(self, R: object) -> FiniteMDP:
-        """The same model with other rewards: [S, A] or [K], or [S, A, S] where ends earn 0.
+        """Returns the same model with other rewards: [S, A] or [K], or [S, A, S] where ends earn 0.
 
         Rewards of transitions [T] are given as `dataclasses.replace(mdp, reward=...)`.
         """
@@ -279,7 +279,7 @@ class FiniteMDP:
 def dense_pairs(
     shape: tuple[int, ...], enabled: object, state_labels: Labels, action_labels: Labels
 ) -> Pairs:
-    """The pairs of a table [S, A]: all of them, or those that the mask enables."""
+    """Returns the pairs of a table [S, A]: all of them, or those that the mask enables."""
     states, actions = shape
     if enabled is None:
         return Pairs.full(states, actions, state_labels=state_labels, action_labels=action_labels)
@@ -298,7 +298,7 @@ def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
 
 
 def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
-    """A start state, or a distribution over states, as [S]."""
+    """Returns a start state, or a distribution over states, as [S]."""
     values = numbers("initial", initial, InvalidModel)
     if values.ndim > 0:
         return values.astype(np.float64)
@@ -313,7 +313,7 @@ def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
 
 
 def read_initial(pairs: Pairs, initial: object) -> FloatArray:
-    """A distribution over states [S]."""
+    """Returns a distribution over states [S]."""
     values = floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
     words = RunWords(
         "probabilities",
@@ -325,7 +325,7 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
 
 
 def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> FloatArray:
-    """The reward [K] of the pairs without successors; other pairs must not have one."""
+    """Returns the reward [K] of the pairs without successors; other pairs must not have one."""
     if values is None:
         return np.zeros(pairs.num_pairs)
     ending = floats("ending reward", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)

@@ -109,7 +109,7 @@ class Pairs:
     def from_enabled(
         cls, enabled: BoolArray, *, state_labels: Labels = None, action_labels: Labels = None
     ) -> Pairs:
-        """The pairs for which the mask `enabled` [S, A] is true."""
+        """Returns the pairs for which the mask `enabled` [S, A] is true."""
         shape = numbers("enabled", enabled, InvalidModel).shape
         if len(shape) != 2 or 0 in shape:
             raise InvalidModel(f"enabled has shape {shape}, expected [states, actions]")
@@ -133,11 +133,11 @@ class Pairs:
 
     @property
     def state(self) -> IntArray:
-        """The state of each pair [K]."""
+        """Returns the state of each pair [K]."""
         return run_owners(self.offsets)
 
     def enabled(self) -> BoolArray:
-        """The mask [S, A] of enabled actions."""
+        """Returns the mask [S, A] of enabled actions."""
         mask = np.zeros((self.num_states, self.num_actions), np.bool_)
         mask[self.state, self.action] = True
         return mask
@@ -156,7 +156,7 @@ class Pairs:
         return f"{self.state_name(state)}, {self.action_name(int(self.action[pair]))}"
 
     def find(self, state: IndexArray, action: IndexArray) -> IntArray:
-        """The pair [N] of each state and action, −1 where the action is not enabled there."""
+        """Finds the pair [N] of each state and action, −1 where the action is not enabled."""
         key = state.astype(np.int64) * self.num_actions + action
         if self.num_pairs == self.num_states * self.num_actions:
             return key
@@ -167,7 +167,7 @@ class Pairs:
     def flat(
         self, name: str, table: object, error: ErrorType, *, zero_elsewhere: bool = False
     ) -> FloatArray:
-        """A table [S, A] or a flat array [K] of finite numbers as a flat array [K].
+        """Returns a table [S, A] or a flat array [K] of finite numbers as a flat array [K].
 
         Entries of disabled actions are ignored, or must be 0 where `zero_elsewhere` says so.
         """
@@ -196,7 +196,7 @@ class Pairs:
         return floats(name, values, (self.num_pairs,), error, self.pair_name)
 
     def dense(self, values: FloatArray) -> FloatArray:
-        """A flat array [K] as a table [S, A], 0 at disabled actions."""
+        """Returns a flat array [K] as a table [S, A], 0 at disabled actions."""
         table = np.zeros((self.num_states, self.num_actions))
         table[self.state, self.action] = values
         return table
@@ -207,7 +207,7 @@ class HasPairs(Protocol):
 
     @property
     def pairs(self) -> Pairs:
-        """The pairs it is built on."""
+        """Returns the pairs it is built on."""
         ...
 
 
@@ -255,7 +255,7 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
 
 
 def count(name: str, value: object) -> int:
-    """A number of states or actions: a whole number of at least 1 that fits an index."""
+    """Returns a number of states or actions: a whole number of at least 1 that fits an index."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidModel(f"{name} is {value!r}, expected a whole number")
     if not 1 <= value <= LARGEST_INDEX:

@@ -31,7 +31,7 @@ class HasPolicy(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """The policy."""
+        """Returns the policy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Policy:
 
     @classmethod
     def from_dense(cls, source: Pairs | HasPairs, table: object) -> Policy:
-        """The policy given by a table [S, A] (or [K]), for a model or its pairs."""
+        """Returns the policy given by a table [S, A] (or [K]), for a model or its pairs."""
         pairs = pairs_of(source)
         return cls(pairs, pairs.flat("policy", table, InvalidPolicy, zero_elsewhere=True))
 
@@ -78,7 +78,7 @@ class Policy:
 
     @classmethod
     def deterministic(cls, source: Pairs | HasPairs, actions: object) -> Policy:
-        """The policy that takes action `actions[s]` in state s."""
+        """Returns the policy that takes action `actions[s]` in state s."""
         pairs = pairs_of(source)
         chosen = whole_numbers(
             "actions", actions, (pairs.num_states,), InvalidPolicy, pairs.state_name
@@ -124,7 +124,7 @@ class Policy:
         )
 
     def dense(self) -> FloatArray:
-        """The table [S, A], 0 at disabled actions."""
+        """Returns the table [S, A], 0 at disabled actions."""
         return self.pairs.dense(self.probability)
 
     __eq__ = equal_by_value
@@ -133,7 +133,7 @@ class Policy:
 
 
 def policy_of(source: Policy | HasPolicy) -> Policy:
-    """The policy itself, or the one that a Plan, an Improvement or a Result has."""
+    """Returns the policy itself, or the one that a Plan, an Improvement or a Result has."""
     policy = source if isinstance(source, Policy) else getattr(source, "policy", None)
     if not isinstance(policy, Policy):
         raise InvalidParameter(

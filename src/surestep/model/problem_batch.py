@@ -108,7 +108,7 @@ class CountsBatch:
         return len(self.times)
 
     def counts(self, index: int) -> Counts:
-        """The counts of one data set."""
+        """Returns the counts of one data set."""
         whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
         if not (whole and 0 <= index < self.num_data_sets):
             raise InvalidParameter(
@@ -204,7 +204,7 @@ class ProblemBatch:
         return most_actions(self.counts.pairs)
 
     def problem(self, index: int) -> Problem:
-        """The problem of one data set."""
+        """Returns the problem of one data set."""
         return Problem(
             counts=self.counts.counts(index),
             behavior=self.behavior,

@@ -61,7 +61,7 @@ def stacked(matrices: list[csr_array], pairs: Pairs) -> tuple[IntArray, IntArray
 def rewards_at(
     matrices: list[csr_array], pairs: Pairs, offsets: IntArray, successor: IntArray
 ) -> FloatArray:
-    """The rewards [T] that the matrices hold at the given transitions, 0 where they hold none."""
+    """Returns the rewards [T] of the matrices at the given transitions, 0 where they have none."""
     expected = (pairs.num_actions, pairs.num_states)
     if (len(matrices), matrices[0].shape[0]) != expected:
         raise InvalidModel(

@@ -269,7 +269,7 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a claim rests on, or a remark on it; `str` makes the sentence."""
+    """An assumption of a claim, or a remark on it; `str` makes the sentence."""
 
     code: str  # one of SENTENCES
     values: Mapping[str, Scalar] = field(default_factory=dict)  # what its sentence needs

@@ -47,7 +47,7 @@ def read_successors(
 
 
 def owner(offsets: IntArray, element: int) -> int:
-    """The item whose run holds the element."""
+    """Returns the item whose run holds the element."""
     return int(np.searchsorted(offsets, element, side="right")) - 1
 
 

@@ -27,7 +27,7 @@ def student_t(values: object, delta: float) -> float:
 def bca_bootstrap(
     estimate: Estimate, delta: float, rng: np.random.Generator, resamples: int = 2000
 ) -> float:
-    """The lower end of the bias-corrected and accelerated bootstrap interval (Efron 1987).
+    """Returns the lower end of the bias-corrected and accelerated bootstrap interval (Efron 1987).
 
     The α-quantile of the estimates of logs resampled episode by episode, with
     α = Φ(z₀ + (z₀ + z_δ) / (1 − a (z₀ + z_δ))): z₀ corrects the bias and a the skewness.

@@ -58,7 +58,7 @@ def truncated_bernstein(values: object, low: float, threshold: float, delta: flo
 
 
 def choose_threshold(training: object, low: float, size: int, delta: float) -> float:
-    """The threshold with the best bound that `training` predicts for `size` values of its kind.
+    """Chooses the threshold with the best bound that `training` predicts for `size` such values.
 
     One of the training values, or `low`, where every other one predicts a bound below `low`.
     """
@@ -81,7 +81,7 @@ def choose_threshold(training: object, low: float, size: int, delta: float) -> f
 def read_values(
     values: object, at_least: int, low: float = -LARGEST, high: float = LARGEST
 ) -> FloatArray:
-    """A flat array of at least so many values that lie within their bounds.
+    """Returns a flat array of at least so many values that lie within their bounds.
 
     What is outside by no more than rounding is moved onto the bound.
     """

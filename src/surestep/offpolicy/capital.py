@@ -34,7 +34,7 @@ ROUNDING = 1e-9  # added to ln(1/δ), for what rounding may add to the logarithm
 
 
 def betting(values: object, low: float, delta: float) -> float:
-    """The largest m that bets refute at level δ: with probability 1 − δ the mean is above it.
+    """Returns the largest m that bets refute at level δ: the mean is above it at 1 − δ.
 
     `low`, where they refute nothing. The order of the values must not depend on the values.
     """
@@ -48,7 +48,7 @@ def betting(values: object, low: float, delta: float) -> float:
 
 
 def largest_refuted(data: FloatArray, stakes: FloatArray, goal: float) -> float:
-    """The largest m against which ln K ever reaches `goal`, for values in [0, 1]; 0 if none."""
+    """Returns the largest m against which ln K reaches `goal`, for values in [0, 1]; or 0."""
 
     def refuted(mean: float) -> bool:
         with np.errstate(divide="ignore"):

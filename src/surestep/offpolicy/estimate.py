@@ -31,7 +31,7 @@ class Estimate(Protocol):
 
     @property
     def value(self) -> float:
-        """The estimate."""
+        """Returns the estimate."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class Estimate(Protocol):
         ...
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
-        """The estimates [B] from logs that hold episode i `multiplicity[b, i]` times."""
+        """Returns the estimates [B] from logs that hold episode i `multiplicity[b, i]` times."""
         ...
 
 
@@ -111,11 +111,11 @@ class RatioEstimate:
         object.__setattr__(self, "values", own(values))
 
     def steps(self) -> IntArray:
-        """The step t of each term."""
+        """Returns the step t of each term."""
         return np.arange(self.term.size) - self.offsets[run_owners(self.offsets)]
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
-        """The estimates with weighted episodes; a step without any weight left counts as 0."""
+        """Estimates with weighted episodes; a step without any weight left counts as 0."""
         from scipy.sparse import csr_array
 
         lengths = run_lengths(self.offsets)

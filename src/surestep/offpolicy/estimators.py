@@ -24,7 +24,7 @@ class Estimator(Protocol):
     unbiased: ClassVar[bool]  # its values are independent and each has the right mean
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> Estimate:
-        """The estimate for the policy of the weights."""
+        """Returns the estimate for the policy of the weights."""
         ...
 
 

@@ -93,7 +93,7 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
 
 
 def read_bound(low: object) -> float:
-    """A lower bound, which is a finite number."""
+    """Returns a lower bound, which is a finite number."""
     if not (is_number(low) and math.isfinite(low)):
         raise InvalidParameter(f"low is {low!r}, expected a finite number")
     return float(low)

@@ -12,7 +12,7 @@ from surestep.model.log import DecisionLog
 def split_episodes(
     log: DecisionLog, train_share: float, seed: int | None = None
 ) -> tuple[DecisionLog | None, DecisionLog | None]:
-    """The first round(train_share · E) episodes, and the others; None where there is none.
+    """Returns the first round(train_share · E) episodes, and the others; None where there is none.
 
     With a seed, the episodes are shuffled first, so that the order of the log means nothing.
     """
@@ -31,7 +31,7 @@ def split_episodes(
 
 
 def first_steps(log: DecisionLog, horizon: int) -> DecisionLog:
-    """The log as if recording had stopped after `horizon` steps of each episode."""
+    """Returns the log as if recording had stopped after `horizon` steps of each episode."""
     lengths = run_lengths(log.episode_offsets)
     if lengths.max() <= horizon:
         return log

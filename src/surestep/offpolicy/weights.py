@@ -29,7 +29,7 @@ class ImportanceWeights:
 
     @property
     def total(self) -> FloatArray:
-        """The weight w of each whole episode [E]: how much likelier π is to act as it did."""
+        """Returns the weight w of each whole episode [E]: how much likelier π acts as it did."""
         return self.cumulative[self.log.episode_offsets[1:] - 1]
 
 
@@ -84,7 +84,7 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
 
 
 def unsupported_pairs(policy: Policy, behavior: Policy) -> BoolArray:
-    """The pairs [K] that `policy` may take and `behavior` never does."""
+    """Returns the pairs [K] that `policy` may take and `behavior` never does."""
     expect("policy", policy, Policy)
     expect("behavior", behavior, Policy)
     check_same_pairs("the policy", policy.pairs, "the behavior policy", behavior.pairs)

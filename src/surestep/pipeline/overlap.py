@@ -40,7 +40,7 @@ def rare_pairs(facts: LogFacts) -> list[Caution]:
 
 
 def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Caution]]:
-    """How the log fits a policy that is said to have made it, and what to be said about it."""
+    """Compares the log with the policy that is said to have made it; what there is to be said."""
     pair, known = places_in(facts, table)
     chance = np.where(pair >= 0, table.policy.probability[pair], 0.0)
     mean = rows_by_state(facts)[facts.state] * chance
@@ -104,7 +104,7 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
 
 
 def places_in(facts: LogFacts, table: BehaviorTable) -> tuple[IntArray, BoolArray]:
-    """Which pair of the table each pair of the log is [K], −1 for none; is its state known [K]?"""
+    """Returns each log pair's place in the table [K], −1 for none; and is its state known [K]?"""
     words = table.vocabulary
     state = places_or_none(words.state_places, facts.states)[facts.state]
     action = places_or_none(words.action_places, facts.actions)[facts.action]

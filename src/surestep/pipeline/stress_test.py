@@ -61,7 +61,7 @@ class Question(NamedTuple):
 
 
 def planned(terms: Terms, question: Question) -> Rehearsed:
-    """How the whole is rehearsed: as asked for, or by default as far as the work is affordable."""
+    """Plans the rehearsal of the whole: as asked for, or by default as far as is affordable."""
     if terms.why_not_rehearsed:
         return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=terms.why_not_rehearsed))
     if terms.worlds == 0:

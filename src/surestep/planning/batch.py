@@ -96,7 +96,7 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
 def steps_under(
     batch: MDPBatch, probability: FloatArray, plan: EliminationPlan, size: int
 ) -> FloatArray:
-    """A bound on the steps of each policy in its model [B]; see `planning.evaluation.chain_steps`.
+    """Bounds the steps of each policy in its model [B]; see `planning.evaluation.chain_steps`.
 
     Every policy must end for certain in its model.
     """
@@ -147,7 +147,7 @@ def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
 
 
 def rows_of(batch: MDPBatch, chances: FloatArray) -> FixedRows:
-    """The shape of the batch with these probabilities [T]."""
+    """Returns the shape of the batch with these probabilities [T]."""
     return FixedRows(
         batch.pairs,
         batch.discount,
@@ -159,7 +159,7 @@ def rows_of(batch: MDPBatch, chances: FloatArray) -> FixedRows:
 
 
 def optimal_batch(batch: MDPBatch) -> PlanBatch:
-    """A best policy of every model, by policy iteration; see `evaluate_batch` and `optimal`.
+    """Finds a best policy of every model, by policy iteration; see `evaluate_batch`, `optimal`.
 
     Where pairs of discount 1 go round, the models are solved one by one.
     """
@@ -223,7 +223,7 @@ def models_of(batch: MDPBatch) -> Models:
 
 
 def most_steps(batch: MDPBatch) -> float:
-    """The largest expected discounted number of steps of any model and policy."""
+    """Returns the largest expected discounted number of steps of any model and policy."""
     if batch.discount.max() == 1.0:
         return max(certified_steps(batch.model(b)) for b in range(batch.num_models))
     return longest_horizon(float(batch.discount.max()))
@@ -236,7 +236,7 @@ def proven_errors(
     steps: FloatArray | float,
     tie_tolerance: float,
 ) -> FloatArray:
-    """The proven error of each model's values [B]; see `planning.proof`."""
+    """Returns the proven error of each model's values [B]; see `planning.proof`."""
     scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1) + SMALLEST_NORMAL
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
     errors: FloatArray = (residual + rounding * scale) * steps

@@ -54,7 +54,7 @@ class Chain:
         return matrix
 
     def part(self, states: IndexArray, value: FloatArray) -> Chain:
-        """The chain among `states`, where the values of all others are known."""
+        """Returns the chain among `states`, where the values of all others are known."""
         lengths = run_lengths(self.offsets)[states]
         offsets = offsets_of(lengths)
         taken = np.arange(offsets[-1]) + np.repeat(self.offsets[states] - offsets[:-1], lengths)
@@ -71,13 +71,13 @@ class Chain:
         )
 
     def model(self) -> Backup:
-        """The chain as a model with one pair a state."""
+        """Returns the chain as a model with one pair a state."""
         states = np.arange(self.offsets.size)
         ones = np.ones(self.reward.size)
         return Backup(states, self.offsets, self.successor, self.weight, ones, self.reward)
 
     def transposed(self, right_side: FloatArray) -> Chain:
-        """The chain with Wᵀ in place of W, and another right-hand side."""
+        """Returns the chain with Wᵀ in place of W, and another right-hand side."""
         matrix = self.matrix().T.tocsr()
         return Chain(
             matrix.indptr.astype(np.int64),
@@ -97,7 +97,7 @@ class RowModel(Protocol):
 
     @property
     def offsets(self) -> IntArray:
-        """The rows of the pairs [K+1]."""
+        """Returns the rows of the pairs [K+1]."""
         ...
 
     @property
@@ -122,7 +122,7 @@ class RowModel(Protocol):
 
 
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
-    """The chain of a policy given by its probabilities [K]; linear in the transitions taken."""
+    """Makes the chain of a policy with probabilities [K]; linear in the transitions taken."""
     num_states = mdp.pairs.num_states
     model = Model(
         mdp.pairs.offsets,
@@ -229,12 +229,12 @@ def change_of(chain: Chain, value: FloatArray) -> FloatArray:
 
 
 def largest(change: tuple[float, float]) -> float:
-    """The size of a change from its (min, max): max |·|."""
+    """Returns the size of a change from its (min, max): max |·|."""
     return max(change[1], -change[0])
 
 
 def half_range(change: tuple[float, float]) -> float:
-    """The size of a change, not counting what is the same for all states."""
+    """Returns the size of a change, not counting what is the same for all states."""
     return (change[1] - change[0]) / 2
 
 
@@ -244,7 +244,7 @@ def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
 
 
 def predicted_fill(chain: Chain, limit: int) -> int:
-    """An upper estimate of the entries in the factors of I − W; more than `limit` if it is large.
+    """Estimates the entries in the factors of I − W from above; more than `limit` if many.
 
     The estimate is twice the envelope after reverse Cuthill–McKee ordering. A breadth-first probe
     tells wide graphs, whose envelope is large anyway, without ordering them.

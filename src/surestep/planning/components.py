@@ -45,7 +45,7 @@ class Components:
         return self.starts.size - 1
 
     def states(self, component: int) -> IndexArray:
-        """The states of a component, in the order in which they are swept."""
+        """Returns the states of a component, in the order in which they are swept."""
         return self.order[self.starts[component] : self.starts[component + 1]]
 
     def settle(self, first: int, target: float, value: FloatArray) -> int:

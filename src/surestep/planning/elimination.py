@@ -18,7 +18,7 @@ MOST_STATES = 2_000  # beyond, even looking for an order takes long where much f
 def plan_elimination(
     pairs: Pairs, offsets: IntArray, successor: IndexArray
 ) -> EliminationPlan | None:
-    """The plan for models with these successors, or None where that takes too much work.
+    """Returns the plan for models with these successors, or None where that takes too much work.
 
     The order is SciPy's minimum degree on the pattern of I − P and its transpose. Filling in
     follows from the pattern alone: what is eliminated leaves its row of U to all rows below that
@@ -32,7 +32,7 @@ def plan_elimination(
 
 @lru_cache(maxsize=32)  # an experiment asks for the same shape again and again
 def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan | None:
-    """The plan for transitions source → target, given as the bytes of 32-bit numbers."""
+    """Returns the plan for transitions source → target, given as the bytes of 32-bit numbers."""
     source, successor = np.frombuffer(sources, np.int32), np.frombuffer(targets, np.int32)
     order = minimum_degree(size, source, successor)
     place = np.empty(size, np.int64)
@@ -61,7 +61,7 @@ def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan
 
 
 def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArray:
-    """An order of the states in which little fills in."""
+    """Returns an order of the states in which little fills in."""
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
 

@@ -58,7 +58,7 @@ class Edges(NamedTuple):
         return cls(pair, model.pairs.state[pair], model.successor[possible])
 
     def components(self, num_states: int) -> IntArray:
-        """The number [S] of the strongly connected component that each state is in."""
+        """Returns the number [S] of the strongly connected component that each state is in."""
         offsets = offsets_of(np.bincount(self.source, minlength=num_states))
         order, place = np.empty(num_states, np.int32), np.empty(num_states, np.int32)
         starts = np.empty(num_states + 1, np.int64)
@@ -68,7 +68,7 @@ class Edges(NamedTuple):
 
 
 def lasting(model: RowModel) -> BoolArray:
-    """The pairs [K] after which the episode goes on for certain, undiscounted."""
+    """Returns the pairs [K] after which the episode goes on for certain, undiscounted."""
     possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
     result: BoolArray = (possible > 0) & (model.discount == 1.0)
     return result
@@ -86,7 +86,7 @@ def goes_round(model: RowModel) -> bool:
 
 
 def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntArray:
-    """A pair [S] of those allowed [K] that leads nearer to a goal [S]; −1 where none can.
+    """Returns a pair [S] of those allowed [K] that leads nearer to a goal [S]; −1 where none can.
 
     A policy of these pairs comes to a goal for certain: with a chance above 0 in as many steps as
     the way is long, from wherever it is. At goals: −1 too.
@@ -105,7 +105,7 @@ def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntA
 
 
 def ending_policy(model: RowModel) -> Policy:
-    """A policy that ends for certain from every state; refuses models in which there is none."""
+    """Finds a policy that ends for certain from every state; refuses models without one."""
     pairs, goes_on = model.pairs, lasting(model)
     ends = np.zeros(pairs.num_states, np.bool_)
     ends[pairs.state[~goes_on]] = True
@@ -147,7 +147,7 @@ def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
 
 
 def closed_circle(model: RowModel, pairs: BoolArray) -> IntArray:
-    """The states of a strongly connected component that these pairs [K] do not leave."""
+    """Returns the states of a strongly connected component that these pairs [K] do not leave."""
     _, source, target = edges = Edges.of(model, pairs)
     component = edges.components(model.pairs.num_states)
     open_ones = component[source[component[source] != component[target]]]
@@ -156,14 +156,14 @@ def closed_circle(model: RowModel, pairs: BoolArray) -> IntArray:
 
 
 def names(pairs: Pairs, states: IntArray) -> str:
-    """The first state, and how many others go with it."""
+    """Returns the first state, and how many others go with it."""
     others = states.size - 1
     more = f" (with {others} other state{'s' * (others > 1)})" if others else ""
     return f"{pairs.state_name(int(states[0]))}{more}"
 
 
 def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
-    """The largest end components made of these lasting pairs [K].
+    """Returns the largest end components made of these lasting pairs [K].
 
     Strongly connected components, less the pairs that lead out of theirs, until none does.
     """

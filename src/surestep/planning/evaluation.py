@@ -253,7 +253,7 @@ def solve_components(
 
 
 def solve_part(chain: Chain, start: FloatArray, target: float, horizon: Horizon) -> FloatArray:
-    """A component on which sweeps are slow: dense when small, sparse while little fills in."""
+    """Solves a component on which sweeps are slow: dense when small, sparse if little fills in."""
     size = chain.reward.size
     if size <= DENSE_STATES:
         return solve_dense(chain)

@@ -49,7 +49,7 @@ INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the
 
 
 def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
-    """A best policy π* and its value; with `minimise`, the policy of the least value.
+    """Returns a best policy π* and its value; with `minimise`, the policy of the least value.
 
     Small models go through policy iteration. Larger ones begin with value iteration, unless no
     state leads to an earlier one; it is all that a model needs on which sweeps shrink the residual
@@ -81,7 +81,7 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
 
 
 def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
-    """The best values, component by component; less exact where sweeps of one are slow."""
+    """Returns the best values, component by component; less exact where sweeps of one are slow."""
     components, value = Components.of(Backup.of(mdp)), np.zeros(mdp.num_states)
     bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
     target = max(bracket.goal / rule.horizon.high / 2, bracket.floor)
@@ -223,14 +223,14 @@ def gauss_seidel(mdp: FiniteMDP, rule: StoppingRule, limit: int) -> Plan | None:
 
 
 def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
-    """The limit asked for, or the number of sweeps after which another one cannot help."""
+    """Returns the limit asked for, or the number of sweeps after which another one cannot help."""
     return int(min(SWEEPS_PER_STEP * rule.horizon.high, 1e9)) + 100 if limit is None else limit
 
 
 def planned(
     mdp: FiniteMDP, value: FloatArray, sweeps: int, residuals: Range, bracket: Bracket
 ) -> Plan:
-    """The plan of a value that is good enough, with the greedy policy of all pairs."""
+    """Returns the plan of a value that is good enough, with the greedy policy of all pairs."""
     policy = Policy(mdp.pairs, best_actions(mdp)(Backup.of(mdp).q(value)))
     return Plan(policy, value, sweeps, largest(residuals), bracket.error)
 
@@ -243,7 +243,7 @@ def iterate(
     rule: StoppingRule,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
-    """The loop that all planners share; `update(π, Tv, residuals)` brings v nearer to V^π."""
+    """Runs the loop that all planners share; `update(π, Tv, residuals)` brings v nearer to V^π."""
     model = Backup.of(mdp)
     for iteration in range(1, limit + 1):
         q = model.q(value)
@@ -270,7 +270,7 @@ def iterate(
 
 
 def policy_of(mdp: FiniteMDP, probability: FloatArray) -> Policy:
-    """The policy that a greedy step gave, validated."""
+    """Returns the policy that a greedy step gave, validated."""
     try:
         return Policy(mdp.pairs, probability)
     except InvalidPolicy as problem:
@@ -296,7 +296,7 @@ def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> Val
 
 
 def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
-    """The update followed by a few sweeps of value iteration in place.
+    """Returns the update followed by a few sweeps of value iteration in place.
 
     Where ways are long, a change of policy makes others worth while only next door to it. A sweep
     in place carries the news as far as the numbering of the states allows, at the price of a few
@@ -314,7 +314,7 @@ def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
 
 
 def best_actions(mdp: FiniteMDP) -> GreedyStep:
-    """The greedy step over all policies: the best action, the lowest among ties."""
+    """Returns the greedy step over all policies: the best action, the lowest among ties."""
 
     def greedy_step(q: FloatArray) -> FloatArray:
         probability = np.empty(q.size)

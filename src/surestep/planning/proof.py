@@ -124,12 +124,12 @@ class Bracket:
 
     @property
     def error(self) -> float:
-        """The largest |V(s) − v(s)| that is possible."""
+        """Returns the largest |V(s) − v(s)| that is possible."""
         return max(-self.low, self.high)
 
     @property
     def middle(self) -> float:
-        """The middle of what is possible for V(s) − v(s)."""
+        """Returns the middle of what is possible for V(s) − v(s)."""
         return (self.low + self.high) / 2
 
     @property
@@ -157,7 +157,7 @@ class StoppingRule:
     def of(
         cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon | None = None
     ) -> StoppingRule:
-        """The rule for residuals of Bellman backups, which sum over successors, then actions.
+        """Returns the rule for residuals of Bellman backups: sums over successors, then actions.
 
         The horizon is that of all policies where none is given.
         """
@@ -204,6 +204,6 @@ class StoppingRule:
 
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
-    """The number of rounded terms in the residual of a backup, with some to spare."""
+    """Returns the number of rounded terms in the residual of a backup, with some to spare."""
     successors = int(run_lengths(offsets).max(initial=0))
     return successors + int(run_lengths(pair_offsets).max()) + 8

@@ -55,11 +55,11 @@ class Earnings(NamedTuple):
 
     @classmethod
     def of_pairs(cls, reward: FloatArray, offsets: IntArray) -> Earnings:
-        """The reward [K] of each pair, whatever comes of it."""
+        """Returns the reward [K] of each pair, whatever comes of it."""
         return cls(np.repeat(reward, run_lengths(offsets)), reward, reward)
 
     def negated(self) -> Earnings:
-        """The same with all signs changed."""
+        """Returns the same with all signs changed."""
         return Earnings(-self.stored, -self.outside, -self.ending)
 
 
@@ -78,7 +78,7 @@ class Rows(Protocol):
 
     @property
     def offsets(self) -> IntArray:
-        """The stored successors of each pair [K+1]."""
+        """Returns the stored successors of each pair [K+1]."""
         ...
 
     @property
@@ -87,12 +87,12 @@ class Rows(Protocol):
         ...
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """The row of the smallest Σ p (R + γ v) for every pair."""
+        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
         ...
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The rows of all parts, one after the other."""
+        """Returns the rows of all parts, one after the other."""
         ...
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
@@ -131,7 +131,7 @@ class L1Rows:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The rows of all parts, one after the other."""
+        """Returns the rows of all parts, one after the other."""
         return cls(
             joined_runs([part.offsets for part in parts]),
             np.concatenate([part.successor for part in parts]),
@@ -169,7 +169,7 @@ class IntervalRows:
         ends: BoolArray,
         support: IntArray | int,
     ) -> IntervalRows:
-        """The rows, with room for as many other states as the mass above the low ends can fill.
+        """Makes room for as many other states as the mass above the low ends can fill.
 
         A pair may lead to `support` states, one number for all or one for each [K].
         """
@@ -200,7 +200,7 @@ class IntervalRows:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The rows of all parts, one after the other."""
+        """Returns the rows of all parts, one after the other."""
         return cls(
             joined_runs([part.offsets for part in parts]),
             np.concatenate([part.successor for part in parts]),
@@ -244,7 +244,7 @@ class SupportTrees:
         *,
         closed: bool = False,
     ) -> SupportTrees:
-        """The trees of rows whose successors rise."""
+        """Returns the trees of rows whose successors rise."""
         place: IndexArray = successor
         width: IntArray = np.full_like(ends, num_states, np.int64)
         if closed:
@@ -270,7 +270,7 @@ class SupportTrees:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The trees of all parts, over the same states, one after the other."""
+        """Returns the trees of all parts, over the same states, one after the other."""
         sizes = [(part.offsets[-1], part.room[-1], part.node_offsets[-1]) for part in parts]
         before = np.cumsum([(0, 0, 0), *sizes[:-1]], axis=0).tolist()
         numbered = [
@@ -305,12 +305,12 @@ class TreeRows:
 
     @property
     def offsets(self) -> IntArray:
-        """The stored successors of each pair [K+1]."""
+        """Returns the stored successors of each pair [K+1]."""
         return self.trees.offsets
 
     @property
     def room(self) -> IntArray:
-        """The leaves of each pair's tree."""
+        """Returns the leaves of each pair's tree."""
         return self.trees.room
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
@@ -336,7 +336,7 @@ class TreeRows:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The rows of all parts, one after the other."""
+        """Returns the rows of all parts, one after the other."""
         return cls(
             SupportTrees.joined([part.trees for part in parts]),
             np.concatenate([part.low for part in parts]),
@@ -364,11 +364,11 @@ class RectangularSet:
         object.__setattr__(self, "discount", freeze(self.discount))
 
     def worst(self, value: FloatArray) -> Extreme:
-        """The row of the smallest Σ p (R + γ v) for every pair."""
+        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
         return self.rows.worst(self.low, self.discount, value)
 
     def mirrored(self) -> RectangularSet:
-        """The set with rewards of the other sign: its worst values are minus the best ones here."""
+        """Returns the set with negated rewards: its worst values are minus the best here."""
         return RectangularSet(
             self.pairs, self.discount, self.rows, self.high.negated(), self.low.negated()
         )
@@ -383,5 +383,5 @@ def empty_rows(room: IntArray) -> ExtremeRows:
 
 
 def joined_runs(parts: Sequence[IntArray]) -> IntArray:
-    """The offsets of all runs when the flat arrays stand one after the other."""
+    """Returns the offsets of all runs when the flat arrays stand one after the other."""
     return offsets_of(np.concatenate([run_lengths(part) for part in parts]))

@@ -102,7 +102,7 @@ class L1Ball:
         return -self.rectangular().mirrored().worst(-value).q
 
     def rectangular(self) -> RectangularSet:
-        """The ball as a set of rows and rewards."""
+        """Returns the ball as a set of rows and rewards."""
         mdp = self.center
         ends = run_lengths(mdp.offsets) == 0
         low, high = (
@@ -114,32 +114,32 @@ class L1Ball:
 
 
 def robust_optimal(models: RectangularSet | L1Ball) -> Plan:
-    """The policy with the best worst case, and that worst case as its value."""
+    """Returns the policy with the best worst case, and that worst case as its value."""
     return fixed_point(rectangular(models), None, None)
 
 
 def worst_value(
     models: RectangularSet | L1Ball, policy: Policy, floor: FloatArray | None = None
 ) -> Plan:
-    """The policy with its worst case over the set, where no value is known to be below `floor`."""
+    """Evaluates a policy in its worst case over the set; no value is known to be below `floor`."""
     return fixed_point(rectangular(models), policy, floor)
 
 
 def best_value(
     models: RectangularSet | L1Ball, policy: Policy, ceiling: FloatArray | None = None
 ) -> Plan:
-    """The policy with its best case over the set, where no value is known to be above `ceiling`."""
+    """Evaluates a policy in its best case over the set; no value is known to be above `ceiling`."""
     mirrored = rectangular(models).mirrored()
     return mirrored_plan(worst_value(mirrored, policy, None if ceiling is None else -ceiling))
 
 
 def mirrored_plan(plan: Plan) -> Plan:
-    """The plan with the value of the other sign."""
+    """Returns the plan with the value of the other sign."""
     return dataclasses.replace(plan, value=-plan.value)
 
 
 def rectangular(models: RectangularSet | L1Ball) -> RectangularSet:
-    """The set itself, or the one that a ball is."""
+    """Returns the set itself, or the one that a ball is."""
     return models.rectangular() if isinstance(models, L1Ball) else models
 
 
@@ -198,7 +198,7 @@ def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | Non
 
 
 def solved(chain: Chain, start: FloatArray, target: float, rule: StoppingRule) -> FloatArray:
-    """The value of the chain: exactly where that is cheap, else up to a residual of `target`."""
+    """Solves the chain: exactly where that is cheap, else up to a residual of `target`."""
 
     def good_enough(_: FloatArray, reached: float) -> bool:
         return reached <= target
@@ -238,7 +238,7 @@ class Operator:
     floor: FloatArray  # [S] −∞ where there is none
 
     def at(self, value: FloatArray) -> WorstBackup:
-        """The operator applied to v."""
+        """Returns the operator applied to v."""
         extreme = self.models.worst(value)
         policy = self.policy.probability if self.policy else self.greedy(extreme.q)
         going_on = self.worth(extreme.q, policy)
@@ -253,7 +253,7 @@ class Operator:
         return result
 
     def greedy(self, q: FloatArray) -> FloatArray:
-        """The best policy for q [K], the lowest action among ties."""
+        """Returns the best policy for q [K], the lowest action among ties."""
         policy = np.empty(q.size)
         greedy(self.models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
         return policy
@@ -264,7 +264,7 @@ class Operator:
         return float(lost[~ours.held].max(initial=0.0))
 
     def improved(self, ours: Choice, step: WorstBackup) -> Choice:
-        """The choice for q, but as before where that is as good, so that ties make no cycle."""
+        """Returns the choice for q, but as before where that is as good: ties make no cycle."""
         q, best = step.extreme.q, step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         before, after = self.worth(q, ours.policy), self.worth(q, best.policy)
@@ -276,7 +276,7 @@ class Operator:
         )
 
     def chain(self, extreme: Extreme, ours: Choice) -> Chain:
-        """The chain of the rows and of our policy; it ends where we hold the floor."""
+        """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
         chain = policy_chain(FixedRows.of(self.models, extreme), ours.policy)
         chain.weight[np.repeat(ours.held, run_lengths(chain.offsets))] = 0.0
         return dataclasses.replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
@@ -294,7 +294,7 @@ class FixedRows(NamedTuple):
 
     @classmethod
     def of(cls, models: RectangularSet, extreme: Extreme) -> FixedRows:
-        """The model of the rows found."""
+        """Returns the model of the rows found."""
         offsets, successor, probability, expected_reward, _ = extreme
         return cls(models.pairs, models.discount, offsets, successor, probability, expected_reward)
 
@@ -302,7 +302,7 @@ class FixedRows(NamedTuple):
 def rule_of(
     models: RectangularSet, policy: Policy | None, floor: FloatArray | None
 ) -> StoppingRule:
-    """The rule for residuals of worst-case backups, under a policy or under the best one.
+    """Returns the rule for residuals of worst-case backups, under a policy or under the best one.
 
     Each row is written with as many roundings as it has places, added up once for its mass and once
     for its worth. Under a policy no ties are broken, and the error is that much smaller; but where

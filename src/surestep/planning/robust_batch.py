@@ -131,7 +131,7 @@ def settled(
 
 
 def enough_for(rule: StoppingRule) -> float:
-    """The residual, as a part of max |R| + max |v|, that proves the error asked for."""
+    """Returns the residual, as a part of max |R| + max |v|, that proves the error asked for."""
     slack = rule.terms * 2.0**-52 + TIE_TOLERANCE
     goal = min(max(DEFAULT_TOLERANCE, 4 * slack * rule.horizon.high), LOOSEST_DEFAULT)
     return (1 - 1e-9) * (goal / rule.horizon.high - slack + rule.leeway)

@@ -187,7 +187,7 @@ def ending_iteration(
 def changed(
     pairs: Pairs, q: FloatArray, policy: FloatArray, proposed: FloatArray, tie: float
 ) -> tuple[FloatArray, bool]:
-    """The policy with the rows of the one proposed where these are better; whether any is."""
+    """Takes the rows of the policy proposed where these are better; tells whether any is."""
     better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
     return own(np.where(better[pairs.state], proposed, policy)), bool(better.any())
 
@@ -200,7 +200,7 @@ def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray
 
 
 def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
-    """All mass on the best action, the lowest among ties."""
+    """Returns all mass on the best action, the lowest among ties."""
     probability = np.empty(q.size)
     greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)
     return probability
@@ -282,7 +282,7 @@ class Quotient(NamedTuple):
         return cls(smaller, state, kept, components)
 
     def lifted(self, mdp: FiniteMDP, policy: Policy) -> Policy:
-        """The policy of the model: inside a component, on the shortest way to where it is left."""
+        """Returns the policy of the model: in a component, the shortest way to where it is left."""
         chosen = self.pair[policy.probability > 0]
         leaves = np.zeros(mdp.num_states, np.bool_)
         leaves[mdp.pairs.state[chosen]] = True

@@ -206,7 +206,7 @@ def rewards_at(
 
 
 def settled_rewards(counts: Counts) -> tuple[BoolArray, FloatArray]:
-    """Which rewards, of pairs [K] or of transitions [T], are known or were observed; and they."""
+    """Returns which rewards, of pairs [K] or transitions [T], are known or observed; and them."""
     rewards = counts.rewards
     observed = counts.visits if rewards.per == "pair" else counts.times
     if rewards.known:

@@ -82,7 +82,7 @@ class Share(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What the parts of a rehearsal take."""
+    """The work of the parts of a rehearsal."""
 
     each: Share  # a data set of a world
     built: tuple[float, ...]  # the truth of a world of each kind

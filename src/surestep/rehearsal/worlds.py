@@ -266,7 +266,7 @@ class ActionsAlike:
 
 
 def completion_ends(problem: Problem, fill: Fill) -> bool:
-    """Whether π_b ends for certain in a completion, and where that is sought, on the way to it."""
+    """Tells whether π_b ends for certain in a completion, and if asked, on the way to it."""
     try:
         return ends_under_behavior(problem, completed(problem, fill))
     except NeverEnds:

@@ -16,7 +16,7 @@ class Column(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What a cell shows, and the number it is sorted by where that is not its text."""
+    """The content of a cell, and the number it is sorted by where that is not its text."""
 
     content: Node
     key: float | None = None

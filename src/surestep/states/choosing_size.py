@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """How well a number of states tells returns."""
+    """The fit of a number of states: how well it tells returns."""
 
     states: int
     error: float  # mean squared error of the return, on episodes that did not make the states

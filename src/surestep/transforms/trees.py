@@ -67,13 +67,13 @@ class SplitTrees:
         return self.pairs.num_states - self.original.num_states
 
     def lift(self, policy: Policy) -> Policy:
-        """The policy of the split model: the same in the states, τ in the auxiliary ones."""
+        """Returns the policy of the split model: the same in the states, τ in auxiliary ones."""
         check_same_pairs("the policy", policy.pairs, "the original model", self.original)
         probability = np.concatenate([policy.probability, np.ones(self.num_auxiliary)])
         return dataclasses.replace(policy, pairs=self.pairs, probability=probability)
 
     def lower(self, policy: Policy) -> Policy:
-        """The policy of the original model that `lift` makes this one of."""
+        """Returns the policy of the original model that `lift` makes this one of."""
         check_same_pairs("the policy", policy.pairs, "the split model", self.pairs)
         probability = policy.probability[: self.original.num_pairs]
         return dataclasses.replace(policy, pairs=self.original, probability=probability)
@@ -123,7 +123,7 @@ class SplitTrees:
         return np.where(self.origin >= 0, self.origin, node)
 
     def _below_pairs(self, values: FloatArray, node: FloatArray) -> FloatArray:
-        """The values at the children of pairs, and 0 at those of auxiliary states."""
+        """Returns the values at the children of pairs, and 0 at those of auxiliary states."""
         at_children: FloatArray = np.concatenate([values, node])[self._sources(values.size)]
         at_children[self.offsets[self.original.num_pairs] :] = 0.0
         return at_children
@@ -181,7 +181,7 @@ def grow_trees(
 
 
 def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
-    """The pairs of the split model: those there are, then one with action τ an auxiliary state."""
+    """Returns the pairs of the split model: the old ones, then τ for each auxiliary state."""
     total = int(auxiliary.sum())
     state_labels, action_labels = pairs.state_labels, pairs.action_labels
     if state_labels is not None:
@@ -208,7 +208,7 @@ def auxiliary_labels(pairs: Pairs, auxiliary: IntArray) -> tuple[str, ...]:
 
 
 def unused(label: str, taken: set[str]) -> str:
-    """The label, with as many primes as it takes to differ from those taken."""
+    """Returns the label, with as many primes as it takes to differ from those taken."""
     while label in taken:
         label += "'"
     return label

@@ -74,15 +74,15 @@ class SplitMDP:
     __setstate__ = restore_frozen
 
     def lift(self, policy: Policy) -> Policy:
-        """The policy of the split MDP: the same in the states, τ in the auxiliary ones."""
+        """Returns the policy of the split MDP: the same in the states, τ in the auxiliary ones."""
         return self.trees.lift(policy)
 
     def lower(self, policy: Policy) -> Policy:
-        """The policy of the original MDP that `lift` makes this one of."""
+        """Returns the policy of the original MDP that `lift` makes this one of."""
         return self.trees.lower(policy)
 
     def original(self) -> FiniteMDP:
-        """The original MDP; probabilities are products along paths, within rounding the same."""
+        """Returns the original MDP; probabilities are products along paths, up to rounding."""
         states, pairs = self.trees.original.num_states, self.trees.original.num_pairs
         return FiniteMDP(
             self.trees.original,
@@ -117,11 +117,11 @@ class SplitCounts:
     __setstate__ = restore_frozen
 
     def lift(self, policy: Policy) -> Policy:
-        """The policy of the split counts: the same in the states, τ in the auxiliary ones."""
+        """Returns the policy of the split counts: the same in the states, τ in auxiliary ones."""
         return self.trees.lift(policy)
 
     def lower(self, policy: Policy) -> Policy:
-        """The policy of the original counts that `lift` makes this one of."""
+        """Returns the policy of the original counts that `lift` makes this one of."""
         return self.trees.lower(policy)
 
     def discounts(self, discount: float) -> FloatArray:
@@ -132,7 +132,7 @@ class SplitCounts:
         return self.trees.extended(np.full(self.trees.original.num_pairs, discount), 1.0)
 
     def original(self) -> Counts:
-        """The original counts, exactly."""
+        """Returns the original counts, exactly."""
         states, is_leaf = self.trees.original.num_states, self.trees.origin >= 0
         times = np.zeros(self.original_successor.size, np.int64)
         times[self.trees.origin[is_leaf]] = self.counts.times[is_leaf]
@@ -158,7 +158,7 @@ def two_successor(
 def two_successor(
     model: FiniteMDP | Counts, *, structure: str = "chain", order: object = None
 ) -> SplitMDP | SplitCounts:
-    """The two-successor form M^2s of an MDP, or D^2s of counts: `k_successor` with k = 2."""
+    """Returns the two-successor form M^2s of an MDP, or D^2s of counts: `k_successor`, k = 2."""
     return k_successor(model, 2, structure=structure, order=order)
 
 
@@ -173,7 +173,7 @@ def k_successor(
 def k_successor(
     model: FiniteMDP | Counts, k: int, *, structure: str = "chain", order: object = None
 ) -> SplitMDP | SplitCounts:
-    """The form in which every pair has at most k successors; values stay what they are.
+    """Returns the form in which every pair has at most k successors; values stay what they are.
 
     `structure` is "chain" (the paper's) or "balanced". `order` [T] lists the transitions pair by
     pair in the order in which the trees take them (default: as stored); the most likely first is
@@ -187,7 +187,7 @@ def k_successor(
 
 
 def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> SplitMDP:
-    """The MDP whose successors hang in trees with these leaves."""
+    """Returns the MDP whose successors hang in trees with these leaves."""
     trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, leaves, k=k, structure=structure)
     share = trees.conditionals(mdp.probability)
     split = FiniteMDP(
@@ -204,7 +204,7 @@ def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> Split
 
 
 def split_counts(counts: Counts, leaves: IntArray, k: int, structure: str) -> SplitCounts:
-    """The counts whose successors hang in trees with these leaves."""
+    """Returns the counts whose successors hang in trees with these leaves."""
     trees = grow_trees(
         counts.pairs, counts.offsets, counts.successor, leaves, k=k, structure=structure
     )
@@ -231,7 +231,7 @@ def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
 
 
 def read_order(pairs: Pairs, offsets: IntArray, successor: IndexArray, order: object) -> IntArray:
-    """The transitions [T] pair by pair; each pair's own, each once."""
+    """Returns the transitions [T] pair by pair; each pair's own, each once."""
     stored = np.arange(successor.size)
     if order is None:
         return stored

@@ -14,7 +14,7 @@ ALMOST = 0.82  # alike are rewrad and reward; ward and reward, date and state ar
 
 
 class Role(NamedTuple):
-    """What a column may mean: the names it goes by, and the words of its option."""
+    """A meaning that a column may have: the names it goes by, and the words of its option."""
 
     # The canonical name first, then what Minari and Gymnasium, D4RL and d3rlpy, RLDS, and OBP and
     # SCOPE-RL call it.

@@ -23,7 +23,7 @@ DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}  # as users say it → 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a log is read, as a user said it."""
+    """The way to read a log, as a user said it."""
 
     bins: Sequence[str] = field(
         default=(),

@@ -45,7 +45,7 @@ class LogSource:
 
     @property
     def reading(self) -> Reading:
-        """How the log is read."""
+        """Returns the way in which the log is read."""
         return self.table.reading
 
     def with_bins(self, bins: Sequence[str]) -> LogSource:

@@ -47,7 +47,7 @@ PROBABILITIES = "branch-to-probability.bin"
 
 
 class Sizes(NamedTuple):
-    """How many there are of everything that can earn a reward."""
+    """The numbers of all things that can earn a reward."""
 
     states: int
     choices: int

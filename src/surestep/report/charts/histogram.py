@@ -28,7 +28,7 @@ from surestep.report.numbers import counted, number
 
 
 class Layer(NamedTuple):
-    """How many things of one sort lie between each edge and the next."""
+    """Numbers of things of one sort between each edge and the next."""
 
     times: Sequence[int]
     tone: Tone = "blue"

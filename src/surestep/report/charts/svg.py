@@ -48,7 +48,7 @@ class Mark(NamedTuple):
 
 
 class Band(NamedTuple):
-    """How far a line may be off: from where to where, at each place."""
+    """The room of error around a line: its lower and upper end at each place."""
 
     points: Sequence[tuple[float, float, float]]  # place, low, high
     tone: Tone
@@ -64,7 +64,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What a picture is called, and what one sees in it."""
+    """The name of a picture, and a description of what it shows."""
 
     identity: str  # unique on the page
     title: str

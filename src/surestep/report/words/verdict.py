@@ -27,7 +27,7 @@ STANDINGS = {
 
 
 class Verdict(NamedTuple):
-    """What a reader should take away from a result."""
+    """The answer that a reader should take away from a result."""
 
     rung: Rung  # of the ladder of words
     mood: Mood
