@@ -12,7 +12,7 @@ from surestep.certificates import Posterior, drawn
 from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.posterior import model_draws
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.drawn import VALUES_BESIDE
+from surestep.kernels.drawn import VALUES_BESIDE, Aim
 from surestep.kernels.posterior import REMAINDER
 
 # Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
@@ -113,8 +113,9 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
 
     def solver(name):
         def solve(size, *given):
-            asked.append((name, given[8:-3]))
-            given[-3][:], given[-2][:], given[-1][:] = 2.0, 0.2, 4.0
+            *_, performance = given
+            asked.append((name, given[4:-1]))
+            performance.mean[:], performance.residual[:], performance.scale[:] = 2.0, 0.2, 4.0
 
         return SimpleNamespace(all=solve)
 
@@ -131,9 +132,9 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
     assert error == pytest.approx(np.array([[0.2 * 4 / 0.8]]), rel=1e-9)
     assert [name for name, _ in asked] == (["iterate"] if iterated else ["eliminate"]) * 2
     if iterated:
-        (accuracy, steps, keep, values), (enough, first, kept, guess) = (each for _, each in asked)
-        assert (accuracy, steps, keep, values is start) == (1e-6, 9.0, True, True)
-        assert (enough, first, kept, guess.any()) == (0.01, 1.0, False, False)
+        (aim, values), (enough, guess) = (iterating for _, iterating in asked)
+        assert (aim, values is start) == (Aim(1e-6, 9.0, keep=True), True)
+        assert (enough, guess.any()) == (Aim(0.01, 1.0, keep=False), False)
 
 
 @pytest.mark.parametrize(("discount", "steps"), [(0.75, 4.0), (0.0, 1.0)])
@@ -155,7 +156,8 @@ def test_with_a_discount_steps_need_no_model(discount, steps):
 )
 def test_steps_are_bounded_by_what_is_proven(found, residual, scale, steps, monkeypatch):
     def solve(size, *given):
-        given[-3][:], given[-2][:], given[-1][:] = found, residual, scale
+        *_, performance = given
+        performance.mean[:], performance.residual[:], performance.scale[:] = found, residual, scale
 
     monkeypatch.setattr(drawn, "eliminate_drawn", SimpleNamespace(all=solve))
     models = SimpleNamespace(counts=SimpleNamespace(pairs=Pairs.full(2, 1)), discount=1.0)
