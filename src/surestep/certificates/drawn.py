@@ -77,9 +77,9 @@ def drawn_gains(
         if done == 0:  # iterations in every draw start from the values of the first
             steps = float(np.max(step_bounds(models, chunk.first(1), everyone)))
             performances(models, chunk.first(1), everyone, start, steps, keep=True)
-        found, error = performances(models, chunk, everyone, start, steps, keep=False)
+        performance, error = performances(models, chunk, everyone, start, steps, keep=False)
         errors.append(np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low)))
-        gains.append(held_gains(models, found) - errors[-1])
+        gains.append(held_gains(models, performance) - errors[-1])
         done += len(chunk.ends)
     lower = np.ascontiguousarray(np.concatenate(gains).T)
     lower = np.maximum(lower, low - high)  # nothing loses more
@@ -178,17 +178,17 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
     Evaluating a large model takes a thinner copy and some more values on every core that does so.
     """
     pairs = models.counts.pairs
-    each = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
+    one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
     large = pairs.num_states > SMALL
-    beside = each + 8 * VALUES_BESIDE * pairs.num_states if large else 0  # on every core
-    if each + beside > memory:
+    beside = one_model + 8 * VALUES_BESIDE * pairs.num_states if large else 0  # on every core
+    if one_model + beside > memory:
         raise CertificateRefused(
-            f"one drawn model takes {(each + beside) / 2**20:.0f} MiB, expected at most "
+            f"one drawn model takes {(one_model + beside) / 2**20:.0f} MiB, expected at most "
             f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory",
             code="too-little-memory",
         )
-    cores = min(available_cores(), memory // (each + beside))
-    size = min(draws, (memory - cores * beside) // each)
+    cores = min(available_cores(), memory // (one_model + beside))
+    size = min(draws, (memory - cores * beside) // one_model)
     shares = models.counts.starts / models.counts.starts.sum()
     return Chunk(
         np.zeros((size, pairs.num_pairs + 1), np.int64),

@@ -207,10 +207,10 @@ class Posterior:
         """Returns the claims at several δ, all from the same draws."""
         problem = self.judging(problem)
         priors = self.priors_for(problem)
-        found = gains_of(problem, [policy], self, priors, MEMORY)
-        gains = np.sort(found.lower[0])
+        drawn = gains_of(problem, [policy], self, priors, MEMORY)
+        gains = np.sort(drawn.lower[0])
         return [
-            replace(self, delta=delta).claim(problem, policy, priors, gains, found.error)
+            replace(self, delta=delta).claim(problem, policy, priors, gains, drawn.error)
             for delta in levels
         ]
 

@@ -141,14 +141,14 @@ def check_returns(problem: Problem, log: DecisionLog, bounds: tuple[float, float
     low, high = bounds
     earned = np.empty(log.num_steps)
     discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
-    found = earned[log.episode_offsets[:-1]]
+    returns = earned[log.episode_offsets[:-1]]
     over = log.terminated[log.episode_offsets[1:] - 1]
     slack = SAME * max(abs(low), abs(high), SAME)
     refuse_where(
-        over & ((found < low - slack) | (found > high + slack)),
+        over & ((returns < low - slack) | (returns > high + slack)),
         lambda e: (
-            f"the return of episode {e} is {found[e]:.10g}, expected {low} to {high}: wider bounds "
-            "of returns"
+            f"the return of episode {e} is {returns[e]:.10g}, expected {low} to {high}: wider "
+            "bounds of returns"
         ),
         "episode",
         partial(RefutedBounds, code="returns-beyond-bounds"),

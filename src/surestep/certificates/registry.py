@@ -38,7 +38,7 @@ def check_certifier(certifier: object) -> None:
     kind = type(certifier)
     if kind in CERTIFIERS.values():
         return
-    known = " or ".join(each.__name__ for each in CERTIFIERS.values())
+    known = " or ".join(kind.__name__ for kind in CERTIFIERS.values())
     expected = f"expected {known}, with its settings, or {LIKE_ONE}"
     missing = missing_in(kind)
     if missing is not None:

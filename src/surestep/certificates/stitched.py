@@ -273,26 +273,28 @@ class Stitched:
         whole = self.robust_tails(problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
-        found = [self.rounds(second, course, first.sizes > 0, bet) for bet in plan.bets]
+        outcomes = [self.rounds(second, course, first.sizes > 0, bet) for bet in plan.bets]
         lower = sum(
             lower_limit(
                 rounds.differences, rounds.complete, bet.stake, least_of(bet.who, course), bet.delta
             )
-            for bet, rounds in zip(plan.bets, found, strict=True)
+            for bet, rounds in zip(plan.bets, outcomes, strict=True)
         )
-        means = [float(rounds.values.mean()) for rounds in found if rounds.complete.any()]
-        rollouts = [rounds.complete.sum() * (2 if len(found) == 1 else 1) for rounds in found]
+        means = [float(rounds.values.mean()) for rounds in outcomes if rounds.complete.any()]
+        rollouts = [rounds.complete.sum() * (2 if len(outcomes) == 1 else 1) for rounds in outcomes]
         low, high = course.limits
         return max(lower, low - high), {
-            "paired": len(found) == 1,
+            "paired": len(outcomes) == 1,
             "robust_tails": plan.robust,
-            "rounds": float(found[0].complete.mean()),
-            "behavior_rounds": float(found[-1].complete.mean()),
+            "rounds": float(outcomes[0].complete.mean()),
+            "behavior_rounds": float(outcomes[-1].complete.mean()),
             "horizon": plan.bets[0].horizon,
             "behavior_horizon": plan.bets[-1].horizon,
-            "cut_share": float(sum(each.cuts.sum() for each in found) / max(sum(rollouts), 1)),
+            "cut_share": float(
+                sum(rounds.cuts.sum() for rounds in outcomes) / max(sum(rollouts), 1)
+            ),
             "expected": plan.score,
-            "estimate": sum(means) if len(means) == len(found) else None,
+            "estimate": sum(means) if len(means) == len(outcomes) else None,
         }
 
     def may_have_tails(self, problem: Problem) -> bool:
