@@ -42,10 +42,11 @@ def best_values(model: Model, value: FloatsIn, best: FloatsOut) -> None:
 @helper
 def pair_value(pair: int, model: Model, value: FloatArray) -> float:
     """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""
+    _, offsets, successor, probability, discount, reward = model
     total = 0.0
-    for t in range(model.offsets[pair], model.offsets[pair + 1]):
-        total += model.probability[t] * value[model.successor[t]]
-    return float(model.reward[pair] + model.discount[pair] * total)
+    for t in range(offsets[pair], offsets[pair + 1]):
+        total += probability[t] * value[successor[t]]
+    return float(reward[pair] + discount[pair] * total)
 
 
 @kernel()
