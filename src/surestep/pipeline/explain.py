@@ -43,6 +43,7 @@ class Explanation:
     actions: tuple[ActionReason, ...]
     held_out_visits: int  # decisions there that judge the policy, and did not choose it
     only_seen: bool = False  # nothing is recommended that the log does not show there
+    open_bins: tuple[tuple[str, str], ...] = ()  # columns and labels of bins that have no end
 
     @property
     def visits(self) -> int:
@@ -80,6 +81,11 @@ def explain(result: Result, state: Labels) -> Explanation:
         reasons,
         int(table.held_out_visits[table.pairs.state == s].sum()),
         result.record.parameters["possible"] == SEEN,
+        tuple(
+            (column, text)
+            for column, text in zip(words.state_columns, words.states[s], strict=True)
+            if column in words.binnings and text in words.binnings[column].open_labels()
+        ),
     )
 
 
@@ -108,12 +114,18 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
     """Explains in sentences what the policy does there and why."""
     if not explanation.actions:
         return ("Nothing is ever decided there: episodes end, or the log goes no further.",)
-    sentences = [f"The log decides there {times(explanation.visits)}."]
+    sentences = [
+        f"The bin '{text}' of {column} has no end: it also holds what is far from all that the log "
+        "shows."
+        for column, text in explanation.open_bins
+    ]
     if explanation.held_out_visits:
-        sentences = [
+        sentences.append(
             f"The part of the log that chose the policy decides there {times(explanation.visits)}, "
             f"and the rest, which judges it, {times(explanation.held_out_visits)}."
-        ]
+        )
+    else:
+        sentences.append(f"The log decides there {times(explanation.visits)}.")
     if not explanation.changed:
         sentences.append("The new policy does what was done before.")
     sentences += (

@@ -1,8 +1,19 @@
 """What an improvement leaves behind, to be deployed, judged, read and made again."""
 
+from surestep.results.acting import Decision, Default, Nearest
 from surestep.results.findings import Findings
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 from surestep.results.table import PolicyTable
 
-__all__ = ["Findings", "InputFile", "PolicyTable", "Record", "Result", "load"]
+__all__ = [
+    "Decision",
+    "Default",
+    "Findings",
+    "InputFile",
+    "Nearest",
+    "PolicyTable",
+    "Record",
+    "Result",
+    "load",
+]

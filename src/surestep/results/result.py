@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
@@ -27,6 +28,15 @@ from surestep.io.logs.frames import is_frame, names_of, values_of
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
+from surestep.results.acting import (
+    Action,
+    Decision,
+    Default,
+    Fallback,
+    Nearest,
+    action_in,
+    decision_in,
+)
 from surestep.results.ladder import rung_of
 from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
@@ -41,7 +51,6 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "report.html",
 )
 Labels = Mapping[str, object] | tuple[str, ...] | str
-Action = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +98,48 @@ class Result:
             awaited=self.awaits_stress_test,
         )
 
-    def act(self, state: object, rng: np.random.Generator) -> Action | list[Action]:
+    @overload
+    def act(self, state: object, rng: np.random.Generator) -> Action | list[Action]: ...
+
+    @overload
+    def act(
+        self, state: object, rng: np.random.Generator, fallback: Fallback
+    ) -> Decision | list[Decision]: ...
+
+    def act(
+        self, state: object, rng: np.random.Generator, fallback: Fallback | None = None
+    ) -> Action | list[Action] | Decision | list[Decision]:
         """An action drawn from π_I(·|state): a text, or one a column.
 
         `state` is a label, one text a column, or a row: a mapping from the columns of the state to
         values, raw ones where a column is binned, or a row of pandas. For a table (pandas, polars
         or Arrow) a list comes back, with one action a row.
+
+        A state that is not known is refused. With a `fallback`, `Nearest()` or `Default(action)`,
+        there is an action for it too, and for one that the log never decides in; what comes back
+        is a `Decision`: the action, and whether it is one of the fallback.
         """
         expect("rng", rng, np.random.Generator)
+        if fallback is not None:
+            expect("fallback", fallback, (Nearest, Default))
         if not is_frame(state):
-            return self._action_in(state, rng)
-        actions = list[Action]()
+            return self._answer(state, rng, fallback)
+        answers = list[Any]()
         for number, row in enumerate(self._rows_of(state), start=1):
             try:
-                actions.append(self._action_in(row, rng))
+                answers.append(self._answer(row, rng, fallback))
             except InvalidParameter as problem:
                 raise InvalidParameter(f"row {number:,}: {problem}") from None
-        return actions
+        return answers
+
+    def _answer(
+        self, state: object, rng: np.random.Generator, fallback: Fallback | None
+    ) -> Action | Decision:
+        """Draws an action in one state."""
+        if fallback is None:
+            return action_in(self.table, state, rng)
+        known = self.record.parameters["behavior"] == "table"
+        return decision_in(self.table, state, rng, fallback, behavior_known=known)
 
     def _rows_of(self, frame: object) -> list[tuple[object, ...]]:
         """Returns the states in the rows of a table, one value a column."""
@@ -115,20 +149,6 @@ class Result:
             if name not in there:
                 raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")
         return [*zip(*(values_of(frame, name) for name in columns), strict=True)]
-
-    def _action_in(self, state: object, rng: np.random.Generator) -> Action:
-        """Draws an action in one state."""
-        table = self.table
-        s = table.vocabulary.state_index(state)
-        if table.quiet[s]:
-            raise InvalidParameter(
-                f"nothing is ever decided in state {state!r}: episodes end there, or the log goes "
-                "no further"
-            )
-        run = slice(table.pairs.offsets[s], table.pairs.offsets[s + 1])
-        chosen = rng.choice(table.pairs.action[run], p=table.probability[run])
-        label = table.vocabulary.actions[int(chosen)]
-        return label[0] if len(label) == 1 else label
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved result; equal results have equal bytes."""

@@ -72,17 +72,24 @@ class Vocabulary:
         """Returns the place of the label among those of the role."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
+        label = self.label_of(role, given)
+        if label not in places:
+            values = zip(columns, given_values(role, columns, given), label, strict=True)
+            binned = binned_words([each for each in values if each[0] in self.binnings])
+            raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
+        return places[label]
+
+    def label_of(self, role: str, given: Given) -> Label:
+        """Returns the label of a state or an action, given like a state, be it known or not."""
+        columns = self.state_columns if role == "state" else self.action_columns
+        places = self.state_places if role == "state" else self.action_places
         values = given_values(role, columns, given)
         label = tuple(
             label_text(column, value, self.binnings.get(column))
             for column, value in zip(columns, values, strict=True)
         )
-        if label not in places:
-            whole = as_whole(label, values)
-            if whole not in places:
-                raise InvalidParameter(unknown_label(role, columns, label, places))
-            return places[whole]
-        return places[label]
+        whole = as_whole(label, values)
+        return whole if label not in places and whole in places else label
 
     def pairs_of(self, enabled: object) -> Pairs:
         """The pairs (state, action) that are listed, in any order.
@@ -185,6 +192,19 @@ def label_text(column: str, value: object, binning: Binning | None) -> str:
     if not np.isfinite(number):
         raise InvalidParameter(f"column {column!r} is {value!r}, expected a finite number to bin")
     return binning.label(binning.index(number))
+
+
+def binned_words(values: Sequence[tuple[str, object, str]]) -> str:
+    """Returns which numbers fell into which bins, as the beginning of a sentence; empty: none.
+
+    Each value comes with its column, and with the label of its bin.
+    """
+    fell = [
+        f"{value} in column {column!r} falls into the bin {text!r}"
+        for column, value, text in values
+        if value != text
+    ]
+    return f"{' and '.join(fell)}: " if fell else ""
 
 
 def unknown_label(

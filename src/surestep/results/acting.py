@@ -1,0 +1,128 @@
+"""Acting by a policy: an action of π_I, or where it has none, of a fallback that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, run_sums
+from surestep.errors import InvalidParameter
+from surestep.io.labels.label import Label, joined
+from surestep.io.labels.vocabulary import unknown_label
+from surestep.results.table import PolicyTable
+
+Action = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A fallback: what π_b does in the state whose bins are nearest.
+
+    Nearest is the state of the log with the fewest bins in between, over all binned columns
+    together; it has the same labels in all other columns. Of several, the first one.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A fallback: one action, whatever the state is."""
+
+    action: object  # a text, one text a column, or a row, of an action that the policy knows
+
+
+Fallback = Nearest | Default
+
+
+class Decision(NamedTuple):
+    """An action, and whose it is."""
+
+    action: Action
+    fallback: Literal["nearest", "default"] | None  # None: it is an action of π_I
+    followed: Label | None  # the state whose row was followed; None where no row was
+
+
+def action_in(table: PolicyTable, state: object, rng: np.random.Generator) -> Action:
+    """Draws an action of π_I; refused in a state that it does not decide in."""
+    s = table.vocabulary.state_index(state)
+    if table.quiet[s]:
+        raise InvalidParameter(
+            f"nothing is ever decided in state {state!r}: episodes end there, or the log goes no "
+            "further"
+        )
+    return drawn(table, s, table.probability, rng)
+
+
+def decision_in(
+    table: PolicyTable,
+    state: object,
+    rng: np.random.Generator,
+    fallback: Fallback,
+    *,
+    behavior_known: bool,
+) -> Decision:
+    """Draws an action of π_I, or of the fallback in a state that π_I has no grounds to decide in.
+
+    That is one that the log never decides in, unless a π_b that is known says what is done there.
+    """
+    label = table.vocabulary.label_of("state", state)
+    s = table.vocabulary.state_places.get(label)
+    if s is not None and not table.quiet[s] and (behavior_known or logged(table)[s]):
+        return Decision(drawn(table, s, table.probability, rng), None, label)
+    if isinstance(fallback, Default):
+        chosen = table.vocabulary.action_index(fallback.action)
+        return Decision(as_action(table.vocabulary.actions[chosen]), "default", None)
+    nearest = nearest_state(table, label)
+    followed = table.vocabulary.states[nearest]
+    return Decision(drawn(table, nearest, table.behavior, rng), "nearest", followed)
+
+
+def logged(table: PolicyTable) -> BoolArray:
+    """Returns the states [S] that the log decides in, in whichever part of it."""
+    held_out = run_sums(table.held_out_visits, table.pairs.offsets)
+    seen: BoolArray = table.decisions + held_out > 0
+    return seen
+
+
+def drawn(table: PolicyTable, state: int, chances: FloatArray, rng: np.random.Generator) -> Action:
+    """Draws an action of a state by the chances of its pairs."""
+    run = slice(table.pairs.offsets[state], table.pairs.offsets[state + 1])
+    chosen = rng.choice(table.pairs.action[run], p=chances[run])
+    return as_action(table.vocabulary.actions[int(chosen)])
+
+
+def as_action(label: Label) -> Action:
+    """Returns an action as a text, or as one a column."""
+    return label[0] if len(label) == 1 else label
+
+
+def nearest_state(table: PolicyTable, label: Label) -> int:
+    """Finds the state of the log with the fewest bins in between; refused where there is none."""
+    words = table.vocabulary
+    best, least = None, np.inf
+    for s in np.flatnonzero(logged(table)):
+        between = bins_between(table, label, words.states[s])
+        if between is not None and between < least:
+            best, least = int(s), between
+    if best is None:
+        hint = unknown_label("state", words.state_columns, label, words.state_places)
+        raise InvalidParameter(
+            f"no state of the log is like {joined(label)!r} but for its bins: {hint}; expected a "
+            "default action as fallback, Default(action)"
+        )
+    return best
+
+
+def bins_between(table: PolicyTable, one: Label, other: Label) -> int | None:
+    """Counts the bins from one state to another; None where another column differs."""
+    words, total = table.vocabulary, 0
+    for column, text, known in zip(words.state_columns, one, other, strict=True):
+        if text == known:
+            continue
+        binning = words.binnings.get(column)
+        places = [None, None] if binning is None else [binning.place(text), binning.place(known)]
+        if places[0] is None or places[1] is None:
+            return None
+        total += abs(places[0] - places[1])
+    return total
