@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from remembering_worlds import ACTIONS, STATES, remembering_log
-from surestep import DecisionLog, Pairs
+from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
 from surestep.checks import DELTA, Check, check_log, of_log, shuffling
 from surestep.environments.adaptive import adaptive
@@ -68,6 +68,27 @@ def test_rates_of_false_alarms_in_many_logs(quick, kind):
     failed, most = rates(logs)
     for code in ("markov-next-state", "drift-next-state", "markov-reward", "drift-reward"):
         assert failed[code] <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("episodes", "steps"), [(200, 20), (1, 4000)])
+def test_rates_of_false_alarms_where_hundreds_of_pairs_are_sparse(quick, episodes, steps):
+    rng = np.random.default_rng(0)
+    rows = np.zeros((200, 4, 200))
+    for row in rows.reshape(-1, 200):
+        row[rng.choice(200, 4, replace=False)] = rng.dirichlet(np.ones(4))
+    mdp = FiniteMDP.from_dense(rows, np.zeros_like(rows), 0.9, np.full(200, 1 / 200))
+    policy = Policy.from_dense(mdp, rng.dirichlet(np.ones(4), size=200))
+    names = [""] * 200
+    found = [
+        {check.code: check.outcome for check in check_log(log, names)}
+        for log in (
+            sample_log(mdp, policy, episodes, steps, np.random.default_rng(i)) for i in range(200)
+        )
+    ]
+    most = binom.ppf(1 - RARE, 200, 0.05)
+    for code in ("markov-next-state", "drift-next-state", "behavior-memory"):
+        assert sum(each[code] == "failed" for each in found) <= most
 
 
 @pytest.mark.parametrize(

@@ -107,11 +107,16 @@ def other_cuts(
         return Check.unchecked(code, "no-bins")
     if not isinstance(log, DecisionLog):
         return Check.unchecked(code, log)
+    if log.num_steps > MOST_LOADED:
+        return Check.unchecked(code, "too-large")
     if not table.changed.any():
         return Check.unchecked(code, "no-change")
     if problem.single_discount == 1:
         return Check.unchecked(code, "no-discount")
-    coarse, fine = (source.with_bins(cut).load() for cut in (coarser, finer))
+    try:
+        coarse, fine = (source.with_bins(cut).load() for cut in (coarser, finer))
+    except SurestepError:  # finer bins may be too many for a limit of memory
+        return Check.unchecked(code, "refused")
     return cut_check(
         *(log, coarse, fine, (table.policy, problem.behavior)),
         discount=problem.single_discount,

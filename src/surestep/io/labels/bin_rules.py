@@ -81,7 +81,7 @@ def finer_option(option: str) -> str:
         return f"{column}:width={rule.width / 2!r}"
     edges = rule.edges or ()
     halfway = [low + (high - low) / 2 for low, high in pairwise(edges)]
-    return edges_option(column, sorted({*edges, *halfway}))
+    return edges_option(column, sorted({*edges, *halfway})) if halfway else option
 
 
 def coarser_option(option: str) -> str:
