@@ -75,6 +75,13 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
+class Flag:
+    """Something that is so, or is not."""
+
+    recorded: ClassVar[Any] = bool
+
+
+@dataclass(frozen=True, slots=True)
 class AlgorithmName:
     """The name of an algorithm, which is recorded with all its settings."""
 
@@ -88,7 +95,7 @@ class AlgorithmSettings:
     recorded: ClassVar[Any] = None
 
 
-Shape = Number | Whole | Bounds | Choice | Text | Texts | AlgorithmName | AlgorithmSettings
+Shape = Number | Whole | Bounds | Choice | Text | Texts | Flag | AlgorithmName | AlgorithmSettings
 
 
 # ---- what is declared of a term ---------------------------------------------------------------
@@ -136,6 +143,8 @@ class Term:
         match self.shape, value:
             case _, None:
                 return []
+            case Flag(), value:
+                return [option] if value else []
             case Bounds(), (low, high):
                 return [option, repr(low), repr(high)]
             case Texts(), texts:

@@ -11,7 +11,17 @@ from typing import Any
 
 import click
 
-from surestep.declaring import AlgorithmSettings, Bounds, Choice, Number, Shape, Term, Texts, Whole
+from surestep.declaring import (
+    AlgorithmSettings,
+    Bounds,
+    Choice,
+    Flag,
+    Number,
+    Shape,
+    Term,
+    Texts,
+    Whole,
+)
 from surestep.terms import AUTO, SOURCES, TERMS
 
 Command = Callable[..., None]
@@ -62,6 +72,7 @@ def term_option(name: str, term: Term) -> Callable[[Command], Command]:
         term.option_for(name),
         name,
         type=click_type(term.shape),
+        is_flag=isinstance(term.shape, Flag),
         multiple=isinstance(term.shape, Texts | AlgorithmSettings),
         required=term.required,
         metavar="LOW HIGH" if isinstance(term.shape, Bounds) else term.metavar,
@@ -80,6 +91,8 @@ def click_type(shape: Shape) -> Any:
             return (float, float)
         case Choice(words):
             return click.Choice(words)
+        case Flag():
+            return bool
     return str
 
 

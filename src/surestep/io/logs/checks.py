@@ -9,10 +9,8 @@ from surestep.errors import InvalidLog
 from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
 from surestep.io.logs.roles import RoleSql
-from surestep.io.logs.tables import Table
+from surestep.io.logs.tables import ROW, Table
 from surestep.io.sql import sql_name
-
-ROW = '"surestep row"'
 
 
 class Place(NamedTuple):
@@ -76,10 +74,9 @@ def places_where(table: Table, database: Any, condition: str, column: str) -> It
     """Yields the rows of which the condition holds, at most two a file, in the files' order."""
     database.execute("SET preserve_insertion_order = true")
     for file in table.files or (None,):
-        scan = table.scan(database, () if file is None else (file,))
+        rows = table.scan(database, () if file is None else (file,), numbered=True)
         hits = database.execute(
-            f"SELECT {ROW}, CAST({sql_name(column)} AS VARCHAR) FROM "
-            f"(SELECT *, row_number() OVER () AS {ROW} FROM ({scan})) "
+            f"SELECT {ROW}, CAST({sql_name(column)} AS VARCHAR) FROM ({rows}) "
             f"WHERE {condition} ORDER BY {ROW} LIMIT 2"
         ).fetchall()
         for row, value in hits:

@@ -72,6 +72,12 @@ ROLES = {
         "The column with the probability that the action had when it was taken.",
         rare=True,
     ),
+    "time": Role(
+        (),  # never by name: it may be that of day
+        "The column with the time at which an episode began, where the order of the log is another "
+        "one; splits in time go by it.",
+        rare=True,
+    ),
     "weight": Role(
         (),  # never by name: it may be that of a patient
         "The column with the number of identical rows that a row stands for.",
@@ -99,6 +105,7 @@ class ColumnMapping:
     truncated: str | None = None
     is_last: str | None = None
     behavior_prob: str | None = None
+    time: str | None = None
     weight: str | None = None
 
     def __str__(self) -> str:

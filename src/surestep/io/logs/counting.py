@@ -42,6 +42,8 @@ class CountQuery:
             over = roles.flag(mapping.terminated)
             fine = f"CASE WHEN {roles.decides} THEN {fine} AND NOT {over} ELSE true END"
         conditions = [fine]
+        if mapping.time is not None:
+            conditions.append(f"{roles.time} IS NOT NULL")
         if roles.codes.episode is not None:
             conditions += [f"{roles.codes.episode.sql} IS NOT NULL"]
             conditions += [f"{roles.whole(str(mapping.step))} >= 0"]

@@ -141,8 +141,11 @@ FORMATS = {
 
 
 def scan_frame(database: Any, files: Sequence[Path], reading: Reading) -> str:
-    """Returns the SQL that reads a table in memory."""
-    return "SELECT * FROM frame"
+    """Returns the SQL that reads a table in memory; labels of categories are text, as in files."""
+    described = database.execute("DESCRIBE SELECT * FROM frame").fetchall()
+    categories = [sql_name(row[0]) for row in described if str(row[1]).startswith("ENUM")]
+    texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in categories)
+    return f"SELECT * {f'REPLACE ({texts}) ' if texts else ''}FROM frame"
 
 
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan

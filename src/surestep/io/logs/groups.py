@@ -7,7 +7,7 @@ memory besides are the arrays themselves, once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,13 @@ PIECE = 100_000  # groups fetched at a time
 GROUP_BYTES = 120  # what a group takes as arrays, and while they are made
 
 
-def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
-    """Returns the table `counted` as counts in their normal form."""
+def labelled(
+    database: Any, roles: RoleSql, scale: int, left_out: Mapping[str, int]
+) -> LabelledCounts:
+    """Returns the table `counted` as counts in their normal form.
+
+    `left_out` are the rows that never came to it, by reason.
+    """
     states, actions = number_codes(database, roles, "counted", DECISION)
     number_groups(database, roles)
     scale, transitions = smallest_scale(scale, ordered_transitions(database, roles))
@@ -45,6 +50,7 @@ def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     ).fetchall():
         starts[state], decided[state] = times, True
     rows_read, dropped = dropped_rows(database)
+    rows_read, dropped = rows_read + sum(left_out.values()), {**left_out, **dropped}
     return LabelledCounts(
         roles.mapping.state,
         roles.mapping.action,

@@ -16,11 +16,11 @@ from surestep.io.counts.labelled import (
 )
 from surestep.io.counts.transitions import END
 from surestep.io.labels.label import joined
-from surestep.io.logs.checks import ROW
 from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, CountQuery
 from surestep.io.logs.groups import joined_codes, number_codes
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
+from surestep.io.logs.tables import ROW
 from surestep.model import DecisionLog, Pairs
 
 
@@ -30,6 +30,8 @@ def load_steps(
     counts: LabelledCounts,
     pairs: Pairs | None,
     pooled: BoolArray | None = None,
+    *,
+    numbered: bool = False,
 ) -> DecisionLog:
     """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
 
@@ -41,7 +43,7 @@ def load_steps(
     known = counts.to_counts().pairs if pairs is None else pairs
     state = known_places("state", [*map(joined, counts.states)], known.state_labels)
     action = action_places(counts.actions, known, pooled)
-    rows = numbered_steps(database, roles, counts)
+    rows = numbered_steps(database, roles, counts, numbered=numbered)
     kept = (rows["next_state"] != END) | rows["terminated"]
     rows = {name: values[kept] for name, values in rows.items()}
     if rows["state"].size == 0:
@@ -92,11 +94,30 @@ def decided_texts(counts: LabelledCounts) -> list[str]:
     return [joined(counts.states[s]) for s in np.flatnonzero(counts.decided)]
 
 
-def numbered_steps(database: Any, roles: RoleSql, counts: LabelledCounts) -> dict[str, AnyArray]:
+def in_time(roles: RoleSql, numbered: bool) -> str:
+    """Returns SQL: the rows with `ROW`, a number by which the first rows of episodes come in time.
+
+    That is the order of the log, unless a column says when episodes began.
+    """
+    rows = "log" if numbered else f"(SELECT *, row_number() OVER () AS {ROW} FROM log)"
+    episode = roles.codes.episode
+    if roles.mapping.time is None or episode is None:
+        return rows
+    began = f"min({roles.time}) OVER (PARTITION BY {episode.sql})"
+    return (
+        f"(SELECT * REPLACE (row_number() OVER (ORDER BY began, {ROW}) AS {ROW}) "
+        f"FROM (SELECT *, {began} AS began FROM {rows}))"
+    )
+
+
+def numbered_steps(
+    database: Any, roles: RoleSql, counts: LabelledCounts, *, numbered: bool
+) -> dict[str, AnyArray]:
     """Returns all decisions in the order of episodes and steps, labels as numbers of the counts.
 
-    Episodes come in the order in which the rows of the log first name them: what is split in time,
-    or read in the order of decisions, rests on that. The log is read once, into the table `steps`.
+    Episodes come in the order in which the rows of the log first name them, or by their time: what
+    is split in time, or read in the order of decisions, rests on that. The log is read once, into
+    the table `steps`; its rows may be `numbered` already.
     """
     # Every row was checked when it was counted, and its reward is the double nearest to it.
     query = CountQuery(roles, Units(0, "true", RewardSql.of(roles).double))
@@ -109,7 +130,7 @@ def numbered_steps(database: Any, roles: RoleSql, counts: LabelledCounts) -> dic
         "step",
         "min(place) OVER (PARTITION BY episode) AS begun",
     ]
-    log = f"(SELECT *, row_number() OVER () AS {ROW} FROM log)"
+    log = in_time(roles, numbered)
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         f"CREATE TEMP TABLE steps AS SELECT {', '.join(columns)} "

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import LabelCode, RoleSql
-from surestep.io.logs.tables import Table
+from surestep.io.logs.tables import ROW, Table
 from surestep.io.sql import sql_name, sql_text
 
 EXAMPLES = 3  # of each kind of suspicious row
@@ -99,11 +99,11 @@ class Look:
         examples = list[Example]()
         self.database.execute("SET preserve_insertion_order = true")
         for file in self.table.files or (None,):
-            scan = self.table.scan(self.database, () if file is None else (file,))
+            one = () if file is None else (file,)
             answer = self.all(
-                f'SELECT "surestep row", {self.episode}, {step}, CAST({value} AS VARCHAR) FROM '
-                f'(SELECT *, row_number() OVER () AS "surestep row" FROM ({scan})) '
-                f'WHERE {condition} ORDER BY "surestep row" LIMIT {EXAMPLES - len(examples)}'
+                f"SELECT {ROW}, {self.episode}, {step}, CAST({value} AS VARCHAR) "
+                f"FROM ({self.table.scan(self.database, one, numbered=True)}) "
+                f"WHERE {condition} ORDER BY {ROW} LIMIT {EXAMPLES - len(examples)}"
             )
             examples += [Example(None if file is None else str(file), *row) for row in answer]
             if len(examples) == EXAMPLES:

@@ -7,6 +7,7 @@ thousands, 1.234,5 is a number, and 1.5 is none.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep.io.sql import sql_name, sql_text
@@ -54,6 +55,19 @@ class Notation(NamedTuple):
             f"WHEN regexp_full_match({name}, {sql_text(PLAIN.pattern)}) "
             f"THEN {name} || {sql_text(mark)} ELSE {name} END"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PlainNumbers:
+    """Columns of text whose numbers are written in a notation, as numbers are usually written."""
+
+    notation: Notation
+    columns: tuple[str, ...]
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows with plain numbers."""
+        plain = [f"{self.notation.sql(name)} AS {sql_name(name)}" for name in self.columns]
+        return f"SELECT * REPLACE ({', '.join(plain)}) FROM ({rows})"
 
 
 PLAIN = Notation()  # a point, and nothing between thousands

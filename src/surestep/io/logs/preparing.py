@@ -1,51 +1,199 @@
-"""What is done to the rows of files before they are the view `log`: SQL around that of a scan."""
+"""What is done to the rows of files before they are the view `log`: SQL around that of a scan.
+
+Stages follow each other in one order, whatever the order of options: numbers as they are usually
+written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by
+tables, derived columns, ends, and recordings cut where something is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.bin_rules import read_bin_option
-from surestep.io.logs.columns import ColumnMapping
-from surestep.io.logs.notation import PLAIN, Notation
+from surestep.io.logs.columns import ColumnMapping, closest, resolve
+from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
+from surestep.io.logs.last_rows import TERMINATED, EndsWithLastRow
+from surestep.io.logs.missing import CutWhereMissing, MissingLabels, read_missing
+from surestep.io.logs.notation import PLAIN, Notation, PlainNumbers
+from surestep.io.logs.one_step import OneStepEpisodes
 from surestep.io.logs.reading import Reading
-from surestep.io.sql import sql_name
+from surestep.io.logs.reward_tables import RewardsByTable, check_reward_tables, parsed
+from surestep.io.logs.stamps import (
+    CutAtGaps,
+    Stamped,
+    StepsByStamp,
+    TimesAsStamps,
+    WithoutStamps,
+    gap_seconds,
+)
+
+
+class Stage(Protocol):
+    """Something that is done to all rows."""
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows afterwards, from that of the rows before."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
     """The changes that a reading makes to rows; none by default."""
 
-    notation: Notation = PLAIN
-    numbers: tuple[str, ...] = ()  # the columns of text with numbers in that notation
-
-    @classmethod
-    def of(cls, reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -> Preparation:
-        """Returns what a reading means for a log with these columns of these types."""
-        notation = Notation(reading.decimal, reading.thousands)
-        if notation == PLAIN:
-            return cls()
-        binned = {read_bin_option(rule)[0] for rule in reading.bins}
-        following = zip(mapping.state, mapping.next_state, strict=False)
-        binned |= {then for name, then in following if name in binned}
-        single = {mapping.reward, mapping.step, mapping.behavior_prob, mapping.weight}
-        numbers = single | binned
-        return cls(
-            notation,
-            tuple(name for name, kind in types.items() if name in numbers and kind == "VARCHAR"),
-        )
+    stages: tuple[Stage, ...] = ()
 
     @property
     def changes(self) -> bool:
         """Tells whether anything is done at all."""
-        return bool(self.numbers)
+        return bool(self.stages)
 
     def sql(self, rows: str) -> str:
         """Returns the SQL of the rows of `log`, from that of the rows of files."""
-        if not self.changes:
-            return rows
-        written = [f"{self.notation.sql(name)} AS {sql_name(name)}" for name in self.numbers]
-        return f"SELECT * REPLACE ({', '.join(written)}) FROM ({rows})"
+        for stage in self.stages:
+            rows = stage.sql(rows)
+        return rows
+
+    @property
+    def keeps_order(self) -> bool:
+        """Tells whether rows stay in the order of the files."""
+        return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
+
+    @property
+    def until_cut(self) -> Preparation:
+        """Returns all but the last stage."""
+        return Preparation(self.stages[:-1])
+
+    @property
+    def cut(self) -> CutWhereMissing | None:
+        """Returns the stage that leaves rows out, which is the last one; None where none does."""
+        last = self.stages[-1] if self.stages else None
+        return last if isinstance(last, CutWhereMissing) else None
 
 
 NONE = Preparation()
+KEEPING_ORDER = (PlainNumbers, OneStepEpisodes, MissingLabels, RewardsByTable, TimesAsStamps)
+
+
+def meaning_of(
+    reading: Reading,
+    types: Mapping[str, str],
+    beyond: Sequence[str],
+    chosen: Mapping[str, str | Sequence[str]],
+) -> ColumnMapping:
+    """Returns what columns mean: those of files, of these types, and those that a reading adds.
+
+    `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
+    """
+    tables = tuple(map(parsed, reading.reward_table))
+    check_reward_tables(tables, list(types), chosen)
+    derived = tuple(map(read_derived, reading.derive))
+    there = [*types, *added_to_single(reading, types)]
+    added = [each.name for each in derived]
+    added += ["reward"] if tables else []
+    added += [TERMINATED] if reading.complete else []
+    mapping = resolve(tuple(dict.fromkeys([*there, *added, *beyond])), chosen)
+    check_derived(derived, there, mapping)
+    return mapping
+
+
+def added_to_single(reading: Reading, types: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the columns that a log of single decisions is given; none for other logs."""
+    return OneStepEpisodes.of(list(types)).columns if reading.one_step else ()
+
+
+def prepared(
+    reading: Reading, mapping: ColumnMapping, types: Mapping[str, str], steps_are_stamps: bool
+) -> Preparation:
+    """Returns what a reading does to the rows of files with columns of these types."""
+    rules = read_missing(reading.missing)
+    check_missing(rules, types, reading)
+    stages: list[Stage] = [*plain_numbers(reading, mapping, types)]
+    single = added_to_single(reading, types)
+    if single:
+        stages.append(OneStepEpisodes(single))
+    stamped = steps_are_stamps and mapping.step is not None and mapping.episode is not None
+    if stamped:
+        stages += stamps(reading, mapping, types)
+    elif reading.gap is not None:
+        raise InvalidLog(
+            "episodes are to end at gaps, which needs a column of episodes or of whose they are, "
+            "and steps that are time stamps; name them with --episode and --step"
+        )
+    if reading.complete:
+        check_complete(types, mapping, reading)
+        stages.append(EndsWithLastRow(str(mapping.episode), str(mapping.step)))
+    if mapping.time is not None:
+        stages.append(TimesAsStamps(mapping.time, types[mapping.time], reading.time_format))
+    labelled = {name: types[name] for name, rule in rules.items() if rule == "label"}
+    if labelled:
+        stages.append(MissingLabels(labelled))
+    if reading.reward_table:
+        stages.append(RewardsByTable(tuple(map(parsed, reading.reward_table))))
+    if reading.derive:
+        derived = tuple(map(read_derived, reading.derive))
+        stages.append(DerivedColumns(derived, mapping, stamped))
+    if stamped:
+        stages.append(WithoutStamps())
+    dropped = {name: types[name] for name, rule in rules.items() if rule == "drop"}
+    if dropped:
+        stages.append(CutWhereMissing(dropped, mapping))
+    return Preparation(tuple(stages))
+
+
+def plain_numbers(
+    reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]
+) -> list[PlainNumbers]:
+    """Returns what makes numbers plain; empty where they are."""
+    notation = Notation(reading.decimal, reading.thousands)
+    if notation == PLAIN:
+        return []
+    binned = {read_bin_option(rule)[0] for rule in reading.bins}
+    following = zip(mapping.state, mapping.next_state, strict=False)
+    binned |= {then for name, then in following if name in binned}
+    summed = {each.column for each in map(read_derived, reading.derive) if each.verb == "sum"}
+    numbers = {mapping.reward, mapping.step, mapping.behavior_prob, mapping.weight}
+    numbers |= binned | summed
+    texts = tuple(name for name, kind in types.items() if name in numbers and kind == "VARCHAR")
+    return [PlainNumbers(notation, texts)] if texts else []
+
+
+def stamps(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -> list[Stage]:
+    """Returns what makes steps of stamps: stamps beside the rows, cuts at gaps, and numbers."""
+    episode, step = str(mapping.episode), str(mapping.step)
+    stages: list[Stage] = [Stamped(step, types[step], reading.time_format)]
+    if reading.gap is not None:
+        stages.append(CutAtGaps(episode, gap_seconds(reading.gap)))
+    return [*stages, StepsByStamp(episode, step)]
+
+
+def check_complete(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> None:
+    """Refuses logs whose ends are told otherwise, and those without episodes."""
+    if TERMINATED in types or reading.one_step or mapping.terminated != TERMINATED:
+        raise InvalidLog(
+            f"the last row of every episode is to end it, but column {mapping.terminated!r} says "
+            "where episodes end; expected one of them"
+        )
+    if mapping.episode is None or mapping.step is None:
+        raise InvalidLog(
+            "the last row of every episode is to end it, but there is no column of episodes or of "
+            "steps; name them with --episode and --step"
+        )
+
+
+def check_missing(rules: Mapping[str, str], types: Mapping[str, str], reading: Reading) -> None:
+    """Refuses rules for columns that are not there, and labels among bins."""
+    binned = {read_bin_option(rule)[0] for rule in reading.bins}
+    for column, rule in rules.items():
+        if column not in types:
+            raise InvalidLog(
+                f"there is no column {column!r} of which values could be missing; "
+                f"{closest(column, list(types))}"
+            )
+        if rule == "label" and column in binned:
+            raise InvalidParameter(
+                f"column {column!r} is binned, so that what is missing there can have no label; "
+                "expected refuse or drop"
+            )

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from surestep.declaring import Choice, Term, Texts, declared
+from surestep.declaring import Choice, Flag, Term, Text, Texts, declared
 from surestep.errors import InvalidParameter
+from surestep.io.logs.reward_tables import table_text
 
 DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}  # as users say it → as it is written
 
@@ -61,15 +62,80 @@ class Reading:
         ),
     )
 
+    time_format: str | None = field(
+        default=None,
+        metadata=declared(
+            shape=Text(),
+            metavar="FORM",
+            by_default="ISO 8601, such as 2025-03-31 14:05",
+            void=True,
+            help="How time stamps are written, such as %d/%m/%Y %H:%M.",
+        ),
+    )
+    gap: str | None = field(
+        default=None,
+        metadata=declared(
+            shape=Text(),
+            metavar="TIME",
+            help="End an episode where the next row comes later than this: 30d, 12h, 45min.",
+        ),
+    )
+    one_step: bool = field(
+        default=False,
+        metadata=declared(
+            shape=Flag(), default=False, help="Every row is an episode of one decision (bandits)."
+        ),
+    )
+    complete: bool = field(
+        default=False,
+        metadata=declared(
+            shape=Flag(),
+            default=False,
+            help="Every episode is recorded to its end: its last row ends it.",
+        ),
+    )
+    missing: Sequence[str] = field(
+        default=(),
+        metadata=declared(
+            shape=Texts(),
+            metavar="COLUMN=RULE",
+            help="What to do where a value is missing: refuse the log, `drop` the rest of the "
+            "episode's recording, or `label` it 'missing'.",
+        ),
+    )
+    derive: Sequence[str] = field(
+        default=(),
+        metadata=declared(
+            shape=Texts(),
+            metavar="NAME=VERB(...)",
+            help="A column from the rows of an episode so far: calls=count(event=call), "
+            "dose=sum(units), last=previous(event), days=since(first).",
+        ),
+    )
+    reward_table: Sequence[str] = field(
+        default=(),
+        metadata=declared(
+            shape=Texts(),
+            metavar="FILE",
+            help="A small table of what values of a column pay, with 'reward' as its last column; "
+            "several add up.",
+        ),
+    )
+
     def __post_init__(self) -> None:
         """Checks every value, and that they can be told apart; several texts become a tuple."""
         for name, way in READING.items():
             value = getattr(self, name)
             if isinstance(way.shape, Texts):
                 object.__setattr__(self, name, texts(name, value))
+            elif isinstance(way.shape, Text) and not isinstance(value, str | None):
+                raise InvalidParameter(f"{name} is {value!r}, expected a text")
+            elif isinstance(way.shape, Flag) and not isinstance(value, bool):
+                raise InvalidParameter(f"{name} is {value!r}, expected true or false")
             elif isinstance(way.shape, Choice) and value not in (*way.shape.words, DEFAULTS[name]):
                 expected = ", ".join(map(repr, way.shape.words))
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {expected}")
+        object.__setattr__(self, "reward_table", tuple(map(table_text, self.reward_table)))
         if self.decimal == self.thousands:
             raise InvalidParameter(
                 f"decimal and thousands are both {self.decimal!r}, expected two different signs"

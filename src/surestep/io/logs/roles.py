@@ -139,6 +139,7 @@ def as_varchar(column: str, kind: str) -> str:
     return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
 
 
+STEP = "a whole number of at least 0, or a time stamp such as 2025-03-31 14:05"
 YES, NO = "('true', 't', 'yes', '1', '1.0')", "('false', 'f', 'no', '0', '0.0')"
 
 
@@ -185,6 +186,11 @@ class RoleSql:
         return f"TRY_CAST({sql_name(str(self.mapping.behavior_prob))} AS DOUBLE)"
 
     @property
+    def time(self) -> str:
+        """Returns SQL: when the episode of a row began, NULL where no stamp is there."""
+        return f"TRY_CAST({self.text(str(self.mapping.time))} AS TIMESTAMP)"
+
+    @property
     def decides(self) -> str:
         """Returns SQL: the row holds a decision, not only the last observation of an episode."""
         return f"NOT coalesce({self.flag(self.mapping.is_last)}, false)"
@@ -207,7 +213,7 @@ class RoleSql:
         checks.append(Check(unusable, mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
-            checks.append(Check(step, mapping.step, "a whole number of at least 0"))
+            checks.append(Check(step, mapping.step, STEP))
         checks += [
             Check(f"({self.flag(name)}) IS NULL", name, "true or false")
             for name in (mapping.terminated, mapping.truncated, mapping.is_last)
@@ -240,6 +246,9 @@ class RoleSql:
             condition = f"{self.decides} AND NOT {usable}"
             expected = "a probability above 0 and at most 1"
             checks.append(Check(condition, mapping.behavior_prob, expected))
+        if mapping.time is not None:
+            expected = "a time stamp such as 2025-03-31 14:05"
+            checks.append(Check(f"{self.time} IS NULL", mapping.time, expected))
         if mapping.weight is not None:
             condition = f"coalesce({self.whole(mapping.weight)}, 0) < 1"
             checks.append(Check(condition, mapping.weight, "a whole number of at least 1"))

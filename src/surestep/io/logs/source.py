@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_bin
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
-from surestep.io.logs.columns import ColumnMapping, closest, resolve
+from surestep.io.logs.columns import ColumnMapping, by_name, closest, names
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
@@ -24,11 +25,13 @@ from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import load_steps
 from surestep.io.logs.look import Look
-from surestep.io.logs.preparing import Preparation
+from surestep.io.logs.missing import CUT_SHORT, GONE
+from surestep.io.logs.preparing import meaning_of, prepared
 from surestep.io.logs.reading import Reading
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
-from surestep.io.logs.tables import Table, connected, find_table, watched
+from surestep.io.logs.stamps import is_stamp_type, reads_stamp
+from surestep.io.logs.tables import ROW, Table, connected, find_table, watched
 from surestep.io.sql import sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_on_ray
@@ -72,7 +75,7 @@ class LogSource:
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
                 refuse_too_many(database, self.memory_limit)
-            counts = labelled(database, roles, scale)
+            counts = labelled(database, roles, scale, left_out(self.table, database))
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     def load(
@@ -91,7 +94,8 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            return load_steps(database, roles, counted, pairs, pooled)
+            numbered = self.table.preparation.changes
+            return load_steps(database, roles, counted, pairs, pooled, numbered=numbered)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Finds where the log first decides with these labels, by role: file, row and column.
@@ -162,6 +166,13 @@ def read_log(
     decimal: str = ".",
     thousands: str | None = None,
     delimiter: str | None = None,
+    time_format: str | None = None,
+    gap: str | None = None,
+    one_step: bool = False,
+    complete: bool = False,
+    missing: Sequence[str] = (),
+    derive: Sequence[str] = (),
+    reward_table: Sequence[str] = (),
     memory_limit: str | None = None,
 ) -> LogSource:
     """Finds a log and the meaning of its columns, without reading it.
@@ -170,9 +181,26 @@ def read_log(
     memory (pandas, polars, Arrow, a dictionary of arrays); `columns` names the columns of a role
     where they have other names than usual, `bins` are rules such as 'age:quantiles=10' for columns
     of numbers, `decimal` and `thousands` are the signs in numbers that are written as text,
-    `delimiter` stands between columns, and `memory_limit`, such as '2GB', bounds the memory.
+    `delimiter` stands between columns, and `memory_limit`, such as '2GB', bounds the memory. Steps
+    may be time stamps, in ISO 8601 or in a `time_format`; after a `gap` such as '30d' another
+    episode begins. `one_step` says that every row is an episode, and `complete` that
+    the last row of an episode is its end. `missing` are rules such as
+    'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
+    that say what values of columns pay.
     """
-    reading = Reading(bins=bins, decimal=decimal, thousands=thousands, delimiter=delimiter)
+    reading = Reading(
+        bins=bins,
+        decimal=decimal,
+        thousands=thousands,
+        delimiter=delimiter,
+        time_format=time_format,
+        gap=gap,
+        one_step=one_step,
+        complete=complete,
+        missing=missing,
+        derive=derive,
+        reward_table=reward_table,
+    )
     return open_log(source, columns, reading, memory_limit)
 
 
@@ -184,19 +212,30 @@ def open_log(
 ) -> LogSource:
     """Finds a log and the meaning of its columns; see `read_log`."""
     table = find_table(source, reading)
-    with connected(table, memory_limit) as database:
-        described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
-    types = {str(row[0]): str(row[1]) for row in described}
     try:
+        with connected(table, memory_limit) as database:
+            types = described(database)
+            stamped = steps_are_stamps(database, reading, types, columns or {})
         unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
         lacking = table.lacking()
         beyond = [name for name in (*unreadable, *lacking) if name not in types]
-        mapping = resolve((*types, *beyond), columns)
+        mapping = meaning_of(reading, types, beyond, columns or {})
+    except InvalidLog as problem:
+        said = str(problem)
+        raise InvalidLog(said if said.startswith(table.name) else f"{table.name}: {said}") from None
+    check_readable(table, mapping, unreadable, lacking)
+    try:
+        preparation = prepared(reading, mapping, types, stamped)
+    except InvalidLog as problem:
+        raise InvalidLog(f"{table.name}: {problem}") from None
+    if preparation.changes:
+        table = replace(table, preparation=preparation)
+        with connected(table, memory_limit) as database:
+            types = described(database)
+    try:
         check_bins(reading.bins, mapping, tuple(types))
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
-    check_readable(table, mapping, unreadable, lacking)
-    table = replace(table, preparation=Preparation.of(reading, mapping, types))
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
@@ -204,8 +243,8 @@ def check_readable(
     table: Table, mapping: ColumnMapping, unreadable: Sequence[str], lacking: Mapping[str, Path]
 ) -> None:
     """Refuses a column that DuckDB has no type for, or that some files lack, where it is needed."""
-    for role, names in mapping.by_role().items():
-        for name in names:
+    for role, columns in mapping.by_role().items():
+        for name in columns:
             if name in lacking:
                 raise InvalidLog(
                     f"{lacking[name]} has no column {name!r}, which is that of the {role} in other "
@@ -217,6 +256,34 @@ def check_readable(
                     f"{kind_of(table.frame, name)}, which cannot be read; turn it into numbers or "
                     "text"
                 )
+
+
+def described(database: Any) -> dict[str, str]:
+    """Returns the type of each column of the log, as DuckDB calls it."""
+    rows = database.execute("DESCRIBE SELECT * FROM log").fetchall()
+    return {str(row[0]): str(row[1]) for row in rows if str(row[0]) != ROW.strip('"')}
+
+
+def steps_are_stamps(
+    database: Any,
+    reading: Reading,
+    types: Mapping[str, str],
+    chosen: Mapping[str, str | Sequence[str]],
+) -> bool:
+    """Tells whether the steps are time stamps, by their type, or by the first that there is."""
+    columns = names("step", chosen["step"]) if "step" in chosen else by_name("step", tuple(types))
+    if not columns or columns[0] not in types:
+        return False
+    column = columns[0]
+    if is_stamp_type(types[column]) or reading.gap is not None:
+        return True
+    if types[column] != "VARCHAR":
+        return False
+    name = sql_name(column)
+    first = database.execute(f"SELECT {name} FROM log WHERE {name} IS NOT NULL LIMIT 1").fetchone()
+    if first is None or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", first[0]):
+        return False
+    return reading.time_format is not None or reads_stamp(first[0])
 
 
 def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
@@ -259,11 +326,24 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
     )
 
 
+def left_out(table: Table, database: Any) -> dict[str, int]:
+    """Counts the rows that are left out before counting, by reason."""
+    cut = table.preparation.cut
+    if cut is None:
+        return {}
+    before = replace(table, preparation=table.preparation.until_cut)
+    rows = cut.marked(before.scan(database, table.files, numbered=True))
+    (gone,) = database.execute(f"SELECT count(*) FROM ({rows}) WHERE {GONE}").fetchone()
+    return {f"{CUT_SHORT} ({', '.join(cut.columns)})": int(gone)} if gone else {}
+
+
 def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
     if query.roles.codes.episode is None:
         database.execute("SET preserve_insertion_order = false")
         return count_as_hoped(database, query, query.steps("log"))
+    if not table.preparation.keeps_order:
+        return count_as_hoped(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
     lanes = lanes_of(table, database)
     rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")

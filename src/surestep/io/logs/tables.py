@@ -22,6 +22,7 @@ from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.sql import first_lines, interruptible, limit_memory
 
 BETWEEN_LOOKS = 0.2  # seconds
+ROW = '"surestep row"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +37,18 @@ class Table:
     preparation: Preparation = NONE  # once it is known which column is what
     converted: Converted | None = None  # of a format that is not read as it is
 
-    def scan(self, database: Any, files: Sequence[Path]) -> str:
-        """Returns the SQL that reads the files, labels as the text that is written there."""
+    def scan(self, database: Any, files: Sequence[Path], *, numbered: bool = False) -> str:
+        """Returns the SQL that reads the files, labels as the text that is written there.
+
+        Rows have their numbers as `ROW` where that is asked for, and wherever anything is done to
+        them: it may leave rows out, or in another order.
+        """
         if self.converted is not None:
             files = [self.converted.files[file] for file in files]
-        return self.preparation.sql(self.format.scan(database, files, self.reading))
+        rows = self.format.scan(database, files, self.reading)
+        if numbered or self.preparation.changes:
+            rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
+        return self.preparation.sql(rows)
 
     def lacking(self) -> dict[str, Path]:
         """Returns the columns that only some of the files have, with the first file without."""

@@ -1,0 +1,143 @@
+"""Time stamps in place of numbers of steps: the order of rows, and gaps that cut episodes.
+
+A stamp is written as ISO 8601 says (2025-03-31, 2025-03-31 14:05, 2025-03-31T14:05:09Z), or in the
+form that a user gives. 03/04/2025 may be in March or in April, so nobody guesses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from surestep.errors import InvalidParameter
+from surestep.io.sql import sql_name, sql_text
+
+ISO = (
+    r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
+)
+UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
+GAP = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h|d|w)")
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+STAMP, CUT = '"surestep stamp"', '"surestep cut"'
+
+
+def is_stamp_type(kind: str) -> bool:
+    """Tells whether values of a type, as DuckDB calls it, are dates or times."""
+    return kind == "DATE" or kind.startswith("TIMESTAMP")
+
+
+def stamp_sql(column: str, kind: str, form: str | None) -> str:
+    """Returns SQL: the stamp of a column as a TIMESTAMP, NULL where it is none."""
+    name = sql_name(column)
+    if kind.startswith("TIMESTAMP WITH"):
+        return f"({name} AT TIME ZONE 'UTC')"
+    if is_stamp_type(kind):
+        return f"CAST({name} AS TIMESTAMP)"
+    text = f"trim(CAST({name} AS VARCHAR))"
+    if form is not None:
+        return f"try_strptime({text}, {sql_text(form)})"
+    plain = f"replace({text}, ',', '.')"
+    zoned = rf"regexp_matches({plain}, ':[0-9.]+\s*(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)$')"
+    return (
+        f"CASE WHEN regexp_full_match({text}, {sql_text(ISO)}) THEN CASE WHEN {zoned} "
+        f"THEN TRY_CAST({plain} AS TIMESTAMPTZ) AT TIME ZONE 'UTC' "
+        f"ELSE TRY_CAST({plain} AS TIMESTAMP) END END"
+    )
+
+
+def reads_stamp(text: str) -> bool:
+    """Tells whether a text is a stamp as ISO 8601 writes it."""
+    return re.fullmatch(ISO, text, re.ASCII) is not None
+
+
+def gap_seconds(gap: str) -> float:
+    """Returns the seconds of a gap such as '30d'.
+
+    >>> gap_seconds("30min")
+    1800.0
+    """
+    match = GAP.fullmatch(gap.strip())
+    if match is None or float(match[1]) == 0:
+        raise InvalidParameter(
+            f"gap is {gap!r}, expected a time above 0 such as 30d, with one of the units "
+            f"{', '.join(f'{short} ({long})' for short, long in UNITS.items())}"
+        )
+    return float(match[1]) * SECONDS[match[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamped:
+    """Rows with the stamp of their step beside it, for whoever looks at times."""
+
+    step: str
+    kind: str  # the type of the step
+    form: str | None
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows with their stamps."""
+        return f"SELECT *, {stamp_sql(self.step, self.kind, self.form)} AS {STAMP} FROM ({rows})"
+
+
+@dataclass(frozen=True, slots=True)
+class CutAtGaps:
+    """Episodes of stamped rows that end where the next row comes later than after a gap."""
+
+    episode: str
+    seconds: float
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows with other names of episodes: '17 #2'."""
+        episode = sql_name(self.episode)
+        near = f"PARTITION BY {episode} ORDER BY {STAMP}"
+        late = f"epoch({STAMP}) - epoch(lag({STAMP}) OVER ({near})) > {self.seconds!r}"
+        marked = f"SELECT *, CAST(coalesce({late}, false) AS INTEGER) AS {CUT} FROM ({rows})"
+        part = f"sum({CUT}) OVER ({near} RANGE UNBOUNDED PRECEDING)"
+        name = f"CAST({episode} AS VARCHAR) || ' #' || CAST({part} + 1 AS VARCHAR)"
+        return f"SELECT * EXCLUDE ({CUT}) REPLACE ({name} AS {episode}) FROM ({marked})"
+
+
+@dataclass(frozen=True, slots=True)
+class StepsByStamp:
+    """Steps of stamped rows that are numbered in the order of their stamps.
+
+    Equal stamps of an episode get the same number, so that they are refused like a step that is
+    given twice. What is no stamp stays, and is refused as what it is.
+    """
+
+    episode: str
+    step: str
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows with their steps as numbers."""
+        episode, step = sql_name(self.episode), sql_name(self.step)
+        number = f"dense_rank() OVER (PARTITION BY {episode} ORDER BY {STAMP}) - 1"
+        text = (
+            f"CASE WHEN {STAMP} IS NULL THEN CAST({step} AS VARCHAR) "
+            f"ELSE CAST({number} AS VARCHAR) END"
+        )
+        return f"SELECT * REPLACE ({text} AS {step}) FROM ({rows})"
+
+
+@dataclass(frozen=True, slots=True)
+class TimesAsStamps:
+    """A column of times in one form: as ISO 8601 writes them; what is none stays."""
+
+    column: str
+    kind: str
+    form: str | None
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows with times as stamps."""
+        name, stamp = sql_name(self.column), stamp_sql(self.column, self.kind, self.form)
+        text = f"coalesce(CAST({stamp} AS VARCHAR), CAST({name} AS VARCHAR))"
+        return f"SELECT * REPLACE ({text} AS {name}) FROM ({rows})"
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutStamps:
+    """Rows without the stamps that `Stamped` put beside them."""
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows as users know them."""
+        return f"SELECT * EXCLUDE ({STAMP}) FROM ({rows})"
