@@ -21,7 +21,7 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
 # `make test` tries the same examples every time; `make test-all` also goes looking for new ones,
 # and tries a few on machines that are made to look like others.
-settings.register_profile("surestep", max_examples=20, derandomize=True, **COMMON)
+settings.register_profile("surestep", max_examples=15, derandomize=True, **COMMON)
 settings.register_profile("few", max_examples=10, derandomize=True, **COMMON)
 settings.register_profile("explore", max_examples=400, **COMMON)
 settings.load_profile("surestep")

@@ -237,7 +237,7 @@ def test_the_full_sizes_come_out_when_they_are_drawn():
     assert verdict.broken
 
 
-@pytest.mark.slow  # that it runs, and each of its cases, is tested beside
+@pytest.mark.slow  # each of its cases is tested beside
 def test_the_script_prints_every_counterexample(capsys):
     cases.main()
     printed = capsys.readouterr().out

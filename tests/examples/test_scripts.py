@@ -40,7 +40,13 @@ def threads():
     numba.set_num_threads(before)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def case(script):
+    """The script with its name; one whose cases tests/bounds tries one by one is left for later."""
+    slow = [pytest.mark.slow] if script.stem == "where_bounds_fail" else []
+    return pytest.param(script, id=f"{script.parent.name}-{script.stem}", marks=slow)
+
+
+@pytest.mark.parametrize("script", [case(script) for script in SCRIPTS])
 def test_it_runs_at_its_smallest_size(script, tmp_path, monkeypatch, capsys, threads):
     before = set(script.parent.iterdir())
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
