@@ -206,6 +206,16 @@ class Declared:
             help="The number of worlds of each kind in the stress test; 0: none.",
         ),
     )
+    labels: Any = field(  # rules, files of them, or names by column and value
+        default=None,
+        metadata=declared(
+            shape=Texts(),
+            option="--label",
+            metavar="COLUMN=VALUE:NAME,...|FILE",
+            help="What people call the values of a column, on the page and the screen: "
+            "iv_fluid=0:none,1:low; or a table of column, value, name.",
+        ),
+    )
 
 
 TERMS: dict[str, Term] = {each.name: each.metadata["term"] for each in fields(Declared)}

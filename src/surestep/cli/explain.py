@@ -91,7 +91,7 @@ def print_explanation(explanation: Explanation) -> None:
     from surestep.report.numbers import Scale
 
     console = terminal(highlight=False)
-    named = zip(explanation.state_columns, explanation.state, strict=True)
+    named = zip(explanation.state_columns, explanation.called, strict=True)
     console.print(
         Text(", ".join(f"{column} {visible(label)}" for column, label in named), style="bold")
     )
@@ -111,7 +111,7 @@ def print_explanation(explanation: Explanation) -> None:
         for reason in explanation.actions:
             if reason not in untried:
                 table.add_row(
-                    *(Text(visible(label)) for label in reason.action),
+                    *(Text(visible(label)) for label in reason.called),
                     *chances(reason.behavior, reason.probability),
                     f"{reason.visits:,}",
                     values.number(reason.q) if reason.visits else "unknown",

@@ -9,8 +9,10 @@ import click
 
 from surestep.cli import options
 from surestep.cli.terminal import say, say_json, terminal
+from surestep.cli.terms import term_option
 from surestep.io.logs.columns import option_of
 from surestep.io.logs.reading import Reading
+from surestep.terms import TERMS
 
 # The first sign keeps the lines apart that follow it.
 IN_USE = """\b
@@ -41,6 +43,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
     metavar="TABLE",
     help="A table of the policy that made the log: state, action, probability.",
 )
+@term_option("labels", TERMS["labels"])
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
 )
@@ -53,6 +56,7 @@ def command(
     n_wedge: int,
     reward_bounds: tuple[float, float] | None,
     behavior: str | None,
+    labels: tuple[str, ...],
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -68,8 +72,14 @@ def command(
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
     source = open_log(list(logs), columns, reading, memory_limit)
-    inspection = inspect(source, n_wedge=n_wedge, reward_bounds=reward_bounds, behavior=behavior)
-    following = next_command(logs, columns, reading, behavior)
+    inspection = inspect(
+        source,
+        n_wedge=n_wedge,
+        reward_bounds=reward_bounds,
+        behavior=behavior,
+        labels=labels or None,
+    )
+    following = next_command(logs, columns, reading, behavior, labels)
     if output is not None:
         from surestep._files import write_together
         from surestep.report.pages.inspection import inspection_page
@@ -96,6 +106,7 @@ def next_command(
     columns: dict[str, tuple[str, ...]],
     reading: Reading,
     behavior: str | None,
+    labels: tuple[str, ...],
 ) -> str:
     """Returns a command that improves the behavior behind the log; its discount is to be chosen."""
     roles = [
@@ -105,6 +116,6 @@ def next_command(
         for word in (option_of(role), name)
     ]
     policy = [] if behavior is None else ["--behavior", behavior]
-    options = [*roles, *reading.words(), *policy]
-    words = ["surestep", "improve", *logs, *options, "--discount", "0.95", "-o", "result"]
+    options = [*roles, *reading.words(), *policy, *TERMS["labels"].words_for("labels", labels)]
+    words = ["surestep", "improve", *logs, *options, "--discount", "GAMMA", "-o", "result"]
     return shlex.join(words)

@@ -21,6 +21,7 @@ from surestep.report.words.checks import (
     test_words,
 )
 from surestep.report.words.inspection import (
+    discount_words,
     ends_words,
     fit,
     rewards_words,
@@ -52,6 +53,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         ("What the log is too thin for", cautions(inspection)),
         (HEADING, checks(inspection)),
         ("Suspicious rows", suspicions(inspection)),
+        ("What a discount means here", map(Text, discount_words(inspection))),
     ):
         console.print(Text(heading, style="bold"))
         for part in parts:
@@ -152,11 +154,13 @@ def visits_table(inspection: Inspection) -> RenderableType:
         table.add_column(Text(shown(name)), overflow="fold")
     for i in order:
         table.add_column(
-            Text(shown(", ".join(inspection.actions[i].action))), justify="right", overflow="fold"
+            Text(shown(", ".join(inspection.action_name(inspection.actions[i].action)))),
+            justify="right",
+            overflow="fold",
         )
     for use in inspection.busiest[:STATES]:
         table.add_row(
-            *(Text(shown(text)) for text in use.state),
+            *(Text(shown(text)) for text in inspection.state_name(use.state)),
             *(visits_cell(use.visits[i], inspection.n_wedge) for i in order),
         )
     table.caption = Text(

@@ -102,7 +102,7 @@ def read(shape: Shape, given: Any) -> Any:
         case AlgorithmSettings():
             return read_settings(given)
         case Texts():
-            return given or None
+            return list(given) or None
     return given
 
 

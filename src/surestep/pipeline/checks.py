@@ -150,7 +150,7 @@ def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
 
 def names_of(vocabulary: Vocabulary) -> list[str]:
     """Returns what states are called, one text each."""
-    return [joined(label) for label in vocabulary.states]
+    return [joined(vocabulary.state_name(state)) for state in range(len(vocabulary.states))]
 
 
 def outcome_span(terms: Terms, problem: Problem, rewards: tuple[float, float]) -> float:

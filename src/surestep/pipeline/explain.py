@@ -28,6 +28,12 @@ class ActionReason(NamedTuple):
     advantage: float
     more_visits: int | None  # until it would be trusted; None where it is, or never will be
     allowed: bool | None = None  # may be recommended; None: no limits were set
+    name: Label = ()  # as people call it; empty: as the log does
+
+    @property
+    def called(self) -> Label:
+        """Returns the action as people call it."""
+        return self.name or self.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,12 @@ class Explanation:
     held_out_visits: int  # decisions there that judge the policy, and did not choose it
     only_seen: bool = False  # nothing is recommended that the log does not show there
     open_bins: tuple[tuple[str, str], ...] = ()  # columns and labels of bins that have no end
+    name: Label = ()  # of the state, as people call it; empty: as the log does
+
+    @property
+    def called(self) -> Label:
+        """Returns the state as people call it."""
+        return self.name or self.state
 
     @property
     def visits(self) -> int:
@@ -86,6 +98,7 @@ def explain(result: Result, state: Labels) -> Explanation:
             for column, text in zip(words.state_columns, words.states[s], strict=True)
             if column in words.binnings and text in words.binnings[column].open_labels()
         ),
+        words.state_name(s),
     )
 
 
@@ -107,6 +120,7 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
         float(table.advantage[pair]),
         n_wedge + 1 - visits if open_later and n_wedge is not None else None,
         allowed,
+        table.vocabulary.action_name(int(table.pairs.action[pair])),
     )
 
 
@@ -145,7 +159,7 @@ def other_words(explanation: Explanation) -> list[str]:
     return [
         f"{explanation.algorithm} keeps to: {constraint or 'nothing but the estimate'}.",
         *barred_words(explanation),
-        f"The highest estimated value there has {name_of(best.action)} ({number(best.q, 5)}).",
+        f"The highest estimated value there has {name_of(best.called)} ({number(best.q, 5)}).",
     ]
 
 
@@ -184,12 +198,12 @@ def spibb_words(explanation: Explanation) -> list[str]:
         sentences.append(
             f"Among {names_of(free)}, tried more often, "
             f"{'the rest of the' if len(free) < len(explanation.actions) else 'all'} probability "
-            f"goes to {name_of(best.action)}, "
+            f"goes to {name_of(best.called)}, "
             f"whose estimated value is highest ({number(best.q, 5)})."
         )
     elif n_wedge is not None and len(free) == 1:
         sentences.append(
-            f"Only {name_of(free[0].action)} was tried often enough"
+            f"Only {name_of(free[0].called)} was tried often enough"
             f"{' and may be recommended' if len(open_ones) < len(explanation.actions) else ''}, so "
             "there is nothing to choose from."
         )
@@ -197,7 +211,7 @@ def spibb_words(explanation: Explanation) -> list[str]:
         each for each in kept if each.visits and free and each.q > max(other.q for other in free)
     ]
     sentences += [
-        f"{name_of(each.action)} looks better still ({number(each.q, 5)}); {each.more_visits:,} "
+        f"{name_of(each.called)} looks better still ({number(each.q, 5)}); {each.more_visits:,} "
         f"more visit{'s' if each.more_visits != 1 else ''} would free it."
         for each in better
     ]
@@ -212,7 +226,7 @@ def keeps(reasons: Sequence[ActionReason]) -> str:
 
 def names_of(reasons: Sequence[ActionReason]) -> str:
     """Returns actions in a sentence: all of a few, else the first ones and how many others."""
-    names = [name_of(each.action) for each in reasons]
+    names = [name_of(each.called) for each in reasons]
     if len(names) > MOST_NAMED:
         names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1:,} others"]
     return listed(names)

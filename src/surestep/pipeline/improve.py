@@ -21,6 +21,7 @@ from surestep.certificates.episodes import (
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.errors import OutOfTime
+from surestep.io.labels.names import named
 from surestep.model import Policy, Problem, Statement, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
@@ -69,6 +70,7 @@ def improve(
     train_share: float | None = None,
     logger: Logger | None = None,
     worlds: int | None = None,
+    labels: Any = None,
     states: object = None,
     actions: object = None,
     possible: object = None,
@@ -97,7 +99,8 @@ def improve(
     recommended: no other pair is taken more often than by π_b.
     `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
     that it returns between these: values then lie there too. Without bounds of rewards or values,
-    those of the rewards observed are taken.
+    those of the rewards observed are taken. `labels` are what people call the values of a column,
+    such as {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not.
     """
     terms = Terms(
         discount=discount,
@@ -116,6 +119,7 @@ def improve(
         worlds=worlds,
         train_share=train_share,
         logger=logger,
+        labels=labels,
     )
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
@@ -228,8 +232,11 @@ def draft_with(
         progress("certifying", done, len(certifiers))
         others.append(certified(problem, policy, certifier))
     estimate, assembly = part.estimate(), evidence.assembly
+    words = assembly.vocabulary
+    if terms.labels is not None:
+        words = named(words, terms.labels)
     table = PolicyTable.of(
-        *(assembly.vocabulary, part, estimate, settled.improvement, assembly.quiet),
+        *(words, part, estimate, settled.improvement, assembly.quiet),
         judging=question.judging,
         delta=terms.level,
         allowed=assembly.allowed,

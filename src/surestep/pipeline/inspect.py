@@ -9,7 +9,9 @@ import numpy as np
 from surestep._arrays import BoolArray, IntArray, is_number
 from surestep.errors import InvalidParameter
 from surestep.io.labels.behavior import read_behavior_table
-from surestep.io.labels.label import joined
+from surestep.io.labels.label import Names, joined
+from surestep.io.labels.names import names_of, read_rules
+from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.notation import Notation
 from surestep.io.logs.source import LogSource
@@ -37,10 +39,12 @@ def inspect(
     n_wedge: int = 20,
     reward_bounds: tuple[float, float] | None = None,
     behavior: object = None,
+    labels: object = None,
 ) -> Inspection:
     """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust.
 
-    `behavior` is a table of the policy that is said to have made the log, such as a path.
+    `behavior` is a table of the policy that is said to have made the log, such as a path; `labels`
+    are what people call the values of a column, as for `improve`.
     """
     if isinstance(n_wedge, bool) or not isinstance(n_wedge, int) or n_wedge < 0:
         raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
@@ -76,8 +80,21 @@ def inspect(
             *mismatches,
         ),
         suspicions=facts.suspicions,
+        names={} if labels is None else names_for(roles, read_rules(labels)),
         checks=inspection_checks(source, facts),
     )
+
+
+def names_for(columns: ColumnMapping, rules: Sequence[str]) -> Names:
+    """Returns the names that the rules give; refuses those of a column that has no labels."""
+    names, known = names_of(rules), (*columns.state, *columns.action)
+    for column in names:
+        if column not in known:
+            raise InvalidParameter(
+                f"column {column!r} has labels, but is neither of the state nor of the action; "
+                f"{closest(column, known)}"
+            )
+    return names
 
 
 def checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -38,6 +38,7 @@ from surestep.certificates.protocol import believes
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
 from surestep.declaring import AlgorithmName, Bounds, Choice, Number, Term, Whole
 from surestep.errors import InvalidParameter
+from surestep.io.labels.names import read_rules
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts, mean_reward_range
@@ -61,6 +62,8 @@ class Terms(Declared):
             check_value(name, term, getattr(self, name))
         if self.n_wedge is not None and self.zeta is not None:
             raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
+        if self.labels is not None:
+            object.__setattr__(self, "labels", read_rules(self.labels))
         self.check_settings()
         self.check_certificates()
         self.check_bounds()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from surestep._reprs import short_repr
 from surestep.checks import Check
-from surestep.io.labels.label import Label
+from surestep.io.labels.label import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import Rewards
 from surestep.io.logs.look import Suspicion
@@ -107,9 +107,18 @@ class Inspection:
     overlap: Overlap | None  # None where no policy was given
     cautions: tuple[Caution, ...]
     suspicions: tuple[Suspicion, ...]
+    names: Names = field(default_factory=dict)  # what people call the texts of a column
     checks: tuple[Check, ...]  # of what claims about the log would assume
 
     __repr__ = short_repr("source", "rows", "states", "n_wedge")
+
+    def state_name(self, state: Label) -> Label:
+        """Returns a state as people call it."""
+        return called(state, self.columns.state, self.names)
+
+    def action_name(self, action: Label) -> Label:
+        """Returns an action as people call it."""
+        return called(action, self.columns.action, self.names)
 
     @property
     def refused(self) -> bool:
@@ -146,7 +155,7 @@ def reward_edges(rewards: Rewards) -> list[float]:
 def as_json(value: object) -> Any:
     """A value of this module as what JSON can hold."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+        return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: as_json(part) for name, part in zip(value._fields, value, strict=True)}
     if isinstance(value, tuple):

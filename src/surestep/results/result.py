@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,6 +22,7 @@ from surestep._files import read_path, read_whole
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
+from surestep.io.labels.names import named
 from surestep.io.labels.vocabulary import read_columns
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
@@ -259,7 +260,11 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
         ends = [tuple(label) for label in words["states_without_decision"]]
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
-    return read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
+    table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
+    rules = record.parameters["labels"]
+    if rules is None:
+        return table
+    return replace(table, vocabulary=named(table.vocabulary, rules))
 
 
 def text_of(folder: Path, name: str) -> str:

@@ -16,7 +16,7 @@ from surestep._arrays import expect, is_number, offsets_of, whole_numbers
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label, joined
+from surestep.io.labels.label import Label, Names, called, joined
 from surestep.model import Pairs
 
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
@@ -29,6 +29,7 @@ class Vocabulary:
     """The labels of states and actions, in the order of the model, one text a column.
 
     Columns with a binning hold numbers in the users' tables; their texts are the labels of bins.
+    `names` say what people call them, for pages and screens.
     """
 
     state_columns: tuple[str, ...]
@@ -36,6 +37,7 @@ class Vocabulary:
     states: tuple[Label, ...]
     actions: tuple[Label, ...]
     binnings: Mapping[str, Binning] = field(default_factory=dict, hash=False)  # by column
+    names: Names = field(default_factory=dict, hash=False)  # by column
     state_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
     action_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
 
@@ -51,11 +53,25 @@ class Vocabulary:
             set_field(self, f"{role}_places", MappingProxyType(places))
         known = (*self.state_columns, *self.action_columns)
         set_field(self, "binnings", read_binnings(self.binnings, known))
+        for column in self.names:
+            if column not in known:
+                raise InvalidParameter(
+                    f"column {column!r} has labels, but is neither of the state nor of the action"
+                    f"{nearest(column, known)}"
+                )
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled and copied by its settings: read-only mappings are neither."""
         labels = self.state_columns, self.action_columns, self.states, self.actions
-        return Vocabulary, (*labels, dict(self.binnings))
+        return Vocabulary, (*labels, dict(self.binnings), self.names)
+
+    def state_name(self, state: int) -> Label:
+        """Returns a state as people call it, one text a column."""
+        return called(self.states[state], self.state_columns, self.names)
+
+    def action_name(self, action: int) -> Label:
+        """Returns an action as people call it, one text a column."""
+        return called(self.actions[action], self.action_columns, self.names)
 
     def state_index(self, given: Given) -> int:
         """The number of a state: a text, several, or a row that has the columns of the state.

@@ -105,7 +105,7 @@ def state_words(table: PolicyTable, state: int) -> list[Element]:
         element(
             "span", element("span", label(name), " ", class_="column"), label(text), class_="part"
         )
-        for name, text in zip(words.state_columns, words.states[state], strict=True)
+        for name, text in zip(words.state_columns, words.state_name(state), strict=True)
     ]
 
 
@@ -255,7 +255,7 @@ def state_row(
     share = float(findings.behavior_occupancy[state])
     time = [share_bar(share) if pictured else None, amount(percent(share))]
     cells = [
-        *label_cells(table.vocabulary.states[state]),
+        *label_cells(table.vocabulary.state_name(state)),
         Cell(moves(table, state) if pictured else moves_in_words(table, state)),
         Cell(time, share),
         *(gains or (Cell("–"), Cell("–"))),

@@ -97,7 +97,7 @@ def thin_table(findings: Findings) -> Node:
     silent, decisions = table.num_silent, table.decisions
     rows = [
         row(
-            *label_cells(table.vocabulary.states[state]),
+            *label_cells(table.vocabulary.state_name(state)),
             Cell(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
             Cell(f"{int(decisions[state]):,}", float(decisions[state])),
         )
@@ -208,7 +208,7 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
     ]
     rows = [
         row(
-            *label_cells(words.states[table.pairs.state[entry.pair]]),
+            *label_cells(words.state_name(int(table.pairs.state[entry.pair]))),
             Cell(action_words(table, entry.pair)),
             Cell(f"{int(table.visits[entry.pair]):,}", float(table.visits[entry.pair])),
             Cell(f"{entry.more_visits:,}", entry.more_visits),

@@ -23,6 +23,7 @@ from surestep.report.tables import (
 )
 from surestep.report.words.checks import HEADING, summary_words
 from surestep.report.words.inspection import (
+    discount_words,
     ends_words,
     fit,
     rewards_words,
@@ -207,11 +208,14 @@ def visits_section(inspection: Inspection) -> Element:
     order = inspection.actions_by_visits[:MOST_ACTIONS]
     columns = [
         *(Column(label(name)) for name in inspection.columns.state),
-        *(Column(label(", ".join(inspection.actions[i].action)), "number") for i in order),
+        *(
+            Column(label(", ".join(inspection.action_name(inspection.actions[i].action))), "number")
+            for i in order
+        ),
     ]
     rows = [
         row(
-            *label_cells(use.state),
+            *label_cells(inspection.state_name(use.state)),
             *(visits_cell(use.visits[i], inspection.n_wedge) for i in order),
         )
         for use in inspection.busiest
@@ -224,7 +228,7 @@ def visits_section(inspection: Inspection) -> Element:
     total = inspection.visits or 1
     actions = [
         row(
-            *label_cells(use.action),
+            *label_cells(inspection.action_name(use.action)),
             Cell(f"{use.visits:,}", use.visits),
             Cell(percent(use.visits / total), use.visits),
             Cell(f"{use.states:,}", use.states),
@@ -354,7 +358,12 @@ def next_section(inspection: Inspection, following: str) -> Element:
     words = "Improve the behavior behind this log:"
     if inspection.refused:
         words = "Counting refuses the log as it is. Mend the rows that it refuses, then:"
-    return section("next", element("p", words), element("pre", following))
+    return section(
+        "next",
+        element("p", words),
+        element("pre", following),
+        [element("p", sentence) for sentence in discount_words(inspection)],
+    )
 
 
 # ---- words ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def estimated_tag(findings: Findings) -> Element | None:
 
 def action_words(table: PolicyTable, pair: int) -> Element:
     """Returns the action of a pair in the users' own words."""
-    texts = table.vocabulary.actions[int(table.pairs.action[pair])]
+    texts = table.vocabulary.action_name(int(table.pairs.action[pair]))
     parts: list[Node] = []
     for text in texts:
         parts += [", " if parts else None, label(text)]

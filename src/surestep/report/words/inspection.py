@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from surestep.io.logs.inspection import Rewards
 from surestep.io.logs.look import Suspicion
-from surestep.report.numbers import counted, listed, number
+from surestep.report.numbers import counted, listed, number, percent
 from surestep.results.binning import Bin
 from surestep.results.inspection import Inspection
+
+DISCOUNTS = (0.9, 0.95, 0.99)  # that many would choose from
 
 
 def visits_words(bin: Bin) -> str:
@@ -60,3 +62,30 @@ def fit(inspection: Inspection) -> str:
     if overlap.unlikely:
         return "unlikely to have made this log"
     return "fits the log"
+
+
+def discount_words(inspection: Inspection) -> list[str]:
+    """Explains the discount that has to be chosen by what it means for episodes as long as these.
+
+    A reward n steps ahead counts γⁿ, so the last of an episode of n rows counts γⁿ⁻¹ at its start.
+    """
+    meaning = "The discount γ is yours to choose: a reward n steps ahead counts γⁿ of one now."
+    episodes = inspection.episodes
+    if episodes is None or episodes.rows is None:
+        weights = [f"{percent(each**20)} with {each:g}" for each in DISCOUNTS]
+        return [f"{meaning} One 20 steps ahead counts {listed(weights)}."]
+    length = episodes.rows.median
+    if episodes.rows.highest == 1:
+        return [f"{meaning} Every episode here has one row, so that any γ means the same."]
+    weights = [f"{percent(each ** (length - 1))} with {each:g}" for each in DISCOUNTS]
+    sentences = [
+        f"{meaning} Episodes here have {counted(length, 'row')} (median), up to "
+        f"{episodes.rows.highest:,}: at its start, the reward in row {length:,} of an episode "
+        f"counts {listed(weights)}."
+    ]
+    if episodes.terminated == episodes.number:
+        sentences.append(
+            "Every episode here comes to its end, so that γ = 1 (--discount 1) can be chosen too: "
+            "then rewards count the same however late they come."
+        )
+    return sentences
