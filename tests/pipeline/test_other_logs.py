@@ -13,7 +13,7 @@ from surestep import FiniteMDP, Policy, performance
 from surestep.certificates import Asked
 from surestep.errors import ShapeMismatch
 from surestep.pipeline import certify_result, check_certificates
-from surestep.pipeline.certify import Judge
+from surestep.pipeline.certify import SavedPolicy
 
 TERMS = {"discount": 0.5, "n_wedge": 3, "certificates": ["robust"], "worlds": 0}
 BOUNDS = {"reward_bounds": (-8.0, 2.0), "value_bounds": (-8.0, 4.0)}
@@ -113,7 +113,9 @@ def test_such_claims_are_wrong_no_more_often_than_they_say(folder, home):
 
 
 def problem_of(folder, rows, kinds=(), **how):
-    return Judge.of(folder, table(rows, **how), None, [Asked.of(kind) for kind in kinds], None)
+    return SavedPolicy.of(
+        folder, table(rows, **how), None, [Asked.of(kind) for kind in kinds], None
+    )
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -121,9 +123,9 @@ def problem_of(folder, rows, kinds=(), **how):
 def test_all_that_was_done_in_a_new_state_is_one_pair(seed, home):
     """The estimated gain is that of the model with every action, where π_b is what was done."""
     rows = later_rows(np.random.default_rng(seed), 40)
-    judge = problem_of(home / "known", rows)
-    model, pairs = judge.problem.estimate(), judge.problem.counts.pairs
-    found = performance(model, judge.policy) - performance(model, judge.problem.behavior)
+    made = problem_of(home / "known", rows)
+    model, pairs = made.problem.estimate(), made.problem.counts.pairs
+    found = performance(model, made.policy) - performance(model, made.problem.behavior)
     bold = [row for row in rows if row[3] == "bold"]
     trapped = [row[4] for row in rows if row[2] == "trap"]
     share = Fraction(len(trapped), len(bold))
@@ -133,10 +135,10 @@ def test_all_that_was_done_in_a_new_state_is_one_pair(seed, home):
     if trapped:
         place = pairs.state_labels.index("trap")
         assert np.diff(pairs.offsets)[place] == 1
-        assert judge.problem.counts.visits[pairs.offsets[place]] == len(trapped)
+        assert made.problem.counts.visits[pairs.offsets[place]] == len(trapped)
     whole = problem_of(home / "known", rows, ["stitched"]).problem
-    assert whole.counts == judge.problem.counts
-    assert whole.log.counts() == judge.problem.counts
+    assert whole.counts == made.problem.counts
+    assert whole.log.counts() == made.problem.counts
 
 
 def test_decisions_where_the_result_has_none_are_such_states_too(tmp_path):
@@ -173,14 +175,14 @@ def test_an_action_that_an_estimated_policy_never_took_is_taken_by_nobody(home):
     for claim in judged.certificates:
         assert "actions-beyond-result" in [each.code for each in claim.assumptions]
         assert "behavior-estimated" in [each.code for each in claim.assumptions]
-    judge = problem_of(home / "estimated", with_an_action("odd"))
-    odd = judge.problem.counts.pairs.action_labels.index("odd")
-    pair = np.flatnonzero(judge.problem.counts.pairs.action == odd)
-    assert judge.problem.counts.visits[pair].tolist() == [1]
-    assert judge.policy.probability[pair].tolist() == [0.0]
-    assert judge.problem.behavior.probability[pair].tolist() == [0.0]
-    model = judge.problem.estimate()
-    assert performance(model, judge.policy) == pytest.approx(2.0)
+    made = problem_of(home / "estimated", with_an_action("odd"))
+    odd = made.problem.counts.pairs.action_labels.index("odd")
+    pair = np.flatnonzero(made.problem.counts.pairs.action == odd)
+    assert made.problem.counts.visits[pair].tolist() == [1]
+    assert made.policy.probability[pair].tolist() == [0.0]
+    assert made.problem.behavior.probability[pair].tolist() == [0.0]
+    model = made.problem.estimate()
+    assert performance(model, made.policy) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +217,10 @@ def test_bins_of_a_later_log_are_those_of_the_result(tmp_path):
     source = surestep.read_log(log([1, 2, 3, 4], 160), columns=columns, bins=["age:quantiles=4"])
     surestep.improve(source, **TERMS).save(tmp_path / "out")
     later = log([1.5, 2.5, 3.5, 99.0], 80)  # whose own quantiles are elsewhere
-    judge = Judge.of(tmp_path / "out", later, None, [], None)
-    assert judge.problem.counts.pairs.num_states == 4
-    assert judge.problem.counts.visits.tolist() == [10] * 8
-    assert "states-beyond-result" not in [each.code for each in judge.problem.premises]
+    made = SavedPolicy.of(tmp_path / "out", later, None, [], None)
+    assert made.problem.counts.pairs.num_states == 4
+    assert made.problem.counts.visits.tolist() == [10] * 8
+    assert "states-beyond-result" not in [each.code for each in made.problem.premises]
 
 
 def test_propensities_are_compared_where_the_result_decides(tmp_path):
@@ -228,8 +230,8 @@ def test_propensities_are_compared_where_the_result_decides(tmp_path):
     rows = later_rows(np.random.default_rng(3))
     chance = {"safe": 0.5, "bold": 0.5, "kick": 0.25, "wait": 0.75}
     later = [(*row, chance[row[3]]) for row in rows]
-    judge = problem_of(tmp_path / "out", later, names=names)
-    assert "states-beyond-result" in [each.code for each in judge.problem.premises]
+    made = problem_of(tmp_path / "out", later, names=names)
+    assert "states-beyond-result" in [each.code for each in made.problem.premises]
     other = [(*row[:6], 0.7 if row[3] == "bold" else row[6]) for row in later]
     with pytest.raises(ShapeMismatch, match=r"'bold'.*with probability 0\.7, but the behavior"):
         problem_of(tmp_path / "out", other, names=names)
