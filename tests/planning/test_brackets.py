@@ -8,16 +8,9 @@ import pytest
 from surestep import FiniteMDP, Pairs, Policy
 from surestep._arrays import ROUNDING_SLACK
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.planning import proof, value_iteration
-from surestep.planning.proof import (
-    Bracket,
-    Horizon,
-    StoppingRule,
-    certified_steps,
-    horizon_of,
-    longest_horizon,
-    most_terms,
-)
+from surestep.planning import horizons, proof, value_iteration
+from surestep.planning.horizons import certified_steps, horizon_of, longest_horizon, rule_for_all
+from surestep.planning.proof import Bracket, Horizon, StoppingRule, most_terms
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
 from surestep.planning.robust import rule_of, ties_of
 from surestep.planning.robust_batch import enough_for, plan_of
@@ -82,7 +75,7 @@ def test_what_is_no_double_is_refused(wrong):
 @pytest.mark.parametrize("tolerance", [0, -1.0, "1", True])
 def test_a_tolerance_is_above_0(tolerance):
     with pytest.raises(InvalidParameter, match=r"tolerance is .*, expected a number above 0"):
-        StoppingRule.of(corridor([0.5, 0.5]), tolerance)
+        rule_for_all(corridor([0.5, 0.5]), tolerance)
 
 
 def corridor(discounts, ends=True):
@@ -155,15 +148,15 @@ def test_a_smaller_number_of_steps_is_sought_for_a_while(share, sweeps, monkeypa
         calls.append(given)
         given[-1][:] = share * given[-2]
 
-    monkeypatch.setattr(proof, "best_values", shrink)
+    monkeypatch.setattr(horizons, "best_values", shrink)
     certified_steps(corridor([1.0] * 6))
     assert len(calls) == sweeps + 1  # and one for the certificate
 
 
 def test_terms_are_those_of_the_widest_row_and_state():
     assert most_terms(np.array([0, 3, 4, 4]), np.array([0, 2, 3])) == 3 + 2 + 8
-    assert StoppingRule.of(corridor([0.5, 0.5]), None).terms == 1 + 1 + 8
-    assert StoppingRule.of(corridor([0.5, 0.5]), None).reward_scale == 7.0
+    assert rule_for_all(corridor([0.5, 0.5]), None).terms == 1 + 1 + 8
+    assert rule_for_all(corridor([0.5, 0.5]), None).reward_scale == 7.0
 
 
 def ball(discount, ends=(False, False), radius=0.5):

@@ -20,8 +20,8 @@ from surestep import (
     value_iteration,
 )
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged, SurestepError
+from surestep.planning.horizons import rule_for_all
 from surestep.planning.iteration import best_actions
-from surestep.planning.proof import StoppingRule
 from surestep.planning.pruning import Backup, pruned
 
 PLANNERS = {
@@ -150,7 +150,7 @@ def test_the_limit_of_value_iteration_names_itself(sweep):
 
 def test_pairs_that_cannot_be_best_are_left_out_and_the_values_stay():
     mdp = wide_model(2000, seed=8)
-    rule = StoppingRule.of(mdp, None)
+    rule = rule_for_all(mdp, None)
     whole = Backup.of(mdp)
     value = value_iteration(mdp, tolerance=1e-4).value
     after = whole.q(value).reshape(-1, 3).max(axis=1)

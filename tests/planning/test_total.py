@@ -32,7 +32,8 @@ from surestep.planning import evaluate_with_bound, modified_policy_iteration
 from surestep.planning.batch import steps_under
 from surestep.planning.elimination import plan_elimination
 from surestep.planning.ends import end_components, lasting
-from surestep.planning.total import longest, most_left
+from surestep.planning.horizons import longest
+from surestep.planning.total import most_left
 
 COSTS = (0.0, 0.0, 1.0, 3.0)
 NAMES = ("ward", "home", "icu", "lab")

@@ -7,8 +7,9 @@ import pytest
 
 from surestep import FiniteMDP, Policy, evaluate_with_bound
 from surestep.errors import NotConverged
-from surestep.planning import chain, components, evaluation, iteration, robust
+from surestep.planning import chain, components, evaluation, iteration, robust, solving
 from surestep.planning.chain import Chain
+from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import Bracket, Horizon, StoppingRule
 
 STEPS = Horizon(1.0, 50.0, uniform=False)
@@ -71,11 +72,11 @@ def test_models_of_up_to_300_states_are_solved_densely(states, method):
 )
 @pytest.mark.parametrize("too_much", [0, 1])
 def test_components_are_factorised_while_little_fills_in(size, limit, too_much, watch):
-    fill = watch(evaluation, "predicted_fill", lambda _, limit: limit + too_much)
-    sparse = watch(evaluation, "solve_sparse", lambda _: "sparse")
-    slowly = watch(evaluation, "solve_slowly", lambda *_: "slowly")
+    fill = watch(solving, "predicted_fill", lambda _, limit: limit + too_much)
+    sparse = watch(solving, "solve_sparse", lambda _: "sparse")
+    slowly = watch(solving, "solve_slowly", lambda *_: "slowly")
     part = SimpleNamespace(reward=np.empty(size))
-    found = evaluation.solve_part(part, np.zeros(0), 0.25, STEPS)
+    found = solving.solve_part(part, np.zeros(0), 0.25, STEPS)
     assert fill.arguments == [(part, limit)]
     assert (sparse.number, slowly.number) == (1 - too_much, too_much)
     assert found == ("slowly" if too_much else "sparse")
@@ -86,18 +87,18 @@ def test_components_are_factorised_while_little_fills_in(size, limit, too_much, 
 
 
 def test_a_component_of_up_to_300_states_is_solved_densely(watch):
-    dense = watch(evaluation, "solve_dense")
-    fill = watch(evaluation, "predicted_fill")
-    evaluation.solve_part(chain_of(300), np.zeros(300), 0.0, STEPS)
+    dense = watch(solving, "solve_dense")
+    fill = watch(solving, "predicted_fill")
+    solving.solve_part(chain_of(300), np.zeros(300), 0.0, STEPS)
     assert (dense.number, fill.number) == (1, 0)
-    evaluation.solve_part(chain_of(301), np.zeros(301), 0.0, STEPS)
+    solving.solve_part(chain_of(301), np.zeros(301), 0.0, STEPS)
     assert (dense.number, fill.number) == (1, 1)
 
 
 def test_every_slow_component_is_solved_once(watch):
     settle = watch(components, "settle_components", lambda *given: given[2])  # all are slow
-    parts = watch(evaluation, "solve_part", lambda part, *_: np.full(part.reward.size, 2.0))
-    value = evaluation.solve_components(chain_of(4), np.zeros(4), 0.1, STEPS)
+    parts = watch(solving, "solve_part", lambda part, *_: np.full(part.reward.size, 2.0))
+    value = solving.solve_components(chain_of(4), np.zeros(4), 0.1, STEPS)
     assert value.tolist() == [2.0] * 4
     assert [given[2] for given in settle.arguments] == [0, 1, 2, 3, 4]
     assert parts.number == 4
@@ -106,20 +107,20 @@ def test_every_slow_component_is_solved_once(watch):
 
 @pytest.mark.parametrize(("high", "sweeps"), [(50.0, 2_000), (250_000.0, 10_000_000), (1e9, 10**7)])
 def test_krylov_and_then_sweeps_have_a_limit(high, sweeps, watch):
-    krylov = watch(evaluation, "solve_krylov", lambda _, start, *__: (start, 1.0))
-    swept = watch(evaluation, "solve_sweeps", lambda _, start, *__: (start, 1.0))
+    krylov = watch(solving, "solve_krylov", lambda _, start, *__: (start, 1.0))
+    swept = watch(solving, "solve_sweeps", lambda _, start, *__: (start, 1.0))
     model, start, steps = chain_of(2), np.zeros(2), Horizon(1.0, high, uniform=False)
-    evaluation.solve_slowly(model, start, 0.1, steps, lambda _, residual: residual <= 0.1)
+    solving.solve_slowly(model, start, 0.1, steps, lambda _, residual: residual <= 0.1)
     assert [given[2:] for given in krylov.arguments] == [(0.1, 1_000)]
     assert [given[2:] for given in swept.arguments] == [(0.1, sweeps)]
 
 
 def test_what_is_good_enough_is_not_solved_again(watch):
-    krylov = watch(evaluation, "solve_krylov", lambda _, start, *__: (start, 0.1))
-    swept = watch(evaluation, "solve_sweeps")
+    krylov = watch(solving, "solve_krylov", lambda _, start, *__: (start, 0.1))
+    swept = watch(solving, "solve_sweeps")
     model = chain_of(2)
     for target, calls in ((1.0, 0), (0.1, 1)):
-        evaluation.solve_slowly(
+        solving.solve_slowly(
             model, np.zeros(2), target, STEPS, lambda _, residual, most=target: residual <= most
         )
         assert (krylov.number, swept.number) == (calls, 0)
@@ -141,14 +142,14 @@ def test_visits_are_aimed_for_that_doubles_can_prove(watch):
     solve = watch(evaluation, "solve")
     mdp = ring(3, 1 - 1e-6)
     evaluation.occupancy(mdp, Policy.uniform(mdp))
-    provable = 4 * (1 + 8) * 2.0**-52 * (1 + StoppingRule.of(mdp, None).horizon.high)
+    provable = 4 * (1 + 8) * 2.0**-52 * (1 + rule_for_all(mdp, None).horizon.high)
     assert [given["target"] for given in solve.named] == [pytest.approx(provable / 3 / 10)]
 
 
 def test_components_are_settled_to_a_residual_that_proves_the_tolerance(watch):
     settle = watch(components, "settle_components")
     mdp = ring(3)
-    iteration.by_components(mdp, StoppingRule.of(mdp, 1e-3))
+    iteration.by_components(mdp, rule_for_all(mdp, 1e-3))
     assert [given[3] for given in settle.arguments] == [pytest.approx(1e-3 / 100 / 2, rel=1e-6)]
 
 
@@ -327,7 +328,7 @@ def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds
     update = Calls(lambda *_: best)
     # Residuals of ± e around a mean count ten times each, so that the bracket is ± 10 e.
     tilt = width * goal / 10 / 1.9 * np.array([1.0, -1.0])
-    rule = StoppingRule.of(mdp, goal)
+    rule = rule_for_all(mdp, goal)
     plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, rule)
     assert (update.number, plan.iterations) == (updates, rounds)
     for _, backed_up, _ in update.arguments:

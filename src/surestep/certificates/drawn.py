@@ -30,7 +30,8 @@ from surestep.kernels.posterior import (
 )
 from surestep.model.counts import Counts
 from surestep.parallel import available_cores
-from surestep.planning.proof import SMALLEST_NORMAL, longest_horizon
+from surestep.planning.horizons import longest_horizon
+from surestep.planning.proof import SMALLEST_NORMAL
 
 SMALL = 128  # states up to which a dense elimination is the fastest
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for

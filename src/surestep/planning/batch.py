@@ -25,16 +25,12 @@ from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.planning.elimination import plan_elimination
 from surestep.planning.ends import endless_circle, goes_round, refuse_endless
-from surestep.planning.evaluation import TOO_MANY_STEPS, evaluate_with_bound
+from surestep.planning.evaluation import evaluate_with_bound
+from surestep.planning.horizons import certified_steps, longest_horizon
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
-from surestep.planning.proof import (
-    SMALLEST_NORMAL,
-    TIE_TOLERANCE,
-    certified_steps,
-    longest_horizon,
-    most_terms,
-)
+from surestep.planning.proof import SMALLEST_NORMAL, TIE_TOLERANCE, most_terms
 from surestep.planning.robust import FixedRows
+from surestep.planning.solving import TOO_MANY_STEPS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

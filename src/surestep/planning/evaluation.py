@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -15,36 +14,14 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import HasPolicy, Policy, policy_of
 from surestep.planning.chain import (
-    Chain,
     change_range,
     largest,
     policy_chain,
-    predicted_fill,
-    solve_dense,
-    solve_fast_sweeps,
-    solve_krylov,
-    solve_sparse,
-    solve_sweeps,
 )
-from surestep.planning.components import Components
-from surestep.planning.ends import goes_round, refuse_endless
-from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, Horizon, StoppingRule, horizon_of
+from surestep.planning.horizons import horizon_under
+from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule
 from surestep.planning.pruning import Backup
-
-Method = Literal["auto", "dense", "sparse", "iterative", "components"]
-
-DENSE_STATES = 300  # up to here a dense LU is the fastest
-FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
-LARGEST_FILL = 20_000_000
-KRYLOV_STEPS = 1_000
-# What solvers raise where a chain is singular up to rounding.
-SINGULAR = (np.linalg.LinAlgError, RuntimeError, ZeroDivisionError)
-TOO_MANY_STEPS = (
-    "without discounting, the policy takes so many steps before it ends that nothing can be proven "
-    "in doubles; expected a discount below 1, or likelier ends"
-)
-ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
-SWEEPS_PER_STEP = 40  # (1 − 1/w)^(40 w) < 1e-17: more sweeps cannot help
+from surestep.planning.solving import Method, solve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,113 +131,6 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
             f"{allowed:.3g}; try another method, or discounts further below 1"
         )
     return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * policy.probability
-
-
-def horizon_under(mdp: FiniteMDP, policy: Policy, chain: Chain) -> Horizon:
-    """Bounds on the number of steps: for every policy, or for this one where others may never end.
-
-    Where pairs of discount 1 go round, the policy must end for certain.
-    """
-    if not goes_round(mdp):
-        return horizon_of(mdp)
-    refuse_endless(mdp, policy.probability)
-    return Horizon(1.0, chain_steps(chain), uniform=False)
-
-
-def chain_steps(chain: Chain) -> float:
-    """max w for a w ≥ 1 + W w, from the expected number of steps.
-
-    Certificate: if w > 0 and w − W w ≥ θ > 0, then w/θ qualifies, and W has no eigenvalue as large
-    as 1 (Perron and Frobenius), however the w was found.
-    """
-    counting = replace(chain, reward=np.ones(chain.reward.size))
-    steps = undiscounted_total(counting, counting.reward, ENOUGH_STEPS)
-    most, excess = float(steps.max()), change_range(counting, steps)[1]
-    theta = 1 - excess - (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52 * most
-    if not (theta > 0 and steps.min() > 0):
-        raise NotConverged(TOO_MANY_STEPS)
-    return most / theta
-
-
-def undiscounted_total(chain: Chain, start: FloatArray, target: float) -> FloatArray:
-    """Solves x = b + W x for a chain that ends, up to a residual of `target`."""
-    unlimited = Horizon(1.0, np.inf, uniform=False)
-    try:
-        return solve(
-            chain, "auto", start, target, unlimited, lambda _, residual: residual <= target
-        )[0]
-    except SINGULAR:
-        raise NotConverged(TOO_MANY_STEPS) from None
-
-
-def solve(
-    chain: Chain,
-    method: Method,
-    start: FloatArray,
-    target: float,
-    horizon: Horizon,
-    good_enough: Callable[[FloatArray, float], bool],
-) -> tuple[FloatArray, Method]:
-    """Solves x = b + W x; the solution and the method that was used.
-
-    `target` is the residual to aim for, `good_enough(x, residual)` the judgement that counts, and
-    `horizon` limits the sweeps. Exact methods need none of them.
-    """
-    if method == "auto" and chain.reward.size > DENSE_STATES:
-        value, residual = solve_fast_sweeps(chain, start, target, horizon)
-        if good_enough(value, residual):
-            return value, "iterative"
-        return solve_components(chain, start, target, horizon), "components"
-    if method == "components":
-        return solve_components(chain, start, target, horizon), method
-    if method == "iterative":
-        value, residual = solve_fast_sweeps(chain, start, target, horizon)
-        return solve_slowly(chain, value, target, horizon, good_enough), method
-    if method == "sparse":
-        return solve_sparse(chain), method
-    return solve_dense(chain), "dense"
-
-
-def solve_slowly(
-    chain: Chain,
-    start: FloatArray,
-    target: float,
-    horizon: Horizon,
-    good_enough: Callable[[FloatArray, float], bool],
-) -> FloatArray:
-    """Solves by BiCGSTAB, and by sweeps where that breaks down."""
-    residual = largest(change_range(chain, start))
-    value = start
-    if not good_enough(value, residual):
-        value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
-    if not good_enough(value, residual):
-        sweeps = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
-        value, _ = solve_sweeps(chain, value, target, sweeps)
-    return value
-
-
-def solve_components(
-    chain: Chain, start: FloatArray, target: float, horizon: Horizon
-) -> FloatArray:
-    """Solves one component after the other, those that others lead to first."""
-    components, value = Components.of(chain.model()), start.copy()
-    reached = components.settle(0, target, value)
-    while reached < components.number:
-        states = components.states(reached)
-        value[states] = solve_part(chain.part(states, value), value[states], target, horizon)
-        reached = components.settle(reached + 1, target, value)
-    return value
-
-
-def solve_part(chain: Chain, start: FloatArray, target: float, horizon: Horizon) -> FloatArray:
-    """Solves a component on which sweeps are slow: dense when small, sparse if little fills in."""
-    size = chain.reward.size
-    if size <= DENSE_STATES:
-        return solve_dense(chain)
-    limit = min(FILL_PER_STATE * size, LARGEST_FILL)
-    if predicted_fill(chain, limit) <= limit:
-        return solve_sparse(chain)
-    return solve_slowly(chain, start, target, horizon, lambda _, residual: residual <= target)
 
 
 def check_inputs(mdp: FiniteMDP, policy: Policy, method: str) -> None:

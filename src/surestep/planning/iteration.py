@@ -25,17 +25,11 @@ from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.components import Components
-from surestep.planning.evaluation import (
-    DENSE_STATES,
-    SWEEPS_PER_STEP,
-    Evaluation,
-    Method,
-    evaluate,
-    evaluate_with_bound,
-    solve,
-)
+from surestep.planning.evaluation import Evaluation, evaluate, evaluate_with_bound
+from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule
 from surestep.planning.pruning import Backup, pruned
+from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
 from surestep.planning.total import best_ending, ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
@@ -67,7 +61,7 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
         return replace(cheapest, value=-cheapest.value)
     if may_last(mdp):
         return best_ending(mdp, tolerance)
-    rule = StoppingRule.of(mdp, tolerance)
+    rule = rule_for_all(mdp, tolerance)
     value: FloatArray = np.zeros(mdp.num_states)
     update = evaluation_update(mdp, "auto", rule)
     if mdp.num_states > DENSE_STATES:
@@ -114,7 +108,7 @@ def policy_iteration(
             return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)
 
         return ending_iteration(mdp, greedy_step, start, evaluated, limit)
-    rule = StoppingRule.of(mdp, tolerance)
+    rule = rule_for_all(mdp, tolerance)
     value = evaluate(mdp, start, method=method, tolerance=tolerance)
     update = evaluation_update(mdp, method, rule)
     return iterate(mdp, greedy_step, value, update, rule, limit)
@@ -138,7 +132,7 @@ def modified_policy_iteration(
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
 
-    rule = StoppingRule.of(mdp, tolerance)
+    rule = rule_for_all(mdp, tolerance)
     start = np.zeros(mdp.num_states)
     return iterate(mdp, greedy_step or best_actions(mdp), start, update, rule, limit)
 
@@ -160,7 +154,7 @@ def value_iteration(
         raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
     if limit is not None:
         expect_count("limit", limit)
-    rule = StoppingRule.of(mdp, tolerance)
+    rule = rule_for_all(mdp, tolerance)
     allowed = sweep_limit(rule, limit)
     if sweep == "gauss-seidel":
         plan = gauss_seidel(mdp, rule, allowed)

@@ -26,9 +26,6 @@ from surestep._arrays import (
     run_lengths,
 )
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.backup import best_values
-from surestep.kernels.horizon import undiscounted_heights
-from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
 
 TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
@@ -36,7 +33,6 @@ DEFAULT_TOLERANCE = 1e-10  # relative to max |R| + max |v|
 LOOSEST_DEFAULT = 1e-3  # nobody who asks for no tolerance expects less
 SMALLEST_NORMAL = 2.0**-1022  # below it, rounding errors are as large as just above it
 ROW_EXCESS = 3 * ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
-REFINEMENTS = 50  # sweeps spent on a smaller w, for models with discount 1 somewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,71 +42,6 @@ class Horizon:
     low: float
     high: float
     uniform: bool  # one discount and no ends, so that w is the same number for every state
-
-
-def horizon_of(mdp: FiniteMDP) -> Horizon:
-    """1/(1 − γ) where all discounts are below 1, else the largest entry of a certified w."""
-    discount = mdp.discount
-    if discount.max() == 1.0:
-        return Horizon(1.0, certified_steps(mdp), uniform=False)
-    smallest = float(discount.min()) * (1 - ROW_EXCESS)
-    endless = bool((run_lengths(mdp.offsets) > 0).all())
-    return Horizon(
-        low=1 / (1 - smallest) if endless else 1.0,
-        high=longest_horizon(float(discount.max())),
-        uniform=endless and bool(discount.min() == discount.max()),
-    )
-
-
-def longest_horizon(discount: float) -> float:
-    """1/(1 − γ), with room for rows that sum to a little more than 1."""
-    if discount * (1 + ROW_EXCESS) >= 1:
-        raise NotConverged(
-            f"discount {discount!r} is too near 1: with rows that sum to 1 only within rounding, "
-            "nothing can be proven; expected discounts further below 1, or 1 itself on no cycle"
-        )
-    return 1 / (1 - discount * (1 + ROW_EXCESS))
-
-
-def certified_steps(mdp: FiniteMDP) -> float:
-    """max w for a w ≥ 1 + Γ_a P_a w, for models in which some pairs have discount 1.
-
-    Start: with γ the largest discount below 1, h(s) the longest path of steps with discount 1 from
-    s and H the largest of them, w(s) = (1 + γH)/(1 − γ) + h(s) will do: along discount 1 because h
-    falls by at least 1 a step, elsewhere because 1 + γ((1 + γH)/(1 − γ) + H) = (1 + γH)/(1 − γ).
-    Where steps with discount 1 go round, there is no longest path, and policy iteration looks for
-    the largest expected number of steps. Sweeps w ↦ max_a (1 + Γ_a P_a w) make w smaller.
-    Certificate: if w > 0 and w − Γ_a P_a w ≥ θ > 0 for all pairs, then w/θ qualifies, whatever
-    rounding did on the way.
-    """
-    # Imported here because it solves chains, whose residuals are judged by this module.
-    from surestep.planning.ends import goes_round
-    from surestep.planning.total import longest_steps
-
-    discount, one = mdp.discount, np.ones(mdp.num_pairs)
-    clock = Model(mdp.pairs.offsets, mdp.offsets, mdp.successor, mdp.probability, discount, one)
-    if goes_round(mdp):
-        w = longest_steps(mdp)
-    else:
-        below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
-        height = np.empty(mdp.num_states, np.int64)
-        undiscounted_heights(clock, height)
-        w = (1 + below * height.max()) / (1 - below) + height
-    after = np.empty(mdp.num_states)
-    for _ in range(REFINEMENTS):
-        best_values(clock, w, after)
-        shrinking = after.max() < w.max() * 0.999
-        w, after = after, w
-        if not shrinking:
-            break
-    best_values(clock, w, after)
-    rounding = most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 + ROW_EXCESS
-    theta = float((1 + w - after).min()) - rounding * float(w.max())
-    if not (theta > 0 and w.min() > 0):
-        raise NotConverged(
-            f"{float(w.max()):.3g} steps without discounting are too many for a proof in doubles"
-        )
-    return float(w.max()) / theta
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +85,14 @@ class StoppingRule:
     leeway: float = 0.0  # relative to max |R| + max |v|: a residual that need not become smaller
 
     @classmethod
-    def of(
-        cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon | None = None
-    ) -> StoppingRule:
-        """Returns the rule for residuals of Bellman backups: sums over successors, then actions.
-
-        The horizon is that of all policies where none is given.
-        """
+    def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> StoppingRule:
+        """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
         expect("mdp", mdp, FiniteMDP)
         if tolerance is not None and not (is_number(tolerance) and tolerance > 0):
             raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
-            horizon_of(mdp) if horizon is None else horizon,
+            horizon,
             max(float(np.abs(values).max(initial=0.0)) for values in rewards),
             most_terms(mdp.offsets, mdp.pairs.offsets),
             tolerance,

@@ -45,16 +45,16 @@ from surestep.model.pairs import Pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest, policy_chain
-from surestep.planning.evaluation import solve
+from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import (
     DEFAULT_TOLERANCE,
     ROW_EXCESS,
     TIE_TOLERANCE,
     Horizon,
     StoppingRule,
-    longest_horizon,
 )
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
+from surestep.planning.solving import solve
 
 ENOUGH = 0.5  # a step of both sides that leaves more of the residual than this is the last one
 INEXACT = 0.01  # of the residual is left by an iterative solution: a round costs many of its sweeps

@@ -23,7 +23,6 @@ with the disadvantage D takes M·D of it back: finite unless it costs nothing to
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,13 +36,10 @@ from surestep._arrays import (
     run_owners,
 )
 from surestep.errors import NeverEnds, NotConverged
-from surestep.kernels.backup import expected_values
-from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
-from surestep.planning.chain import policy_chain
 from surestep.planning.ends import (
     EndComponents,
     end_components,
@@ -54,71 +50,20 @@ from surestep.planning.ends import (
     names,
     steps_towards,
 )
-from surestep.planning.evaluation import (
-    TOO_MANY_STEPS,
-    Evaluation,
-    evaluate_with_bound,
-    undiscounted_total,
-)
-from surestep.planning.proof import (
-    LOOSEST_DEFAULT,
-    SMALLEST_NORMAL,
-    TIE_TOLERANCE,
-    most_terms,
-)
+from surestep.planning.evaluation import Evaluation, evaluate_with_bound
+from surestep.planning.horizons import MOST_ROUNDS, best_of, changed, longest
+from surestep.planning.proof import LOOSEST_DEFAULT, SMALLEST_NORMAL, TIE_TOLERANCE, most_terms
 from surestep.planning.pruning import Backup
+from surestep.planning.solving import TOO_MANY_STEPS
 
-MOST_ROUNDS = 1_000
 PENALTY = 1e6  # M, relative to max |R| + max |v|: what a round trip costs must be above 1/M a step
 LARGEST_RATE = 1e300  # where all rewards are 0, or nearly
-EXCESS = 0.1  # of w, in its inequality: it makes the bound 11 % larger
-EXACT = 1e-6  # the residual of a policy's w: little beside the excess
 
 
 def may_last(mdp: FiniteMDP) -> bool:
     """Tells whether some policy may never end."""
     expect("mdp", mdp, FiniteMDP)
     return goes_round(mdp) and bool(end_components(mdp, lasting(mdp)).inner.any())
-
-
-def longest_steps(mdp: FiniteMDP) -> FloatArray:
-    """About the largest expected number of steps [S] of all policies, by policy iteration.
-
-    Refuses models in which some policy never ends.
-    """
-    component, inner = end_components(mdp, lasting(mdp))
-    if inner.any():
-        circle = np.flatnonzero(component == component[component >= 0][0])
-        raise NeverEnds(
-            f"{names(mdp.pairs, circle)} never ends under some policy, which only goes round, at "
-            "discount 1; expected a model in which all policies end for certain, a discount below "
-            "1, or `optimal`, which looks among the policies that end"
-        )
-    return longest(mdp, np.ones(mdp.num_pairs), ending_policy(mdp).probability)
-
-
-def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray:
-    """About the largest total [S] of `clock` [K] over the policies that end, from one of them.
-
-    No pair exceeds it by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
-    """
-    pairs, model = mdp.pairs, Backup.of(mdp)._replace(reward=clock)
-    total: FloatArray = np.zeros(mdp.num_states)
-    for _ in range(MOST_ROUNDS):
-        circle = endless_circle(mdp, policy)
-        if circle.size:
-            raise NeverEnds(
-                f"rewards on a way round {names(pairs, circle)} add up to 0, or nearly, at "
-                "discount 1, so that doubles cannot prove a bound on total rewards; expected a "
-                "discount below 1, or rewards that are 0 on that way"
-            )
-        chain = replace(policy_chain(mdp, policy), reward=averaged(pairs, policy, clock))
-        total = undiscounted_total(chain, total, EXACT)
-        q = model.q(total)
-        if not (q - total[pairs.state]).max() > EXCESS:
-            return total
-        policy, _ = changed(pairs, q, policy, best_of(pairs, q), EXCESS / 2)
-    raise NotConverged(f"counting steps stopped after {MOST_ROUNDS} rounds, the limit")
 
 
 def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
@@ -182,28 +127,6 @@ def ending_iteration(
         policy = Policy(pairs, after)
         evaluation = evaluated(policy)
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
-
-
-def changed(
-    pairs: Pairs, q: FloatArray, policy: FloatArray, proposed: FloatArray, tie: float
-) -> tuple[FloatArray, bool]:
-    """Takes the rows of the policy proposed where these are better; tells whether any is."""
-    better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
-    return own(np.where(better[pairs.state], proposed, policy)), bool(better.any())
-
-
-def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray:
-    """Σ_a π(a|s) x(s,a) [S]."""
-    result = np.empty(pairs.num_states)
-    expected_values(pairs.offsets, policy, values, result)
-    return result
-
-
-def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
-    """Returns all mass on the best action, the lowest among ties."""
-    probability = np.empty(q.size)
-    greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)
-    return probability
 
 
 def scale_of(mdp: FiniteMDP, value: FloatArray) -> float:

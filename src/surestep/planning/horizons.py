@@ -1,0 +1,210 @@
+"""How many steps policies take, at most, in expectation: for all of them, or for one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from surestep._arrays import (
+    FloatArray,
+    expect,
+    own,
+    run_lengths,
+)
+from surestep.errors import NeverEnds, NotConverged
+from surestep.kernels.backup import best_values, expected_values
+from surestep.kernels.greedy import greedy
+from surestep.kernels.horizon import undiscounted_heights
+from surestep.kernels.records import Model
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+from surestep.planning.chain import (
+    Chain,
+    change_range,
+    policy_chain,
+)
+from surestep.planning.ends import (
+    end_components,
+    ending_policy,
+    endless_circle,
+    goes_round,
+    lasting,
+    names,
+    refuse_endless,
+)
+from surestep.planning.proof import (
+    ROW_EXCESS,
+    TIE_TOLERANCE,
+    Horizon,
+    StoppingRule,
+    most_terms,
+)
+from surestep.planning.pruning import Backup
+from surestep.planning.solving import TOO_MANY_STEPS, undiscounted_total
+
+ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
+
+
+def horizon_under(mdp: FiniteMDP, policy: Policy, chain: Chain) -> Horizon:
+    """Bounds on the number of steps: for every policy, or for this one where others may never end.
+
+    Where pairs of discount 1 go round, the policy must end for certain.
+    """
+    if not goes_round(mdp):
+        return horizon_of(mdp)
+    refuse_endless(mdp, policy.probability)
+    return Horizon(1.0, chain_steps(chain), uniform=False)
+
+
+def chain_steps(chain: Chain) -> float:
+    """max w for a w ≥ 1 + W w, from the expected number of steps.
+
+    Certificate: if w > 0 and w − W w ≥ θ > 0, then w/θ qualifies, and W has no eigenvalue as large
+    as 1 (Perron and Frobenius), however the w was found.
+    """
+    counting = replace(chain, reward=np.ones(chain.reward.size))
+    steps = undiscounted_total(counting, counting.reward, ENOUGH_STEPS)
+    most, excess = float(steps.max()), change_range(counting, steps)[1]
+    theta = 1 - excess - (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52 * most
+    if not (theta > 0 and steps.min() > 0):
+        raise NotConverged(TOO_MANY_STEPS)
+    return most / theta
+
+
+REFINEMENTS = 50  # sweeps spent on a smaller w, for models with discount 1 somewhere
+
+
+def rule_for_all(mdp: FiniteMDP, tolerance: float | None) -> StoppingRule:
+    """Returns when to stop, whatever the policy: by the horizon of all of them."""
+    return StoppingRule.of(mdp, tolerance, horizon_of(mdp))
+
+
+def horizon_of(mdp: FiniteMDP) -> Horizon:
+    """1/(1 − γ) where all discounts are below 1, else the largest entry of a certified w."""
+    expect("mdp", mdp, FiniteMDP)
+    discount = mdp.discount
+    if discount.max() == 1.0:
+        return Horizon(1.0, certified_steps(mdp), uniform=False)
+    smallest = float(discount.min()) * (1 - ROW_EXCESS)
+    endless = bool((run_lengths(mdp.offsets) > 0).all())
+    return Horizon(
+        low=1 / (1 - smallest) if endless else 1.0,
+        high=longest_horizon(float(discount.max())),
+        uniform=endless and bool(discount.min() == discount.max()),
+    )
+
+
+def longest_horizon(discount: float) -> float:
+    """1/(1 − γ), with room for rows that sum to a little more than 1."""
+    if discount * (1 + ROW_EXCESS) >= 1:
+        raise NotConverged(
+            f"discount {discount!r} is too near 1: with rows that sum to 1 only within rounding, "
+            "nothing can be proven; expected discounts further below 1, or 1 itself on no cycle"
+        )
+    return 1 / (1 - discount * (1 + ROW_EXCESS))
+
+
+def certified_steps(mdp: FiniteMDP) -> float:
+    """max w for a w ≥ 1 + Γ_a P_a w, for models in which some pairs have discount 1.
+
+    Start: with γ the largest discount below 1, h(s) the longest path of steps with discount 1 from
+    s and H the largest of them, w(s) = (1 + γH)/(1 − γ) + h(s) will do: along discount 1 because h
+    falls by at least 1 a step, elsewhere because 1 + γ((1 + γH)/(1 − γ) + H) = (1 + γH)/(1 − γ).
+    Where steps with discount 1 go round, there is no longest path, and policy iteration looks for
+    the largest expected number of steps. Sweeps w ↦ max_a (1 + Γ_a P_a w) make w smaller.
+    Certificate: if w > 0 and w − Γ_a P_a w ≥ θ > 0 for all pairs, then w/θ qualifies, whatever
+    rounding did on the way.
+    """
+    discount, one = mdp.discount, np.ones(mdp.num_pairs)
+    clock = Model(mdp.pairs.offsets, mdp.offsets, mdp.successor, mdp.probability, discount, one)
+    if goes_round(mdp):
+        w = longest_steps(mdp)
+    else:
+        below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
+        height = np.empty(mdp.num_states, np.int64)
+        undiscounted_heights(clock, height)
+        w = (1 + below * height.max()) / (1 - below) + height
+    after = np.empty(mdp.num_states)
+    for _ in range(REFINEMENTS):
+        best_values(clock, w, after)
+        shrinking = after.max() < w.max() * 0.999
+        w, after = after, w
+        if not shrinking:
+            break
+    best_values(clock, w, after)
+    rounding = most_terms(mdp.offsets, mdp.pairs.offsets) * 2.0**-52 + ROW_EXCESS
+    theta = float((1 + w - after).min()) - rounding * float(w.max())
+    if not (theta > 0 and w.min() > 0):
+        raise NotConverged(
+            f"{float(w.max()):.3g} steps without discounting are too many for a proof in doubles"
+        )
+    return float(w.max()) / theta
+
+
+MOST_ROUNDS = 1_000
+EXCESS = 0.1  # of w, in its inequality: it makes the bound 11 % larger
+EXACT = 1e-6  # the residual of a policy's w: little beside the excess
+
+
+def longest_steps(mdp: FiniteMDP) -> FloatArray:
+    """About the largest expected number of steps [S] of all policies, by policy iteration.
+
+    Refuses models in which some policy never ends.
+    """
+    component, inner = end_components(mdp, lasting(mdp))
+    if inner.any():
+        circle = np.flatnonzero(component == component[component >= 0][0])
+        raise NeverEnds(
+            f"{names(mdp.pairs, circle)} never ends under some policy, which only goes round, at "
+            "discount 1; expected a model in which all policies end for certain, a discount below "
+            "1, or `optimal`, which looks among the policies that end"
+        )
+    return longest(mdp, np.ones(mdp.num_pairs), ending_policy(mdp).probability)
+
+
+def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray:
+    """About the largest total [S] of `clock` [K] over the policies that end, from one of them.
+
+    No pair exceeds it by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
+    """
+    pairs, model = mdp.pairs, Backup.of(mdp)._replace(reward=clock)
+    total: FloatArray = np.zeros(mdp.num_states)
+    for _ in range(MOST_ROUNDS):
+        circle = endless_circle(mdp, policy)
+        if circle.size:
+            raise NeverEnds(
+                f"rewards on a way round {names(pairs, circle)} add up to 0, or nearly, at "
+                "discount 1, so that doubles cannot prove a bound on total rewards; expected a "
+                "discount below 1, or rewards that are 0 on that way"
+            )
+        chain = replace(policy_chain(mdp, policy), reward=averaged(pairs, policy, clock))
+        total = undiscounted_total(chain, total, EXACT)
+        q = model.q(total)
+        if not (q - total[pairs.state]).max() > EXCESS:
+            return total
+        policy, _ = changed(pairs, q, policy, best_of(pairs, q), EXCESS / 2)
+    raise NotConverged(f"counting steps stopped after {MOST_ROUNDS} rounds, the limit")
+
+
+def changed(
+    pairs: Pairs, q: FloatArray, policy: FloatArray, proposed: FloatArray, tie: float
+) -> tuple[FloatArray, bool]:
+    """Takes the rows of the policy proposed where these are better; tells whether any is."""
+    better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
+    return own(np.where(better[pairs.state], proposed, policy)), bool(better.any())
+
+
+def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray:
+    """Σ_a π(a|s) x(s,a) [S]."""
+    result = np.empty(pairs.num_states)
+    expected_values(pairs.offsets, policy, values, result)
+    return result
+
+
+def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
+    """Returns all mass on the best action, the lowest among ties."""
+    probability = np.empty(q.size)
+    greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)
+    return probability
