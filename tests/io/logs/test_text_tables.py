@@ -93,6 +93,18 @@ def with_sources(counts):
     return dataclasses.replace(counts, sources=("0" * 64,))
 
 
+def test_an_episode_may_go_on_in_a_file_with_other_columns(tmp_path):
+    first = pack(tmp_path / "a.csv", lines("episode,step,state,action,reward", "1,0,a,x,1"))
+    then = lines(
+        "note,reward,action,state,step,episode", "n,2,y,b,1,1", "n,3,z,c,2,1", "n,4,x,d,0,0"
+    )
+    source = read_log([first, pack(tmp_path / "b.csv", then)])
+    counts, log = source.counts(), source.load()
+    assert (counts.episodes.recorded, counts.rows_read) == (2, 4)
+    assert counts.starts.tolist() == [1, 0, 0, 1]
+    assert log.reward.tolist() == [1, 2]  # where the last steps led, nobody knows
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [

@@ -10,15 +10,26 @@ from typing import Any
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.logs.compression import COMPRESSED, split_ending
 from surestep.io.logs.reading import Reading
-from surestep.io.logs.text_tables import as_text, explain_text, scan_text, text_names
-from surestep.io.logs.xes import convert_xes
+from surestep.io.logs.text_tables import (
+    as_text,
+    explain_text,
+    scan_text,
+    text_conversion,
+    text_names,
+)
+from surestep.io.logs.xes import xes_conversion
 from surestep.io.sql import file_list, first_lines, sql_name, sql_text
 
-Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]
+Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]  # (files, a new folder)
 
 
 def accept_labels(database: Any, files: Sequence[Path], columns: Sequence[str]) -> None:
     """Refuses nothing: different labels are different values."""
+
+
+def as_they_are(files: Sequence[Path], reading: Reading) -> Convert | None:
+    """Returns nothing: DuckDB reads the files."""
+    return None
 
 
 def explain_nothing(files: Sequence[Path], reading: Reading) -> str | None:
@@ -39,8 +50,8 @@ class Format:
     check_labels: Callable[[Any, Sequence[Path], Sequence[str]], None] = accept_labels
     # (files that DuckDB failed to read, how) → what is wrong with them
     explain: Callable[[Sequence[Path], Reading], str | None] = explain_nothing
-    # (files, a new folder) → Parquet files in it, which are read instead
-    convert: Convert | None = None
+    # (files, how) → what writes them as Parquet files, which are read instead; None: as they are
+    conversion: Callable[[Sequence[Path], Reading], Convert | None] = as_they_are
     only_named: tuple[str, ...] = ()  # endings that a folder may have for other files too
     compressed: tuple[str, ...] = ()  # endings that may follow
     has_header: bool = False  # a first line that is no row
@@ -127,6 +138,7 @@ FORMATS = {
         (".csv", ".tsv", ".psv", ".txt"),
         scan_text,
         text_names,
+        conversion=text_conversion,
         explain=explain_text,
         only_named=(".txt",),
         compressed=COMPRESSED,
@@ -136,7 +148,7 @@ FORMATS = {
     "json": Format(
         (".jsonl", ".ndjson"), scan_json, check_labels=check_json_labels, compressed=COMPRESSED
     ),
-    "xes": Format((".xes",), scan_parquet, convert=convert_xes, compressed=(".gz",)),
+    "xes": Format((".xes",), scan_parquet, conversion=xes_conversion, compressed=(".gz",)),
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.logs.compression import check_compression, why_not_whole
-from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format
+from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format, scan_parquet
 from surestep.io.logs.frames import check_ungrouped, explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.reading import USUAL, Reading
@@ -43,9 +43,11 @@ class Table:
         Rows have their numbers as `ROW` where that is asked for, and wherever anything is done to
         them: it may leave rows out, or in another order.
         """
-        if self.converted is not None:
+        if self.converted is None:
+            rows = self.format.scan(database, files, self.reading)
+        else:
             files = [self.converted.files[file] for file in files]
-        rows = self.format.scan(database, files, self.reading)
+            rows = scan_parquet(database, files, self.reading)
         if numbered or self.preparation.changes:
             rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
         return self.preparation.sql(rows)
@@ -89,7 +91,8 @@ def find_table(source: object, reading: Reading = USUAL) -> Table:
     (found,) = formats
     check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    converted = None if found.convert is None else Converted(files, found.convert)
+    convert = found.conversion(files, reading)
+    converted = None if convert is None else Converted(files, convert)
     return Table(name, files, found, reading=reading, converted=converted)
 
 

@@ -7,15 +7,15 @@ as pandas leaves that of an index, is called as pandas calls it when it reads it
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from surestep.errors import FileFailure, InvalidLog
 from surestep.io.logs.compression import split_ending, why_not_whole
 from surestep.io.logs.reading import DELIMITERS, Reading
-from surestep.io.sql import file_list, first_lines, sql_text
+from surestep.io.sql import file_list, first_lines, sql_name, sql_text
 
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
 SAMPLE = 20  # rows that tell which sign is between columns
@@ -34,10 +34,8 @@ class Header(NamedTuple):
 
 
 def scan_text(database: Any, files: Sequence[Path], reading: Reading) -> str:
-    """Returns the SQL that reads files, all of whose columns are text."""
-    runs = groupby(files, lambda file: header_of(file, reading))
-    scans = [f"SELECT * FROM {read_csv([*run], header)}" for header, run in runs]
-    return " UNION ALL BY NAME ".join(scans)
+    """Returns the SQL that reads files of one first line, all of whose columns are text."""
+    return f"SELECT * FROM {read_csv(files, header_of(files[0], reading))}"
 
 
 def read_csv(files: Sequence[Path], header: Header, more: str = "") -> str:
@@ -46,6 +44,48 @@ def read_csv(files: Sequence[Path], header: Header, more: str = "") -> str:
         f"read_csv({file_list(files)}, auto_detect=false, header=true, nullstr='', "
         f"delim={sql_text(header.delimiter)}, {QUOTES}, columns={as_text(header.names)}{more})"
     )
+
+
+def text_conversion(
+    files: Sequence[Path], reading: Reading
+) -> Callable[..., dict[Path, Path]] | None:
+    """Returns what makes files of different first lines readable together; else nothing.
+
+    One scan cannot read them, and of several no window would see one sequence of rows.
+    """
+    if len({header_of(file, reading) for file in files}) == 1:
+        return None
+
+    def convert(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
+        return convert_text(files, reading, folder)
+
+    return convert
+
+
+def convert_text(files: Sequence[Path], reading: Reading, folder: Path) -> dict[Path, Path]:
+    """Writes each file as a Parquet file into the folder; all have all columns, in one order."""
+    import duckdb
+
+    names = list(dict.fromkeys(name for each in text_names(files, reading) for name in each))
+    converted = {file: folder / f"{number}.parquet" for number, file in enumerate(files)}
+    try:
+        with duckdb.connect(config={"temp_directory": str(folder)}) as database:
+            for file, target in converted.items():
+                header = header_of(file, reading)
+                columns = ", ".join(
+                    f"{sql_name(name) if name in header.names else 'NULL::VARCHAR'} "
+                    f"AS {sql_name(name)}"
+                    for name in names
+                )
+                database.execute(
+                    f"COPY (SELECT {columns} FROM {read_csv([file], header)}) "
+                    f"TO {sql_text(str(target))} (FORMAT parquet)"
+                )
+    except duckdb.Error as problem:
+        words = f"{files[0]} and other files cannot be put together: {first_lines(problem)}"
+        why = why_not_whole(files) or explain_text(files, reading)
+        raise InvalidLog(why or words) from None
+    return converted
 
 
 def as_text(columns: Sequence[str]) -> str:

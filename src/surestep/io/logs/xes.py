@@ -20,7 +20,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NoReturn
 from xml.parsers.expat import ExpatError, ParserCreate, errors
@@ -29,6 +29,7 @@ import msgspec
 
 from surestep.errors import FileFailure, InvalidLog
 from surestep.io.logs.compression import cut_short, split_ending
+from surestep.io.logs.reading import Reading
 from surestep.io.sql import file_list, sql_name, sql_text
 
 ATTRIBUTES = frozenset({"string", "date", "int", "float", "boolean", "id", "list", "container"})
@@ -50,6 +51,11 @@ CUT_SHORT = [  # what Expat says of a document that stops before its end
     )
 ]
 ROWS = 20_000  # of a group in the Parquet file, which are in memory together
+
+
+def xes_conversion(files: Sequence[Path], reading: Reading) -> Callable[..., dict[Path, Path]]:
+    """Returns what makes files readable."""
+    return convert_xes
 
 
 def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
