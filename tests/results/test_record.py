@@ -31,7 +31,7 @@ def record():
 
 def example(kind):
     """The first of a few values that is of the type."""
-    for value in (0.5, 1, "x", {}, [], [0.0, 1.0]):
+    for value in (0.5, 1, "x", True, {}, [], [0.0, 1.0]):
         with suppress(ValueError):
             typed(value, kind)
             return value
