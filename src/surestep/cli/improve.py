@@ -256,14 +256,14 @@ def print_rehearsal(console: Console, result: Result) -> None:
 
 def taken(record: Record, name: str) -> str:
     """Returns what was taken for a parameter that nobody gave."""
+    from surestep.report.words.rehearsal import worlds_words
+
     given = record.parameters
     if name == "algorithm":
         return str(given["algorithm"]["algorithm"])
     if name == "n_wedge":
         return "auto"
-    if name == "worlds" and given["worlds"] == 0 and given["sizes"]:
-        return "0, but for those in which all actions are alike"
-    return shown(given[name])
+    return worlds_words(given) if name == "worlds" else shown(given[name])
 
 
 def shown(value: object) -> str:

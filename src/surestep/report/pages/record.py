@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from surestep.report.html import Element, Node, element, label
 from surestep.report.tables import Cell, Column, data_table, facts, more, row
+from surestep.report.words.rehearsal import worlds_words
 from surestep.results.findings import Findings
 from surestep.results.record import Record
 
@@ -61,7 +62,9 @@ def record_section(findings: Findings) -> Element:
 def setting(record: Record, name: str) -> list[Node]:
     """Returns a setting, marked where nobody gave it."""
     mark = element("span", "default", class_="tag") if name in record.defaults else None
-    return [setting_words(record.parameters[name]), " ", mark]
+    given = record.parameters
+    words = worlds_words(given) if name == "worlds" else setting_words(given[name])
+    return [words, " ", mark]
 
 
 def setting_words(value: object) -> str:

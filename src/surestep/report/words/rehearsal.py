@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
 from surestep.report.numbers import about, counted, duration, number, percent
@@ -73,6 +75,13 @@ def left_out_words(seconds: float) -> str:
         f"those of other kinds take about {duration(seconds)} of one core more: they are gone "
         "through only if that is asked for."
     )
+
+
+def worlds_words(parameters: Mapping[str, Any]) -> str:
+    """Returns how many worlds of each kind there are, also where there are only those of luck."""
+    if parameters["worlds"] == 0 and parameters.get("sizes"):
+        return "0, but for those in which all actions are alike"
+    return str(parameters["worlds"])
 
 
 def certified_rate(summary: SizeSummary) -> Rate:
