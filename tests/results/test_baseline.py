@@ -89,12 +89,12 @@ def test_a_gap_is_more_than_chance_leaves(sign):
     normal = NormalDist()
     error = 2 / normal.inv_cdf(0.975)
     room = normal.inv_cdf(0.9995) * error * (1 + 100 / 50) ** 0.5
-    assert not USUAL._replace(model=10 + sign * room * (1 - 1e-6)).has_gap
-    assert USUAL._replace(model=10 + sign * room * (1 + 1e-6)).has_gap
+    assert not replace(USUAL, model=10 + sign * room * (1 - 1e-6)).has_gap
+    assert replace(USUAL, model=10 + sign * room * (1 + 1e-6)).has_gap
     # Where all episodes earned the same, rounding is no gap, and all else is.
-    same = USUAL._replace(low=10.0, high=10.0)
-    assert not same._replace(model=10 + sign * 1e-10).has_gap
-    assert same._replace(model=10 + sign * 1e-6).has_gap
+    same = replace(USUAL, low=10.0, high=10.0)
+    assert not replace(same, model=10 + sign * 1e-10).has_gap
+    assert replace(same, model=10 + sign * 1e-6).has_gap
 
 
 def baseline_by(log, problem, share):
@@ -145,4 +145,4 @@ def test_a_model_that_does_not_describe_the_log_is_found():
     assert found.model == pytest.approx((40 / 41) / (1 - GAMMA * 39 / 41))
     assert found.mean == pytest.approx(0.5 * (1 - GAMMA**40) / (1 - GAMMA))
     assert found.has_gap
-    assert not found._replace(model=found.mean).has_gap
+    assert not replace(found, model=found.mean).has_gap

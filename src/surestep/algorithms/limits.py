@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, equal_fields, freeze, restore_frozen, run_sums
+from surestep._reprs import short_repr
 from surestep.algorithms.contract import Algorithm, check_whole
 from surestep.algorithms.judging import improvement_of
 from surestep.model.counts import Counts
@@ -30,6 +31,8 @@ class Limits:
 
     least_visits: int = 0
     allowed: BoolArray | None = None  # [K]; None: all
+
+    __repr__ = short_repr("least_visits", "allowed")
 
     def __post_init__(self) -> None:
         """Checks the floor, and freezes the array."""

@@ -69,7 +69,7 @@ def round_edges(low: float, high: float, number: int) -> tuple[float, ...]:
     """Returns multiples of the smallest round width that cut `low` … `high` into so many parts.
 
     >>> round_edges(3.0, 98.0, 4), round_edges(0.0, 1.0, 2)
-    ((50.0,), (0.5,))
+    ((25.0, 50.0, 75.0), (0.5,))
     """
     power = 10.0 ** math.floor(math.log10((high - low) / number))
     for factor in ROUND_FACTORS:
