@@ -10,6 +10,7 @@ from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limited, Limits, Lowe
 from surestep.certificates import Posterior, Robust, Stitched, training_part
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused
+from surestep.model import LoggedRewards, ProblemBatch
 from surestep.trials import claimed, plans_together, proposed_each, true_gains
 
 ARMS = 4
@@ -73,6 +74,39 @@ def test_where_nothing_is_proposed_the_behavior_policy_stays():
     )
     policies, _ = proposed_each(SPIBB(n_wedge=1), [endless])
     np.testing.assert_array_equal(policies, endless.behavior.probability[np.newaxis])
+
+
+@pytest.mark.parametrize("rewards", ["observed", "by pair", "known", "known by transition"])
+def test_data_sets_that_are_planned_at_once_propose_what_each_would(rewards):
+    problems = [with_rewards(problem_with(40, seed), rewards) for seed in range(4)]
+    batch = ProblemBatch.from_problems(problems)
+    for b, problem in enumerate(problems):
+        np.testing.assert_array_equal(batch.counts.visits[b], problem.counts.visits)
+        np.testing.assert_array_equal(batch.counts.starts[b], problem.counts.starts)
+        one = batch.problem(b).estimate()
+        np.testing.assert_allclose(one.expected_reward, problem.estimate().expected_reward)
+    chooses = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=ROBUST)
+    for improver in (BasicRL(), SPIBB(n_wedge=8), chooses):
+        policies, _ = proposed_each(improver, problems)
+        for problem, policy in zip(problems, policies, strict=True):
+            expected = improver.improve(problem).policy.probability
+            np.testing.assert_allclose(policy, expected, atol=1e-12)
+
+
+def with_rewards(problem, kind):
+    """The problem with the same rewards, told in another way."""
+    counts, mdp = problem.counts, bandit()
+    pair = np.repeat(np.arange(mdp.num_pairs), np.diff(counts.offsets))
+    known = mdp.dense().R[counts.pairs.state[pair], counts.pairs.action[pair], counts.successor]
+    rewards = {
+        "observed": counts.rewards,
+        "by pair": LoggedRewards(
+            np.bincount(pair, counts.rewards.values, mdp.num_pairs), "pair", False
+        ),
+        "known": LoggedRewards(mdp.expected_reward, "pair", True),
+        "known by transition": LoggedRewards(known, "transition", True),
+    }
+    return replace(problem, counts=replace(counts, rewards=rewards[kind]), log=None)
 
 
 def test_only_what_is_compiled_is_planned_together():

@@ -8,6 +8,7 @@ is claimed there is a code for why.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -55,18 +56,21 @@ def proposed_together(
 def proposed_each(
     improver: Improver, problems: Sequence[Problem], judges: Sequence[Certifier] = ()
 ) -> Proposed:
-    """Returns the proposals of data sets, one after the other.
+    """Returns the proposals of data sets on the same terms, at once where these can be a batch.
 
     Where there are judges, each from what its judge leaves to the choice. π_b stays where so few
     episodes leave nothing, where every candidate for N∧ is refused, and where π_b never ends in the
     estimate, as recordings that were cut may have it.
     """
     policies, n_wedge = [problem.behavior.probability for problem in problems], None
-    for b, problem in enumerate(problems):
-        try:
-            part = training_for(problem, judges[b]) if judges else problem
-        except InvalidParameter:
-            continue
+    parts = training_parts(problems, judges) if judges else dict(enumerate(problems))
+    if plans_together(improver) and alike([*parts.values()]):
+        batch = ProblemBatch.from_problems([*parts.values()])
+        proposed = proposed_together(improver, batch, [*parts.values()])
+        for b, policy in zip(parts, proposed.policy, strict=True):
+            policies[b] = policy
+        return Proposed(np.stack(policies), proposed.n_wedge)
+    for b, part in parts.items():
         try:
             improved = improver.improve(part)
         except (CertificateRefused, NeverEnds):
@@ -74,6 +78,25 @@ def proposed_each(
         policies[b] = improved.policy.probability
         n_wedge = None if isinstance(improver, AutoNWedge) else improved.n_wedge
     return Proposed(np.stack(policies), n_wedge)
+
+
+def training_parts(problems: Sequence[Problem], judges: Sequence[Certifier]) -> dict[int, Problem]:
+    """Returns what each judge leaves to the choice, by its place; none where that is nothing."""
+    parts = {}
+    for b, (problem, judge) in enumerate(zip(problems, judges, strict=True)):
+        with suppress(InvalidParameter):
+            parts[b] = training_for(problem, judge)
+    return parts
+
+
+def alike(problems: Sequence[Problem]) -> bool:
+    """Tells whether several problems can be one batch, and none can show what never ends."""
+    return len(problems) > 1 and all(
+        problem.single_discount < 1
+        and problem.closed is None
+        and np.array_equal(problem.counts.terminal, problems[0].counts.terminal)
+        for problem in problems
+    )
 
 
 # ---- claiming -----------------------------------------------------------------------------------

@@ -270,11 +270,14 @@ def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
 
 def test_both_ways_to_solve_agree(monkeypatch):
     problem, policy = example()
-    exact = posterior_gains(problem, policy, Posterior())
-    monkeypatch.setattr(drawn, "SMALL", 0)
-    near = posterior_gains(problem, policy, Posterior())
-    assert (near <= exact + 1e-9).all()  # an error is taken off
-    np.testing.assert_allclose(near, exact, atol=1e-4)
+    policies = [policy, Policy.deterministic(problem.counts, [0, 0, 0, 0]), problem.behavior]
+    for settings in (Posterior(prior="weight"), Posterior(prior="pooled")):
+        monkeypatch.setattr(drawn, "SMALL", 128)
+        exact = posterior_gains(problem, policies, settings)
+        monkeypatch.setattr(drawn, "SMALL", 0)
+        near = posterior_gains(problem, policies, settings)
+        assert (near <= exact + 1e-9).all()  # an error is taken off
+        np.testing.assert_allclose(near, exact, atol=1e-4)
 
 
 def test_the_cautious_gains_are_the_smaller_ones_of_two_priors():

@@ -32,7 +32,7 @@ from surestep._arrays import (
     least_draws,
     shown,
 )
-from surestep.certificates.bounding import lower_bounds, with_few_draws
+from surestep.certificates.bounding import fewest_draws, lower_bounds, with_few_draws
 from surestep.certificates.common import (
     LARGEST,
     Needs,
@@ -72,6 +72,7 @@ DEFAULT_WEIGHT = 5.0
 SEEDS = 2**63  # all are below
 MOST_DRAWS = 10_000_000
 WIDE, DRAWS_IF_WIDE = 20_000, 300  # different transitions from which on so many are drawn
+WIDE_TO_CHOOSE = 5_000  # from which on a choice among policies goes by the fewest draws
 CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 MEMORY = 2**29  # bytes of drawn models held at a time
 
@@ -224,7 +225,10 @@ class Posterior:
         """Returns the lower bounds by other draws, and as few as suffice to compare."""
         # What it would hold out is held out already.
         other = replace(self, seed=(self.seed + CHOOSING) % SEEDS, train_share=0.0)
-        return lower_bounds(with_few_draws(other), problem, policies)
+        few = with_few_draws(other)
+        if np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE:
+            few = few.with_draws(min(few.draws, fewest_draws(self.delta)))
+        return lower_bounds(few, problem, policies)
 
     def cells(self, problem: Problem, taken: BoolArray) -> list[int]:
         """Returns how many transitions models drawn under each prior have, of the pairs taken."""

@@ -128,14 +128,12 @@ class Row(NamedTuple):
 @inlined
 def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
     """Returns the first of `sums`[begin:end], which rise, that is above x; or the last."""
-    low, high = begin, end - 1
-    while low < high:
-        middle = (low + high) // 2
-        if sums[middle] > x:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    left = end - begin
+    while left > 1:
+        half = left // 2
+        begin = begin + half if sums[begin + half - 1] <= x else begin
+        left -= half
+    return begin
 
 
 @inlined
@@ -149,8 +147,11 @@ def draw_state(words: Words, rows: PriorRows, sums: FloatArray, row: Row) -> tup
         before = sums[first - 1] if first > 0 else 0.0
         t = first_above(sums, first, last, before + v * (sums[last - 1] - before))
         return np.int64(successor[t]), words
-    state = first_above(elsewhere, 0 * first, elsewhere.size, v * elsewhere[-1])
-    return np.int64(state), words
+    x = v * elsewhere[-1]
+    state = np.int64(v * elsewhere.size)  # where all have the same chance; v < 1
+    if not (elsewhere[state] > x and (state == 0 or elsewhere[state - 1] <= x)):
+        state = np.int64(first_above(elsewhere, 0 * first, elsewhere.size, x))
+    return state, words
 
 
 @helper

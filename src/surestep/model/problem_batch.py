@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,10 +15,12 @@ from surestep._arrays import (
     expect,
     floats,
     freeze,
+    offsets_of,
     own,
     refuse_where,
     restore_frozen,
     run_lengths,
+    run_owners,
     whole_numbers,
 )
 from surestep._reprs import short_repr
@@ -202,6 +205,45 @@ class ProblemBatch:
     def num_actions(self) -> int:
         """|A|, the largest number of enabled actions of a state."""
         return most_actions(self.counts.pairs)
+
+    @classmethod
+    def from_problems(cls, problems: Sequence[Problem]) -> ProblemBatch:
+        """Returns the batch of problems on the same terms, with the same ends of episodes.
+
+        Their transitions may differ: the batch has those of all of them.
+        """
+        first, every = problems[0], [problem.counts for problem in problems]
+        pairs, rewards = first.counts.pairs, first.counts.rewards
+        size = np.int64(pairs.num_states)
+        keys = [run_owners(counts.offsets) * size + counts.successor for counts in every]
+        union = np.unique(np.concatenate(keys))
+        times = np.zeros((len(every), union.size), np.int64)
+        earned = np.zeros(times.shape)
+        for b, (counts, key) in enumerate(zip(every, keys, strict=True)):
+            place, values = np.searchsorted(union, key), counts.rewards.values
+            times[b, place] = counts.times
+            if rewards.per == "transition":
+                earned[b, place] = counts.times * values if rewards.known else values
+        if rewards.per == "transition":
+            rewards = LoggedRewards(earned, "transition", False)
+        elif not rewards.known:
+            values = np.stack([counts.rewards.values for counts in every])
+            rewards = LoggedRewards(values, "pair", False)
+        return cls(
+            counts=CountsBatch(
+                pairs,
+                own(offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))),
+                (union % size).astype(np.int32),
+                own(times),
+                rewards,
+                np.stack([counts.starts for counts in every]),
+                first.counts.terminal,
+            ),
+            behavior=first.behavior,
+            discount=first.single_discount,
+            value_bounds=first.value_bounds,
+            unseen=first.unseen,
+        )
 
     def problem(self, index: int) -> Problem:
         """Returns the problem of one data set."""

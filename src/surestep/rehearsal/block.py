@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, run_owners
+from surestep._arrays import FloatArray
 from surestep.algorithms import Improver
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import holds_out
@@ -20,15 +20,12 @@ from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import only_believed
 from surestep.errors import CertificateRefused
 from surestep.model.batch import MDPBatch
-from surestep.model.counts import LoggedRewards
-from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.problem_batch import CountsBatch, ProblemBatch
 from surestep.rehearsal.collecting import DataSize, problem_of
-from surestep.rehearsal.sources import Data, World
+from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import WorldKind
-from surestep.trials import claimed, plans_together, proposed_each, proposed_together, true_gains
+from surestep.trials import claimed, proposed_each, true_gains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +107,7 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
     # Of equal seeds, as a seed may decide which part of the log chooses.
     believers = [] if block.belief is None else [seeded(block.belief, each) for each in seeds]
     splitters = next((each for each in (certifiers, believers) if each and holds_out(each[0])), [])
-    policies = proposed(block, worlds, models, data, problems, splitters)
+    policies = proposed_each(block.algorithm, problems, splitters).policy
     claims, draws = claims_and_draws(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
     if believers:
@@ -130,52 +127,6 @@ def seeded(certifier: Certifier, seed: int) -> Certifier:
     return changed
 
 
-def proposed(
-    block: Block,
-    worlds: list[World],
-    models: MDPBatch,
-    data: list[Data],
-    problems: list[Problem],
-    splitters: Sequence[Certifier],
-) -> FloatArray:
-    """Returns π_I [B, K] of each data set, or of its training part where there are splitters."""
-    # Without a discount data sets may show policies that never end, each for itself.
-    alone = splitters or block.problem.single_discount == 1 or not plans_together(block.algorithm)
-    if alone:
-        return proposed_each(block.algorithm, problems, splitters).policy
-    batch = batch_of(block.problem, worlds, models, data)
-    return proposed_together(block.algorithm, batch, problems).policy
-
-
-def batch_of(
-    problem: Problem, worlds: list[World], models: MDPBatch, data: list[Data]
-) -> ProblemBatch:
-    """The data sets of all worlds as one batch, on the terms of the problem."""
-    truths = [world.truth for world in worlds]
-    times = spread(models, truths, [each.times for each in data], np.int64)
-    logged = problem.counts.rewards
-    if logged.known and logged.per == "pair":
-        rewards = logged
-    else:
-        earned = spread(models, truths, [each.earned for each in data], np.float64)
-        rewards = LoggedRewards(earned, "transition", False)
-    return ProblemBatch(
-        counts=CountsBatch(
-            models.pairs,
-            models.offsets,
-            models.successor,
-            times,
-            rewards,
-            np.stack([each.starts for each in data]),
-            problem.counts.terminal,
-        ),
-        behavior=problem.behavior,
-        discount=problem.single_discount,
-        value_bounds=problem.value_bounds,
-        unseen=problem.unseen,
-    )
-
-
 def claims_and_draws(
     certifiers: Sequence[Certifier], problems: list[Problem], policies: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
@@ -193,25 +144,3 @@ def sorted_gains(certifier: Any, problem: Problem, policy: FloatArray) -> FloatA
         return np.sort(certifier.gains(problem, [Policy(problem.counts.pairs, policy)])[0])
     except CertificateRefused:
         return np.full(certifier.draws, np.nan)
-
-
-# ---- one shape for many truths ----------------------------------------------------------------
-
-
-def spread(
-    models: MDPBatch, truths: list[FiniteMDP], values: Sequence[AnyArray], kind: type
-) -> AnyArray:
-    """Values over the transitions of each truth, over those of the batch [B, T]."""
-    union = keys_of(models)
-    result: AnyArray = np.zeros((len(values), union.size), kind)
-    place: dict[int, IntArray] = {}
-    for row, truth, each in zip(result, truths, values, strict=True):
-        if id(truth) not in place:
-            place[id(truth)] = np.searchsorted(union, keys_of(truth))
-        row[place[id(truth)]] = each
-    return result
-
-
-def keys_of(model: FiniteMDP | MDPBatch) -> IntArray:
-    """A number for each transition: pair · S + successor, rising."""
-    return run_owners(model.offsets) * np.int64(model.num_states) + model.successor
