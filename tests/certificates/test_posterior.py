@@ -33,7 +33,7 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, drawn, posterior_gains, verify
+from surestep.certificates import Posterior, drawn, posterior, posterior_gains, verify
 from surestep.certificates.posterior import model_draws, with_few_draws
 from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
@@ -266,6 +266,17 @@ def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
     expected = expected_gains(name)
     assert scipy.stats.ks_2samp(found, expected).pvalue > RARE
     assert found.std() == pytest.approx(expected.std(), rel=0.15)
+
+
+def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):
+    problem, policy = example()
+    asked = []
+    monkeypatch.setattr(posterior, "lower_bounds", lambda judge, *_: asked.append(judge.draws))
+    for wide in (10**6, 0):
+        monkeypatch.setattr(posterior, "WIDE_TO_CHOOSE", wide)
+        for judge in (Posterior(), Posterior(draws=19)):
+            judge.choosing_bounds(problem, [policy], None)
+    assert asked == [99, 19, 29, 19]
 
 
 def test_both_ways_to_solve_agree(monkeypatch):
