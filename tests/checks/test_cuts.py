@@ -81,7 +81,8 @@ def result():
     }  # fmt: skip
     columns = {"state": "x", "action": "treated"}
     source = read_log(rows, columns=columns, bins=["x:edges=0,2,4"])
-    return surestep.improve(source, discount=0.9, reward_at_end=(0, 1), worlds=0)
+    terms = {"certificates": ["stitched"], "reward_at_end": (0, 1), "worlds": 0}
+    return surestep.improve(source, discount=0.9, **terms)
 
 
 def test_a_gain_that_finer_bins_turn_into_a_loss_is_an_alarm(result):
