@@ -15,7 +15,7 @@ from surestep.cli.count import command as count_command
 from surestep.cli.improve import command as improve_command
 from surestep.cli.inspect import command as inspect_command
 from surestep.cli.rehearse import command as rehearse_command
-from surestep.declaring import Choice, Texts
+from surestep.declaring import Choice, Flag, Text, Texts
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.logs.inspection import inspect_log
@@ -43,10 +43,24 @@ def test_it_is_an_option_a_parameter_and_recorded(name):
     ).read_text(encoding="utf-8")
 
 
+TEXTS = {
+    "bins": ["a:width=1", "b:edges=1,2"],
+    "time_format": ["%d.%m.%Y"],
+    "gap": ["30d"],
+    "missing": ["lactate=drop"],
+    "derive": ["calls=count(event=call)"],
+    "reward_table": ["action,reward\nwait,-1\n"],
+}
+
+
 def values(name):
     match READING[name].shape:
         case Texts():
-            return st.lists(st.sampled_from(["a:width=1", "b:edges=1,2"]), max_size=2).map(tuple)
+            return st.lists(st.sampled_from(TEXTS[name]), max_size=2).map(tuple)
+        case Text():
+            return st.sampled_from([*TEXTS[name], DEFAULTS[name]])
+        case Flag():
+            return st.booleans()
         case Choice(words):
             return st.sampled_from([*words, DEFAULTS[name]])
 
