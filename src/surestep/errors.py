@@ -1,8 +1,36 @@
-"""The errors that surestep raises: one family, so that `except SurestepError` catches them all."""
+"""The errors that surestep raises: one family, so that `except SurestepError` catches them all.
+
+Their messages tell people what to say instead, in the words of whoever asked: arguments to those
+who call a function, options to those who type a command. Both are given to `said`, and the command
+line says that it is the one who speaks (`speaking_of_options`).
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+OF_OPTIONS: ContextVar[bool] = ContextVar("of_options", default=False)
+
+
+def said(argument: str, option: str) -> str:
+    """Returns how something is said: the argument of a function, or the option of a command.
+
+    What ends up in files that are made again must not be said in two ways.
+    """
+    return option if OF_OPTIONS.get() else argument
+
+
+@contextmanager
+def speaking_of_options() -> Iterator[None]:
+    """Makes messages speak of options, as long as it lasts."""
+    token = OF_OPTIONS.set(True)
+    try:
+        yield
+    finally:
+        OF_OPTIONS.reset(token)
 
 
 class SurestepError(Exception):

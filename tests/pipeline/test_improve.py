@@ -242,7 +242,7 @@ def test_value_bounds_are_those_of_the_rewards_observed(each, discount):
     np.testing.assert_allclose(result.record.parameters["value_bounds"], expected, rtol=1e-9)
     assert Statement("value-bounds-read-off") in result.certificate.assumptions
     assert "value_bounds" in result.record.defaults
-    with pytest.raises(InvalidParameter, match=r"discount is 1.*--value-bounds LOW HIGH"):
+    with pytest.raises(InvalidParameter, match=r"discount is 1.*value_bounds=\(low, high\)"):
         improve(without_propensities(each.rows), discount=1)
 
 
@@ -474,7 +474,7 @@ def test_tables_of_pandas_and_others_are_behavior_policies():
         ({"settings": {"wedge": 3}}, "has no setting 'wedge'"),
         ({"value_bounds": (3.0, -3.0)}, "value_bounds is"),
         ({"unseen": "hopeful"}, "unseen is 'hopeful'"),
-        ({"behavior": "propensities"}, "name it with --behavior-prob"),
+        ({"behavior": "propensities"}, "name it with columns=.'behavior_prob'"),
     ],
 )
 def test_bad_terms_are_refused(terms, message):

@@ -174,7 +174,7 @@ def test_a_column_of_many_numbers_should_be_binned():
 
     (says,) = proposed()
     assert says.startswith("Column 'age' has 101 different numbers")
-    assert "--bin age:quantiles=10" in says
+    assert "bins=['age:quantiles=10']" in says
     assert not proposed(bins=["age:width=10"])
     table = {name: values[:100] for name, values in table.items()}
     assert not proposed()

@@ -136,7 +136,7 @@ def test_other_logs_are_judged_with_what_was_said(log, tmp_path):
         ({"reward_at_end": (0, 0)}, "reward_at_end is 0 to 0"),
         ({"reward_at_end": (1, 0)}, "reward_at_end is .*, the lower one first"),
         ({"return_bounds": (0, float("inf"))}, "return_bounds is .*, expected two finite numbers"),
-        ({"discount": 1}, "discount is 1, .*--reward-at-end LOW HIGH.*--return-bounds LOW HIGH"),
+        ({"discount": 1}, "discount is 1, .*reward_at_end=.low, high.*return_bounds=.low, high"),
     ],
 )
 def test_what_means_nothing_is_refused(log, terms, words):

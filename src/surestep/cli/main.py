@@ -16,7 +16,7 @@ import click
 from surestep._version import __version__
 from surestep.cli.ending import signals_end
 from surestep.cli.terminal import visible
-from surestep.errors import SurestepError
+from surestep.errors import SurestepError, speaking_of_options
 
 # Each module holds one `command`; it is imported when its verb is asked for, or listed.
 VERBS = {
@@ -89,7 +89,8 @@ class Verbs(click.Group):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
         try:
-            return super().invoke(ctx)
+            with speaking_of_options():
+                return super().invoke(ctx)
         except SurestepError as problem:
             raise Mistake(visible(str(problem).replace("\n", " "))) from None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from surestep._arrays import did_you_mean
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, said
 from surestep.experiments import Store, catalog
 from surestep.figures.coverage import draw_coverage
 from surestep.figures.evaluation import draw_evaluation
@@ -36,7 +36,7 @@ def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
         hint = did_you_mean(name, [N_WEDGE, *known])
         raise InvalidParameter(
             f"there is no figure {name!r}; {hint}expected {N_WEDGE}, one of {', '.join(known)}, or "
-            "any run given by --from"
+            f"any run given by {said('directory', '--from')}"
         )
     source = directory if directory is not None else Path("runs") / name
     if not Store(source).manifest.exists():

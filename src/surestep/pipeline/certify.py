@@ -244,8 +244,8 @@ class SavedPolicy:
         if self.same_log and not self.is_split_alike(certifier):
             raise CertificateRefused(
                 "the policy was chosen from this very log, so that its episodes cannot judge it; "
-                "expected another log, or a policy made with `surestep improve --kind "
-                f"{certifier.name}`, and the same train_share, logger and seed",
+                "expected another log, or a policy made to stand by a certificate of kind "
+                f"{certifier.name!r}, with the same train_share, logger and seed",
                 code="made-from-log",
             )
 

@@ -32,7 +32,7 @@ from surestep.io.labels.label import Label, joined
 from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
-from surestep.io.logs.columns import option_of
+from surestep.io.logs.columns import naming, option_of
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
@@ -230,7 +230,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
         if counts.transitions.lowest is None:
             raise InvalidParameter(
                 "behavior is 'propensities', but no column of the log says with which probability "
-                "its actions were taken; name it with --behavior-prob"
+                f"its actions were taken; name it with {naming('behavior_prob')}"
             )
         return "propensities"
     columns = counts.state_columns, counts.action_columns

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, IntArray, is_number
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import read_behavior_table
 from surestep.io.labels.label import Names, joined
 from surestep.io.labels.names import names_of, read_rules
@@ -278,8 +278,10 @@ def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
             texts = {label[place] for label in labels}
             numbers = len(texts) > MANY and all(map(notation.reads, texts))
             if numbers and column not in facts.binnings:
+                rule = f"{column}:quantiles=10"
                 yield Caution(
                     "fine column",
                     f"Column {column!r} has {len(texts):,} different numbers, each a state or an "
-                    f"action of its own. Bin it, such as with --bin {column}:quantiles=10.",
+                    "action of its own. Bin it, such as with "
+                    f"{said('bins=' + repr([rule]), f'--bin {rule}')}.",
                 )

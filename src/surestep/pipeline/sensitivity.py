@@ -22,7 +22,7 @@ from surestep.choosing_n_wedge import (
     usual_grid,
     with_n_wedge,
 )
-from surestep.errors import CertificateRefused, InvalidParameter, SurestepError
+from surestep.errors import CertificateRefused, InvalidParameter, SurestepError, said
 from surestep.model import Certificate, Problem
 from surestep.model.problem import Improvement
 from surestep.results.findings import DeltaPoint, NWedgePoint, ZetaCurve
@@ -51,7 +51,8 @@ def settle(algorithm: Method, problem: Problem) -> Settled:
         choice = algorithm.choose(problem)
     except CertificateRefused as refusal:
         raise InvalidParameter(
-            f"N∧ cannot be chosen: {refusal}; mend that, or give one (--n-wedge)"
+            f"N∧ cannot be chosen: {refusal}; mend that, or give one "
+            f"({said('n_wedge', '--n-wedge')})"
         ) from None
     used = with_n_wedge(algorithm.algorithm, choice.best.n_wedge)
     return Settled(used, choice.best.improvement, choice, choice.chosen_by, algorithm.limits)

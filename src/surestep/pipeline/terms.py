@@ -37,7 +37,7 @@ from surestep.certificates.known import Known, Split
 from surestep.certificates.protocol import believes
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
 from surestep.declaring import AlgorithmName, Bounds, Choice, Number, Term, Whole
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, said
 from surestep.io.labels.names import read_rules
 from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
@@ -345,8 +345,10 @@ class Terms(Declared):
         if not self.discount < 1:
             raise InvalidParameter(
                 "discount is 1, so that values have no bounds that rewards could tell; give "
-                "what an episode pays at its end (--reward-at-end LOW HIGH), what it returns "
-                "(--return-bounds LOW HIGH), or value_bounds (--value-bounds LOW HIGH)"
+                "what an episode pays at its end "
+                f"({said('reward_at_end=(low, high)', '--reward-at-end LOW HIGH')}), what it "
+                f"returns ({said('return_bounds=(low, high)', '--return-bounds LOW HIGH')}), or "
+                f"bounds of values ({said('value_bounds=(low, high)', '--value-bounds LOW HIGH')})"
             )
         rewards = mean_reward_range(counts)
         if self.reward_bounds is not None:

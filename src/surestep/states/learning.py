@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.state_rules import StateRule
 from surestep.states.bins import BinStates, by_quantiles, by_width
 from surestep.states.choosing_size import (
@@ -130,7 +130,7 @@ def check_enough(rows: Rows, columns: Sequence[str]) -> None:
             f"states are to be learnt from {rows.num_episodes:,} episodes with "
             f"{rows.returns.size:,} rows, expected at least {LEAST_EPISODES} episodes and "
             f"{LEAST_ROWS} rows; give a larger share of the log to learning, or bins of your own "
-            "with --bin"
+            f"with {said('bins', '--bin')}"
         )
     if not (rows.values != rows.values[:1]).any():
         raise InvalidLog(

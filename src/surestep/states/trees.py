@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.errors import InvalidLog
+from surestep.errors import InvalidLog, said
 from surestep.io.labels.state_rules import Split, TreeRule
 from surestep.states.choosing_size import Rows, scikit_learn
 
@@ -29,7 +29,7 @@ def grown(rows: Rows, columns: tuple[str, ...], leaves: int, least_rows: int) ->
         raise InvalidLog(
             f"a tree of {', '.join(columns)} finds no split that tells returns apart with "
             f"{least_rows} rows on each side; expected measurements that say something of what is "
-            "earned, or bins of your own with --bin"
+            f"earned, or bins of your own with {said('bins', '--bin')}"
         )
     return TreeRule(columns, root)
 

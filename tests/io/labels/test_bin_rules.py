@@ -57,7 +57,7 @@ def test_options_are_read(option, column, rule):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("", "--bin is '', expected 'COLUMN:quantiles=10'"),
+        ("", "bins has '', expected 'COLUMN:quantiles=10'"),
         ("age", "expected 'COLUMN:quantiles=10'"),
         (":width=3", "expected 'COLUMN:quantiles=10'"),
         ("age:width", "expected 'COLUMN:quantiles=10'"),
@@ -72,7 +72,7 @@ def test_options_are_read(option, column, rule):
         ("age:width=0", "width is 0.0, expected a finite number above 0"),
         ("age:edges=", "'' is no number"),
         ("age:edges=1,,2", "'' is no number"),
-        ("age:edges=2,1", "--bin is 'age:edges=2,1': edges are not rising: 2 is followed by 1"),
+        ("age:edges=2,1", "bins has 'age:edges=2,1': edges are not rising: 2 is followed by 1"),
         ("age:edges=1,inf", "expected a finite number"),
     ],
 )
@@ -88,7 +88,7 @@ def test_any_option_is_read_or_refused(text):
         try:
             read_bin_option(option)
         except SurestepError as refusal:
-            assert "--bin is" in str(refusal)  # noqa: PT017
+            assert "bins has" in str(refusal)  # noqa: PT017
 
 
 @given(column=COLUMNS, number=st.integers(2, 12))

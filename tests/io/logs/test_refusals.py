@@ -114,7 +114,10 @@ def test_a_step_without_next_state_says_why(folder):
         ("state,action,reward", "neither a column of episodes nor one of next states"),
         ("episode,state,action,reward", "no column says which step"),
         ("state,state,action", "column 'state' is given twice"),
-        ("state,,action", "the columns are 'state', 'Unnamed: 1', 'action'; name it with --reward"),
+        (
+            "state,,action",
+            r"columns are 'state', 'Unnamed: 1', 'action'; .* columns=\{'reward': …\}",
+        ),
         ("date,action,reward", "what the state is; the columns are 'date', 'action', 'reward'; n"),
         ("ward,state,action", "what the reward is; the columns are 'ward', "),
         ("patient state,action,reward", "did you mean 'patient state'"),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray, floats, whole_numbers
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.binning import Binning, written
 from surestep.io.logs.columns import closest
 from surestep.io.sql import sql_name
@@ -51,7 +51,7 @@ def read_bin_option(option: str) -> tuple[str, BinRule]:
     column, _, rule = option.rpartition(":")
     kind, equals, given = rule.partition("=")
     if not column or not equals or kind not in ("quantiles", "width", "edges"):
-        raise InvalidParameter(f"--bin is {option!r}, expected {FORMS}")
+        raise InvalidParameter(f"{said('bins', '--bin')} has {option!r}, expected {FORMS}")
     try:
         if kind == "quantiles":
             number = read_number(given)
@@ -62,7 +62,7 @@ def read_bin_option(option: str) -> tuple[str, BinRule]:
             return column, Binning(width=read_number(given))
         return column, Binning(edges=tuple(read_number(text) for text in given.split(",")))
     except InvalidParameter as problem:
-        raise InvalidParameter(f"--bin is {option!r}: {problem}") from None
+        raise InvalidParameter(f"{said('bins', '--bin')} has {option!r}: {problem}") from None
 
 
 def finer_option(option: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 
 ALMOST = 0.82  # alike are rewrad and reward; ward and reward, date and state are not
 
@@ -145,7 +145,7 @@ class ColumnMapping:
             raise InvalidLog(
                 f"column {self.is_last!r} marks last observations, as RLDS does, but a column of "
                 "episodes or one of steps is missing; add 'episode' and 'step' (its number in the "
-                "episode), or name them with --episode and --step"
+                f"episode), or name them with {naming('episode', 'step')}"
             )
         if self.is_last is not None and self.truncated is not None:
             raise InvalidLog(
@@ -155,13 +155,13 @@ class ColumnMapping:
         if self.episode is not None and self.step is None:
             raise InvalidLog(
                 f"there are episodes (column {self.episode!r}), but no column says which step of "
-                "its episode a row is; add a column 'step', or name it with --step"
+                f"its episode a row is; add a column 'step', or name it with {naming('step')}"
             )
         if self.episode is None and not self.next_state:
             raise InvalidLog(
                 "there is neither a column of episodes nor one of next states, so nobody knows "
                 "where a decision led; add 'next_state', or 'episode' and 'step', or name them "
-                "with --next-state, or --episode and --step"
+                f"with {naming('next_state')}, or {naming('episode', 'step')}"
             )
 
 
@@ -199,13 +199,13 @@ def resolve(
         if ROLES[role].needed and not resolved[role]:
             raise InvalidLog(
                 f"no column says what the {role} is; {like_role(role, columns)}; name it with "
-                f"{option_of(role)}"
+                f"{naming(role)}"
             )
     both = [name for name in resolved["state"] if name in resolved["action"]]
     if both:
         raise InvalidLog(
             f"column {both[0]!r} is that of the state and of the action; expected the action in a "
-            f"column of its own, named with {option_of('action')}"
+            f"column of its own, named with {naming('action')}"
         )
     return ColumnMapping(
         **{
@@ -239,7 +239,7 @@ def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
     if len(matches) > 1:
         raise InvalidLog(
             f"the {role} may be column {' or '.join(map(repr, matches))}; choose one with "
-            f"{option_of(role)}"
+            f"{naming(role)}"
         )
     return tuple(matches)
 
@@ -267,6 +267,16 @@ def like_role(role: str, columns: Sequence[str]) -> str:
         or difflib.get_close_matches(name.lower(), usual, cutoff=ALMOST)
     ]
     return did_you_mean(near[:3]) if near else closest("", columns)
+
+
+def naming(*roles: str) -> str:
+    """Returns how the columns of roles are named: an argument of `read_log`, or options.
+
+    >>> naming("episode", "step")
+    "columns={'episode': …, 'step': …}"
+    """
+    argument = ", ".join(f"{role!r}: …" for role in roles)
+    return said(f"columns={{{argument}}}", " and ".join(map(option_of, roles)))
 
 
 def option_of(role: str) -> str:

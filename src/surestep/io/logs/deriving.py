@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.logs.columns import ColumnMapping, closest
+from surestep.io.logs.columns import ColumnMapping, closest, naming
 from surestep.io.logs.stamps import STAMP
 from surestep.io.sql import sql_name, sql_text
 
@@ -50,7 +50,7 @@ def read_derived(option: str) -> Derived:
     """
     match = FORM.fullmatch(option.strip())
     if match is None:
-        raise InvalidParameter(f"--derive is {option!r}, expected {FORMS}")
+        raise InvalidParameter(f"derive is {option!r}, expected {FORMS}")
     name, verb, inside = match[1].strip(), match[2], match[3].strip()
     column, equals, value = inside.partition("=")
     wants_value = verb == "count" or (verb == "since" and inside != "first")
@@ -59,7 +59,7 @@ def read_derived(option: str) -> Derived:
     if verb == "since" and inside == "first":
         return Derived(name, verb, None, None)
     if not column or bool(equals) != wants_value:
-        raise InvalidParameter(f"--derive is {option!r}, expected {FORMS}")
+        raise InvalidParameter(f"derive is {option!r}, expected {FORMS}")
     return Derived(name, verb, column.strip(), value.strip() if equals else None)
 
 
@@ -133,16 +133,16 @@ def check_derived(
     for each in derived:
         if each.name in names:
             raise InvalidLog(
-                f"--derive makes a column {each.name!r}, which there is; choose another name"
+                f"derive makes a column {each.name!r}, which there is; choose another name"
             )
         if each.column is not None and each.column not in columns:
             raise InvalidLog(
-                f"--derive {each.name} looks at column {each.column!r}, which there is not; "
+                f"derive {each.name} looks at column {each.column!r}, which there is not; "
                 f"{closest(each.column, list(columns))}"
             )
         names.append(each.name)
     if derived and (mapping.episode is None or mapping.step is None):
         raise InvalidLog(
             "derived columns look at earlier rows of an episode, but there is no column of "
-            "episodes or of steps; name them with --episode and --step"
+            f"episodes or of steps; name them with {naming('episode', 'step')}"
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.logs.compression import COMPRESSED, split_ending
 from surestep.io.logs.reading import Reading
 from surestep.io.logs.text_tables import (
@@ -110,7 +110,7 @@ def check_json_labels(database: Any, files: Sequence[Path], columns: Sequence[st
                 raise InvalidLog(
                     f"{file}, row {row:,}, column {name!r}: found a number with a point, expected "
                     "a string: JSON cannot tell the labels 1.10 and 1.1 apart; write them in "
-                    f"quotes, or have the column binned with --bin{others}"
+                    f"quotes, or have the column binned with {said('bins', '--bin')}{others}"
                 )
 
 

@@ -22,10 +22,10 @@ def read_missing(options: Sequence[str]) -> dict[str, str]:
         column, equals, rule = option.rpartition("=")
         if not equals or not column or rule not in RULES:
             raise InvalidParameter(
-                f"--missing is {option!r}, expected COLUMN={'|'.join(RULES)}, such as lactate=drop"
+                f"missing is {option!r}, expected COLUMN={'|'.join(RULES)}, such as lactate=drop"
             )
         if column in rules:
-            raise InvalidParameter(f"--missing is given twice for column {column!r}, expected once")
+            raise InvalidParameter(f"missing is given twice for column {column!r}, expected once")
         rules[column] = rule
     return rules
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from surestep.errors import said
 from surestep.io.sql import sql_name, sql_text
 
 SPACES = "[ \u00a0\u202f]"  # with which exports separate thousands
@@ -20,6 +21,11 @@ class Notation(NamedTuple):
 
     decimal: str = "."
     thousands: str | None = None
+
+    @property
+    def signs(self) -> frozenset[tuple[str, str | None]]:
+        """Returns what has to be said of it, sign by sign: all that is not as usual."""
+        return frozenset(self._asdict().items()) - frozenset(PLAIN._asdict().items())
 
     @property
     def pattern(self) -> str:
@@ -71,25 +77,38 @@ class PlainNumbers:
 
 
 PLAIN = Notation()  # a point, and nothing between thousands
-OTHERS = {
-    "--decimal ,": Notation(","),
-    "--thousands ,": Notation(".", ","),
-    "--decimal , --thousands .": Notation(",", "."),
-    '--thousands "\'"': Notation(".", "'"),
-    "--thousands ' '": Notation(".", " "),
-    "--decimal , --thousands ' '": Notation(",", " "),
-}
+OTHERS = (
+    Notation(","),
+    Notation(".", ","),
+    Notation(",", "."),
+    Notation(".", "'"),
+    Notation(".", " "),
+    Notation(",", " "),
+)
 
 
 def advice(text: str | None) -> str:
-    """Returns with which options a text that is no number would be one; empty where with none.
+    """Returns with which signs a text that is no number would be one; empty where with none.
 
     >>> advice("1.234,5")
-    'with --decimal , --thousands . it is a number'
+    "with decimal=',' and thousands='.' it is a number"
     """
     if text is None or PLAIN.reads(text):
         return ""
-    options = [words for words, notation in OTHERS.items() if notation.reads(text)]
-    # Where fewer words do, more need not be said.
-    short = [each for each in options if not any(x != each and x in each for x in options)]
-    return f"with {' or '.join(short)} it is a number" if short else ""
+    ways = [notation.signs for notation in OTHERS if notation.reads(text)]
+    # Where fewer signs do, more need not be said.
+    short = [signs for signs in ways if not any(other < signs for other in ways)]
+    words = [signs_said(signs) for signs in short]
+    return f"with {' or '.join(words)} it is a number" if words else ""
+
+
+def signs_said(signs: frozenset[tuple[str, str | None]]) -> str:
+    """Returns how the signs of a notation are given."""
+    given = sorted((name, str(sign)) for name, sign in signs)
+    arguments = " and ".join(f"{name}={sign!r}" for name, sign in given)
+    return said(arguments, " ".join(f"--{name} {quoted(sign)}" for name, sign in given))
+
+
+def quoted(sign: str) -> str:
+    """Returns a sign as one types it: in quotes where a shell would take it for something else."""
+    return f'"{sign}"' if sign == "'" else f"'{sign}'" if sign == " " else sign

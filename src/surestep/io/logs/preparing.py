@@ -13,7 +13,7 @@ from typing import Protocol
 
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.bin_rules import read_bin_option
-from surestep.io.logs.columns import ColumnMapping, closest, resolve
+from surestep.io.logs.columns import ColumnMapping, closest, naming, resolve
 from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
 from surestep.io.logs.last_rows import TERMINATED, EndsWithLastRow
 from surestep.io.logs.missing import CutWhereMissing, MissingLabels, read_missing
@@ -120,7 +120,7 @@ def prepared(
     elif reading.gap is not None:
         raise InvalidLog(
             "episodes are to end at gaps, which needs a column of episodes or of whose they are, "
-            "and steps that are time stamps; name them with --episode and --step"
+            f"and steps that are time stamps; name them with {naming('episode', 'step')}"
         )
     if reading.complete:
         check_complete(types, mapping, reading)
@@ -179,7 +179,7 @@ def check_complete(types: Mapping[str, str], mapping: ColumnMapping, reading: Re
     if mapping.episode is None or mapping.step is None:
         raise InvalidLog(
             "the last row of every episode is to end it, but there is no column of episodes or of "
-            "steps; name them with --episode and --step"
+            f"steps; name them with {naming('episode', 'step')}"
         )
 
 

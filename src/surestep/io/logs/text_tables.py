@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surestep.errors import FileFailure, InvalidLog
+from surestep.errors import FileFailure, InvalidLog, said
 from surestep.io.logs.compression import split_ending, why_not_whole
 from surestep.io.logs.reading import DELIMITERS, Reading
 from surestep.io.sql import file_list, first_lines, sql_name, sql_text
@@ -149,7 +149,8 @@ def delimiter_of(file: Path, line: str, reading: Reading) -> str:
             return there[0]
         raise InvalidLog(
             f"{file}, line 1: {line.rstrip()[:100]!r} may be cut into columns in several ways; "
-            f"say at which sign: --delimiter {' or '.join(map(repr, DELIMITERS))}"
+            f"say at which sign: {said('delimiter=', '--delimiter ')}"
+            f"{' or '.join(map(repr, DELIMITERS))}"
         )
     return there[0] if there else ","
 

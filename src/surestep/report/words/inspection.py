@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surestep.errors import said
 from surestep.io.logs.inspection import Rewards
 from surestep.io.logs.look import Suspicion
 from surestep.report.numbers import counted, listed, number, percent
@@ -85,7 +86,8 @@ def discount_words(inspection: Inspection) -> list[str]:
     ]
     if episodes.terminated == episodes.number:
         sentences.append(
-            "Every episode here comes to its end, so that γ = 1 (--discount 1) can be chosen too: "
-            "then rewards count the same however late they come."
+            "Every episode here comes to its end, so that γ = 1 "
+            f"({said('discount=1', '--discount 1')}) can be chosen too: then rewards count the "
+            "same however late they come."
         )
     return sentences

@@ -1,0 +1,64 @@
+"""Messages speak of arguments to those who call functions, and of options on the command line."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import surestep
+from pump_commands import run_surestep
+from surestep.errors import InvalidLog, said, speaking_of_options
+
+SOURCE = Path(surestep.__file__).parent
+OPTION = re.compile(r"(^|[\s(`'\"])--[a-z]")
+# Declarations of options, commands to repeat a run, and a page that names a command.
+OF_COMMANDS = {"declaring.py", "terms.py", "pipeline/recording.py", "report/pages/rehearsal.py"}
+
+
+def modules():
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith("cli/") and name not in OF_COMMANDS:
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def exempt(tree):
+    """The constants that are docstrings, declared, or given to `said` as the option."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("said", "declared"):
+            yield from ast.walk(node)
+
+
+def test_an_option_is_only_named_beside_the_argument():
+    for name, tree in modules():
+        known = set(map(id, exempt(tree)))
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in known
+            ):
+                assert not OPTION.search(node.value), (name, node.lineno, node.value)
+
+
+def test_who_asks_decides_and_only_as_long_as_that_lasts():
+    assert said("n_wedge", "--n-wedge") == "n_wedge"
+    with speaking_of_options():
+        assert said("n_wedge", "--n-wedge") == "--n-wedge"
+    assert said("n_wedge", "--n-wedge") == "n_wedge"
+
+
+def test_the_same_slip_in_both_ways(tmp_path):
+    table = {"episode": [1], "state": ["a"], "action": ["x"], "reward": [0]}
+    with pytest.raises(InvalidLog, match=r"name it with columns=\{'step': …\}"):
+        surestep.read_log(table)
+    log = tmp_path / "log.csv"
+    log.write_text("episode,state,action,reward\n1,a,x,0\n")
+    told = run_surestep("inspect", log)
+    assert told.exit_code == 2
+    assert "name it with --step" in told.output
+    with pytest.raises(InvalidLog, match="columns="):  # and not for longer than the command
+        surestep.read_log(table)
