@@ -111,7 +111,7 @@ def heading(inspection: Inspection) -> Node:
                 summary_words(inspection.checks),
                 mood="bad" if inspection.failed_checks else "",
             ),
-            class_="keys",
+            class_="keys four",
         ),
     ]
 
