@@ -1,14 +1,16 @@
-"""Short reprs: a noun of a million numbers prints in a line what it is."""
+"""Short reprs: a noun of a million numbers prints in a line what it is, in notebooks in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from html import escape
 from operator import attrgetter
 
 import numpy as np
 
 LONGEST = 40  # characters of one value
+LONGEST_CELL = 200  # characters of a text in a notebook
 MOST = 4  # values of a tuple
 
 
@@ -25,6 +27,47 @@ def short_repr(*names: str) -> Callable[[object], str]:
         return f"{type(self).__name__}({', '.join(words)})"
 
     return __repr__
+
+
+def short_html(*names: str) -> Callable[[object], str]:
+    """Returns a `_repr_html_`: the attributes of these names as a table, every text escaped.
+
+    An attribute that is None, or an empty tuple, is left out.
+    """
+    attributes = {name.rpartition(".")[2]: attrgetter(name) for name in names}
+
+    def _repr_html_(self: object) -> str:
+        values = {name: attribute(self) for name, attribute in attributes.items()}
+        cells = {name.replace("_", " "): in_cell(value) for name, value in values.items()}
+        rows = [(name, cell) for name, cell in cells.items() if cell]
+        return html_table(type(self).__name__, rows)
+
+    return _repr_html_
+
+
+def in_cell(value: object) -> str:
+    """Returns a value as the text of a cell: a few texts in a row, nothing for None."""
+    if value is None:
+        return ""
+    texts = value if isinstance(value, tuple) else (value,)
+    if all(isinstance(text, str) for text in texts):
+        return ", ".join(map(str, texts))
+    return brief(value)
+
+
+def html_table(caption: str, rows: Iterable[Sequence[str]], headings: Sequence[str] = ()) -> str:
+    """Returns a table for a notebook, every text escaped; first cells are headings."""
+
+    def cell(tag: str, text: str) -> str:
+        cut = text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
+        return f"<{tag}>{escape(cut)}</{tag}>"
+
+    head = f"<tr>{''.join(cell('th', text) for text in headings)}</tr>" if headings else ""
+    body = "".join(
+        f"<tr>{cell('th', first)}{''.join(cell('td', text) for text in rest)}</tr>"
+        for first, *rest in rows
+    )
+    return f"<table><caption>{escape(caption)}</caption>{head}{body}</table>"
 
 
 def brief(value: object) -> str:

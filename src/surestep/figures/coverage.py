@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep._files import write_together
-from surestep.experiments import (
-    CellSummary,
-    Store,
-    cell_summaries,
-    family_summaries,
-    first_certified,
-    without_size,
-)
-from surestep.experiments.plan import read_label
-from surestep.figures.drawing import (
+from surestep._drawing import (
     BLUE,
     GREEN,
     GREY,
@@ -33,6 +23,16 @@ from surestep.figures.drawing import (
     picture_format,
     rendered,
 )
+from surestep._files import write_together
+from surestep.experiments import (
+    CellSummary,
+    Store,
+    cell_summaries,
+    family_summaries,
+    first_certified,
+    without_size,
+)
+from surestep.experiments.plan import read_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from surestep._files import write_together
-from surestep.errors import InvalidParameter
-from surestep.experiments import Store, Summary, first_better, method_of, summaries
-from surestep.figures.drawing import (
+from surestep._drawing import (
     BLUE,
     GREEN,
     GREY,
@@ -23,6 +20,9 @@ from surestep.figures.drawing import (
     picture_format,
     rendered,
 )
+from surestep._files import write_together
+from surestep.errors import InvalidParameter
+from surestep.experiments import Store, Summary, first_better, method_of, summaries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

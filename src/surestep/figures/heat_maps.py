@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surestep._arrays import FloatArray
+from surestep._drawing import drawing, picture_format, rendered
 from surestep._files import write_together
 from surestep.experiments import Store, Summary, normalised, summaries
 from surestep.experiments.plan import read_label
-from surestep.figures.drawing import drawing, picture_format, rendered
 from surestep.figures.evaluation import SEED, as_csv
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from surestep._drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
 from surestep._files import write_together
 from surestep.bounds import ProblemSize, n_wedge
-from surestep.figures.drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from surestep._arrays import is_number, shown
-from surestep._reprs import short_repr
+from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidCertificate
 from surestep.model.scalars import Scalar, read_scalars
 from surestep.model.statements import Statement, read_statements, statement_from_json
@@ -50,6 +50,7 @@ class Certificate:
     figures: Mapping[str, Scalar]
 
     __repr__ = short_repr("kind", "standing", "lower", "delta")
+    _repr_html_ = short_html("kind", "standing", "lower", "delta", "span", "says_nothing")
 
     def __post_init__(self) -> None:
         """Checks every field once, and freezes the mappings."""

@@ -24,7 +24,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
-from surestep._reprs import short_repr
+from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
@@ -66,6 +66,9 @@ class Problem:
     closed: BoolArray | None = None  # [K]
 
     __repr__ = short_repr(
+        "num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen"
+    )
+    _repr_html_ = short_html(
         "num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen"
     )
 

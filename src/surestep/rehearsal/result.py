@@ -12,7 +12,7 @@ from scipy.special import betaincinv
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, freeze, restore_frozen
 from surestep._json import converted
-from surestep._reprs import short_repr
+from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.rehearsal.calibration import Calibration
 
@@ -111,6 +111,7 @@ class Rehearsal:
     lucky_belief: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     __repr__ = short_repr("kind", "delta", "sizes", "gain.shape", "tolerance")
+    _repr_html_ = short_html("kind", "delta", "worlds", "family", "sizes", "episodes", "gain")
 
     __setstate__ = restore_frozen
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from surestep._arrays import expect
 from surestep._files import read_path, read_whole
-from surestep._reprs import short_repr
+from surestep._reprs import html_table, short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.names import named
@@ -38,8 +38,11 @@ from surestep.results.acting import (
     action_in,
     decision_in,
 )
+from surestep.results.frames import frame_of
 from surestep.results.ladder import rung_of
-from surestep.results.policy_files import policy_csv, policy_parquet, read_policy_csv
+from surestep.results.plots import Plots, most_changed
+from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
+from surestep.results.ranking import gaining_action
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 from surestep.results.unfinished import FINISHED, REHEARSAL, RUN, STRESS_TEST, path_in, save
@@ -51,6 +54,7 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "certificates.json",
     "report.html",
 )
+SHOWN_CHANGES = 5  # in a notebook
 Labels = Mapping[str, object] | tuple[str, ...] | str
 
 
@@ -72,6 +76,41 @@ class Result:
         "certificate.lower",
         "certificate.delta",
     )
+
+    def _repr_html_(self) -> str:
+        """Returns the result in short for notebooks: how sure it is, and the first changes."""
+        table = self.table
+        rows = [
+            ("verdict", self.verdict),
+            ("states that change", f"{int(table.changed.sum()):,} of {table.num_deciding:,}"),
+            ("expected gain", f"{self.expected_gain:.6g}"),
+            ("certificate", repr(self.certificate)),
+        ]
+        changes = [self._change(int(state)) for state in most_changed(table)[:SHOWN_CHANGES]]
+        headings = (*table.vocabulary.state_columns, "more often", "before", "after")
+        listed = html_table("First changes", changes, headings) if changes else ""
+        return html_table("Result", rows) + listed
+
+    def _change(self, state: int) -> list[str]:
+        """Returns a changed state as people call it, and the action that gains most."""
+        table, pair = self.table, gaining_action(self.table, state).pair
+        action = table.vocabulary.action_name(int(table.pairs.action[pair]))
+        chances = (f"{chance[pair]:.3g}" for chance in (table.behavior, table.probability))
+        return [*table.vocabulary.state_name(state), ", ".join(action), *chances]
+
+    @property
+    def expected_gain(self) -> float:
+        """Returns ρ of the new policy less that of π_b, as the model estimates them."""
+        return self.record.estimates["policy"] - self.record.estimates["behavior"]
+
+    @property
+    def plot(self) -> Plots:
+        """Returns the pictures of the result: `plot.changes()` and others; needs Matplotlib."""
+        return Plots(self.table, self.certificates, self.rehearsal, self.expected_gain)
+
+    def to_frame(self) -> Any:
+        """Returns the rows of policy.csv, of the first of pandas, polars, Arrow installed."""
+        return frame_of(columns_of(self.table))
 
     @property
     def certificate(self) -> Certificate:

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from surestep._arrays import BoolArray
+from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidLog, InvalidParameter, SurestepError
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
-from surestep.io.logs.columns import ColumnMapping, by_name, closest, names
+from surestep.io.logs.columns import ROLES, ColumnMapping, by_name, closest, names
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
@@ -36,6 +37,8 @@ from surestep.io.sql import sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_on_ray
 
+SHOWN = ("episode", "state", "action", "reward")  # of the columns, in a line
+
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
@@ -45,6 +48,9 @@ class LogSource:
     columns: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
+
+    __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
+    _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
 
     @property
     def reading(self) -> Reading:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,16 @@ STYLE: Any = {
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
     """Gives an empty figure, in inches; the house style holds inside, and nowhere else."""
+    picture = picture_class()
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        yield picture(figsize=(width, height), layout="constrained")
+
+
+@cache
+def picture_class() -> type[Figure]:
+    """Returns a figure of Matplotlib that notebooks show, also where nobody imported pyplot."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -54,8 +65,16 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
             "pictures need Matplotlib, which is not installed; install it with: "
             "pip install 'surestep[plots]'"
         ) from None
-    with matplotlib.rc_context(STYLE):
-        yield Figure(figsize=(width, height), layout="constrained")
+
+    class Picture(Figure):
+        """A figure in the style of the house."""
+
+        def _repr_png_(self) -> bytes:
+            """Returns the picture, for notebooks."""
+            with matplotlib.rc_context(STYLE):
+                return rendered(self, "png")
+
+    return Picture
 
 
 def picture_format(path: Path) -> str:
