@@ -72,7 +72,8 @@ def term_option(name: str, term: Term) -> Callable[[Command], Command]:
         term.option_for(name),
         name,
         type=click_type(term.shape),
-        is_flag=isinstance(term.shape, Flag),
+        # Where it is said to be no flag, click takes a number below 0 for another option.
+        is_flag=True if isinstance(term.shape, Flag) else None,
         multiple=isinstance(term.shape, Texts | AlgorithmSettings),
         required=term.required,
         metavar="LOW HIGH" if isinstance(term.shape, Bounds) else term.metavar,
