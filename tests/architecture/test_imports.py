@@ -114,7 +114,8 @@ def test_every_name_that_a_package_lists_is_there(package):
 
 def test_all_errors_are_one_family():
     errors = importlib.import_module("surestep.errors")
-    found = [value for value in vars(errors).values() if inspect.isclass(value)]
+    classes = filter(inspect.isclass, vars(errors).values())
+    found = [each for each in classes if each.__module__ == errors.__name__]
     assert len(found) > 1
     for error in found:
         assert issubclass(error, surestep.SurestepError)

@@ -290,7 +290,7 @@ def test_everything_is_there_without_javascript(visit):
     assert page.locator("#situations th button").count() == 0
     assert page.locator("#zeta-picture-title").count() == 1
     page.locator("#words summary").click()
-    assert page.get_by_text("Seen more than N∧ times.", exact=True).is_visible()
+    assert page.get_by_text("Seen more often than N∧.", exact=True).is_visible()
 
 
 def test_it_prints_on_white_paper_without_controls(visit):
