@@ -47,24 +47,22 @@ STYLE: Any = {
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
     """Gives an empty figure, in inches; the house style holds inside, and nowhere else."""
-    picture = picture_class()
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        yield picture(figsize=(width, height), layout="constrained")
-
-
-@cache
-def picture_class() -> type[Figure]:
-    """Returns a figure of Matplotlib that notebooks show, also where nobody imported pyplot."""
     try:
         import matplotlib
-        from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra(
             "pictures need Matplotlib, which is not installed; install it with: "
             "pip install 'surestep[plots]'"
         ) from None
+    with matplotlib.rc_context(STYLE):
+        yield picture_class()(figsize=(width, height), layout="constrained")
+
+
+@cache
+def picture_class() -> type[Figure]:
+    """Returns a figure of Matplotlib that notebooks show, also where nobody imported pyplot."""
+    import matplotlib
+    from matplotlib.figure import Figure
 
     class Picture(Figure):
         """A figure in the style of the house."""

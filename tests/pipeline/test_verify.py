@@ -348,7 +348,7 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
         verify_result(home / "of log", counts)
     with pytest.raises(InvalidParameter, match="expected a log or counts, not both"):
         open_source([counts, home / "log.csv"], columns={}, reading=USUAL, memory_limit=None)
-    with pytest.raises(InvalidParameter, match="--state is given, but"):
+    with pytest.raises(InvalidParameter, match=r"columns=.'state': …. is given, but"):
         open_source([counts], columns=COLUMNS, reading=USUAL, memory_limit=None)
 
 

@@ -32,7 +32,7 @@ from surestep.io.labels.label import Label, joined
 from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
-from surestep.io.logs.columns import naming, option_of
+from surestep.io.logs.columns import naming
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
@@ -208,7 +208,7 @@ def open_source(
             f"{files[found.index(True)]} holds counts, but {files[found.index(False)]} does not; "
             "expected a log or counts, not both"
         )
-    given = [*reading.words()[:1], *map(option_of, columns)]
+    given = [*reading.words()[:1], *map(naming, columns)]
     if given:
         raise InvalidParameter(
             f"{given[0]} is given, but {files[0]} holds counts, which were read already; expected "
