@@ -137,10 +137,15 @@ def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
 
 
 @inlined
-def draw_state(words: Words, rows: PriorRows, sums: FloatArray, row: Row) -> tuple[np.int64, Words]:
-    """Draws a state of the base: with the chance `pooled` where a step of the state led."""
+def draw_state(
+    words: Words, successor: IndexArray, elsewhere: FloatArray, sums: FloatArray, row: Row
+) -> tuple[np.int64, Words]:
+    """Draws a state of the base: with the chance `pooled` where a step of the state led.
+
+    What is called for every piece takes arrays, not records: to take an array out of a record
+    counts its owners, which costs more than the rest.
+    """
     first, last = row.state_first, row.state_last
-    successor, elsewhere = rows.successor, rows.elsewhere
     u, words = uniform(words)
     v, words = uniform(words)
     if u < row.pooled:
@@ -168,8 +173,8 @@ def draw_sparse_row(
 
     `place` [S] says where a state stands, if that is not before `begin`.
     """
-    successor, times, weight = rows.successor, rows.times, rows.weight
-    begin = row.begin
+    successor, times, elsewhere = rows.successor, rows.times, rows.elsewhere
+    weight, begin = rows.weight, row.begin
     end, total = begin, 0.0
     for t in range(row.first, row.last):
         if times[t] > 0:
@@ -189,7 +194,7 @@ def draw_sparse_row(
         if left > remainder:
             u, words = uniform(words)
             broken = 1.0 - math.exp(math.log(u) / weight)
-        state, words = draw_state(words, rows, sums, row)
+        state, words = draw_state(words, successor, elsewhere, sums, row)
         if place[state] < begin:
             if end == target.size:
                 return -1, words
@@ -259,17 +264,19 @@ def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
 
 @inlined
 def draw_like(
-    words: Words, rewards: RewardDraws, weights: AtomWeights, group: int | np.int64
+    words: Words,
+    atoms: FloatArray,
+    group_offsets: IntArray,
+    sums: FloatArray,
+    kinship: FloatArray,
+    group: int | np.int64,
 ) -> tuple[float, Words]:
     """Draws the mean of an atom: with the chance of kinship one of the group, else any."""
-    atoms, sums = rewards.atoms, weights.sums
-    begin, end = rewards.group_offsets[group], rewards.group_offsets[group + 1]
+    begin, end = group_offsets[group], group_offsets[group + 1]
     u, words = uniform(words)
-    if (
-        u < weights.kinship[group] and end - begin == 1 and atoms[begin, REACH] == 0.0
-    ):  # nearly always
+    if u < kinship[group] and end - begin == 1 and atoms[begin, REACH] == 0.0:  # nearly always
         return atoms[begin, LOW], words
-    if u >= weights.kinship[group]:
+    if u >= kinship[group]:
         begin, end = 0 * begin, sums.size
     before = sums[begin - 1] if begin > 0 else 0.0
     u, words = uniform(words)
@@ -279,16 +286,23 @@ def draw_like(
 
 @inlined
 def draw_reward(
-    words: Words, rewards: RewardDraws, weights: AtomWeights, i: int, group: int | np.int64
+    words: Words,
+    seen: FloatArray,
+    others: float,
+    atoms: FloatArray,
+    group_offsets: IntArray,
+    sums: FloatArray,
+    kinship: FloatArray,
+    i: int,
+    group: int | np.int64,
 ) -> tuple[float, Words]:
     """Returns the mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
-    seen = rewards.seen
     if i < 0 or np.isnan(seen[i, LOW]):
-        return draw_like(words, rewards, weights, group)
+        return draw_like(words, atoms, group_offsets, sums, kinship, group)
     mean, words = draw_mean(words, seen, i)
     if seen[i, WEIGHT] > 0.0:
-        other, words = draw_like(words, rewards, weights, group)
-        share, words = beta(words, seen[i, WEIGHT], rewards.others)
+        other, words = draw_like(words, atoms, group_offsets, sums, kinship, group)
+        share, words = beta(words, seen[i, WEIGHT], others)
         mean = share * mean + (1.0 - share) * other
     return mean, words
 
@@ -326,16 +340,16 @@ def draw_models(
     seed, pair_offsets, used, ending, rows, sums, singly, start_weight, rewards = posterior
     ends, target, share, reward, initial = models
     offsets, successor, times, given = rows.offsets, rows.successor, rows.times, rows.given
+    per_pair, by_successor, group, seen, group_offsets, atoms, others = rewards
+    pooled = rows.pooled
     num_pairs, num_states = used.size, pair_offsets.size - 1
     zero = 0 * first_task  # a plain 0 has a type of its own: helpers would be compiled for it too
     for b in range(first_task, end_task):
         place, known = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
-        weights = AtomWeights(
-            np.empty(len(rewards.atoms)), np.empty(rewards.group_offsets.size - 1)
-        )
+        atom_sums, kinship = np.empty(len(atoms)), np.empty(group_offsets.size - 1)
         words = start_stream(seed, draw, num_pairs + 1)
-        weigh_atoms(words, rewards, weights)
+        weigh_atoms(words, rewards, AtomWeights(atom_sums, kinship))
         end = zero
         s = zero
         for k in range(num_pairs):
@@ -358,7 +372,7 @@ def draw_models(
                     words = draw_shares(words, share[b], begin, end)
             else:
                 states = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
-                row = Row(first, last, states[0], states[1], rows.pooled[k], begin)
+                row = Row(first, last, states[0], states[1], pooled[k], begin)
                 if singly:
                     end = weigh_all(rows, row, target[b], share[b])
                     if end >= 0:
@@ -367,8 +381,10 @@ def draw_models(
                     end, words = draw_sparse_row(words, rows, sums, row, place, target[b], share[b])
             if end < 0:
                 continue
-            if rewards.per_pair:
-                reward[b, k], words = draw_reward(words, rewards, weights, k, rewards.group[k])
+            if per_pair:
+                reward[b, k], words = draw_reward(
+                    words, seen, others, atoms, group_offsets, atom_sums, kinship, k, group[k]
+                )
                 continue
             for t in range(first, last):
                 known[successor[t]] = t
@@ -377,8 +393,10 @@ def draw_models(
                 t = known[target[b, i]]
                 if not first <= t < last:
                     t = -1
-                kin = np.int64(target[b, i]) if rewards.by_successor else rewards.group[k]
-                one_reward, words = draw_reward(words, rewards, weights, t, kin)
+                kin = np.int64(target[b, i]) if by_successor else group[k]
+                one_reward, words = draw_reward(
+                    words, seen, others, atoms, group_offsets, atom_sums, kinship, t, kin
+                )
                 earned += share[b, i] * one_reward
             reward[b, k] = earned
         ends[b, num_pairs] = end
