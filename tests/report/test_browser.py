@@ -65,8 +65,11 @@ def pages(tmp_path_factory):
 
 
 def alarming_findings():
-    """Findings with every alarm that there is."""
-    findings = rehearsed_findings()
+    """Findings with every alarm that there is, and states of many columns."""
+    findings = gridworld_findings()
+    columns = tuple(f"measurement number {i}" for i in range(20))
+    states = tuple(tuple(f"value {s} of {name}" for name in columns) for s in range(25))
+    findings = with_words(findings, state_columns=columns, states=states)
     alarms = tuple(
         Alarm(code, {name: 0.125 if name == "share" else 17 for name in names})
         for code, names in FIGURES.items()
