@@ -3,6 +3,7 @@
 import pytest
 
 from surestep import read_log
+from surestep.errors import speaking_of_options
 from surestep.pipeline.inspect import inspect
 from surestep.report.words.inspection import discount_words
 
@@ -29,7 +30,9 @@ def test_a_reward_at_the_end_of_a_median_episode(ends):
     assert "the reward in row 21" in said[0]
     assert "12 % with 0.9, 36 % with 0.95 and 82 % with 0.99" in said[0].replace("\u202f", " ")
     assert len(said) == 1 + ends
-    assert not ends or "--discount 1" in said[1]
+    assert not ends or "discount=1" in said[1]
+    with speaking_of_options():
+        assert not ends or "--discount 1" in discount_words(inspected([2], ends=ends))[1]
 
 
 def test_one_row_needs_no_discount():
