@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_bin
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
-from surestep.io.logs.columns import ROLES, ColumnMapping, by_name, closest, names
+from surestep.io.logs.columns import ROLES, ColumnMapping, closest
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
@@ -218,30 +219,23 @@ def open_log(
 ) -> LogSource:
     """Finds a log and the meaning of its columns; see `read_log`."""
     table = find_table(source, reading)
-    try:
-        with connected(table, memory_limit) as database:
-            types = described(database)
-            stamped = steps_are_stamps(database, reading, types, columns or {})
-        unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
-        lacking = table.lacking()
-        beyond = [name for name in (*unreadable, *lacking) if name not in types]
+    with connected(table, memory_limit) as database:
+        types = described(database)
+    unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
+    lacking = table.lacking()
+    beyond = [name for name in (*unreadable, *lacking) if name not in types]
+    with named_in_errors(table):
         mapping = meaning_of(reading, types, beyond, columns or {})
-    except InvalidLog as problem:
-        said = str(problem)
-        raise InvalidLog(said if said.startswith(table.name) else f"{table.name}: {said}") from None
     check_readable(table, mapping, unreadable, lacking)
-    try:
+    stamped = steps_are_stamps(table, memory_limit, types, mapping)
+    with named_in_errors(table):
         preparation = prepared(reading, mapping, types, stamped)
-    except InvalidLog as problem:
-        raise InvalidLog(f"{table.name}: {problem}") from None
     if preparation.changes:
         table = replace(table, preparation=preparation)
         with connected(table, memory_limit) as database:
             types = described(database)
-    try:
+    with named_in_errors(table):
         check_bins(reading.bins, mapping, tuple(types))
-    except InvalidLog as problem:
-        raise InvalidLog(f"{table.name}: {problem}") from None
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
@@ -271,25 +265,31 @@ def described(database: Any) -> dict[str, str]:
 
 
 def steps_are_stamps(
-    database: Any,
-    reading: Reading,
-    types: Mapping[str, str],
-    chosen: Mapping[str, str | Sequence[str]],
+    table: Table, memory_limit: str | None, types: Mapping[str, str], mapping: ColumnMapping
 ) -> bool:
     """Tells whether the steps are time stamps, by their type, or by the first that there is."""
-    columns = names("step", chosen["step"]) if "step" in chosen else by_name("step", tuple(types))
-    if not columns or columns[0] not in types:
+    if mapping.step is None or mapping.step not in types:
         return False
-    column = columns[0]
-    if is_stamp_type(types[column]) or reading.gap is not None:
+    if is_stamp_type(types[mapping.step]) or table.reading.gap is not None:
         return True
-    if types[column] != "VARCHAR":
+    if types[mapping.step] != "VARCHAR":
         return False
-    name = sql_name(column)
-    first = database.execute(f"SELECT {name} FROM log WHERE {name} IS NOT NULL LIMIT 1").fetchone()
+    name = sql_name(mapping.step)
+    with connected(table, memory_limit) as database:
+        some = f"SELECT {name} FROM log WHERE {name} IS NOT NULL LIMIT 1"
+        first = database.execute(some).fetchone()
     if first is None or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", first[0]):
         return False
-    return reading.time_format is not None or reads_stamp(first[0])
+    return table.reading.time_format is not None or reads_stamp(first[0])
+
+
+@contextmanager
+def named_in_errors(table: Table) -> Iterator[None]:
+    """Puts the name of the table before what is wrong with its columns."""
+    try:
+        yield
+    except InvalidLog as problem:
+        raise InvalidLog(f"{table.name}: {problem}") from None
 
 
 def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ def is_stamp_type(kind: str) -> bool:
 def stamp_sql(column: str, kind: str, form: str | None) -> str:
     """Returns SQL: the stamp of a column as a TIMESTAMP, NULL where it is none."""
     name = sql_name(column)
-    if kind.startswith("TIMESTAMP WITH"):
+    if kind == "TIMESTAMP WITH TIME ZONE":
         return f"({name} AT TIME ZONE 'UTC')"
     if is_stamp_type(kind):
         return f"CAST({name} AS TIMESTAMP)"

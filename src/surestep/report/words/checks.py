@@ -76,8 +76,8 @@ WHY: Mapping[WhyUnchecked, str] = {
 SMALLEST = 1e-4  # p-value that is written out
 MOST_NAMED = 3  # states in a sentence
 UNSEEN = (
-    "No log shows hidden causes: a severity that doctors see and the log does not can make any action look "
-    "good or bad."
+    "No log shows hidden causes: a severity that doctors see and the log does not can make any "
+    "action look good or bad."
 )
 # What an effect ε of the step before, or of the half of the log, means.
 EFFECTS: Mapping[CheckCode, str] = {
