@@ -22,7 +22,7 @@ ROW = st.fixed_dictionaries(
     }
 )
 EPISODES = st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=4)
-few = settings(max_examples=8, deadline=None)
+few = settings(max_examples=5, deadline=None)
 
 
 def rows_of(episodes):
@@ -126,7 +126,7 @@ def so_far(rows, place, *, present):
     return [row for row in rows[:last] if row["episode"] == rows[place]["episode"]]
 
 
-@few
+@settings(max_examples=3, deadline=None)
 @given(EPISODES)
 def test_derived_columns_are_those_of_the_definition(episodes):
     rows = rows_of(episodes)
