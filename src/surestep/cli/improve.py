@@ -63,6 +63,7 @@ def command(
         from surestep.io import LogSource
         from surestep.parallel import available_cores
         from surestep.pipeline import Terms, draft, gather, open_source
+        from surestep.pipeline.evidence import with_states
         from surestep.results.unfinished import begin, check_can_begin, finish, save
 
         check_can_begin(output)
@@ -71,6 +72,7 @@ def command(
         console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
         if isinstance(source, LogSource):
             console.print(str(source.columns), markup=False)
+        source = with_states(source, asked.discount, progress)
         made = draft(gather(source, **sources), asked, progress)
         result = made.result
         files = result.files()

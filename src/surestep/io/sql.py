@@ -13,6 +13,7 @@ from surestep._files import check_utf8
 from surestep.errors import InvalidParameter
 
 BETWEEN_INTERRUPTS = 0.05  # seconds
+ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
 
 
 class Interruptible:

@@ -92,6 +92,10 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     ),
     "nothing-beyond-given": lambda: "There are no states and actions beyond those given.",
     "nothing-beyond-observed": lambda what: f"There are no {what} beyond those observed.",
+    "states-learnt-apart": lambda episodes: (
+        "The states were learnt from measurements, without any episode of this log that is used "
+        f"for anything else (episodes left out: {episodes:,}), and the log is Markov in them."
+    ),
     "pairs-declared": lambda: (
         "No action is possible in a state but those that were declared for it."
     ),

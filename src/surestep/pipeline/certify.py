@@ -26,7 +26,7 @@ from surestep.io.labels.tables import nowhere
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
-from surestep.pipeline.evidence import CountsSource, Steps, gather, seed_of
+from surestep.pipeline.evidence import CountsSource, Steps, gather, seed_of, with_learnt_states
 from surestep.pipeline.improve import Progress, problem_of
 from surestep.pipeline.other_logs import carried, other_log
 from surestep.pipeline.recording import terms_of
@@ -183,6 +183,10 @@ class SavedPolicy:
         source = open_again(saved.record, log, memory_limit, bins)
         counts = source.counts()
         same_log = counts_digest(counts) == saved.record.counts_sha256
+        if not same_log and saved.record.parameters["learnt_from"]:
+            # Of another log, no episode taught the states.
+            source = open_again(saved.record, log, memory_limit, bins, learnt_from=None)
+            counts = source.counts()
         terms = terms_of(saved.record)
         if reward_bounds is not None:
             terms = replace(terms, reward_bounds=reward_bounds)
@@ -190,10 +194,12 @@ class SavedPolicy:
         pooled = None
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
-            problem = problem_of(gather(counts, **known).assembly, terms)
+            assembly = with_learnt_states(gather(counts, **known).assembly, source.reading)
+            problem = problem_of(assembly, terms)
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly, pooled = other_log(saved, counts, locate)
+            assembly = with_learnt_states(assembly, source.reading)
             problem = problem_of(assembly, fixed_bounds(terms, saved))
         told = replace(terms, data_seed=seed_of(counts)).certifier_settings(DataFacts.of(counts))
         splits = splits_of(saved, told) if same_log else frozenset()

@@ -9,11 +9,11 @@ seen. States in which nothing is decided come last and have one action, the firs
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
-from surestep.io.logs.reading import USUAL, Reading
+from surestep.io.logs.learnt_states import rule_of
+from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import (
@@ -47,8 +48,10 @@ from surestep.model import (
 )
 from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
+from surestep.states import learn
 
 Inferred = Literal["propensities", "estimate"]
+Source = TypeVar("Source")
 BehaviorKind = Literal["table", "propensities", "estimate"]
 SEEN = "seen"  # what is possible: what the log shows
 AS_DECLARED = Statement("pairs-declared")
@@ -160,6 +163,7 @@ def gather(
         possible=declared,
         locate=locate,
     )
+    assembly = with_learnt_states(assembly, log.reading)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -175,6 +179,29 @@ def gather(
         source=log if isinstance(log, LogSource) else None,
         facts=DataFacts.of(counts),
     )
+
+
+def with_states(
+    source: Source, discount: float, progress: Callable[[str, int, int], None]
+) -> Source | LogSource:
+    """Returns the log with the states that are to be learnt from it, where some are."""
+    if not isinstance(source, LogSource) or not is_to_be_learnt(source.reading.states_from):
+        return source
+    return learn(
+        source,
+        discount=discount,
+        progress=lambda done, total: progress("learning states", done, total),
+    )
+
+
+def with_learnt_states(assembly: Assembly, reading: Reading) -> Assembly:
+    """Returns the assembly with the rule of its states, and the assumption where it has one."""
+    rule = rule_of(reading.states_from)
+    if rule is None and not reading.learnt_from:
+        return assembly
+    premise = Statement("states-learnt-apart", {"episodes": reading.learnt_from or 0})
+    vocabulary = replace(assembly.vocabulary, rule=rule)
+    return replace(assembly, vocabulary=vocabulary, premises=(*assembly.premises, premise))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
-from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather
+from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather, with_states
 from surestep.pipeline.findings import decision_visits, findings_of, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
@@ -124,7 +124,12 @@ def improve(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(
-        source, behavior, states=states, actions=actions, possible=possible, allowed=allowed
+        with_states(source, discount, tell),
+        behavior,
+        states=states,
+        actions=actions,
+        possible=possible,
+        allowed=allowed,
     )
     made = draft(evidence, terms, tell)
     return made.finished(tell, workers=workers, time_limit=time_limit)

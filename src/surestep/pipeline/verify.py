@@ -114,11 +114,16 @@ def first_change(folder: Path, made: Result) -> str | None:
 
 
 def open_again(
-    record: Record, log: object, memory_limit: str | None, bins: Sequence[str] | None = None
+    record: Record,
+    log: object,
+    memory_limit: str | None,
+    bins: Sequence[str] | None = None,
+    **changes: Any,
 ) -> LogSource | CountsSource:
     """Opens the log as the record says; or counts, where the result was made from counts.
 
-    `bins` are the rules for another log, where those of the record would not mean the same.
+    `bins` are the rules for another log, where those of the record would not mean the same, and
+    `changes` what else is read otherwise.
     """
     if isinstance(log, LogSource | LabelledCounts):
         raise InvalidParameter(
@@ -141,6 +146,7 @@ def open_again(
     reading = Reading.of(parameters)
     if bins is not None:
         reading = replace(reading, bins=bins)
+    reading = replace(reading, **changes)
     return open_log(log, parameters["columns"], reading, memory_limit)
 
 

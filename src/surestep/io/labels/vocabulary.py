@@ -17,6 +17,7 @@ from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, Names, called, joined
+from surestep.io.labels.state_rules import StateRule
 from surestep.model import Pairs
 
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
@@ -38,6 +39,7 @@ class Vocabulary:
     actions: tuple[Label, ...]
     binnings: Mapping[str, Binning] = field(default_factory=dict, hash=False)  # by column
     names: Names = field(default_factory=dict, hash=False)  # by column
+    rule: StateRule | None = None  # of learnt states, which are the last column of the state
     state_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
     action_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
 
@@ -63,7 +65,7 @@ class Vocabulary:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled and copied by its settings: read-only mappings are neither."""
         labels = self.state_columns, self.action_columns, self.states, self.actions
-        return Vocabulary, (*labels, dict(self.binnings), self.names)
+        return Vocabulary, (*labels, dict(self.binnings), self.names, self.rule)
 
     def state_name(self, state: int) -> Label:
         """Returns a state as people call it, one text a column."""
@@ -99,6 +101,8 @@ class Vocabulary:
         """Returns the label of a state or an action, given like a state, be it known or not."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
+        if self.rule is not None and role == "state":
+            given = with_learnt_state(columns, given, self.rule)
         values = given_values(role, columns, given)
         label = tuple(
             label_text(column, value, self.binnings.get(column))
@@ -152,6 +156,25 @@ def in_order(
     return sorted(
         known, key=lambda label: [rank[text] for rank, text in zip(ranks, label, strict=True)]
     )
+
+
+def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule) -> Given:
+    """Returns a row of measurements with the state that they mean, if that is not there."""
+    if not isinstance(given, Mapping) or columns[-1] in given:
+        return given
+    missing = [name for name in rule.columns if name not in given]
+    if missing:
+        raise InvalidParameter(
+            f"column {missing[0]!r} is missing, expected {', '.join(rule.columns)}, or "
+            f"{columns[-1]!r} itself"
+        )
+    try:
+        numbers = [float(given[name]) for name in rule.columns]
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            f"measurements are {[given[name] for name in rule.columns]}, expected numbers"
+        ) from None
+    return {**given, columns[-1]: rule.labels()[int(rule.indices([numbers])[0])]}
 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:

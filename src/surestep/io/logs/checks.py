@@ -9,8 +9,8 @@ from surestep.errors import InvalidLog
 from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
 from surestep.io.logs.roles import RoleSql
-from surestep.io.logs.tables import ROW, Table
-from surestep.io.sql import sql_name
+from surestep.io.logs.tables import Table
+from surestep.io.sql import ROW, sql_name
 
 
 class Place(NamedTuple):

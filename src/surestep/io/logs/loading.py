@@ -20,7 +20,7 @@ from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, CountQu
 from surestep.io.logs.groups import joined_codes, number_codes
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
-from surestep.io.logs.tables import ROW
+from surestep.io.sql import ROW
 from surestep.model import DecisionLog, Pairs
 
 

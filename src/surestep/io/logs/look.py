@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import LabelCode, RoleSql
-from surestep.io.logs.tables import ROW, Table
-from surestep.io.sql import sql_name, sql_text
+from surestep.io.logs.tables import Table
+from surestep.io.sql import ROW, sql_name, sql_text
 
 EXAMPLES = 3  # of each kind of suspicious row
 

@@ -2,7 +2,7 @@
 
 Stages follow each other in one order, whatever the order of options: numbers as they are usually
 written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by
-tables, derived columns, ends, and recordings cut where something is missing.
+tables, derived columns, ends, learnt states, and recordings cut where something is missing.
 """
 
 from __future__ import annotations
@@ -13,13 +13,20 @@ from typing import Protocol
 
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.bin_rules import read_bin_option
-from surestep.io.logs.columns import ColumnMapping, closest, naming, resolve
+from surestep.io.logs.columns import ColumnMapping, closest, names, naming, resolve
 from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
 from surestep.io.logs.last_rows import TERMINATED, EndsWithLastRow
+from surestep.io.logs.learnt_states import (
+    LaterEpisodes,
+    LearntStates,
+    raw_states,
+    rule_of,
+    with_learnt,
+)
 from surestep.io.logs.missing import CutWhereMissing, MissingLabels, read_missing
 from surestep.io.logs.notation import PLAIN, Notation, PlainNumbers
 from surestep.io.logs.one_step import OneStepEpisodes
-from surestep.io.logs.reading import Reading
+from surestep.io.logs.reading import Reading, is_to_be_learnt
 from surestep.io.logs.reward_tables import RewardsByTable, check_reward_tables, parsed
 from surestep.io.logs.stamps import (
     CutAtGaps,
@@ -94,9 +101,12 @@ def meaning_of(
     added = [each.name for each in derived]
     added += ["reward"] if tables else []
     added += [TERMINATED] if reading.complete else []
+    rule = rule_of(reading.states_from)
+    if rule is not None and "state" in chosen:
+        chosen = {**chosen, "state": raw_states(names("state", chosen["state"]), rule)}
     mapping = resolve(tuple(dict.fromkeys([*there, *added, *beyond])), chosen)
     check_derived(derived, there, mapping)
-    return mapping
+    return mapping if rule is None else with_learnt(mapping, rule)
 
 
 def added_to_single(reading: Reading, types: Mapping[str, str]) -> tuple[str, ...]:
@@ -122,6 +132,9 @@ def prepared(
             "episodes are to end at gaps, which needs a column of episodes or of whose they are, "
             f"and steps that are time stamps; name them with {naming('episode', 'step')}"
         )
+    if reading.learnt_from:
+        check_has_episodes(mapping)
+        stages.append(LaterEpisodes(mapping, reading.learnt_from))
     if reading.complete:
         check_complete(types, mapping, reading)
         stages.append(EndsWithLastRow(str(mapping.episode), str(mapping.step)))
@@ -137,6 +150,9 @@ def prepared(
         stages.append(DerivedColumns(derived, mapping, stamped))
     if stamped:
         stages.append(WithoutStamps())
+    rule = rule_of(reading.states_from)
+    if rule is not None:
+        stages.append(LearntStates(rule, dict(types)))
     dropped = {name: types[name] for name, rule in rules.items() if rule == "drop"}
     if dropped:
         stages.append(CutWhereMissing(dropped, mapping))
@@ -155,9 +171,17 @@ def plain_numbers(
     binned |= {then for name, then in following if name in binned}
     summed = {each.column for each in map(read_derived, reading.derive) if each.verb == "sum"}
     numbers = {mapping.reward, mapping.step, mapping.behavior_prob, mapping.weight}
-    numbers |= binned | summed
+    numbers |= binned | summed | measured(reading, mapping)
     texts = tuple(name for name, kind in types.items() if name in numbers and kind == "VARCHAR")
     return [PlainNumbers(notation, texts)] if texts else []
+
+
+def measured(reading: Reading, mapping: ColumnMapping) -> set[str]:
+    """Returns the columns that states are learnt from, or may be."""
+    rule = rule_of(reading.states_from)
+    if rule is not None:
+        return set(rule.columns)
+    return set(mapping.state) if is_to_be_learnt(reading.states_from) else set()
 
 
 def stamps(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -> list[Stage]:
@@ -167,6 +191,15 @@ def stamps(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -
     if reading.gap is not None:
         stages.append(CutAtGaps(episode, gap_seconds(reading.gap)))
     return [*stages, StepsByStamp(episode, step)]
+
+
+def check_has_episodes(mapping: ColumnMapping) -> None:
+    """Refuses to leave out episodes of a log without them."""
+    if mapping.episode is None:
+        raise InvalidLog(
+            "the episodes that taught states are left out, but there is no column of episodes; "
+            f"name it with {naming('episode')}"
+        )
 
 
 def check_complete(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> None:

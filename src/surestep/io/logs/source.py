@@ -29,12 +29,12 @@ from surestep.io.logs.loading import load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE
 from surestep.io.logs.preparing import meaning_of, prepared
-from surestep.io.logs.reading import Reading
+from surestep.io.logs.reading import Reading, is_to_be_learnt
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
-from surestep.io.logs.tables import ROW, Table, connected, find_table, watched
-from surestep.io.sql import sql_name, sql_text
+from surestep.io.logs.tables import Table, connected, find_table, watched
+from surestep.io.sql import ROW, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_on_ray
 
@@ -73,6 +73,11 @@ class LogSource:
 
         `progress` is told what share of the pass under way is done, as (done, total).
         """
+        if is_to_be_learnt(self.reading.states_from):
+            raise InvalidParameter(
+                f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
+                "a discount; expected surestep.states.learn, or `surestep improve`"
+            )
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
@@ -177,6 +182,8 @@ def read_log(
     gap: str | None = None,
     one_step: bool = False,
     complete: bool = False,
+    states_from: str | None = None,
+    learnt_from: int | None = None,
     missing: Sequence[str] = (),
     derive: Sequence[str] = (),
     reward_table: Sequence[str] = (),
@@ -193,7 +200,8 @@ def read_log(
     episode begins. `one_step` says that every row is an episode, and `complete` that
     the last row of an episode is its end. `missing` are rules such as
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
-    that say what values of columns pay.
+    that say what values of columns pay. `states_from` is a rule of states (see
+    `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
     """
     reading = Reading(
         bins=bins,
@@ -204,6 +212,8 @@ def read_log(
         gap=gap,
         one_step=one_step,
         complete=complete,
+        states_from=states_from,
+        learnt_from=learnt_from,
         missing=missing,
         derive=derive,
         reward_table=reward_table,
@@ -378,6 +388,11 @@ def count_on_ray(
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
     columns = source.columns.by_role()
+    if source.reading.learnt_from:
+        raise InvalidParameter(
+            "the first episodes taught states and are left out, which a file by itself cannot "
+            "tell; expected to count such a log on one machine"
+        )
     shards = [
         Shard(str(file), columns, source.reading, source.memory_limit) for file in source.files
     ]

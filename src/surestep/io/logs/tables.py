@@ -19,10 +19,9 @@ from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_
 from surestep.io.logs.frames import check_ungrouped, explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.reading import USUAL, Reading
-from surestep.io.sql import first_lines, interruptible, limit_memory
+from surestep.io.sql import ROW, first_lines, interruptible, limit_memory
 
 BETWEEN_LOOKS = 0.2  # seconds
-ROW = '"surestep row"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,102 @@
+"""States learnt from measurements, as a column of the log; what taught them is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from surestep._files import read_path, read_whole
+from surestep.errors import InvalidLog, InvalidParameter, said
+from surestep.io.labels.bin_rules import number_sql
+from surestep.io.labels.state_rules import StateRule, rule_from_json
+from surestep.io.logs.columns import ColumnMapping
+from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
+from surestep.io.sql import ROW, sql_name, sql_text
+
+STATE = "learnt state"
+
+
+def rule_text(given: str) -> str:
+    """Returns what is recorded of a rule that is given as JSON or as a file: its JSON in a line."""
+    text = given
+    if not given.lstrip().startswith("{"):
+        text = read_whole(read_path(given)).decode("utf-8", "replace")
+    try:
+        content = json.loads(text)
+    except ValueError:
+        option = said("states_from", "--states-from")
+        raise InvalidParameter(
+            f"{option} is {given!r:.80}, expected {', '.join(LEARNERS)}, or a file with a rule"
+        ) from None
+    return json.dumps(rule_from_json(content).to_json(), ensure_ascii=False)
+
+
+def rule_of(given: str | None) -> StateRule | None:
+    """Returns the rule that is recorded; None where there is none, or none yet."""
+    return None if given is None or is_to_be_learnt(given) else rule_from_json(json.loads(given))
+
+
+def raw_states(state: tuple[str, ...], rule: StateRule) -> tuple[str, ...]:
+    """Returns columns of the state as files have them: measurements in place of what was learnt."""
+    kept = tuple(name for name in state if name != STATE)
+    return kept if STATE not in state else (*kept, *rule.columns)
+
+
+def with_learnt(mapping: ColumnMapping, rule: StateRule) -> ColumnMapping:
+    """Returns the columns with the learnt state in place of the measurements that it is made of."""
+    missing = [name for name in rule.columns if name not in mapping.state]
+    if missing:
+        raise InvalidLog(
+            f"the rule of states measures column {missing[0]!r}, which is none of the state "
+            f"({', '.join(mapping.state)}); expected all of {', '.join(rule.columns)}"
+        )
+    if mapping.next_state:
+        raise InvalidLog(
+            f"states are learnt, but columns {', '.join(mapping.next_state)} say where a step led; "
+            "expected a log in which that is the state of the next row"
+        )
+    kept = tuple(name for name in mapping.state if name not in rule.columns)
+    return replace(mapping, state=(*kept, STATE))
+
+
+@dataclass(frozen=True, slots=True)
+class LearntStates:
+    """Rows with their learnt state, in words; none where a measurement is no finite number."""
+
+    rule: StateRule
+    types: Mapping[str, str]
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows with this column."""
+        numbers = {name: f"({number_sql(name, self.types[name])})" for name in self.rule.columns}
+        usable = " AND ".join(f"coalesce(isfinite({x}), false)" for x in numbers.values())
+        labels = ", ".join(map(sql_text, self.rule.labels()))
+        code = f"CASE WHEN {usable} THEN {self.rule.sql(numbers)} END"
+        return f"SELECT *, [{labels}][{code} + 1] AS {sql_name(STATE)} FROM ({rows})"
+
+
+@dataclass(frozen=True, slots=True)
+class LaterEpisodes:
+    """Rows of all but the first episodes, which taught something about the others."""
+
+    mapping: ColumnMapping
+    number: int  # of episodes that are left out
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the other rows."""
+        episode = f"PARTITION BY {sql_name(str(self.mapping.episode))}"
+        began = f"min({ROW}) OVER ({episode}) AS {BEGAN}"
+        order = BEGAN
+        if self.mapping.time is not None:
+            time = f"TRY_CAST({sql_name(self.mapping.time)} AS TIMESTAMP)"
+            began, order = f"{began}, min({time}) OVER ({episode}) AS {WHEN}", f"{WHEN}, {BEGAN}"
+        kept = f"EXCLUDE ({order}, {PLACE})"
+        placed = (
+            f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS {PLACE} "
+            f"FROM (SELECT *, {began} FROM ({rows}))"
+        )
+        return f"SELECT * {kept} FROM ({placed}) WHERE {PLACE} > {self.number}"
+
+
+BEGAN, WHEN, PLACE = '"surestep began"', '"surestep when"', '"surestep place"'

@@ -1,0 +1,154 @@
+"""Learning states from the first episodes of a log: the rest of it, read with what was learnt."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from surestep._arrays import FloatArray, IntArray, is_number, offsets_of
+from surestep.errors import InvalidLog, InvalidParameter, said
+from surestep.io.labels.bin_rules import number_sql
+from surestep.io.logs.columns import ColumnMapping
+from surestep.io.logs.loading import in_time
+from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
+from surestep.io.logs.rewards import RewardSql
+from surestep.io.logs.roles import RoleSql
+from surestep.io.logs.source import LogSource, open_log
+from surestep.io.logs.tables import connected
+from surestep.io.sql import ROW, sql_name
+from surestep.states.bins import BinStates
+from surestep.states.choosing_size import Rows, returns_of
+from surestep.states.learning import Learnt, Method, learn_states
+
+SHARE = 0.2  # of the episodes teach
+
+
+def learn(
+    source: LogSource,
+    method: str | None = None,
+    *,
+    discount: float,
+    share: float | None = None,
+    size: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LogSource:
+    """Learns finite states from the first episodes of a log; returns the rest, read with them.
+
+    Of the columns of the state, those that hold numbers are measurements, and the others stay. The
+    method is "tree" (leaves that tell the discounted return from a row on, actions pooled),
+    "kmeans" or "bins"; by default what the log was opened with. `share` of the episodes teach
+    (0.2), and are left out of what comes back, so that claims about the rest stand. The number of
+    leaves, of clusters, or of bins a column is chosen by held-out fit, unless a `size` is given.
+    """
+    asked = method or source.reading.states_from
+    if not isinstance(asked, str) or not is_to_be_learnt(asked):
+        raise InvalidParameter(f"states are learnt by {asked!r}, expected {', '.join(LEARNERS)}")
+    name, settings = read_method(asked)
+    part = settings.get("share", SHARE) if share is None else share
+    number = settings.get("size") if size is None else size
+    if not (is_number(part) and 0 < part < 1):
+        raise InvalidParameter(f"share is {part!r}, expected a number above 0 and below 1")
+    if not (is_number(discount) and 0 <= discount <= 1):
+        raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
+    rows, columns, episodes = first_rows(source, float(part), float(discount))
+    learnt = learn_states(rows, columns, cast(Method, name), size=number, progress=progress)
+    return read_with(source, learnt, episodes)
+
+
+def read_method(text: str) -> tuple[str, dict[str, Any]]:
+    """Returns the method and the settings of a text such as 'tree:size=12,share=0.3'."""
+    name, colon, rest = text.partition(":")
+    settings: dict[str, Any] = {}
+    for setting in rest.split(",") if colon else []:
+        key, _, value = setting.partition("=")
+        try:
+            settings[key.strip()] = {"size": int, "share": float}[key.strip()](value)
+        except (KeyError, ValueError):
+            option = said("states_from", "--states-from")
+            raise InvalidParameter(
+                f"{option} is {text!r}, expected a method with size=N or share=X, such as "
+                "'tree:size=12,share=0.3'"
+            ) from None
+    return name, settings
+
+
+def first_rows(
+    source: LogSource, share: float, discount: float
+) -> tuple[Rows, tuple[str, ...], int]:
+    """Returns measurements and returns of the first episodes, their columns, and how many teach."""
+    mapping = source.columns
+    if mapping.episode is None or mapping.step is None or mapping.weight is not None:
+        raise InvalidLog(
+            "states are learnt from whole episodes, but the log has no columns of episodes and "
+            "steps, or weights; expected a log of episodes"
+        )
+    roles = RoleSql.of(mapping, source.types, {})
+    reward = RewardSql.of(roles).double
+    numbers = [f"({number_sql(name, source.types[name])})" for name in mapping.state]
+    with connected(source.table, source.memory_limit) as database:
+        database.execute("SET preserve_insertion_order = true")
+        log = in_time(roles, source.table.preparation.changes)
+        episode = sql_name(mapping.episode)
+        begun = f"SELECT *, min({ROW}) OVER (PARTITION BY {episode}) AS begun FROM {log}"
+        (total,) = database.execute(f"SELECT count(DISTINCT {episode}) FROM log").fetchone()
+        episodes = min(max(math.ceil(share * total), 1), max(total - 1, 1))
+        placed = f"SELECT *, dense_rank() OVER (ORDER BY begun) AS place FROM ({begun})"
+        measured = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(numbers))
+        answer = database.execute(
+            f"SELECT {measured}, {reward} AS reward, place FROM ({placed}) "
+            f"WHERE place <= {episodes} AND {roles.decides} "
+            f"ORDER BY place, {roles.whole(mapping.step)}"
+        ).fetchnumpy()
+    return measurements(answer, mapping, discount), numeric(answer, mapping), episodes
+
+
+def numeric(answer: dict[str, Any], mapping: ColumnMapping) -> tuple[str, ...]:
+    """Returns the columns of the state that hold numbers only."""
+    columns = [
+        name
+        for i, name in enumerate(mapping.state)
+        if np.isfinite(np.ma.filled(np.ma.asarray(answer[f"m{i}"], float), np.nan)).all()
+    ]
+    if not columns:
+        raise InvalidLog(
+            f"no column of the state ({', '.join(mapping.state)}) holds numbers only in the "
+            "episodes that states are learnt from; expected measurements, without missing ones"
+        )
+    return tuple(columns)
+
+
+def measurements(answer: dict[str, Any], mapping: ColumnMapping, discount: float) -> Rows:
+    """Returns the rows that teach, episode by episode."""
+    chosen = numeric(answer, mapping)
+    places = [mapping.state.index(name) for name in chosen]
+    values: FloatArray = np.column_stack([np.asarray(answer[f"m{i}"], float) for i in places])
+    place: IntArray = np.asarray(answer["place"], np.int64)
+    offsets = offsets_of(np.unique(place, return_counts=True)[1])
+    reward: FloatArray = np.ma.filled(np.ma.asarray(answer["reward"], float), np.nan)
+    if not np.isfinite(reward).all():
+        raise InvalidLog(
+            f"column {mapping.reward!r} holds what is no number among the rows that states are "
+            "learnt from; expected numbers"
+        )
+    return Rows(values, returns_of(reward, offsets, discount), offsets)
+
+
+def read_with(source: LogSource, learnt: Learnt, episodes: int) -> LogSource:
+    """Returns the log, read with the states that were learnt, without what taught them."""
+    states = learnt.states
+    if isinstance(states, BinStates):
+        changes: dict[str, Any] = {
+            "bins": (*source.reading.bins, *states.options()),
+            "states_from": None,
+        }
+    else:
+        changes = {"states_from": json.dumps(states.to_json(), ensure_ascii=False)}
+    reading = replace(source.reading, learnt_from=episodes, **changes)
+    given = source.table.files or source.table.frame
+    files = [*map(str, source.table.files)] if source.table.files else given
+    return open_log(files, source.columns.by_role(), reading, source.memory_limit)

@@ -1,0 +1,112 @@
+"""States learnt from a log: what taught them judges nothing, all else is as if given by hand."""
+
+import json
+
+import numpy as np
+import pytest
+
+import surestep
+from surestep import read_log
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.labels.state_rules import rule_from_json
+from surestep.io.logs.learnt_states import STATE
+from surestep.pipeline import certify_result, verify_result
+from surestep.states import learn
+
+COLUMNS = {"state": ["lactate", "ward"], "action": "dose"}
+
+
+def stays(episodes=150, seed=0):
+    """Low doses help where lactate is below 2, high ones elsewhere; wards mean nothing."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for episode in range(episodes):
+        lactate = rng.gamma(2, 1.2)
+        for step in range(4):
+            dose = rng.choice(["low", "high"])
+            good = (lactate < 2) == (dose == "low")
+            last = step == 3
+            rows.append((f"e{episode:04d}", step, round(lactate, 2), rng.choice(["a", "b"]), dose,
+                         float(last and lactate < 2), last))  # fmt: skip
+            lactate = max(0.1, lactate + rng.normal(-0.4 if good else 0.4, 0.3))
+    names = ("episode", "step", "lactate", "ward", "dose", "reward", "terminated")
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+@pytest.fixture(scope="module")
+def log():
+    return stays()
+
+
+@pytest.fixture(scope="module")
+def learnt(log):
+    return learn(read_log(log, columns=COLUMNS), "tree", discount=1.0)
+
+
+def test_what_is_left_is_the_log_with_the_rule_by_hand(log, learnt):
+    rule = rule_from_json(json.loads(learnt.reading.states_from))
+    assert rule.columns == ("lactate",)
+    assert learnt.reading.learnt_from == 30
+    state = [rule.labels()[i] for i in rule.indices(np.array(log["lactate"])[:, np.newaxis])]
+    kept = [i for i, name in enumerate(log["episode"]) if name >= "e0030"]
+    by_hand = {name: [values[i] for i in kept] for name, values in (log | {STATE: state}).items()}
+    columns = {"state": ["ward", STATE], "action": "dose"}
+    ours, theirs = learnt.counts(), read_log(by_hand, columns=columns).counts()
+    assert ours.states == theirs.states
+    assert (ours.transitions.times == theirs.transitions.times).all()
+    assert ours.episodes == theirs.episodes
+    first, second = learnt.load(), read_log(by_hand, columns=columns).load()
+    assert (first.reward == second.reward).all()
+    assert (first.state == second.state).all()
+
+
+def test_a_result_with_learnt_states_is_saved_verified_and_acts(log, learnt, tmp_path):
+    result = surestep.improve(learnt, discount=1.0, reward_at_end=(0, 1), worlds=0)
+    assert "states-learnt-apart" in [each.code for each in result.certificate.assumptions]
+    result.save(tmp_path / "out")
+    assert verify_result(tmp_path / "out", log).level == "same bytes"
+    saved = surestep.load(tmp_path / "out")
+    rng = np.random.default_rng(0)
+    assert saved.act({"lactate": 0.5, "ward": "a"}, rng) in ("low", "high")
+    with pytest.raises(InvalidParameter, match="column 'lactate' is missing"):
+        saved.act({"ward": "a"}, rng)
+    with pytest.raises(InvalidParameter, match="expected numbers"):
+        saved.act({"lactate": "much", "ward": "a"}, rng)
+    # Nothing of a later log taught the states.
+    judged = certify_result(tmp_path / "out", stays(40, seed=1), ["robust"])
+    (claim,) = judged.certificates
+    (premise,) = [each for each in claim.assumptions if each.code == "states-learnt-apart"]
+    assert premise.values["episodes"] == 0
+
+
+def test_improve_learns_what_the_log_was_opened_with(log):
+    source = read_log(log, columns=COLUMNS, states_from="bins:size=2,share=0.3")
+    with pytest.raises(InvalidParameter, match="states are to be learnt"):
+        source.counts()
+    result = surestep.improve(source, discount=1.0, reward_at_end=(0, 1), worlds=0)
+    assert result.record.parameters["learnt_from"] == 45
+    assert [rule.split("=")[0] for rule in result.record.parameters["bins"]] == ["lactate:edges"]
+    assert result.record.parameters["states_from"] is None
+
+
+def test_a_rule_in_a_file_costs_no_episodes(log, learnt, tmp_path):
+    file = tmp_path / "rule.json"
+    file.write_text(learnt.reading.states_from, encoding="utf-8")
+    counts = read_log(log, columns=COLUMNS, states_from=str(file)).counts()
+    assert counts.episodes.recorded == 150
+
+
+@pytest.mark.parametrize(
+    ("reading", "says"),
+    [
+        ({"states_from": "tree:depth=3"}, "expected a method with size=N or share=X"),
+        ({"states_from": "{}"}, "a rule of states cannot be read"),
+        ({"states_from": "tree:share=2"}, "share is 2.0, expected a number above 0"),
+        ({"columns": {"state": ["ward"], "action": "dose"}, "states_from": "tree"}, "numbers only"),
+        ({"states_from": "tree:share=0.1"}, "15 episodes with 60 rows, expected at least 20"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(log, reading, says):
+    with pytest.raises((InvalidLog, InvalidParameter)) as refusal:
+        learn(read_log(log, **({"columns": COLUMNS} | reading)), discount=1.0)
+    assert says in str(refusal.value)
