@@ -13,6 +13,8 @@ from pathlib import Path
 import numba
 import pytest
 
+from surestep import extensions
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(
     path
@@ -33,9 +35,10 @@ def smallest(script):
 
 
 @pytest.fixture
-def threads():
-    """Leaves kernels the threads that they had."""
+def as_before(monkeypatch):
+    """Leaves kernels the threads that they had, and nothing registered by a script."""
     before = numba.get_num_threads()
+    monkeypatch.setattr(extensions, "_registered", dict(extensions._registered))
     yield
     numba.set_num_threads(before)
 
@@ -47,7 +50,7 @@ def case(script):
 
 
 @pytest.mark.parametrize("script", [case(script) for script in SCRIPTS])
-def test_it_runs_at_its_smallest_size(script, tmp_path, monkeypatch, capsys, threads):
+def test_it_runs_at_its_smallest_size(script, tmp_path, monkeypatch, capsys, as_before):
     before = set(script.parent.iterdir())
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
