@@ -22,19 +22,24 @@ def rule_text(given: str) -> str:
     text = given
     if not given.lstrip().startswith("{"):
         text = read_whole(read_path(given)).decode("utf-8", "replace")
-    try:
-        content = json.loads(text)
-    except ValueError:
-        option = said("states_from", "--states-from")
-        raise InvalidParameter(
-            f"{option} is {given!r:.80}, expected {', '.join(LEARNERS)}, or a file with a rule"
-        ) from None
-    return json.dumps(rule_from_json(content).to_json(), ensure_ascii=False)
+    return json.dumps(parsed(text, given).to_json(), ensure_ascii=False)
 
 
 def rule_of(given: str | None) -> StateRule | None:
     """Returns the rule that is recorded; None where there is none, or none yet."""
-    return None if given is None or is_to_be_learnt(given) else rule_from_json(json.loads(given))
+    return None if given is None or is_to_be_learnt(given) else parsed(given, given)
+
+
+def parsed(text: str, given: str) -> StateRule:
+    """Returns the rule in a text, which was given so or by its file."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        option = said("states_from", "--states-from")
+        raise InvalidParameter(
+            f"{option} is {given!r:.80}, expected {', '.join(LEARNERS)}, or a file with a rule"
+        ) from None
+    return rule_from_json(content)
 
 
 def raw_states(state: tuple[str, ...], rule: StateRule) -> tuple[str, ...]:

@@ -231,13 +231,14 @@ def open_log(
     table = find_table(source, reading)
     with connected(table, memory_limit) as database:
         types = described(database)
+        row = first_steps(database, types, columns or {})
     unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
     lacking = table.lacking()
     beyond = [name for name in (*unreadable, *lacking) if name not in types]
     with named_in_errors(table):
         mapping = meaning_of(reading, types, beyond, columns or {})
     check_readable(table, mapping, unreadable, lacking)
-    stamped = steps_are_stamps(table, memory_limit, types, mapping)
+    stamped = steps_are_stamps(reading, types, mapping, row)
     with named_in_errors(table):
         preparation = prepared(reading, mapping, types, stamped)
     if preparation.changes:
@@ -274,23 +275,37 @@ def described(database: Any) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in rows if str(row[0]) != ROW.strip('"')}
 
 
+def first_steps(
+    database: Any, types: Mapping[str, str], chosen: Mapping[str, str | Sequence[str]]
+) -> dict[str, str | None]:
+    """Returns what the first row has in the columns of text that may hold its step."""
+    named = chosen.get("step", ROLES["step"].aliases)
+    wanted = {named} if isinstance(named, str) else {*named}
+    columns = [
+        name
+        for name, kind in types.items()
+        if kind == "VARCHAR" and (name in wanted or name.lower() in wanted)
+    ]
+    if not columns:
+        return {}
+    row = database.execute(
+        f"SELECT {', '.join(map(sql_name, columns))} FROM log LIMIT 1"
+    ).fetchone()
+    return dict(zip(columns, row or (), strict=False))
+
+
 def steps_are_stamps(
-    table: Table, memory_limit: str | None, types: Mapping[str, str], mapping: ColumnMapping
+    reading: Reading, types: Mapping[str, str], mapping: ColumnMapping, row: Mapping[str, Any]
 ) -> bool:
-    """Tells whether the steps are time stamps, by their type, or by the first that there is."""
+    """Tells whether the steps are time stamps, by their type, or by the first row."""
     if mapping.step is None or mapping.step not in types:
         return False
-    if is_stamp_type(types[mapping.step]) or table.reading.gap is not None:
+    if is_stamp_type(types[mapping.step]) or reading.gap is not None:
         return True
-    if types[mapping.step] != "VARCHAR":
+    text = row.get(mapping.step)
+    if not isinstance(text, str) or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
         return False
-    name = sql_name(mapping.step)
-    with connected(table, memory_limit) as database:
-        some = f"SELECT {name} FROM log WHERE {name} IS NOT NULL LIMIT 1"
-        first = database.execute(some).fetchone()
-    if first is None or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", first[0]):
-        return False
-    return table.reading.time_format is not None or reads_stamp(first[0])
+    return reading.time_format is not None or reads_stamp(text)
 
 
 @contextmanager
