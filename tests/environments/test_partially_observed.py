@@ -67,7 +67,11 @@ def test_the_best_memory_of_tiger_is_worth_what_is_known():
 
 @pytest.mark.parametrize(
     ("name", "process", "depth"),
-    [("tiger", TIGER, 12), ("voicemail", VOICEMAIL, 12), ("cheese-maze", CHEESE_MAZE, 7)],
+    [
+        ("tiger", TIGER, 12),
+        ("voicemail", VOICEMAIL, 12),
+        pytest.param("cheese-maze", CHEESE_MAZE, 7, marks=pytest.mark.slow),
+    ],
 )
 def test_windows_are_worth_no_more_than_beliefs_and_longer_ones_no_less(name, process, depth):
     """Policies of windows, made better one state at a time until none can be."""

@@ -55,7 +55,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-@pytest.mark.parametrize("number", [0, 3])
+@pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_path):
     out = tmp_path / "out"
     begin(out, made.result.files())

@@ -22,7 +22,7 @@ ROW = st.fixed_dictionaries(
     }
 )
 EPISODES = st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=4)
-few = settings(max_examples=5, deadline=None)
+few = settings(max_examples=3, deadline=None)
 
 
 def rows_of(episodes):
