@@ -1,6 +1,7 @@
 """States learnt from a log: what taught them judges nothing, all else is as if given by hand."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -94,6 +95,29 @@ def test_a_rule_in_a_file_costs_no_episodes(log, learnt, tmp_path):
     file.write_text(learnt.reading.states_from, encoding="utf-8")
     counts = read_log(log, columns=COLUMNS, states_from=str(file)).counts()
     assert counts.episodes.recorded == 150
+
+
+def test_no_episode_that_taught_judges_whatever_else_is_done_to_rows(log):
+    """Time runs against the log, in a form of its own, and some episodes are cut to nothing."""
+    number = [int(name[1:]) for name in log["episode"]]
+    began = [f"{28 - n % 28:02d}/{12 - n // 28:02d}/2024" for n in number]
+    lost = ["" if n % 3 == 0 or (n % 7 == 0 and step == 2) else "x"
+            for n, step in zip(number, log["step"], strict=True)]  # fmt: skip
+    source = read_log(
+        log | {"began": began, "note": lost},
+        columns=COLUMNS | {"time": "began"},
+        time_format="%d/%m/%Y",
+        missing=["note=drop"],
+    )
+    whole = source.load()
+    taught = math.ceil(0.5 * len({n for n in number if n % 3}))
+    rest = learn(source, "tree:share=0.5", discount=1.0)
+    assert rest.reading.learnt_from == taught
+    judging = rest.load()
+    # What is left are the last episodes of the log, in its order of time, and all of them.
+    first = whole.episode_offsets[-judging.num_episodes - 1]
+    np.testing.assert_array_equal(judging.reward, whole.reward[first:])
+    assert whole.num_episodes - judging.num_episodes == taught
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 Stages follow each other in one order, whatever the order of options: numbers as they are usually
 written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by
-tables, derived columns, ends, learnt states, and recordings cut where something is missing.
+tables, derived columns, ends, learnt states, recordings cut where something is missing, and without
+the episodes that taught states.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -69,15 +71,15 @@ class Preparation:
         return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
 
     @property
-    def until_cut(self) -> Preparation:
-        """Returns all but the last stage."""
-        return Preparation(self.stages[:-1])
+    def cut(self) -> CutWhereMissing | None:
+        """Returns the stage that cuts recordings short; None where none does."""
+        return next((each for each in self.stages if isinstance(each, CutWhereMissing)), None)
 
     @property
-    def cut(self) -> CutWhereMissing | None:
-        """Returns the stage that leaves rows out, which is the last one; None where none does."""
-        last = self.stages[-1] if self.stages else None
-        return last if isinstance(last, CutWhereMissing) else None
+    def until_cut(self) -> Preparation:
+        """Returns the stages before recordings are cut short."""
+        kept = itertools.takewhile(lambda each: not isinstance(each, CutWhereMissing), self.stages)
+        return Preparation(tuple(kept))
 
 
 NONE = Preparation()
@@ -132,9 +134,6 @@ def prepared(
             "episodes are to end at gaps, which needs a column of episodes or of whose they are, "
             f"and steps that are time stamps; name them with {naming('episode', 'step')}"
         )
-    if reading.learnt_from:
-        check_has_episodes(mapping)
-        stages.append(LaterEpisodes(mapping, reading.learnt_from))
     if reading.complete:
         check_complete(types, mapping, reading)
         stages.append(EndsWithLastRow(str(mapping.episode), str(mapping.step)))
@@ -156,6 +155,10 @@ def prepared(
     dropped = {name: types[name] for name, rule in rules.items() if rule == "drop"}
     if dropped:
         stages.append(CutWhereMissing(dropped, mapping))
+    if reading.learnt_from:
+        # Last, so that episodes are counted as they were when the first of them taught.
+        check_has_episodes(mapping)
+        stages.append(LaterEpisodes(mapping, reading.learnt_from))
     return Preparation(tuple(stages))
 
 
