@@ -1,4 +1,4 @@
-"""How pictures look, and how they become files: one palette, one font, the same bytes each time."""
+"""The look of pictures and their files: one palette, one font, the same bytes each time."""
 
 from __future__ import annotations
 

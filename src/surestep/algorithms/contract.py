@@ -1,4 +1,4 @@
-"""What an algorithm is: settings, one verb, and the promises it makes.
+"""The contract of an algorithm: settings, one verb, and the promises it makes.
 
 An algorithm *declares* its promises, and one suite of tests holds every algorithm to exactly those.
 """

@@ -1,4 +1,4 @@
-"""How wrong the estimate of a pair may be: the e(s,a) that Soft-SPIBB weighs changes with.
+"""Errors that the estimate of a pair may have: the e(s,a) that Soft-SPIBB weighs changes with.
 
 Each is a width that falls with the visits and is ∞ for a pair never visited, so that π_b is kept
 there.

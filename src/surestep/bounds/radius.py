@@ -1,4 +1,4 @@
-"""What N visits buy: the radius of each bound of the paper's Table 1.
+"""The worth of N visits: the radius of each bound of the paper's Table 1.
 
 A radius is about the bound's own model, and each bound says what it covers. A `row` radius bounds
 the L1 error of a whole row of the estimated MDP, ‖P̂(·|s,a) − P(·|s,a)‖₁. A `split` radius is about

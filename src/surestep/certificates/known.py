@@ -1,4 +1,4 @@
-"""What certifiers may be told of the data, where nobody gave them settings."""
+"""Facts of the data that certifiers may be told, where nobody gave them settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of certificate is to all others, and what some kinds do in a way of their own.
+"""The face of a kind of certificate to all others, and what some kinds do in a way of their own.
 
 A kind has the members of `Certifier`. Whatever else others ask of it has an answer that is usual
 for all kinds, unless it has a member for that: `claims` (see `ClaimsTogether`), `choosing_bounds`

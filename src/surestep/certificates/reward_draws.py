@@ -1,4 +1,4 @@
-"""What a posterior over models says about rewards: known, seen, or never seen."""
+"""Rewards in a posterior over models: known, seen, or never seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether early and late episodes differ: in where pairs lead, and in what transitions pay.
+"""Early against late episodes: where pairs lead, and what transitions pay.
 
 Halves of the log in its own order, which is that of time where rows were written as they came. The
 pair is given, so it does not matter that whoever decided has changed in between.

@@ -1,4 +1,4 @@
-"""Whether what came before tells more than the present: of next states, rewards and actions."""
+"""A check that the past tells no more than the present: of next states, rewards and actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there are enough data where the new policy goes."""
+"""A check that there are enough data where the new policy goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command ends that is told to: by Ctrl-C, by the system, or by a terminal that closes."""
+"""The end of a command that is told to: by Ctrl-C, by the system, or by a terminal that closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is being done and how long it will take, on standard error.
+"""Progress: what is being done and how long it will take, on standard error.
 
 In a terminal, a bar that moves; in a file or a pipe, a line when something begins, and one now and
 then while it lasts.

@@ -1,4 +1,4 @@
-"""What reaches a terminal: labels of logs and files are shown there, and never obeyed.
+"""Text for a terminal: labels of logs and files are shown there, and never obeyed.
 
 A label may hold whatever a log holds, also what moves the cursor, colours or renames a terminal, or
 turns the direction of text. All that is printed goes through here and has such characters replaced

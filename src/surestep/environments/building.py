@@ -1,4 +1,4 @@
-"""What all benchmarks are built with: checked parameters, and models from tables of rows."""
+"""Parts of all benchmarks: checked parameters, and models from tables of rows."""
 
 from __future__ import annotations
 

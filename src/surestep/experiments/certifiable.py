@@ -1,4 +1,4 @@
-"""What certifiers are told of a benchmark's data: what a user would know, and no more."""
+"""Facts of a benchmark's data for certifiers: what a user would know, and no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What made a block: its settings, the versions, and the sources that its rows depend on.
+"""The origin of a block: its settings, the versions, and the sources that its rows depend on.
 
 Sources are found by following imports, as they are written, from the module that runs blocks and
 from those of the algorithms, environments and certifiers in it. Modules that know all others by

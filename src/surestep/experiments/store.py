@@ -1,4 +1,4 @@
-"""Where the rows of a run are kept: a file for every block, and one table in the end.
+"""The store of a run's rows: a file for every block, and one table in the end.
 
 A block is done if its file is there, can be read, and was made by what would make it now; files
 appear whole. Whatever kills a run, the next one goes on where it stopped.

@@ -1,4 +1,4 @@
-"""What stood at the top of results, held against the truth: how often "better" is wrong.
+"""Verdicts at the top of results, held against the truth: how often "better" is wrong.
 
 A verdict is wrong where Δ < L for the claim that it rests on; *no better* is the plainer question,
 whether Δ ≤ 0. Rates are over all logs. What 1e-9 of ρ(π_b) could change counts for nothing.

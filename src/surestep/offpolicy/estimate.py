@@ -1,4 +1,4 @@
-"""What an off-policy estimate is made of, so that its error can be judged.
+"""The parts of an off-policy estimate, so that its error can be judged.
 
 An interval needs more than the estimate: one value an episode, and what the estimate would have
 been had the log held other multiplicities of its episodes.

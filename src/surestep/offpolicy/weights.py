@@ -1,4 +1,4 @@
-"""How much more likely a policy is to do what a log shows than the policy that made it."""
+"""Weights: how much more likely a policy is to do what a log shows than the policy that made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two results of the same log say the same, up to rounding and ties."""
+"""A check that two results of the same log say the same, up to rounding and ties."""
 
 from __future__ import annotations
 

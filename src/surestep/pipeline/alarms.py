@@ -1,4 +1,4 @@
-"""Which alarms a result gives: what does not fit together, and what rests on little."""
+"""The alarms of a result: what does not fit together, and what rests on little."""
 
 from __future__ import annotations
 

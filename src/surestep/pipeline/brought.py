@@ -1,4 +1,4 @@
-"""What a result is made with that is not built in, and who brought it."""
+"""Parts of a result that are not built in, and who brought it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which certificates a result carries, with which settings, and what a refusal becomes."""
+"""The certificates of a result, with their settings, and what a refusal becomes."""
 
 from __future__ import annotations
 

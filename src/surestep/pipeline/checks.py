@@ -1,4 +1,4 @@
-"""Whether a claim can rest on its log: the checks of `inspect`, and those of a result."""
+"""Checks that a claim can rest on its log: the checks of `inspect`, and those of a result."""
 
 from __future__ import annotations
 

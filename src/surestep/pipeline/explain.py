@@ -1,4 +1,4 @@
-"""Why a policy does what it does in one state, from the saved result alone."""
+"""Reasons for what a policy does in one state, from the saved result alone."""
 
 from __future__ import annotations
 

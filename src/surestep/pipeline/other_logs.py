@@ -73,7 +73,7 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate = nowhere) -
 
 
 class Beyond(NamedTuple):
-    """What a log has beyond a result: states, and transitions [T] of states that the result has."""
+    """The part of a log beyond a result: states, and transitions [T] of states that it has."""
 
     states: list[Label]  # that the result does not have, in order
     undecided: list[Label]  # in which the log decides, and the result has no decision

@@ -1,4 +1,4 @@
-"""What other settings would have given: another N∧, another δ, and any number of visits."""
+"""Results of other settings: another N∧, another δ, and any number of visits."""
 
 from __future__ import annotations
 

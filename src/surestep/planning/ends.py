@@ -1,4 +1,4 @@
-"""Which policies end for certain: read off the graph of a model, whatever its numbers are.
+"""Policies that end for certain: read off the graph of a model, whatever its numbers are.
 
 A pair *lasts* if it has successors and discount 1; any other pair ends the episode with some
 chance, since discounting by γ is worth the same as ending with 1 − γ. A policy ends for certain

@@ -1,4 +1,4 @@
-"""How many steps policies take, at most, in expectation: for all of them, or for one."""
+"""Horizons, the largest expected numbers of steps: for all of them, or for one."""
 
 from __future__ import annotations
 

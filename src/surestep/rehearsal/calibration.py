@@ -1,4 +1,4 @@
-"""How many of its own draws a certificate may claim to exceed, judged by worlds of other kinds.
+"""The number of its own draws a certificate may claim to exceed, judged by worlds of other kinds.
 
 A certificate from K draws claims the r-th smallest, with r = ⌊δ(K+1)⌋ by its own prior. In a world
 w whose truth is known, let u_w be the number of draws that do not exceed the truth: the claim of

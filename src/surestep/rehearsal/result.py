@@ -1,4 +1,4 @@
-"""What a rehearsal found: a stress test of the promise, and how much more data would help."""
+"""The findings of a rehearsal: a stress test of the promise, and how much more data would help."""
 
 from __future__ import annotations
 

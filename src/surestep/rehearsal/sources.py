@@ -1,4 +1,4 @@
-"""What a world is: a model that counts as true, and a source of data that π_b collects there."""
+"""Worlds: a model that counts as true, and a source of data that π_b collects there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much work a rehearsal is: a number of steps that follows from the problem alone.
+"""The work of a rehearsal: a number of steps that follows from the problem alone.
 
 A step takes about a nanosecond on one core. What one world takes has three parts. To build a truth
 of T transitions, and to evaluate policies in it:

@@ -1,4 +1,4 @@
-"""What an improvement leaves behind, to be deployed, judged, read and made again."""
+"""The legacy of an improvement, to be deployed, judged, read and made again."""
 
 from surestep.results.acting import Decision, Default, Nearest
 from surestep.results.findings import Findings

@@ -1,4 +1,4 @@
-"""How sure the advantage of an action is: an interval from the steps that the log shows.
+"""Certainty about the advantage of an action: an interval from the steps that the log shows.
 
 Let V be the values of π_I, taken as known, and Y = r + γ V(s') what one step of a pair is worth.
 The advantage of action a in state s is the mean of Y there, less the mean over the actions of π_b:

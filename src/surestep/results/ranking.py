@@ -1,4 +1,4 @@
-"""What a reader sees first: states and actions in the order in which they matter."""
+"""The order for readers: states and actions in the order in which they matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many states are enough: by how well they tell returns on episodes that did not make them.
+"""Enough states: by how well they tell returns on episodes that did not make them.
 
 Every candidate of every size is made from some episodes, and tells the return from each row on of
 the others: the mean return of the rows of its state among those that made it. Taken is the smallest

@@ -1,4 +1,4 @@
-"""How a column of numbers is to be binned, as users say it, and the bins that this means in a log.
+"""Rules by which users have a column of numbers binned, and the bins that this means in a log.
 
 Edges and widths are bins at once. Quantiles need the column: its distinct values with how often
 they occur, all of them, so that the same log has the same bins however it is read.

@@ -1,4 +1,4 @@
-"""What is wrong with a row by itself, told with its file, row, column and value."""
+"""Faults of a row by itself, told with its file, row, column and value."""
 
 from __future__ import annotations
 

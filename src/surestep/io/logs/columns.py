@@ -1,4 +1,4 @@
-"""Which column of a user's table means what: the roles of a log, and the names they go by."""
+"""The meaning of the columns of a user's table: the roles of a log, and the names they go by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log holds, and which of its rows look wrong: found by DuckDB, shown and not refused.
+"""The content of a log, and rows of it that look wrong: found by DuckDB, shown and not refused.
 
 Rows that counting would refuse are reported with their place and left out of what they would spoil.
 Memory grows with the distinct pairs and episodes, never with the rows.

@@ -21,7 +21,8 @@ def rule_text(given: str) -> str:
     """Returns what is recorded of a rule that is given as JSON or as a file: its JSON in a line."""
     text = given
     if not given.lstrip().startswith("{"):
-        text = read_whole(read_path(given)).decode("utf-8", "replace")
+        file = read_path(given)
+        text = read_whole(file).decode("utf-8", "replace") if file.is_file() else ""
     return json.dumps(parsed(text, given).to_json(), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""How the inspection asks a log: its columns as SQL that never fails, and the places of rows.
+"""Questions to a log: its columns as SQL that never fails, and the places of rows.
 
 Labels, steps and rewards mean what they mean in counting; what counting would refuse is NULL here.
 """

@@ -1,4 +1,4 @@
-"""What is done where a value is missing: refused, the recording cut, or a label of its own."""
+"""Rules for missing values: refused, the recording cut, or a label of its own."""
 
 from __future__ import annotations
 

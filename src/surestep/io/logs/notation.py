@@ -1,4 +1,4 @@
-"""How numbers are written: with a decimal comma, with signs between thousands.
+"""Notations of numbers: with a decimal comma, with signs between thousands.
 
 Only thousands in groups of three are taken for such: with a decimal comma and points between
 thousands, 1.234,5 is a number, and 1.5 is none.

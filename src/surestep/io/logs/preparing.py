@@ -1,4 +1,4 @@
-"""What is done to the rows of files before they are the view `log`: SQL around that of a scan.
+"""The way of rows from files to the view `log`: SQL around that of a scan.
 
 Stages follow each other in one order, whatever the order of options: numbers as they are usually
 written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by

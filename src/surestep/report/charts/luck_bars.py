@@ -1,4 +1,4 @@
-"""What luck alone does, as small bars, and where the log is: the picture of a permutation test."""
+"""Luck alone as small bars, and where the log is: the picture of a permutation test."""
 
 from __future__ import annotations
 

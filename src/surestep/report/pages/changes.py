@@ -1,4 +1,4 @@
-"""What changes where: the changes that matter most, and a table of situations."""
+"""Changes by situation: the changes that matter most, and a table of situations."""
 
 from __future__ import annotations
 

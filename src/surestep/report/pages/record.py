@@ -1,4 +1,4 @@
-"""How to repeat a result, and the words that a report uses."""
+"""The way to repeat a result, and the words that a report uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several sections of the report show in the same way."""
+"""Parts that several sections of the report show in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the terminal and the page say about an inspection in the same words."""
+"""Words about an inspection, the same for the terminal and the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What limits were set to the recommendations, in plain words."""
+"""Limits that were set to the recommendations, in plain words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rehearsal found, in plain words: a stress test, and how much more data would help."""
+"""The findings of a rehearsal, in plain words: a stress test, and how much more data would help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What certificates say of a policy, in plain words: loudly so where they say nothing."""
+"""The word of certificates on a policy, in plain words: loudly so where they say nothing."""
 
 from __future__ import annotations
 
