@@ -81,7 +81,7 @@ def test_an_estimated_behavior_policy_is_that_of_the_training_part():
 def test_a_logger_who_has_not_learnt_leaves_the_split_to_chance():
     """The seed of the split is the digest of the data, and all kinds have the same one."""
     question = made(Terms(discount=0.9, logger="fixed", train_share=0.5)).question
-    seed = question.certifier.seed
+    seed = question.certifiers[0].seed
     assert seed == question.belief.seed > 0
     expected = training_part(question.problem, 0.5, seed)
     np.testing.assert_array_equal(question.training.counts.visits, expected.counts.visits)
@@ -150,7 +150,7 @@ def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     result = made(terms).finished(lambda *told: None)
     question, how = made(terms).question, made(terms).how
     expected = rehearse(
-        *(question.problem, question.algorithm, question.certifier),
+        *(question.problem, question.algorithm, question.certifiers[0]),
         belief=question.belief, rng=np.random.default_rng(0), worlds=1, sizes=how.sizes,
     )  # fmt: skip
     assert expected.kind == "stitched"

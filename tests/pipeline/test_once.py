@@ -69,11 +69,18 @@ def test_steps_are_read_once_for_another_log_too(log, calls, tmp_path):
     assert calls.count("make_with") == 3  # those asked for, and that of the result
 
 
-def test_certifiers_are_made_once_before_the_algorithm_and_once_after(log, calls):
-    kinds = ["stitched", "posterior", "robust"]
-    terms = {name: value for name, value in TERMS.items() if name != "n_wedge"}
-    surestep.improve(read_log(log), **terms | {"certificates": kinds})
-    assert calls.count("make_with") == 2 * len(kinds)
+@pytest.mark.parametrize("n_wedge", [1, None])
+def test_certifiers_are_made_once_and_then_told_what_goes_with_the_algorithm(log, calls, n_wedge):
+    kinds = ["posterior", "robust", "a-priori", "a-priori:bound=beta", "a-priori:n-wedge=3"]
+    asked = {"certificates": kinds, "n_wedge": n_wedge, "algorithm": "spibb-2s"}
+    result = surestep.improve(read_log(log), **TERMS | asked)
+    assert calls.count("make_with") == len(kinds)
+    told = [
+        (claim.parameters["bound"], claim.parameters["n_wedge"])
+        for claim in result.certificates[2:]
+    ]
+    used = None if n_wedge is None else result.record.parameters["n_wedge"]
+    assert told == [("2s", used), ("beta", used), ("2s", 3)]
 
 
 def test_files_are_rendered_once(log, calls, tmp_path):

@@ -201,7 +201,7 @@ def test_the_belief_that_is_shown_is_the_one_that_is_rehearsed(kinds, believed):
     shown = belief_in(claims)
     assert shown == (None if believed is None else claims[believed])
     if shown is not None:
-        rehearsed = question.certifier if question.belief is None else question.belief
+        rehearsed = question.rehearsed[-1]
         assert certify(question.problem, made.result.policy, rehearsed) == shown
 
 

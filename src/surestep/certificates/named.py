@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,14 @@ class Asked(NamedTuple):
     def make_with(self, known: Known) -> Certifier:
         """Returns the certifier with everything that it takes from what is known."""
         return self.make(**told_to(self.type, known, self.settings))
+
+    def told_since(self, certifier: Certifier, before: Known, now: Known) -> Certifier:
+        """Returns the certifier with what became known since it was made, where anything did."""
+        old, new = (told_to(self.type, known, self.settings) for known in (before, now))
+        learnt = [name for name in new if new[name] != old.get(name) and name not in self.settings]
+        more = {name: new[name] for name in learnt}
+        told: Certifier = replace(certifier, **more) if more else certifier  # type: ignore[type-var]
+        return told
 
     @property
     def type(self) -> type[Any]:

@@ -1,4 +1,4 @@
-"""What kernels take, as annotations from which Numba's types are read: arrays, numbers, records.
+"""Annotations of kernels, from which Numba's types are read: arrays, numbers, records.
 
 An array is read or written: `FloatsIn`, `FloatsOut`. What is read may be frozen or not. A record is
 a NamedTuple of these, for arrays that always travel together.

@@ -1,4 +1,4 @@
-"""How long a model can go on without discounting."""
+"""The most steps without a discount that a model can take in a row, from each state."""
 
 from __future__ import annotations
 

@@ -221,15 +221,16 @@ def draft_with(
 ) -> Draft:
     """Improves, certifies and drafts the result, for a stress test of a given size."""
     problem, algorithm, part = question.problem, question.algorithm, question.training
-    told = terms.certifier_settings(evidence.facts)
     progress("improving the policy", 0, 1)
     settled = settle(algorithm, part)
     policy = settled.improvement.policy
     # An N∧ that the data chose is none that was fixed beforehand.
-    told = with_algorithm(
-        told, settled.algorithm, None if settled.choice else settled.improvement.n_wedge
-    )
-    certifiers = [asked.make_with(told) for asked in terms.asked]
+    fixed = None if settled.choice else settled.improvement.n_wedge
+    told = with_algorithm(question.told, settled.algorithm, fixed)
+    certifiers = [
+        asked.told_since(certifier, question.told, told)
+        for asked, certifier in zip(terms.asked, question.certifiers, strict=True)
+    ]
     progress("certifying", 0, len(certifiers))
     claims = certified_at_levels(problem, policy, certifiers[0])
     others = []
@@ -328,7 +329,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     check_given_bounds(terms, problem)
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)
-    certifiers = [asked.make_with(told) for asked in terms.asked]
+    certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     seen, allowed = evidence.possible == SEEN, evidence.assembly.allowed
     limits = terms.limits(seen=seen, allowed=allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
@@ -347,7 +348,8 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
             problem, training = (replace(each, behavior=behavior) for each in (problem, training))
         share, _, seed = split_of(split)
         judging = held_out_part(problem, share, seed)
-    return Question(problem, training, judging, algorithm, certifiers[0], belief_beside(certifiers))
+    belief = belief_beside(certifiers)
+    return Question(problem, training, judging, algorithm, told, certifiers, belief)
 
 
 def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:

@@ -91,7 +91,7 @@ def rehearse_log(
 
     if folder is not None:
         begin(folder, {RUN: record(how).to_json({}).encode()})
-    rehearsed = (question.problem, question.algorithm, question.certifiers)
+    rehearsed = (question.problem, question.algorithm, question.rehearsed)
     on_start(work_of(*rehearsed, worlds, how.sizes) / STEPS_A_SECOND)
     rehearsal = rehearsal_of(
         question,

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.certificates import Certifier
+from surestep.certificates.known import Known
 from surestep.certificates.protocol import Believer
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
@@ -46,18 +47,19 @@ class Question(NamedTuple):
     training: Problem  # the part that may choose the policy: all where nothing is held out
     judging: Problem | None  # the rest, if anything is held out
     algorithm: Method
-    certifier: Certifier  # the one that the result stands by
-    belief: Believer | None  # what is only believed, if that is not the certifier itself
+    told: Known  # what the certifiers were told
+    certifiers: tuple[Certifier, ...]  # the result stands by the first
+    belief: Believer | None  # what is only believed, if that is not the first itself
 
     @property
-    def certifiers(self) -> list[Certifier]:
+    def rehearsed(self) -> list[Certifier]:
         """Returns those that are rehearsed."""
-        return [self.certifier, *([] if self.belief is None else [self.belief])]
+        return [self.certifiers[0], *([] if self.belief is None else [self.belief])]
 
     @property
     def believes(self) -> bool:
         """Tells whether something is only believed."""
-        return any(only_believed(each.name) for each in self.certifiers)
+        return any(only_believed(each.name) for each in self.rehearsed)
 
 
 def planned(terms: Terms, question: Question) -> Rehearsed:
@@ -67,7 +69,7 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
     if terms.worlds == 0:
         return Rehearsed(0, why_none=DECLINED)
 
-    work = work_in(question.problem, question.algorithm, question.certifiers)
+    work = work_in(question.problem, question.algorithm, question.rehearsed)
 
     def seconds(worlds: int, sizes: tuple[float, ...]) -> float:
         return work.of(worlds, sizes) / STEPS_A_SECOND
@@ -101,12 +103,12 @@ def rehearsal_of(
 
     With a folder, finished blocks are kept there, and those that it has are not made again.
     """
-    names = Names(question.algorithm.name, tuple(each.name for each in question.certifiers))
+    names = Names(question.algorithm.name, tuple(each.name for each in question.rehearsed))
     made_with = json.dumps([versions_with(names), current_machine()])
     return rehearse(
         question.problem,
         question.algorithm,
-        question.certifier,
+        question.certifiers[0],
         belief=question.belief,
         rng=np.random.default_rng(how.seed),
         worlds=how.worlds,
