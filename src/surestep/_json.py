@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,8 +37,20 @@ def converted(content: object, kind: type[Thing], name: str = "") -> Thing:
         return msgspec.convert(content, kind, dec_hook=as_it_is)
     except msgspec.ValidationError as problem:
         reason, _, path = str(problem).partition(" - at `$")
-        place = f"{name}{path.rstrip('`')}".removeprefix(".") or "it"
-        raise ValueError(f"{place}: {reason[0].lower()}{reason[1:].replace('`', '')}") from None
+        path = path.rstrip("`")
+        place = f"{name}{path}".removeprefix(".") or "it"
+        words = f"{reason[0].lower()}{reason[1:].replace('`', '')}{found_at(path, content)}"
+        raise ValueError(f"{place}: {words}") from None
+
+
+def found_at(path: str, content: Any) -> str:
+    """Returns ', found …' for a scalar at a path such as '.rows[2].size', if that says where."""
+    try:
+        for name, place in re.findall(r"\.([^.\[]+)|\[([^\]]*)\]", path):
+            content = content[name or int(place)]
+    except (LookupError, TypeError, ValueError):
+        return ""
+    return f", found {content!r:.40}" if isinstance(content, str | int | float | None) else ""
 
 
 def as_it_is(kind: type, value: object) -> object:

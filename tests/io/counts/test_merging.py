@@ -181,12 +181,29 @@ def test_shards_without_rows_are_no_logs(kind, tmp_path):
     assert len(read_log(paths).counts().sources) == 1
 
 
-def test_a_file_of_an_older_version_says_what_to_do(tmp_path, monkeypatch):
+MANIFESTS = {
+    "of version 2, expected 3; count the log again": {"version": 2},
+    r"rows_read: expected int >= 0, found -1": {"rows_read": -1},
+    r"reward_scale: expected int <= 37, found 38": {"reward_scale": 38},
+    r"rows_dropped\[...\]: expected int >= 0": {"rows_dropped": {"why": -1}},
+    r"state_columns\[0\]: expected str, got int, found 1": {"state_columns": [1]},
+    r"missing required field sources": {"sources": None},
+    r"its sources are no rising texts": {"sources": ["b", "a"]},
+    r"a binning is 1, expected an object": {"bins": {"state": 1}},
+    r"other fields than those expected": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("message", MANIFESTS)
+def test_a_manifest_that_is_damaged_says_what_is_and_what_to_do(tmp_path, monkeypatch, message):
+    def changed(manifest):
+        content = dataclasses.asdict(manifest) | MANIFESTS[message]
+        return {name: value for name, value in content.items() if value is not None}
+
     path = tmp_path / "counts.parquet"
-    monkeypatch.setattr(file, "VERSION", 2)
+    monkeypatch.setattr(file, "asdict", changed)
     write_counts(counts_of("0.5"), path)
-    monkeypatch.undo()
-    with pytest.raises(InvalidCounts, match="of version 2, expected 3; count the log again"):
+    with pytest.raises(InvalidCounts, match=message):
         read_counts(path)
 
 

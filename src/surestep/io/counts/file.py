@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep._files import check_utf8, read_path, temporary_folder, write_together
+from surestep._json import read_json, typed
 from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
 from surestep.io.counts.labelled import Episodes, LabelledCounts, merge_counts
 from surestep.io.counts.transitions import END, REWARDS, Transitions, limbs, whole_numbers
@@ -27,6 +30,7 @@ from surestep.io.sql import file_list, first_lines, limit_memory, sql_name, sql_
 FORMAT = "surestep counts"
 VERSION = 3
 CHUNK = 1 << 20
+LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
 
 def write_counts(
@@ -47,7 +51,7 @@ def write_counts(
         if memory_limit is not None:
             limit_memory(database, memory_limit, share=0.5)
         written = folder / "counts.parquet"
-        metadata = sql_text(json.dumps(manifest_of(counts), ensure_ascii=False))
+        metadata = sql_text(json.dumps(asdict(Manifest.of(counts)), ensure_ascii=False))
         database.register("states", labels_table(counts.states, counts.starts, counts.decided))
         nothing = np.zeros(len(counts.actions), np.int64)
         database.register("actions", labels_table(counts.actions, nothing, nothing > 0))
@@ -113,52 +117,59 @@ def is_counts_file(path: str | Path) -> bool:
 # ---- the manifest -----------------------------------------------------------------------------
 
 
-def manifest_of(counts: LabelledCounts) -> dict[str, Any]:
-    """Returns the manifest that describes the counts in their file."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "labels": "text",
-        "rewards": "whole multiples of 10^-reward_scale",
-        "state_columns": counts.state_columns,
-        "action_columns": counts.action_columns,
-        "bins": {name: binning.to_json() for name, binning in sorted(counts.binnings.items())},
-        "reward_scale": counts.scale,
-        "behavior_prob": counts.transitions.lowest is not None,
-        "rows_read": counts.rows_read,
-        "rows_dropped": dict(sorted(counts.dropped.items())),
-        "episodes": {**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
-        "sources": counts.sources,
-    }
+Whole = Annotated[int, msgspec.Meta(ge=0)]
 
 
-def read_manifest(database: Any, path: Path) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The description of counts in their file."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    labels: str = "text"
+    rewards: str = "whole multiples of 10^-reward_scale"
+    state_columns: tuple[str, ...]
+    action_columns: tuple[str, ...]
+    bins: Mapping[str, Any]
+    reward_scale: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SCALE)]
+    behavior_prob: bool
+    rows_read: Whole
+    rows_dropped: Mapping[str, Whole]
+    episodes: Mapping[str, Whole]
+    sources: tuple[str, ...]
+
+    @classmethod
+    def of(cls, counts: LabelledCounts) -> Manifest:
+        """Returns the manifest of counts."""
+        return cls(
+            state_columns=counts.state_columns,
+            action_columns=counts.action_columns,
+            bins={name: binning.to_json() for name, binning in sorted(counts.binnings.items())},
+            reward_scale=counts.scale,
+            behavior_prob=counts.transitions.lowest is not None,
+            rows_read=counts.rows_read,
+            rows_dropped=dict(sorted(counts.dropped.items())),
+            episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
+            sources=counts.sources,
+        )
+
+
+def read_manifest(database: Any, path: Path) -> Manifest:
     """Reads and checks the manifest of a file of counts."""
     entries = database.execute(
         f"SELECT value FROM parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
     ).fetchall()
     if not entries:
         raise ValueError("it has no manifest")
-    manifest = json.loads(bytes(entries[0][0]))
-    if manifest["format"] != FORMAT or manifest["version"] != VERSION:
+    content = read_json(bytes(entries[0][0]))
+    if content["format"] != FORMAT or content["version"] != VERSION:
         raise ValueError(
-            f"it is of version {manifest['version']!r}, expected {VERSION}; count the log again"
+            f"it is of version {content['version']!r}, expected {VERSION}; count the log again"
         )
-    numbers = {
-        "reward_scale": manifest["reward_scale"],
-        "rows_read": manifest["rows_read"],
-        **manifest["rows_dropped"],
-        **manifest["episodes"],
-    }
-    for name, number in numbers.items():
-        if not (isinstance(number, int) and number >= 0):
-            raise ValueError(f"{name} is {number!r}")
-    sources = manifest["sources"]
-    if sources != sorted({str(source) for source in sources}):
+    manifest = typed(content, Manifest)
+    if [*manifest.sources] != sorted(set(manifest.sources)):
         raise ValueError("its sources are no rising texts")
-    if manifest["reward_scale"] > 37:
-        raise ValueError(f"reward_scale is {manifest['reward_scale']}")
-    return dict(manifest)
+    return manifest
 
 
 # ---- the rows ---------------------------------------------------------------------------------
@@ -232,13 +243,9 @@ class Layout(NamedTuple):
         return [*texts, "terminated", "decided", "times", *REWARDS, *seen]
 
 
-def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> LabelledCounts:
+def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     """The rows of the file, which must fit together."""
-    layout = Layout(
-        tuple(map(str, manifest["state_columns"])),
-        tuple(map(str, manifest["action_columns"])),
-        bool(manifest["behavior_prob"]),
-    )
+    layout = Layout(manifest.state_columns, manifest.action_columns, manifest.behavior_prob)
     database.execute(
         f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, layout.columns))}, "
         f"file_row_number AS place FROM read_parquet({file_list([path])}, file_row_number=true)"
@@ -261,7 +268,7 @@ def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> Labelle
         raise ValueError("a step that did not terminate led nowhere")
     if not decided[transitions.state].all():
         raise ValueError("a transition begins where nobody decides")
-    ended = manifest["episodes"]
+    ended = manifest.episodes
     return merge_counts(
         [
             LabelledCounts(
@@ -270,17 +277,14 @@ def read_rows(database: Any, path: Path, manifest: Mapping[str, Any]) -> Labelle
                 states,
                 actions,
                 transitions,
-                manifest["reward_scale"],
+                manifest.reward_scale,
                 starts,
-                manifest["rows_read"],
-                {str(why): many for why, many in manifest["rows_dropped"].items()},
+                manifest.rows_read,
+                manifest.rows_dropped,
                 decided,
                 Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
-                {
-                    str(name): Binning.from_json(binning)
-                    for name, binning in manifest["bins"].items()
-                },
-                tuple(manifest["sources"]),
+                {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
+                manifest.sources,
             )
         ]
     )
