@@ -516,37 +516,43 @@ def file(name, data):
 
 SYSTEM, REWARD = "transition-system", ("annotations", "rewards", "r")
 REFUSED = {
-    "no index": (lambda i, f: i.clear(), "index.json has no entry 'format-version'"),
+    "no index": (
+        lambda i, f: i.clear(),
+        "index.json: object missing required field format-version",
+    ),
     "a newer version": (
         entry(2, "format-version"),
-        "index.json is of version 2, expected 1 at most",
+        "index.json.format-version: expected int <= 1, found 2",
     ),
-    "no model": (entry(None, SYSTEM), "index.json has no entry 'transition-system'"),
+    "no model": (
+        entry(None, SYSTEM),
+        "index.json: object missing required field transition-system",
+    ),
     "a model that is a list": (
         entry([], SYSTEM),
-        "'transition-system' is '[]', expected an object",
+        "index.json.transition-system: expected object, got array",
     ),
     "no number of states": (
         entry(None, SYSTEM, "#states"),
-        "transition-system has no entry '#states'",
+        "transition-system: object missing required field #states",
     ),
     "states that are text": (
         entry("2", SYSTEM, "#states"),
-        "'#states' is '2', expected a whole num",
+        "transition-system.#states: expected int, got str, found '2'",
     ),
     "states that are true": (
         entry(True, SYSTEM, "#states"),
-        "'#states' is 'True', expected a whole",
+        "#states: expected int, got bool, found True",
     ),
-    "half a state": (entry(2.5, SYSTEM, "#states"), "'#states' is '2.5', expected a whole number"),
+    "half a state": (entry(2.5, SYSTEM, "#states"), "#states: expected int, got float, found 2.5"),
     "fewer than no states": (
         entry(-1, SYSTEM, "#states"),
-        "'#states' is -1, expected 0 to 2**64 - 1",
+        "#states: expected int >= 0, found -1",
     ),
     "no states": (entry(0, SYSTEM, "#states"), "the model has 0 states, expected 1 to 2147483647"),
     "states beyond all numbers": (
         entry(10**400, SYSTEM, "#states"),
-        "'#states' is 10000000000000000",
+        "#states: expected int <= 9223372036854775807, found 10000",
     ),
     "more states than there are": (
         entry(2**31 - 1, SYSTEM, "#states"),
@@ -562,11 +568,11 @@ REFUSED = {
     ),
     "no probabilities": (
         entry(None, SYSTEM, "branch-probability-type"),
-        "transition-system has no entry 'branch-probability-type'",
+        "transition-system: object missing required field branch-probability-type",
     ),
     "probabilities of another type": (
         entry({"type": "uint"}, SYSTEM, "branch-probability-type"),
-        "branch-probability-type: values are of type 'uint', expected double or rational",
+        "branch-to-probability.bin: values are of type 'uint', expected double or rational",
     ),
     "probabilities of another size": (
         entry({"type": "double", "size": 32}, SYSTEM, "branch-probability-type"),
@@ -623,11 +629,11 @@ REFUSED = {
     ),
     "valuations that are no object": (
         entry({"states": {"unique": True, "classes": [7]}}, "valuations"),
-        "index.json, valuations, states: a class is '7', expected an object",
+        "index.json.valuations.states.classes[0]: expected object, got int, found 7",
     ),
     "a variable that is no object": (
         entry({"states": {"unique": True, "classes": [{"variables": [7]}]}}, "valuations"),
-        "a variable is '7', expected an object",
+        "classes[0].variables[0]: expected object, got int, found 7",
     ),
     "no initial state": (
         file("state-is-initial.bin", None),
@@ -654,8 +660,14 @@ REFUSED = {
         "applies to [[]] and may be random",
     ),
     "random rewards": (entry(DOUBLE, *REWARD, "probability-type"), "['choices'] and may be random"),
-    "rewards without a type": (entry(None, *REWARD, "type"), "rewards, r has no entry 'type'"),
-    "rewards that are a list": (entry([], "annotations"), "'annotations' is '[]', expected an obj"),
+    "rewards without a type": (
+        entry(None, *REWARD, "type"),
+        "rewards/r/choices/values.bin: values are of type ''",
+    ),
+    "rewards that are a list": (
+        entry([], "annotations"),
+        "index.json.annotations: expected object, got array",
+    ),
     "an action that does not exist": (
         file("actions/choices/values.bin", np.array([0, 2, 0], "<u4").tobytes()),
         "the action of choice 1 is 2, expected 0 to 1; 1 of 3 choices is affected",
@@ -703,7 +715,7 @@ REFUSED = {
     ),
     "labels that are numbers": (
         entry({"tool": "surestep", "parameters": {"state-labels": [1, 2]}}, "file-data"),
-        "state-labels has 2 entries for 2 states, expected a string each",
+        "state-labels[0]: expected str, got int, found 1",
     ),
 }
 
@@ -725,7 +737,7 @@ def test_the_archive_that_the_mistakes_are_made_from_is_good(tmp_path):
 
 INDEXES = {
     "no JSON": (b"{", "index.json is not valid JSON"),
-    "no object": (b"[]", "index.json is '[]', expected an object"),
+    "no object": (b"[]", "index.json: expected object, got array"),
     "no text": (b"\xff\xfe", "index.json is not valid JSON"),
     "deep": (b"[" * 100_000, "index.json is not valid JSON"),
     "a long number": (b'{"format-version": ' + b"9" * 5000 + b"}", "index.json is not valid JSON"),

@@ -7,20 +7,18 @@ it is read.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, read_offsets
 from surestep.errors import InvalidModel
 from surestep.io.models.umb_archive import Archive
-from surestep.io.models.umb_index import Record
+from surestep.io.models.umb_index import Valuations, ValueType, Variable
 from surestep.model.pairs import Labels
 
 WIDTH = {"double": 64, "rational": 128}  # bits, where the index does not say
 VARIABLE_WIDTH = {"bool": 1, "int": 64, "uint": 64}  # bits, where the index does not say
 DOUBLE = 8  # bytes
-PADDING = "padding"
 
 
 def column(archive: Archive, name: str, count: int, dtype: str) -> AnyArray:
@@ -80,9 +78,9 @@ def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
         raise InvalidModel(f"{folder}/strings.bin is not valid UTF-8") from None
 
 
-def numbers(archive: Archive, name: str, count: int, kind: Record) -> FloatArray:
+def numbers(archive: Archive, name: str, count: int, kind: ValueType) -> FloatArray:
     """Reads `count` real numbers of a declared type; all are 0 without a file."""
-    width = number_width(kind)
+    width = number_width(name, kind)
     if width == DOUBLE or name not in archive:
         doubles: FloatArray = column(archive, name, count, "<f8")
         return doubles
@@ -92,16 +90,16 @@ def numbers(archive: Archive, name: str, count: int, kind: Record) -> FloatArray
     )
 
 
-def number_width(kind: Record) -> int:
+def number_width(name: str, kind: ValueType) -> int:
     """Returns how many bytes a number of a declared type has: 8, of a fraction 16 or a multiple."""
-    word = kind.get("type", str)
-    if word not in WIDTH:
+    if kind.type not in WIDTH:
         raise InvalidModel(
-            f"{kind.place}: values are of type {word!r}, expected {' or '.join(WIDTH)}"
+            f"{name}: values are of type {kind.type!r}, expected {' or '.join(WIDTH)}"
         )
-    width = kind.count("size", WIDTH[word])
-    if width % WIDTH[word] or not width or (word == "double" and width != WIDTH[word]):
-        raise InvalidModel(f"{kind.place}: the size of a {word} is {width} bits, which cannot be")
+    usual = WIDTH[kind.type]
+    width = kind.size or usual
+    if width % usual or (kind.type == "double" and width != usual):
+        raise InvalidModel(f"{name}: the size of a {kind.type} is {width} bits, which cannot be")
     return width // 8
 
 
@@ -119,77 +117,56 @@ def rational(data: bytes) -> float:
 # ---- valuations of states: the values of variables, packed bit by bit ---------------------------
 
 
-class Variable(NamedTuple):
-    """A variable, or bits that mean nothing, in the order in which they are packed."""
-
-    name: str
-    kind: str
-    width: int  # bits
-    offset: int  # to be added to the value that is stored
-
-
-def valuation_labels(archive: Archive, valuations: Record, states: int) -> Labels:
+def valuation_labels(archive: Archive, valuations: Valuations, states: int) -> Labels:
     """Reads labels such as (x=1,b=true) [S].
 
     None where there are no valuations, where two states share one, or where there are variables
     other than whole numbers and truth values: the model is one without labels too.
     """
-    description = valuations.record("states", {})
-    classes = description.get("classes", list, [])
-    variables = read_variables(description.place, classes[0]) if len(classes) == 1 else None
-    if not variables or all(variable.kind == PADDING for variable in variables):
+    classes = valuations.states.classes
+    variables = classes[0].variables if len(classes) == 1 else []
+    widths = [*map(variable_width, variables)]
+    if 0 in widths or all(variable.padding for variable in variables):
         return None
-    total = sum(variable.width for variable in variables)
+    total = sum(widths)
+    name = "valuations/states/valuations.bin"
     if total % 8:
-        raise InvalidModel(
-            f"{description.place}: a valuation has {total} bits, expected whole bytes"
-        )
-    data = values(archive, "valuations/states/valuations.bin", states, total // 8)
+        raise InvalidModel(f"{name}: a valuation has {total} bits, expected whole bytes")
+    data = values(archive, name, states, total // 8)
     rows = np.frombuffer(data, np.uint8).reshape(states, -1)
     columns: list[list[str]] = []
     at = 0
-    for variable in variables:
-        if variable.kind != PADDING:
-            first, last = at // 8, -(-(at + variable.width) // 8)
+    for variable, width in zip(variables, widths, strict=True):
+        if not variable.padding:
+            first, last = at // 8, -(-(at + width) // 8)
             packed = np.unpackbits(rows[:, first:last], axis=1, bitorder="little")
             begin = at - 8 * first
-            texts = decode(variable, packed[:, begin : begin + variable.width].astype(np.bool_))
+            texts = decode(variable, packed[:, begin : begin + width].astype(np.bool_))
             columns.append([f"{variable.name}={text}" for text in texts])
-        at += variable.width
+        at += width
     labels = tuple(f"({','.join(row)})" for row in zip(*columns, strict=True))
     return labels if len(set(labels)) == states else None
 
 
-def read_variables(place: str, described: object) -> list[Variable] | None:
-    """Returns the variables of a class; None where one is of a type that is not read."""
-    if not isinstance(described, dict):
-        raise InvalidModel(f"{place}: a class is {str(described)[:40]!r}, expected an object")
-    variables: list[Variable] = []
-    for entry in Record(described, place).get("variables", list):
-        if not isinstance(entry, dict):
-            raise InvalidModel(f"{place}: a variable is {str(entry)[:40]!r}, expected an object")
-        record = Record(entry, f"{place}, variables")
-        if PADDING in entry:
-            variables.append(Variable("", PADDING, record.count(PADDING), 0))
-            continue
-        kind = record.record("type")
-        word = kind.get("type", str)
-        width = kind.count("size", VARIABLE_WIDTH.get(word, 0))
-        if word not in VARIABLE_WIDTH or not 0 < width <= 64 or entry.get("is-optional"):
-            return None
-        offset = record.get("offset", int, 0)
-        variables.append(Variable(record.get("name", str), word, width, offset))
-    return variables
+def variable_width(variable: Variable) -> int:
+    """Returns how many bits a variable has; 0 where it is of a type that is not read."""
+    if variable.padding:
+        return variable.padding
+    usual = VARIABLE_WIDTH.get(variable.type.type, 0)
+    width = variable.type.size or usual
+    return width if usual and width <= 64 and not variable.is_optional else 0
 
 
 def decode(variable: Variable, mask: BoolArray) -> list[str]:
     """Returns the values of a variable as text, from its bits [S, width]."""
-    if variable.kind == "bool":
+    kind = variable.type.type
+    if kind == "bool":
         return ["true" if value else "false" for value in np.any(mask, axis=1).tolist()]
-    word = np.zeros((mask.shape[0], 64), np.bool_)
-    word[:, : variable.width] = mask
-    if variable.kind == "int":  # the highest bit is the sign
-        word[:, variable.width :] = mask[:, -1:]
-    signed = "<i8" if variable.kind == "int" else "<u8"
+    states, width = mask.shape
+    word = np.zeros((states, 64), np.bool_)
+    word[:, :width] = mask
+    if kind == "int":  # the highest bit is the sign
+        word[:, width:] = mask[:, -1:]
+    signed = "<i8" if kind == "int" else "<u8"
     stored = np.packbits(word, axis=1, bitorder="little").view(signed).ravel()
     return [str(value + variable.offset) for value in stored.tolist()]

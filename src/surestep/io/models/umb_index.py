@@ -1,12 +1,12 @@
-"""The index of a UMB archive: JSON that somebody else wrote, so every entry is checked."""
+"""The index of a UMB archive: JSON that somebody else wrote, as declared types."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta, Struct, field
+
+from surestep._json import converted, read_json
 from surestep.errors import InvalidModel
 from surestep.io.models.umb_archive import Archive
 
@@ -15,50 +15,107 @@ VERSION = 1
 REWARD = "reward"  # the reward structure that counts among several, where nobody chooses
 TOOL = "surestep"  # whose files may hold what follows
 STATE_LABELS = "state-labels"  # in file-data, parameters: Storm refuses files that declare strings
-KINDS = {int: "a whole number", dict: "an object", str: "a string", list: "a list"}
-REQUIRED = object()
 # Bytes that the index may have for each byte of a compressed archive, and in any: one of names
 # grows by a factor of 10, and every byte of it may become 30 bytes of Python's lists.
 INDEX_GROWTH, INDEX_ALLOWANCE = 16, 1 << 20
 
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An object of the index, and where it stands there."""
-
-    values: dict[str, Any]
-    place: str
-
-    def get(self, key: str, kind: type, default: object = REQUIRED) -> Any:
-        """Returns an entry of the given type; one without a default must be there."""
-        value = self.values.get(key, default)
-        if value is REQUIRED:
-            raise InvalidModel(f"{self.place} has no entry {key!r}")
-        if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise InvalidModel(
-                f"{self.place}: {key!r} is {str(value)[:40]!r}, expected {KINDS[kind]}"
-            )
-        return value
-
-    def count(self, key: str, default: object = REQUIRED) -> int:
-        """Returns a whole number of 64 bits, 0 or more."""
-        value: int = self.get(key, int, default)
-        if not 0 <= value < 1 << 64:
-            shown = str(value)[:40]
-            raise InvalidModel(f"{self.place}: {key!r} is {shown}, expected 0 to 2**64 - 1")
-        return value
-
-    def record(self, key: str, default: object = REQUIRED) -> Record:
-        """Returns an object within the object."""
-        return Record(self.get(key, dict, default), f"{self.place}, {key}")
-
-    def records(self) -> Iterator[tuple[str, Record]]:
-        """Returns all objects within the object, by their names."""
-        for key in self.values:
-            yield key, self.record(key)
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
-def read_index(archive: Archive) -> Record:
+class ValueType(Struct, frozen=True):
+    """The type of values."""
+
+    type: str
+    size: Count = 0  # bits; 0: as many as usual
+
+
+UNKNOWN = ValueType("")
+
+
+class System(Struct, frozen=True, rename="kebab"):
+    """The sizes of a model."""
+
+    time: str
+    branch_probability_type: ValueType
+    players: Count = field(name="#players")
+    states: Count = field(name="#states")
+    choices: Count = field(name="#choices")
+    branches: Count = field(name="#branches")
+    actions: Count = field(name="#choice-actions", default=0)
+    observations: Count = field(name="#observations", default=0)
+
+
+class Annotation(Struct, frozen=True, rename="kebab"):
+    """A reward structure, or a label."""
+
+    applies_to: list[Any]
+    type: ValueType = UNKNOWN
+    alias: str | None = None
+    probability_type: Any = None
+
+
+class Annotations(Struct, frozen=True):
+    """The reward structures and labels, by their names in the archive."""
+
+    rewards: dict[str, Annotation] = {}
+    aps: dict[str, Annotation] = {}
+
+
+class Variable(Struct, frozen=True, rename="kebab"):
+    """A variable of a model, or bits that mean nothing."""
+
+    name: str = ""
+    type: ValueType = UNKNOWN
+    offset: int = 0  # to be added to the value that is stored
+    is_optional: bool = False
+    padding: Count = 0  # bits
+
+
+class Valuation(Struct, frozen=True):
+    """The variables of a class of states, in the order in which they are packed."""
+
+    variables: list[Variable]
+
+
+class StateValuations(Struct, frozen=True):
+    """The classes of states that have variables of their own."""
+
+    classes: list[Valuation] = []
+
+
+class Valuations(Struct, frozen=True):
+    """The values of variables in each state."""
+
+    states: StateValuations = StateValuations()
+
+
+class Maker(Struct, frozen=True):
+    """The program that wrote the archive, and what it left there for itself."""
+
+    tool: Any = None
+    parameters: Any = None
+
+    def state_labels(self) -> tuple[str, ...] | None:
+        """Returns the labels of states in an archive of ours; None where there are none."""
+        place = f"{INDEX}.file-data.parameters"
+        ours = declared({} if self.parameters is None else self.parameters, dict[str, Any], place)
+        labels: tuple[str, ...] | None = declared(
+            ours.get(STATE_LABELS), tuple[str, ...] | None, f"{place}.{STATE_LABELS}"
+        )
+        return labels
+
+
+class Index(Struct, frozen=True, rename="kebab"):
+    """All of the index that is read here."""
+
+    format_version: Annotated[int, Meta(ge=0, le=VERSION)]
+    transition_system: System
+    annotations: Annotations = Annotations()
+    valuations: Valuations = Valuations()
+    file_data: Maker = Maker()
+
+
+def read_index(archive: Archive) -> Index:
     """Returns the index of an archive of a version that is known here."""
     most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
     if archive.size(INDEX) > most:
@@ -67,13 +124,16 @@ def read_index(archive: Archive) -> Record:
             f"{archive.stored} bytes"
         )
     try:
-        values = json.loads(archive.read(INDEX).decode("utf-8"))
+        content = read_json(archive.read(INDEX))
     except (ValueError, RecursionError) as problem:
         raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
-    if not isinstance(values, dict):
-        raise InvalidModel(f"{INDEX} is {str(values)[:40]!r}, expected an object")
-    index = Record(values, INDEX)
-    if index.count("format-version") > VERSION:
-        version = values["format-version"]
-        raise InvalidModel(f"{INDEX} is of version {version}, expected {VERSION} at most")
+    index: Index = declared(content, Index, INDEX)
     return index
+
+
+def declared(content: object, kind: Any, place: str) -> Any:
+    """Returns what a place of the index holds as a value of a type, or says what else is there."""
+    try:
+        return converted(content, kind, place)
+    except ValueError as problem:
+        raise InvalidModel(str(problem)) from None

@@ -39,38 +39,36 @@ from surestep.io.models.umb_arrays import (
     strings,
     valuation_labels,
 )
-from surestep.io.models.umb_index import REWARD, STATE_LABELS, TOOL, Record, read_index
+from surestep.io.models.umb_index import (
+    REWARD,
+    STATE_LABELS,
+    TOOL,
+    Annotation,
+    Index,
+    System,
+    read_index,
+)
 from surestep.model.pairs import Labels
 
 CHOICES, BRANCHES = "state-to-choices.bin", "choice-to-branches.bin"
 PROBABILITIES = "branch-to-probability.bin"
 
 
-class Sizes(NamedTuple):
-    """The numbers of all things that can earn a reward."""
-
-    states: int
-    choices: int
-    branches: int
-
-
 def read_umb(path: Path, reward: str | None) -> CheckerModel:
     """Reads the model in a UMB archive; `reward` names the reward structure that counts."""
     with open_archive(path) as archive:
         index = read_index(archive)
-        system = index.record("transition-system")
-        sizes = read_sizes(system)
-        kind = system.record("branch-probability-type")
-        expect_sizes(archive, sizes, number_width(kind))
+        system = index.transition_system
+        check_system(archive, system)
         # In the order in which they are stored, so that compressed files are unpacked once.
-        choice_offsets = runs(archive, CHOICES, sizes.states, sizes.choices)
-        initial = bits(archive, "state-is-initial.bin", sizes.states)
-        offsets = runs(archive, BRANCHES, sizes.choices, sizes.branches)
-        successor = column(archive, "branch-to-target.bin", sizes.branches, "<u8")
-        probability = read_probabilities(archive, sizes, kind)
-        actions = read_actions(archive, index, sizes.choices)
-        labels = read_labels(archive, index, sizes.states)
-        rewards = read_rewards(archive, index, sizes, reward)
+        choice_offsets = runs(archive, CHOICES, system.states, system.choices)
+        initial = bits(archive, "state-is-initial.bin", system.states)
+        offsets = runs(archive, BRANCHES, system.choices, system.branches)
+        successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
+        probability = read_probabilities(archive, system)
+        actions = read_actions(archive, index, system.choices)
+        labels = read_labels(archive, index, system.states)
+        rewards = read_rewards(archive, index, reward)
         branches = Branches(offsets, successor, probability, rewards["branches"])
         return CheckerModel(
             choice_offsets=choice_offsets,
@@ -80,34 +78,31 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             initial=initial,
             actions=actions,
             labels=labels,
-            state_labels=read_state_labels(archive, index, sizes.states),
+            state_labels=read_state_labels(archive, index, system.states),
         )
 
 
-def read_sizes(system: Record) -> Sizes:
-    """Returns the counts of a model that is an MDP, or a Markov chain: an MDP without a choice."""
-    time = system.get("time", str)
-    players, observations = system.count("#players"), system.count("#observations", 0)
-    if time != "discrete" or players > 1 or observations:
+def check_system(archive: Archive, system: System) -> None:
+    """Refuses what is no MDP, nor a Markov chain, which is an MDP without a choice.
+
+    Counts that the files do not bear out are refused before memory is taken for them.
+    """
+    if system.time != "discrete" or system.players > 1 or system.observations:
         raise InvalidModel(
-            f"the model has {time} time, {players} players and {observations} observations, "
-            "expected discrete time, 0 or 1 player and no observations (an MDP or a Markov chain)"
+            f"the model has {system.time} time, {system.players} players and "
+            f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
+            "observations (an MDP or a Markov chain)"
         )
-    sizes = Sizes(system.count("#states"), system.count("#choices"), system.count("#branches"))
-    if not 1 <= sizes.states <= LARGEST_INDEX:
-        raise InvalidModel(f"the model has {sizes.states} states, expected 1 to {LARGEST_INDEX}")
-    return sizes
-
-
-def expect_sizes(archive: Archive, sizes: Sizes, width: int) -> None:
-    """Refuses counts that the files do not bear out, before memory is taken for them."""
+    if not 1 <= system.states <= LARGEST_INDEX:
+        raise InvalidModel(f"the model has {system.states} states, expected 1 to {LARGEST_INDEX}")
+    width = number_width(PROBABILITIES, system.branch_probability_type)
     if PROBABILITIES not in archive:
         raise InvalidModel(
             f"{PROBABILITIES} is missing, expected the probabilities of the branches"
         )
-    expect_size(archive, PROBABILITIES, sizes.branches, width)
-    expect_runs(archive, BRANCHES, sizes.choices, sizes.branches)
-    expect_runs(archive, CHOICES, sizes.states, sizes.choices)
+    expect_size(archive, PROBABILITIES, system.branches, width)
+    expect_runs(archive, BRANCHES, system.choices, system.branches)
+    expect_runs(archive, CHOICES, system.states, system.choices)
 
 
 # ---- branches and what they earn --------------------------------------------------------------
@@ -122,9 +117,10 @@ class Branches(NamedTuple):
     reward: FloatArray  # [T]
 
 
-def read_probabilities(archive: Archive, sizes: Sizes, kind: Record) -> FloatArray:
+def read_probabilities(archive: Archive, system: System) -> FloatArray:
     """Reads the probabilities of the branches [T]."""
-    probability = numbers(archive, PROBABILITIES, sizes.branches, kind)
+    kind = system.branch_probability_type
+    probability = numbers(archive, PROBABILITIES, system.branches, kind)
     refuse_where(
         ~(probability >= 0),
         lambda t: f"the probability of branch {t} is {probability[t]}, expected 0 to 1",
@@ -160,27 +156,27 @@ def merge_branches(branches: Branches) -> Branches:
     )
 
 
-def read_rewards(
-    archive: Archive, index: Record, sizes: Sizes, wanted: str | None
-) -> dict[str, FloatArray]:
+def read_rewards(archive: Archive, index: Index, wanted: str | None) -> dict[str, FloatArray]:
     """Reads what states, choices and branches earn: all 0 in a model without rewards."""
     rewards: dict[str, FloatArray] = {
-        level: np.zeros(count) for level, count in sizes._asdict().items()
+        level: np.zeros(getattr(index.transition_system, level))
+        for level in ("states", "choices", "branches")
     }
-    structures = dict(index.record("annotations", {}).record("rewards", {}).records())
+    structures = index.annotations.rewards
     if not structures and wanted is None:
         return rewards
     identifier = choose_reward({name: called(name, r) for name, r in structures.items()}, wanted)
     structure = structures[identifier]
-    levels = structure.get("applies-to", list)
-    if "probability-type" in structure.values or not set(map(str, levels)) <= set(rewards):
+    levels = structure.applies_to
+    place = f"annotations/rewards/{identifier}"
+    if structure.probability_type is not None or not set(map(str, levels)) <= set(rewards):
         raise InvalidModel(
-            f"{structure.place} applies to {levels} and may be random, expected fixed rewards of "
+            f"{place} applies to {levels} and may be random, expected fixed rewards of "
             f"{', '.join(rewards)}"
         )
     for level in levels:
-        name = f"annotations/rewards/{identifier}/{level}/values.bin"
-        rewards[level] = numbers(archive, name, rewards[level].size, structure.record("type"))
+        name = f"{place}/{level}/values.bin"
+        rewards[level] = numbers(archive, name, rewards[level].size, structure.type)
     return rewards
 
 
@@ -201,30 +197,27 @@ def choose_reward(names: Mapping[str, str], wanted: str | None) -> str:
 # ---- names ------------------------------------------------------------------------------------
 
 
-def called(identifier: str, annotation: Record) -> str:
+def called(identifier: str, annotation: Annotation) -> str:
     """Returns what an annotation is called."""
-    name: str = annotation.get("alias", str, identifier)
-    return name
+    return identifier if annotation.alias is None else annotation.alias
 
 
-def read_labels(archive: Archive, index: Record, states: int) -> dict[str, BoolArray]:
+def read_labels(archive: Archive, index: Index, states: int) -> dict[str, BoolArray]:
     """Reads which states the labels mark; labels of choices, branches and nothing are left out."""
-    annotations = index.record("annotations", {}).record("aps", {}).records()
     return {
         called(identifier, label): bits(
             archive, f"annotations/aps/{identifier}/states/values.bin", states
         )
-        for identifier, label in annotations
-        if "states" in label.get("applies-to", list)
+        for identifier, label in index.annotations.aps.items()
+        if "states" in label.applies_to
         and f"annotations/aps/{identifier}/states/values.bin" in archive
     }
 
 
-def read_actions(archive: Archive, index: Record, choices: int) -> Actions:
+def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
     """Reads the actions of the choices; a Markov chain has only one."""
-    system = index.record("transition-system")
-    count = system.count("#choice-actions", 0)
-    if system.count("#players") == 0:
+    count = index.transition_system.actions
+    if index.transition_system.players == 0:
         return Actions(np.zeros(choices, np.int64), 1)
     if count == 0:
         return Actions(np.zeros(choices, np.int64), 1, [None])
@@ -241,21 +234,21 @@ def read_actions(archive: Archive, index: Record, choices: int) -> Actions:
     return Actions(number, count, names)
 
 
-def read_state_labels(archive: Archive, index: Record, states: int) -> Labels:
+def read_state_labels(archive: Archive, index: Index, states: int) -> Labels:
     """Reads what the states are called: labels in our own files, values of variables in others."""
     if not is_ours(index):
-        return valuation_labels(archive, index.record("valuations", {}), states)
-    labels = index.record("file-data").record("parameters", {}).get(STATE_LABELS, list, None)
+        return valuation_labels(archive, index.valuations, states)
+    labels = index.file_data.state_labels()
     if labels is None:
         return None
     added = states - len(labels)  # the states `end` and `start`
-    if not 0 <= added <= 2 or not all(isinstance(label, str) for label in labels):
+    if not 0 <= added <= 2:
         raise InvalidModel(
             f"{STATE_LABELS} has {len(labels)} entries for {states} states, expected a string each"
         )
     return (*labels, *[""] * added)
 
 
-def is_ours(index: Record) -> bool:
+def is_ours(index: Index) -> bool:
     """Returns whether we have written the file."""
-    return bool(index.record("file-data", {}).values.get("tool") == TOOL)
+    return bool(index.file_data.tool == TOOL)
