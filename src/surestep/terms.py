@@ -225,10 +225,11 @@ SOURCES: dict[str, Term] = {
     "behavior": Term(
         shape=Text(),
         by_default="propensities, else estimate",
-        metavar="POLICY|estimate|propensities",
+        metavar="POLICY|estimate|propensities|row-propensities",
         label="behavior policy",
         help="The policy that made the log: a table of state, action, probability; the "
-        "propensities in the log; or an estimate from it.",
+        "propensities in the log, of its states or where they vary there of its rows; or an "
+        "estimate from it.",
     ),
     "states": Term(
         shape=Text(),

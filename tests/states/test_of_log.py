@@ -80,6 +80,22 @@ def test_a_result_with_learnt_states_is_saved_verified_and_acts(log, learnt, tmp
     assert premise.values["episodes"] == 0
 
 
+def test_whole_episodes_judge_learnt_states_without_calling_them_markov(log):
+    """Each row has a probability of its own; the learnt states know nothing of it."""
+    rng = np.random.default_rng(5)
+    told = log | {"pscore": rng.uniform(0.3, 0.7, len(log["dose"])).round(3).tolist()}
+    source = learn(read_log(told, columns=COLUMNS), "tree:size=3", discount=1.0)
+    kinds = ["trajectory:estimator=is,return_low=0,return_high=1", "robust"]
+    result = surestep.improve(
+        source, discount=1.0, reward_at_end=(0, 1), certificates=kinds, worlds=0
+    )
+    by_episodes, by_model = ([*map(str, claim.assumptions)] for claim in result.certificates)
+    assert any("probability that its row of the log names" in said for said in by_episodes)
+    assert any("learnt from measurements" in said for said in by_episodes)
+    assert not any("Markov" in said for said in by_episodes)
+    assert any("is Markov in the given states" in said for said in by_model)
+
+
 def test_improve_learns_what_the_log_was_opened_with(log):
     source = read_log(log, columns=COLUMNS, states_from="bins:size=2,share=0.3")
     with pytest.raises(InvalidParameter, match="states are to be learnt"):

@@ -155,6 +155,7 @@ def some_steps(log: DecisionLog, which: slice) -> DecisionLog:
         terminated,
         truncated,
         np.array([0, truncated.size]),
+        None if log.propensity is None else log.propensity[which],
     )
 
 
@@ -224,12 +225,18 @@ def over_at_last(log: DecisionLog) -> BoolArray:
 
 
 def check_known_support(problem: Problem, policy: Policy) -> None:
-    """Refuses an estimated π_b, and actions that π takes and π_b never does."""
+    """Refuses an estimated π_b, and actions that π takes and π_b never does.
+
+    A log that has the probability of each row's action needs no π_b of the states.
+    """
     pairs = problem.counts.pairs
+    if problem.log is not None and problem.log.propensity is not None:
+        return
     if problem.behavior_is_estimated:
         raise CertificateRefused(
             "the behavior policy is only estimated, and weights relative to an estimate prove "
-            "nothing; expected the policy that made the log",
+            "nothing; expected the policy that made the log, or the probability of each row's "
+            "action",
             code="behavior-estimated",
         )
     refuse_where(

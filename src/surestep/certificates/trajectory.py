@@ -3,6 +3,8 @@
 Each episode of π_b is weighted by how much likelier π_I is to act as it did. Its weighted return
 less its own return has mean Δ, so a lower bound on a mean is a claim (Thomas, Theocharous and
 Ghavamzadeh 2015). No model is made and no state needs to be Markov; the price is paid in episodes.
+Where rows name the probabilities of their actions, whoever acted may have looked at more than the
+state: Π_t π_I(a_t|s_t) / p_t is still how much likelier π_I acts so, given all that was looked at.
 
 Two things are easy to get wrong. (1) The episodes must not have chosen the policy: a part of them,
 named by `train_share` and `seed`, is for that, and `episodes.training_part` makes the problem that
@@ -344,6 +346,13 @@ class Trajectory:
 
     def _most(self, problem: Problem, policy: Policy, least: float) -> float:
         """Returns the largest one: with all weight that the policies allow in as many steps."""
+        if problem.log is not None and problem.log.propensity is not None:
+            raise CertificateRefused(
+                "the log names the probability of each row's action, and nobody knows how small "
+                "others may be, so that weights have no largest one; expected another interval "
+                "than hoeffding",
+                code="no-largest-weight",
+            )
         behavior, steps = problem.behavior.probability, self.horizon or 1
         going_on = ~problem.counts.terminal[problem.counts.pairs.state]
         taken = (behavior > 0) & going_on
@@ -370,7 +379,7 @@ class Trajectory:
         """Returns what must hold for the claim."""
         part = {"share": self.train_share, "seed": split_seed(self.logger, self.seed)}
         statements = [
-            Statement("behavior-known"),
+            *self._said_of_behavior(problem),
             Statement("episodes-independent"),
             Statement("chosen-without-log")
             if self.train_share == 0
@@ -390,6 +399,17 @@ class Trajectory:
         if self._after_steps(problem) > 0:
             statements.append(values_statement(problem))
         return tuple(statements)
+
+    def _said_of_behavior(self, problem: Problem) -> tuple[Statement, ...]:
+        """Returns what must hold for the weights to be right.
+
+        A weighted value of the proved claims is no less than 0 and is left out, where whoever acted
+        would never do what the new policy does: that lowers the mean, and the claim stands.
+        """
+        if problem.log is None or problem.log.propensity is None:
+            return (Statement("behavior-known"),)
+        by_rows = Statement("propensities-of-rows")
+        return (by_rows,) if self.interval in PROVED else (by_rows, Statement("rows-supported"))
 
     def notes(self) -> tuple[Statement, ...]:
         """Returns remarks on the claim."""

@@ -26,6 +26,7 @@ WhyUnchecked = Literal[
     "nothing-varies",  # outcomes are the same wherever they can be compared
     "no-discount",  # nobody said one, or it is 1
     "no-claim",  # no gain is claimed
+    "not-assumed",  # the claim stands whatever is hidden
     "no-result",  # a log by itself claims nothing
     "no-bins",  # no column is binned by a rule
     "no-source",  # the log cannot be read again

@@ -134,7 +134,13 @@ def print_terms(console: Console, result: Result) -> None:
     given = record.parameters
     for name in record.defaults:
         console.print(f"by default: {label_of(name)} = {taken(record, name)}", markup=False)
-    if given["behavior"] == "estimate":
+    if record.has_row_propensities:
+        console.print(
+            "The behavior policy of a state is estimated: the log names the probability of each "
+            "row's action, not of a state's. Claims are relative to the estimate, but for those of "
+            "whole episodes (trajectory), which need none."
+        )
+    elif record.behavior_is_estimated:
         console.print("The behavior policy is estimated: all claims are relative to the estimate.")
     if given["n_wedge"] is None:
         return

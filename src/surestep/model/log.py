@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +41,9 @@ class DecisionLog:
     Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`. Its last row, and no
     other, carries a flag, as in Gymnasium: `terminated` where the process was over, with nothing
     left to earn, `truncated` where only the recording stopped. Both at once mean terminated.
+
+    `propensity` says with which probability each row's action was taken, given all that whoever
+    acted looked at, which may be more than the state; None where nobody recorded it.
     """
 
     pairs: Pairs
@@ -50,6 +54,7 @@ class DecisionLog:
     terminated: BoolArray  # [N]
     truncated: BoolArray  # [N]
     episode_offsets: IntArray  # [E+1]
+    propensity: FloatArray | None = None  # [N]
     pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
 
     __repr__ = short_repr("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
@@ -87,6 +92,7 @@ class DecisionLog:
         )
         check_order(pairs, offsets, state, next_state)
         check_flags(offsets, terminated, truncated)
+        propensity = read_propensity(self.propensity, shape, name)
         set_field = object.__setattr__
         set_field(self, "state", own(state))
         set_field(self, "action", own(action))
@@ -95,6 +101,7 @@ class DecisionLog:
         set_field(self, "terminated", freeze(terminated))
         set_field(self, "truncated", freeze(truncated))
         set_field(self, "episode_offsets", freeze(offsets))
+        set_field(self, "propensity", propensity)
         set_field(self, "pair", own(pair))
 
     @property
@@ -164,6 +171,7 @@ class DecisionLog:
             own(self.terminated[rows]),
             own(self.truncated[rows]),
             own(offsets),
+            None if self.propensity is None else own(self.propensity[rows]),
         )
 
     __eq__ = equal_by_value
@@ -195,6 +203,25 @@ def read_episodes(values: object, num_steps: int) -> IntArray:
         InvalidLog,
     )
     return offsets
+
+
+def read_propensity(
+    values: object, shape: tuple[int, ...], name: Callable[[int], str]
+) -> FloatArray | None:
+    """Returns probabilities of actions that were taken, which are above 0; None where none are."""
+    if values is None:
+        return None
+    propensity = floats("propensity", values, shape, InvalidLog, name)
+    refuse_where(
+        ~((propensity > 0) & (propensity <= 1)),
+        lambda i: (
+            f"the propensity of {name(i)} is {propensity[i]}, expected above 0 and at most 1: it "
+            "is that of an action that was taken"
+        ),
+        "step",
+        InvalidLog,
+    )
+    return freeze(propensity)
 
 
 def row_name(offsets: IntArray, row: int) -> str:

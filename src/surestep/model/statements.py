@@ -94,7 +94,7 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "nothing-beyond-observed": lambda what: f"There are no {what} beyond those observed.",
     "states-learnt-apart": lambda episodes: (
         "The states were learnt from measurements, without any episode of this log that is used "
-        f"for anything else (episodes left out: {episodes:,}), and the log is Markov in them."
+        f"for anything else (episodes left out: {episodes:,})."
     ),
     "pairs-declared": lambda: (
         "No action is possible in a state but those that were declared for it."
@@ -130,6 +130,18 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "propensities-completed": lambda states: (
         "Where logged probabilities leave something, the actions never taken share it evenly "
         f"(states: {states:,})."
+    ),
+    "acted-on-more": lambda: (
+        "Whoever acted looked at more than the state: the probabilities that the log names vary "
+        "within states, where the current policy is a mean of what was done."
+    ),
+    "propensities-of-rows": lambda: (
+        "Every action was taken with the probability that its row of the log names, given all that "
+        "whoever acted looked at; the claim is relative to whoever acted, not to a policy of the "
+        "states."
+    ),
+    "rows-supported": lambda: (
+        "Whoever acted might have taken, in every row, each action that the new policy takes there."
     ),
     "undecided-states-any-action": lambda: (
         "In states that nobody decided in, the behavior policy takes any action."

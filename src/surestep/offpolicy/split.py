@@ -46,4 +46,5 @@ def first_steps(log: DecisionLog, horizon: int) -> DecisionLog:
         log.terminated[kept],
         (log.truncated | cut)[kept],
         np.concatenate([[0], np.cumsum(np.minimum(lengths, horizon))]),
+        None if log.propensity is None else log.propensity[kept],
     )

@@ -17,12 +17,12 @@ from surestep.model.policy import Policy
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportanceWeights:
-    """The ratios π(a|s) / π_b(a|s) of the steps of a log, and their products; see the function."""
+    """The ratios π(a|s) / π_b(a) of the steps of a log, and their products; see the function."""
 
     log: DecisionLog
     policy: Policy  # π
     behavior: Policy  # π_b
-    ratio: FloatArray  # [N] ρ_t = π(a_t|s_t) / π_b(a_t|s_t)
+    ratio: FloatArray  # [N] ρ_t
     cumulative: FloatArray  # [N] w_{0:t} = ρ_0 ⋯ ρ_t
 
     __repr__ = short_repr("log.num_episodes", "log.num_steps", "ratio")
@@ -36,9 +36,14 @@ class ImportanceWeights:
 def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> ImportanceWeights:
     """ρ_t = π(a_t|s_t) / π_b(a_t|s_t) and w_{0:t} = ρ_0 ⋯ ρ_t for every step of the log.
 
-    Refused: a logged action that π_b never takes; an action that π takes and π_b does not, in a
-    state in which the log decides, since estimates would be biased (`unsupported_pairs` finds them
-    in all states); and weights too large for a double. A weight too small for one is 0.
+    Where the log has the probability with which each row's action was taken, ρ_t is relative to
+    that: whoever acted may have looked at more than the state, in which π_b is then no more than a
+    mean, and weights relative to a mean are biased.
+
+    Refused without: a logged action that π_b never takes; and an action that π takes and π_b does
+    not, in a state in which the log decides, since estimates would be biased (`unsupported_pairs`
+    finds them in all states). Refused always: weights too large for a double. A weight too small
+    for one is 0.
     """
     expect("log", log, DecisionLog)
     expect("policy", policy, Policy)
@@ -46,6 +51,28 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
     pairs = log.pairs
     check_same_pairs("the log", pairs, "the behavior policy", behavior.pairs)
     check_same_pairs("the log", pairs, "the policy", policy.pairs)
+    if log.propensity is None:
+        check_made_by(log, policy, behavior)
+    taken = behavior.probability[log.pair] if log.propensity is None else log.propensity
+    with np.errstate(over="ignore"):
+        ratio = policy.probability[log.pair] / taken
+    cumulative = np.empty(log.num_steps)
+    running_products(log.episode_offsets, ratio, cumulative)
+    refuse_where(
+        ~(np.isfinite(ratio) & np.isfinite(cumulative)),
+        lambda i: (
+            f"the importance weight of {row_name(log.episode_offsets, i)} is too large for a "
+            "double; the policy is too far from the behavior policy for episodes this long"
+        ),
+        "step",
+        UnsupportedPolicy,
+    )
+    return ImportanceWeights(log, policy, behavior, own(ratio), own(cumulative))
+
+
+def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
+    """Refuses a log that π_b cannot have made, and a policy of which it says nothing."""
+    pairs = log.pairs
     refuse_where(
         behavior.probability[log.pair] == 0,
         lambda i: (
@@ -67,20 +94,6 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
         "pair",
         UnsupportedPolicy,
     )
-    with np.errstate(over="ignore"):
-        ratio = policy.probability[log.pair] / behavior.probability[log.pair]
-    cumulative = np.empty(log.num_steps)
-    running_products(log.episode_offsets, ratio, cumulative)
-    refuse_where(
-        ~(np.isfinite(ratio) & np.isfinite(cumulative)),
-        lambda i: (
-            f"the importance weight of {row_name(log.episode_offsets, i)} is too large for a "
-            "double; the policy is too far from the behavior policy for episodes this long"
-        ),
-        "step",
-        UnsupportedPolicy,
-    )
-    return ImportanceWeights(log, policy, behavior, own(ratio), own(cumulative))
 
 
 def unsupported_pairs(policy: Policy, behavior: Policy) -> BoolArray:

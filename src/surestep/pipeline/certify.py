@@ -208,7 +208,8 @@ class SavedPolicy:
         told = told_of_algorithm(told, saved.record)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
-        steps = Steps(log_source, counts, problem.counts.pairs, pooled)
+        of_rows = saved.record.has_row_propensities
+        steps = Steps(log_source, counts, problem.counts.pairs, pooled, propensities=of_rows)
         if whole:
             problem = steps.put_into(problem, whole[0])
         shares_files = same_log or has_file_of(saved.record, source)
@@ -219,7 +220,7 @@ class SavedPolicy:
             problem = replace(problem, premises=(*problem.premises, known_again))
         check_said_of_episodes(terms, problem, steps)
         table, pairs = saved.table, problem.counts.pairs
-        if saved.record.parameters["behavior"] == "estimate":
+        if saved.record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
             behavior = Policy(pairs, carried(table, pairs, table.behavior), estimated=True)
             problem = replace(problem, behavior=behavior)

@@ -69,10 +69,18 @@ def result_checks(
     )
     return (
         *of_log,
-        hidden_check(claim.lower, span, (new, current), discount),
+        Check.unchecked("hidden-causes", "not-assumed")
+        if is_free_of_models(claim)
+        else hidden_check(claim.lower, span, (new, current), discount),
         data_check(table, occupancy),
         other_cuts(evidence, problem, table, log, claim.lower),
     )
+
+
+def is_free_of_models(claim: Certificate) -> bool:
+    """Tells whether a gain is claimed that stands whatever the states leave out."""
+    needs_none = any(said.code == "need-not-be-markov" for said in claim.notes)
+    return needs_none and (claim.lower or 0.0) > 0
 
 
 def log_of(evidence: Evidence, problem: Problem) -> DecisionLog | WhyUnchecked:

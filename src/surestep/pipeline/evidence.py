@@ -26,6 +26,7 @@ from surestep.io.labels.behavior import (
     BehaviorTable,
     check_log_fits,
     policy_from_propensities,
+    propensities_vary,
     read_behavior_table,
 )
 from surestep.io.labels.label import Label, joined
@@ -50,9 +51,9 @@ from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
 from surestep.states import learn
 
-Inferred = Literal["propensities", "estimate"]
+Inferred = Literal["propensities", "row-propensities", "estimate"]
 Source = TypeVar("Source")
-BehaviorKind = Literal["table", "propensities", "estimate"]
+BehaviorKind = Literal["table", "propensities", "row-propensities", "estimate"]
 SEEN = "seen"  # what is possible: what the log shows
 AS_DECLARED = Statement("pairs-declared")
 
@@ -94,12 +95,14 @@ class Steps:
     counts: LabelledCounts
     pairs: Pairs
     pooled: BoolArray | None = None  # [S] states in which all actions count as one
+    propensities: bool = False  # wanted, where the log has those of its rows
 
     @cached_property
     def log(self) -> DecisionLog:
         """Returns every step, over the pairs; the log is read for it."""
         assert self.source is not None
-        return self.source.load(self.pairs, self.counts, self.pooled)
+        wanted = self.propensities and self.counts.transitions.lowest is not None
+        return self.source.load(self.pairs, self.counts, self.pooled, propensities=wanted)
 
     def put_into(self, problem: Problem, name: str) -> Problem:
         """Returns the problem with its whole episodes, which `name` looks at."""
@@ -248,18 +251,21 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
     """Returns the table that is given, or how π_b is found in the log itself."""
     if isinstance(behavior, BehaviorTable):
         return behavior
+    logged = counts.transitions.lowest is not None
+    if behavior is None and not logged:
+        return "estimate"
     if behavior is None:
-        return "estimate" if counts.transitions.lowest is None else "propensities"
+        return "row-propensities" if propensities_vary(counts) else "propensities"
     word = behavior if isinstance(behavior, str) else ""
     if word == "estimate":
         return "estimate"
-    if word == "propensities":
-        if counts.transitions.lowest is None:
+    if word in ("propensities", "row-propensities"):
+        if not logged:
             raise InvalidParameter(
-                "behavior is 'propensities', but no column of the log says with which probability "
-                f"its actions were taken; name it with {naming('behavior_prob')}"
+                f"behavior is {word!r}, but no column of the log says with which probability its "
+                f"actions were taken; name it with {naming('behavior_prob')}"
             )
-        return "propensities"
+        return "propensities" if word == "propensities" else "row-propensities"
     columns = counts.state_columns, counts.action_columns
     return read_behavior_table(behavior, *columns, counts.binnings)
 
@@ -335,11 +341,7 @@ def assemble(
             else table_pairs(counts, possible)
         )
         found = counts.to_counts(pairs)
-        policy, said = (
-            (estimate_behavior(found), ())
-            if behavior == "estimate"
-            else logged_policy(counts, found)
-        )
+        policy, said = inferred_policy(behavior, counts, found)
         nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
         premises = (*nothing_else, *starts_of(counts), *said)
         return Assembly(vocabulary, found, policy, quiet, premises)
@@ -359,6 +361,16 @@ def within(assembly: Assembly, limits: PairTable) -> Assembly:
             "nothing may be recommended; expected at least one"
         )
     return replace(assembly, allowed=freeze(marked))
+
+
+def inferred_policy(
+    how: Inferred, counts: LabelledCounts, numbered: Counts
+) -> tuple[Policy, tuple[Statement, ...]]:
+    """Returns π_b as the log has it, and what that takes for granted."""
+    if how == "propensities":
+        return logged_policy(counts, numbered)
+    varying = how == "row-propensities" and propensities_vary(counts)
+    return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 
 
 def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[Statement, ...]]:

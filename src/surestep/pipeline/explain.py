@@ -89,7 +89,7 @@ def explain(result: Result, state: Labels) -> Explanation:
         words.action_columns,
         result.record.parameters["algorithm"]["algorithm"],
         n_wedge,
-        result.record.parameters["behavior"] == "estimate",
+        result.record.behavior_is_estimated,
         reasons,
         int(table.held_out_visits[table.pairs.state == s].sum()),
         result.record.parameters["possible"] == SEEN,

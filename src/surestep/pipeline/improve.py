@@ -43,7 +43,7 @@ from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
 from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal
-from surestep.results.record import Estimates, Record
+from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
@@ -324,7 +324,8 @@ def result_of(findings: Findings) -> Result:
 def prepared(evidence: Evidence, terms: Terms) -> Question:
     """Returns what is asked: the problem, with whole episodes where they are looked at."""
     problem = problem_of(evidence.assembly, terms)
-    steps = Steps(evidence.source, evidence.counts, problem.counts.pairs)
+    of_rows = evidence.behavior == ROW_PROPENSITIES
+    steps = Steps(evidence.source, evidence.counts, problem.counts.pairs, propensities=of_rows)
     check_said_of_episodes(terms, problem, steps)
     check_given_bounds(terms, problem)
     check_ends_for_certain(problem)
@@ -342,7 +343,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     training, judging = problem, None
     if split is not None:
         training = training_for(problem, split)
-        if evidence.behavior == "estimate":
+        if evidence.behavior in ESTIMATED:
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
             problem, training = (replace(each, behavior=behavior) for each in (problem, training))

@@ -50,7 +50,7 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate = nowhere) -
     columns = table.vocabulary.state_columns, table.vocabulary.action_columns
     if columns != (counts.state_columns, counts.action_columns):
         raise ShapeMismatch("the log has other columns of states or actions than the result")
-    estimated = saved.record.parameters["behavior"] == "estimate"
+    estimated = saved.record.behavior_is_estimated
     declared = saved.record.parameters["possible"] == "listed"
     beyond = Beyond.of(table, counts)
     if declared or not estimated:
@@ -60,7 +60,7 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate = nowhere) -
     vocabulary, pairs = beyond.pairs(table, counts)
     pooled = np.isin(np.arange(pairs.num_states), beyond.pooled_places(vocabulary))
     behavior = Policy(pairs, carried(table, pairs, table.behavior), estimated=estimated)
-    if counts.transitions.lowest is not None:
+    if counts.transitions.lowest is not None and not estimated:
         check_same_behavior(behavior, counts, pooled)
     quiet = ~pooled
     quiet[: table.quiet.size] &= table.quiet

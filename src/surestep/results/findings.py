@@ -130,4 +130,4 @@ class Findings:
     @property
     def behavior_is_estimated(self) -> bool:
         """Tells whether π_b was read off the log."""
-        return self.record.parameters.get("behavior") == "estimate"
+        return self.record.behavior_is_estimated

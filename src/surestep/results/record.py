@@ -64,6 +64,12 @@ class InputFile:
             raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
 
 
+# How π_b is found where nothing says what it does in a state: each row may name the probability of
+# its own action, which depends on more than the state.
+ROW_PROPENSITIES = "row-propensities"
+ESTIMATED = ("estimate", ROW_PROPENSITIES)
+
+
 class Estimates(TypedDict):
     """ρ of π_b and of the new policy in the estimated MDP."""
 
@@ -90,6 +96,16 @@ class Record:
     checks: tuple[Check, ...] = ()  # of what claims assume
 
     __repr__ = short_repr("command", "counts_sha256")
+
+    @property
+    def behavior_is_estimated(self) -> bool:
+        """Tells whether π_b of a state was read off the log, from what was done there."""
+        return self.parameters["behavior"] in ESTIMATED
+
+    @property
+    def has_row_propensities(self) -> bool:
+        """Tells whether each row of the log says how likely its own action was."""
+        return bool(self.parameters["behavior"] == ROW_PROPENSITIES)
 
     def to_json(self, outputs: Mapping[str, str]) -> str:
         """The record as JSON, with the digests of the other files of the result."""

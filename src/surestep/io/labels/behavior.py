@@ -20,7 +20,7 @@ from surestep._arrays import (
     run_lengths,
     run_sums,
 )
-from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch
+from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
@@ -205,6 +205,19 @@ class LoggedPolicy(NamedTuple):
     states_unseen: int  # nobody decided there, so every action is equally likely
 
 
+def propensities_vary(counts: LabelledCounts) -> bool:
+    """Tells whether some action was logged with different probabilities in one state."""
+    rows = counts.transitions
+    if rows.lowest is None or rows.highest is None or not rows.state.size:
+        return False
+    pair = rows.state * np.int64(len(counts.actions)) + rows.action
+    order = np.argsort(pair, kind="stable")
+    _, first = np.unique(pair[order], return_index=True)
+    least = np.minimum.reduceat(rows.lowest[order], first)
+    most = np.maximum.reduceat(rows.highest[order], first)
+    return bool((most - least > SAME * most).any())
+
+
 def policy_from_propensities(pairs: Pairs, seen: object, low: object, high: object) -> LoggedPolicy:
     """π_b from the lowest and the highest probability that the log gives each pair it shows.
 
@@ -234,6 +247,7 @@ def check_propensities(pairs: Pairs, pair: IntArray, least: FloatArray, most: Fl
         action = pairs.action_name(int(pairs.action[pair[i]]))
         return f"{action} in {pairs.state_name(int(state[pair[i]]))}"
 
+    of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
     twice = np.bincount(pair, minlength=pairs.num_pairs)[pair] > 1
     refuse_where(twice, lambda i: f"{where(i)} is there twice, expected once", "pair", InvalidLog)
     refuse_where(
@@ -250,7 +264,9 @@ def check_propensities(pairs: Pairs, pair: IntArray, least: FloatArray, most: Fl
         lambda i: (
             f"the logged probability of {where(i)} is {spoken(least[i], most[i])}: the policy that "
             "made the log looks at more than the state columns, or changed on the way; add the "
-            "columns that it looks at to the state, or have the policy estimated from the log"
+            "columns that it looks at to the state, or say "
+            f"{of_rows}: then it is "
+            "estimated in every state, and whole episodes are weighted by what their rows say"
         ),
         "pair",
         InvalidLog,

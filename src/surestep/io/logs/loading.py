@@ -32,12 +32,13 @@ def load_steps(
     pooled: BoolArray | None = None,
     *,
     numbered: bool = False,
+    propensities: bool = False,
 ) -> DecisionLog:
     """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
 
     A last step that says neither how its episode ended nor where it led is left out, as it is in
     the counts: the step before it is then the last one, and truncated. `pooled` is as for
-    `LabelledCounts.to_counts`.
+    `LabelledCounts.to_counts`. With `propensities` the log has those of its rows.
     """
     check_loadable(roles)
     known = counts.to_counts().pairs if pairs is None else pairs
@@ -58,6 +59,7 @@ def load_steps(
         rows["terminated"],
         last & ~rows["terminated"],
         offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
+        rows["propensity"] if propensities else None,
     )
 
 
@@ -128,6 +130,7 @@ def numbered_steps(
         f"{marks[OBSERVATION]} AS observation",
         "units AS reward",
         "step",
+        f"{'NULL' if roles.mapping.behavior_prob is None else 'behavior_prob'} AS propensity",
         "min(place) OVER (PARTITION BY episode) AS begun",
     ]
     log = in_time(roles, numbered)
@@ -140,7 +143,7 @@ def numbered_steps(
         raise InvalidLog("the log has other labels than when it was counted; count it again")
     steps = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
-        "next_state, over AS terminated, reward, begun AS episode "
+        "next_state, over AS terminated, reward, propensity, begun AS episode "
         f"FROM steps {joined_codes(roles, 'steps')} WHERE NOT observation ORDER BY begun, step"
     ).fetchnumpy()
     return {name: np.asarray(values) for name, values in steps.items()}

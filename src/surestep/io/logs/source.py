@@ -18,7 +18,7 @@ from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_bin
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
-from surestep.io.logs.columns import ROLES, ColumnMapping, closest
+from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
@@ -95,19 +95,31 @@ class LogSource:
         pairs: Pairs | None = None,
         counts: LabelledCounts | None = None,
         pooled: BoolArray | None = None,
+        *,
+        propensities: bool = False,
     ) -> DecisionLog:
         """Returns every step, in memory, for methods that look at whole episodes.
 
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
         `counts` are those of this very log, where they were made already: they have checked every
         row, so that the log is read only once more. In states that are `pooled` [S] there is one
-        pair, and whatever was done there counts as that.
+        pair, and whatever was done there counts as that. With `propensities` the log has those of
+        its rows; expected is a column of them.
         """
+        if propensities and self.columns.behavior_prob is None:
+            raise InvalidParameter(
+                "propensities are asked for, but no column of the log says with which probability "
+                f"its actions were taken; name it with {naming('behavior_prob')}"
+            )
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
             numbered = self.table.preparation.changes
-            return load_steps(database, roles, counted, pairs, pooled, numbered=numbered)
+            return load_steps(
+                *(database, roles, counted, pairs, pooled),
+                numbered=numbered,
+                propensities=propensities,
+            )
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Finds where the log first decides with these labels, by role: file, row and column.

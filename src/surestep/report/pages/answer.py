@@ -225,7 +225,9 @@ def behavior_caveat(findings: Findings) -> str | None:
     """Returns that π_b was estimated, or None where it was given."""
     if not findings.behavior_is_estimated:
         return None
-    parts = ["what changes", "the gain", "the guarantee"]
+    parts = ["what changes", "the gain"]
+    if not any(said.code == "propensities-of-rows" for said in findings.certificate.assumptions):
+        parts.append("the guarantee")
     return (
         "The current policy is not known: it was estimated from the log. So "
         f"{listed(parts)} are relative to that estimate."

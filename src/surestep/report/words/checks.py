@@ -68,6 +68,10 @@ WHY: Mapping[WhyUnchecked, str] = {
     "nothing-varies": "Nothing to check: steps of one kind always earned the same.",
     "no-discount": "Not checked here: values need a discount below 1.",
     "no-claim": "No gain is claimed, so none can fall.",
+    "not-assumed": (
+        "The claim does not rest on there being none: it compares whole episodes, and rests on the "
+        "probabilities with which their actions were taken."
+    ),
     "no-result": "How strong they would have to be is told with a result of `improve`.",
     "no-bins": "Not checked: no column of the state is binned by a rule.",
     "no-source": "Not checked: counts cannot be binned again.",
