@@ -25,13 +25,15 @@ def typed(content: object, kind: type[Thing], name: str = "") -> Thing:
     Nothing is converted but lists to tuples, objects to records and whole numbers to doubles, and a
     record has no other fields than it declares. `name` is what the content is called.
     """
-    value = converted(content, kind, name)
+    value: Thing = converted(content, kind, name)
     if msgspec.json.decode(msgspec.json.encode(value)) != content:
         raise ValueError(f"{name or 'it'} has other fields than those expected")
     return value
 
 
-def converted(content: object, kind: type[Thing], name: str = "") -> Thing:
+def converted(
+    content: object, kind: Any, name: str = "", error: type[Exception] = ValueError
+) -> Any:
     """Returns the same, but more fields are passed over, and arrays are taken as they are."""
     try:
         return msgspec.convert(content, kind, dec_hook=as_it_is)
@@ -40,7 +42,7 @@ def converted(content: object, kind: type[Thing], name: str = "") -> Thing:
         path = path.rstrip("`")
         place = f"{name}{path}".removeprefix(".") or "it"
         words = f"{reason[0].lower()}{reason[1:].replace('`', '')}{found_at(path, content)}"
-        raise ValueError(f"{place}: {words}") from None
+        raise error(f"{place}: {words}") from None
 
 
 def found_at(path: str, content: Any) -> str:

@@ -13,12 +13,13 @@ import json
 import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from surestep._json import read_json, typed
 from surestep._version import __version__
 from surestep.algorithms import registry as algorithms
 from surestep.certificates import registry as certificates
@@ -60,18 +61,14 @@ class Origin:
 
     def to_json(self) -> str:
         """The origin as text."""
-        return json.dumps(
-            {"settings": self.settings, "code": self.code, "versions": self.versions},
-            sort_keys=True,
-        )
+        return json.dumps(asdict(self), sort_keys=True)
 
 
 def origin_from_json(text: str) -> Origin | None:
     """The origin that `to_json` wrote; None for anything else."""
     try:
-        content: Any = json.loads(text)
-        return Origin(content["settings"], content["code"], dict(content["versions"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return typed(read_json(text), Origin)
+    except (ValueError, RecursionError):
         return None
 
 

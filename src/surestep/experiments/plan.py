@@ -17,8 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta, Struct
+
+from surestep._json import converted
 from surestep.algorithms import is_algorithm, make_algorithm
 from surestep.certificates import Certifier, certifier_kind
 from surestep.certificates.protocol import believes
@@ -317,19 +320,38 @@ def make_experiment(
     return experiment_of(table | ({"certifiers": certifiers} if certifiers else {}), name)
 
 
-def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
+Positive = Annotated[int, Meta(ge=1)]
+Sizes = Annotated[tuple[Positive, ...], Meta(min_length=1)]
+Entries = Annotated[list[Any], Meta(min_length=1)]  # names, tables with names, or objects
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """An experiment as a TOML file has it."""
+
+    seed: Positive
+    repetitions: Positive
+    episodes: Sizes
+    environments: Entries
+    algorithms: Entries
+    certifiers: Entries | None = None
+    title: str | None = None
+
+
+class Range(Struct, frozen=True, forbid_unknown_fields=True):
+    """All whole numbers from one to another, as the value of a setting."""
+
+    first: Positive
+    last: Positive
+
+
+def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
     """The experiment of a table, every part checked."""
-    unknown = set(table) - {
-        "title", "seed", "repetitions", "environments", "episodes", "algorithms", "certifiers",
-    }  # fmt: skip
-    if unknown:
-        raise InvalidParameter(f"there is no key {sorted(unknown)[0]!r} in an experiment")
-    certified = "certifiers" in table
-    algorithms = tuple(specs_of(table, "algorithms", AlgorithmSpec))
-    certifiers = tuple(certifiers_of(table)) if certified else ()
+    table: Table = converted(content, Table, "experiment", InvalidParameter)
+    algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
+    certifiers = tuple(certifiers_of(table.certifiers or ()))
     for algorithm in algorithms:
         chooses = isinstance(algorithm.make(), AutoNWedge) or algorithm.chooses
-        if chooses and not certified:
+        if chooses and not certifiers:
             raise InvalidParameter(
                 f"{algorithm.name} has an N∧ of {AUTO!r}, which a certificate chooses; expected "
                 "[[certifiers]], or a number"
@@ -340,13 +362,8 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
             raise InvalidParameter(
                 f"{certifier.name} has worlds, but only a posterior is calibrated in them"
             )
-    for key in ("seed", "repetitions"):
-        if not is_positive(table.get(key)):
-            raise InvalidParameter(
-                f"{key} is {table.get(key)!r}, expected a whole number of at least 1"
-            )
-    environments = tuple(specs_of(table, "environments", EnvironmentSpec))
-    if certified and any(spec.changes for spec in environments):
+    environments = tuple(specs_of("environments", table.environments, EnvironmentSpec))
+    if certifiers and any(spec.changes for spec in environments):
         raise InvalidParameter(
             "an environment has the seed 'repetition', but claims are counted for each MDP; "
             "expected seeds such as {first = 1, last = 200}"
@@ -355,11 +372,11 @@ def experiment_of(table: Mapping[str, Any], name: str) -> Experiment:
         check_different(specs)
     return Experiment(
         name,
-        str(table.get("title", name)),
-        table["seed"],
-        table["repetitions"],
+        name if table.title is None else table.title,
+        table.seed,
+        table.repetitions,
         environments,
-        read_sizes(table.get("episodes")),
+        table.episodes,
         algorithms,
         certifiers,
     )
@@ -376,42 +393,30 @@ def check_different(specs: Sequence[Any]) -> None:
         seen.add(rows)
 
 
-def certifiers_of(table: Mapping[str, Any]) -> Iterator[CertifierSpec]:
+def certifiers_of(entries: Sequence[Any]) -> Iterator[CertifierSpec]:
     """The certifiers of a table; `episodes` and `worlds` are no settings of theirs."""
-    for entry in entries_of(table, "certifiers"):
+    for entry in named_entries("certifiers", entries):
         if not isinstance(entry, Mapping):
             yield entry if isinstance(entry, CertifierSpec) else CertifierSpec.of(entry)
             continue
-        own, worlds = entry.get("episodes"), entry.get("worlds")
-        sizes = None if own is None else read_sizes(own)
-        if worlds is not None and not is_positive(worlds):
-            raise InvalidParameter(f"worlds is {worlds!r}, expected a whole number of at least 1")
+        sizes = converted(entry.get("episodes"), Sizes | None, "episodes", InvalidParameter)
+        worlds = converted(entry.get("worlds"), Positive | None, "worlds", InvalidParameter)
         given = {key: value for key, value in entry.items() if key not in ("episodes", "worlds")}
         for kind, settings in combinations(given):
             yield CertifierSpec(kind, settings, sizes, worlds)
 
 
-def read_sizes(value: object) -> tuple[int, ...]:
-    """Data sizes, at least one."""
-    if not (isinstance(value, list | tuple) and value and all(map(is_positive, value))):
-        raise InvalidParameter(f"episodes is {value!r}, expected whole numbers of at least 1")
-    return tuple(value)
-
-
-def specs_of(table: Mapping[str, Any], key: str, kind: type[Any]) -> Iterator[Any]:
+def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:
     """Every entry of a list: a table once for each combination of its listed values."""
-    for entry in entries_of(table, key):
+    for entry in named_entries(key, entries):
         if isinstance(entry, Mapping):
             yield from itertools.starmap(kind, combinations(entry))
         else:
             yield entry if isinstance(entry, kind) else kind.of(entry)
 
 
-def entries_of(table: Mapping[str, Any], key: str) -> list[Any]:
-    """A list of names, tables with names, or objects; a name becomes a table."""
-    entries = table.get(key)
-    if not (isinstance(entries, list | tuple) and entries):
-        raise InvalidParameter(f"{key} is {entries!r}, expected at least one [[{key}]]")
+def named_entries(key: str, entries: Sequence[Any]) -> list[Any]:
+    """Names, tables with names, or objects; a name becomes a table."""
     named = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
     for entry in named:
         if isinstance(entry, Mapping) and not isinstance(entry.get("name"), str):
@@ -433,14 +438,5 @@ def choices_of(name: str, value: object) -> list[Any]:
         return value
     if not isinstance(value, dict):
         return [value]
-    first, last = value.get("first"), value.get("last")
-    if set(value) != {"first", "last"} or not (is_positive(first) and is_positive(last)):
-        raise InvalidParameter(
-            f"{name} is {value!r}, expected {{first = …, last = …}}, whole numbers of at least 1"
-        )
-    return list(range(first, last + 1))  # type: ignore[arg-type, operator]
-
-
-def is_positive(value: object) -> bool:
-    """Tells whether the value is a whole number of at least 1."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    numbers = converted(value, Range, name, InvalidParameter)
+    return list(range(numbers.first, numbers.last + 1))

@@ -272,7 +272,7 @@ def rehearsal_from_json(text: str) -> Rehearsal:
         }
         ranks = found and {"ranks": [*found["ranks"].values()], "family": [*found["ranks"]]}
         parts = content | arrays | {"calibration": found and found | ranks}
-        rehearsal = converted(parts, Rehearsal)
+        rehearsal: Rehearsal = converted(parts, Rehearsal)
         if json.loads(rehearsal.to_json()) != content:
             raise ValueError("its parts do not fit together")
         return rehearsal

@@ -98,9 +98,10 @@ class Maker(Struct, frozen=True):
     def state_labels(self) -> tuple[str, ...] | None:
         """Returns the labels of states in an archive of ours; None where there are none."""
         place = f"{INDEX}.file-data.parameters"
-        ours = declared({} if self.parameters is None else self.parameters, dict[str, Any], place)
-        labels: tuple[str, ...] | None = declared(
-            ours.get(STATE_LABELS), tuple[str, ...] | None, f"{place}.{STATE_LABELS}"
+        given = {} if self.parameters is None else self.parameters
+        ours = converted(given, dict[str, Any], place, InvalidModel)
+        labels: tuple[str, ...] | None = converted(
+            ours.get(STATE_LABELS), tuple[str, ...] | None, f"{place}.{STATE_LABELS}", InvalidModel
         )
         return labels
 
@@ -127,13 +128,5 @@ def read_index(archive: Archive) -> Index:
         content = read_json(archive.read(INDEX))
     except (ValueError, RecursionError) as problem:
         raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
-    index: Index = declared(content, Index, INDEX)
+    index: Index = converted(content, Index, INDEX, InvalidModel)
     return index
-
-
-def declared(content: object, kind: Any, place: str) -> Any:
-    """Returns what a place of the index holds as a value of a type, or says what else is there."""
-    try:
-        return converted(content, kind, place)
-    except ValueError as problem:
-        raise InvalidModel(str(problem)) from None
