@@ -174,7 +174,33 @@ def test_a_column_of_many_numbers_should_be_binned():
 
     (says,) = proposed()
     assert says.startswith("Column 'age' has 101 different numbers")
-    assert "bins=['age:quantiles=10']" in says
+    assert (
+        "bins=['age:quantiles=10'], or have states learnt from it with states_from='tree'" in says
+    )
     assert not proposed(bins=["age:width=10"])
     table = {name: values[:100] for name, values in table.items()}
     assert not proposed()
+
+
+def test_several_measurements_should_teach_states():
+    """Each has few values, and all together make a state of nearly every row."""
+    rng = np.random.default_rng(0)
+    table = {
+        "pulse": rng.integers(60, 80, 150),
+        "age": rng.integers(20, 40, 150),
+        "action": np.full(150, "wait", object),
+        "reward": np.ones(150),
+        "next_pulse": np.full(150, 70),
+        "next_age": np.full(150, 30),
+    }
+
+    def proposed(**bins):
+        source = read_log(table, columns={"state": ["pulse", "age"]}, **bins)
+        kinds = ("fine column", "several measurements")
+        return [each for each in inspect(source).cautions if each.kind in kinds]
+
+    (several,) = proposed()
+    assert several.kind == "several measurements"
+    assert several.says.startswith("Columns 'pulse', 'age' are numbers, and make 1")
+    assert "states_from='tree' learns a few states from all of them" in several.says
+    assert not proposed(bins=["age:width=10"])

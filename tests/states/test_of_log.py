@@ -150,3 +150,17 @@ def test_what_cannot_be_learnt_is_refused(log, reading, says):
     with pytest.raises((InvalidLog, InvalidParameter)) as refusal:
         learn(read_log(log, **({"columns": COLUMNS} | reading)), discount=1.0)
     assert says in str(refusal.value)
+
+
+def test_a_measurement_that_is_missing_where_states_are_learnt_has_its_place(log):
+    """It would make labels of all numbers of its column. What holds other words stays as it is."""
+    lost = [None if i == 5 else value for i, value in enumerate(log["lactate"])]
+    for rules in ([], ["lactate=label"]):
+        source = read_log(log | {"lactate": lost}, columns=COLUMNS, missing=rules)
+        with pytest.raises(InvalidLog, match=r"row 6, column 'lactate': found .* among numbers.*"
+                           r"missing=\['lactate=drop'\]"):  # fmt: skip
+            learn(source, "tree:size=2", discount=1.0)
+    words = ["a" if i % 2 else None for i in range(len(lost))]
+    source = read_log(log | {"ward": words}, columns=COLUMNS, missing=["ward=label"])
+    learnt = learn(source, "tree:size=2", discount=1.0)
+    assert {ward for ward, _ in learnt.counts().states} == {"a", "missing"}

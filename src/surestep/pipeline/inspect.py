@@ -9,10 +9,11 @@ import numpy as np
 from surestep._arrays import BoolArray, IntArray, is_number
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import read_behavior_table
-from surestep.io.labels.label import Names, joined
+from surestep.io.labels.label import Label, Names, joined
 from surestep.io.labels.names import names_of, read_rules
 from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
+from surestep.io.logs.missing import LABEL as MISSING
 from surestep.io.logs.notation import Notation
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
@@ -30,7 +31,8 @@ from surestep.results.inspection import (
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24
-MANY = 100  # different numbers in a column, from which on bins are proposed
+MANY = 100  # different numbers in a column, or states, from which on bins are proposed
+SOME = 10  # different numbers in a column, from which on it is a measurement
 
 
 def inspect(
@@ -268,20 +270,39 @@ def cautions(
 
 
 def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
-    """Yields the columns of so many different numbers that they should be binned."""
+    """Yields the columns of so many different numbers that states should be made of them."""
+    states = different_numbers(facts.states, source.columns.state, facts, source)
+    actions = different_numbers(facts.actions, source.columns.action, facts, source)
+    learning = said("states_from='tree'", "--states-from tree")
+    for column, size in (states | actions).items():
+        if size > MANY:
+            rule = f"{column}:quantiles=10"
+            binning = said("bins=" + repr([rule]), f"--bin {rule}")
+            other = f", or have states learnt from it with {learning}" if column in states else ""
+            yield Caution(
+                "fine column",
+                f"Column {column!r} has {size:,} different numbers, each "
+                f"{'a state' if column in states else 'an action'} of its own. Bin it, such as "
+                f"with {binning}{other}.",
+            )
+    measured = [column for column, size in states.items() if size > SOME]
+    if len(measured) > 1 and len(facts.states) > MANY:
+        yield Caution(
+            "several measurements",
+            f"Columns {some_of([*map(repr, measured)])} are numbers, and make "
+            f"{len(facts.states):,} states together. {learning} learns a few states from all of "
+            "them, on the first episodes, which then judge nothing.",
+        )
+
+
+def different_numbers(
+    labels: Sequence[Label], columns: Sequence[str], facts: LogFacts, source: LogSource
+) -> dict[str, int]:
+    """Counts the different values of each column that holds numbers and is not binned."""
     notation = Notation(source.reading.decimal, source.reading.thousands)
-    for labels, columns in (
-        (facts.states, source.columns.state),
-        (facts.actions, source.columns.action),
-    ):
-        for place, column in enumerate(columns):
-            texts = {label[place] for label in labels}
-            numbers = len(texts) > MANY and all(map(notation.reads, texts))
-            if numbers and column not in facts.binnings:
-                rule = f"{column}:quantiles=10"
-                yield Caution(
-                    "fine column",
-                    f"Column {column!r} has {len(texts):,} different numbers, each a state or an "
-                    "action of its own. Bin it, such as with "
-                    f"{said('bins=' + repr([rule]), f'--bin {rule}')}.",
-                )
+    found = dict[str, int]()
+    for place, column in enumerate(columns):
+        texts = {label[place] for label in labels} - {MISSING}
+        if column not in facts.binnings and texts and all(map(notation.reads, texts)):
+            found[column] = len(texts)
+    return found

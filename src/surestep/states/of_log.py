@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,14 +13,16 @@ import numpy as np
 from surestep._arrays import FloatArray, IntArray, is_number, offsets_of
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import number_sql
+from surestep.io.logs.checks import first_where
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.loading import in_time
+from surestep.io.logs.missing import LABEL, advice, is_missing, read_missing
 from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import connected
-from surestep.io.sql import ROW, sql_name
+from surestep.io.sql import ROW, sql_name, sql_text
 from surestep.states.bins import BinStates
 from surestep.states.choosing_size import Rows, returns_of
 from surestep.states.learning import Learnt, Method, learn_states
@@ -99,12 +101,39 @@ def first_rows(
         episodes = min(max(math.ceil(share * total), 1), max(total - 1, 1))
         placed = f"SELECT *, dense_rank() OVER (ORDER BY begun) AS place FROM ({begun})"
         measured = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(numbers))
+        teaching = f"FROM ({placed}) WHERE place <= {episodes} AND {roles.decides}"
+        check_nothing_missing(source, database, numbers, teaching)
         answer = database.execute(
-            f"SELECT {measured}, {reward} AS reward, place FROM ({placed}) "
-            f"WHERE place <= {episodes} AND {roles.decides} "
+            f"SELECT {measured}, {reward} AS reward, place {teaching} "
             f"ORDER BY place, {roles.whole(mapping.step)}"
         ).fetchnumpy()
     return measurements(answer, mapping, discount), numeric(answer, mapping), episodes
+
+
+def check_nothing_missing(
+    source: LogSource, database: Any, numbers: Sequence[str], teaching: str
+) -> None:
+    """Refuses a measurement that is missing among the rows that teach, with its place.
+
+    A column in which something else is no number either holds labels, and stays.
+    """
+    rules = read_missing(source.reading.missing)
+    for name, number in zip(source.columns.state, numbers, strict=True):
+        absent = is_missing(name, source.types[name])
+        if rules.get(name) == "label":
+            absent = f"({absent} OR {sql_name(name)} = {sql_text(LABEL)})"
+        unusable = f"NOT coalesce(isfinite({number}), false)"
+        rows, lost, strange = database.execute(
+            f"SELECT count(*), count_if({absent}), count_if({unusable} AND NOT {absent}) {teaching}"
+        ).fetchone()
+        if not lost or strange or lost == rows:
+            continue
+        place = first_where(source.table, database, absent, name)
+        others = "" if lost == 1 else f"; {lost:,} rows that states are learnt from are affected"
+        raise InvalidLog(
+            f"{place.where}: found {place.value} among numbers, and states are learnt from numbers "
+            f"only{advice(name, None, ('drop',))}{others}"
+        )
 
 
 def numeric(answer: dict[str, Any], mapping: ColumnMapping) -> tuple[str, ...]:

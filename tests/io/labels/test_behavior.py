@@ -135,8 +135,8 @@ def test_probabilities_may_have_a_decimal_comma(tmp_path):
             r"t\.csv: action probabilities of state 'a' sum to 0\.9, expected 1",
         ),
         (["a,x,0.5", "a,y,0.500002"], InvalidPolicy, "sum to 1.000002, expected 1"),
-        ([",x,1"], InvalidLog, "row 1, column 'state': found nothing, expected a label"),
-        (["a,,1"], InvalidLog, "row 1, column 'action': found nothing, expected a label"),
+        ([",x,1"], InvalidLog, "row 1, column 'state': found nothing, expected a value"),
+        (["a,,1"], InvalidLog, "row 1, column 'action': found nothing, expected a value"),
         ([], InvalidLog, "has no row"),
     ],
 )

@@ -31,7 +31,7 @@ def resolved(source, rules, following=None):
 
         def found(condition, column):
             place = first_where(table, database, condition, column)
-            return f"{place.where}: found {place.value}"
+            return f"{place.where}: found {place.value}", ""
 
         return resolve_binnings(database, rules, following or {}, found)
 

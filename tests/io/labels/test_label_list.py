@@ -61,7 +61,7 @@ def test_a_last_line_may_end_or_not(tmp_path):
         ),
         ("s.txt", b"", InvalidLog, "is empty, expected one label a line"),
         ("s.txt", b"\n", InvalidLog, "is empty, expected one label a line"),
-        ("s.txt", b"a\n\nb", InvalidLog, "row 2, column 'x': found nothing, expected a label"),
+        ("s.txt", b"a\n\nb", InvalidLog, "row 2, column 'x': found nothing, expected a value"),
         ("s.txt", b"\xff\xfe", InvalidLog, "not UTF-8"),
         ("s.csv", b"x\n1\n01\n1\n", InvalidLog, r"s\.csv, row 3: the state '1' is there again"),
         ("s.csv", b"y\n1\n", InvalidLog, "no column 'x', which the state has in the log"),

@@ -1,5 +1,6 @@
 """Logs as people have them: the same counts as from a log that was prepared by hand."""
 
+import json
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from surestep import read_log
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import counts_digest
+from surestep.io.labels.state_rules import Split, TreeRule
 from surestep.io.logs.deriving import read_derived
 from surestep.io.logs.tables import connected
 
@@ -43,6 +45,14 @@ def table(rows, *columns, **made):
 
 
 PLAIN = ("episode", "step", "state", "action")
+WITH_GAPS = {
+    "episode": ["e", "e", "e", "f"],
+    "step": ["0", "1", "2", "0"],
+    "x": ["1", "3", None, None],
+    "action": ["a"] * 4,
+    "reward": ["0"] * 4,
+}
+RULE = json.dumps(TreeRule(("x",), Split("x", 2.0, None, None)).to_json())
 
 
 def digest(source):
@@ -242,3 +252,48 @@ def test_a_reward_that_no_line_says_is_named(tmp_path):
     log = {name: values for name, values in BASE.items() if name != "reward"}
     with pytest.raises(InvalidLog, match="row 2, column 'reward': found nothing"):
         read_log(log, reward_table=["state,reward\na,1\n"]).counts()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "expected a value (missing=['x=drop']: the recording of its episode then ends there; "
+         "or missing=['x=label']: then it is the label 'missing'); 2 rows are affected"),
+        ({"bins": ["x:width=2"]}, "expected a number, since the column is binned "
+         "(missing=['x=drop']: the recording of its episode then ends there); 2 rows"),
+        ({"bins": ["x:quantiles=2"]}, "expected a finite number, since the column is binned "
+         "(missing=['x=drop']: the recording"),
+        ({"states_from": RULE}, "expected a finite number, since states are made of it "
+         "(missing=['x=drop']: the recording"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
+    """Also under a learnt rule: the column that was measured, not the state made of it."""
+    columns = {"state": ["x"]}
+    with pytest.raises(InvalidLog) as refused:
+        read_log(WITH_GAPS, columns=columns, **settings).counts()
+    assert f"row 3, column 'x': found nothing, {says}" in str(refused.value)
+    kept = read_log(WITH_GAPS, columns=columns, missing=["x=drop"], **settings).counts()
+    assert sum(kept.dropped.values()) == 3  # with the last row before the gap, which led nowhere
+
+
+def test_where_only_numbers_have_a_place_nothing_is_labelled():
+    for made in ({"bins": ["x:width=2"]}, {"states_from": RULE}):
+        with pytest.raises(InvalidParameter, match=r"where only numbers have a place.*x=drop"):
+            read_log(WITH_GAPS, columns={"state": ["x"]}, missing=["x=label"], **made)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("03/04/2025", "with time_format, such as %d/%m/%Y or %m/%d/%Y)"),
+        ("31.12.2025 08:00", "with time_format, such as %d/%m/%Y)"),
+        ("first", "a time stamp such as 2025-03-31 14:05; 4 rows"),
+    ],
+)
+def test_a_stamp_that_could_be_several_dates_is_refused_with_how_to_say_which(text, says):
+    stamped = WITH_GAPS | {"step": [text] * 4, "x": ["1"] * 4}
+    with pytest.raises(InvalidLog) as refused:
+        read_log(stamped, columns={"state": ["x"]}).counts()
+    assert f"row 1, column 'step': found {text!r}, expected" in str(refused.value)
+    assert says in str(refused.value)

@@ -32,7 +32,7 @@ def counting(folder, *lines, header=HEADER):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["1,0,,x,1,0,0"], r"log\.csv, row 1, column 'state': found nothing, expected a label"),
+        (["1,0,,x,1,0,0"], r"log\.csv, row 1, column 'state': found nothing, expected a value"),
         (["1,0,a,,1,0,0"], "row 1, column 'action': found nothing"),
         ([",0,a,x,1,0,0"], "row 1, column 'episode': found nothing"),
         (["1,0,a,x,1,0,0", "1,1,a,x,nan,0,0"], "row 2, column 'reward': found 'nan', expected a f"),
@@ -93,13 +93,13 @@ def test_a_step_without_next_state_says_why(folder):
     kept = counting(folder, "a,x,1,,1,0", "a,x,1,,0,1", "a,x,1,b,0,0", header=header)
     assert sum(kept.dropped.values()) == 1
     with pytest.raises(
-        InvalidLog, match="column 'next_state': found nothing, expected a label, or"
+        InvalidLog, match="column 'next_state': found nothing, expected a value, or"
     ):
         counting(folder, "a,x,1,,0,0", header=header)
     pair = "s,t,action,reward,next_s,next_t"
     path = folder / "pair.csv"
     path.write_text(f"{pair}\na,b,x,1,a,\n")
-    with pytest.raises(InvalidLog, match="column 'next_t': found nothing, expected a label"):
+    with pytest.raises(InvalidLog, match="column 'next_t': found nothing, expected a value"):
         read_log(path, columns={"state": ["s", "t"]}).counts()
 
 
@@ -165,7 +165,7 @@ def test_a_missing_number_is_not_called_a_label(tmp_path):
     table = {name: [row[name] for row in rows] for name in ROW}
     path = tmp_path / "log.parquet"
     pandas.DataFrame(table).astype({"state": "Int64"}).to_parquet(path)
-    with pytest.raises(InvalidLog, match=r"'state': found nothing, expected a number$"):
+    with pytest.raises(InvalidLog, match=r"'state': found nothing, expected a number \("):
         read_log(path).counts()
     with pytest.raises(InvalidLog, match="a number, since the column is binned"):
         read_log(path, bins=["state:width=1"]).counts()

@@ -153,7 +153,8 @@ def quantile_edges(values: object, times: object, number: int) -> tuple[float, .
     return tuple((distinct[chosen + 1] + 0.0).tolist())
 
 
-FirstWhere = Callable[[str, str], str]  # (condition, column) → 'log.csv, row 3, column …: found …'
+# (condition, column) → 'log.csv, row 3, column …: found …', and what can be done about it
+FirstWhere = Callable[[str, str], tuple[str, str]]
 
 
 def resolve_binnings(
@@ -218,9 +219,9 @@ def check_numbers(
     for (column, condition), times in zip(wrong.items(), counted, strict=True):
         if times:
             others = "" if times == 1 else f"; {times:,} rows are affected"
+            found, hint = first_where(condition, column)
             raise InvalidLog(
-                f"{first_where(condition, column)}, expected a finite number, since the column is "
-                f"binned{others}"
+                f"{found}, expected a finite number, since the column is binned{hint}{others}"
             )
 
 

@@ -45,7 +45,7 @@ class LabelTable(NamedTuple):
         for cell in dict.fromkeys(cells):
             try:
                 if cell is None:
-                    raise InvalidParameter(f"column {column!r}: found nothing, expected a label")
+                    raise InvalidParameter(f"column {column!r}: found nothing, expected a value")
                 known[cell] = label_text(column, cell, binning)
             except InvalidParameter as problem:
                 row = cells.index(cell) + 1

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
+from surestep.io.logs import stamps
+from surestep.io.logs.missing import advice as advice_where_missing
 from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
-from surestep.io.logs.roles import RoleSql
+from surestep.io.logs.roles import STAMP, STEP, RoleSql
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, sql_name
 
@@ -33,7 +35,7 @@ class Place(NamedTuple):
 
 def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
     """Refuses the first row that makes no sense; returns the units that exact sums need."""
-    checks = roles.checks(reward.is_number)
+    checks = [*table.preparation.checks, *roles.checks(reward.is_number)]
     weight = roles.mapping.weight
     times = "count(*)" if weight is None else f"coalesce(sum({roles.whole(weight)}), 0)::DOUBLE"
     troubles = [f"count_if({check.condition})" for check in checks]
@@ -45,8 +47,11 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
         if rows:
             place = first_where(table, database, check.condition, check.column)
             others = "" if rows == 1 else f"; {rows:,} rows are affected"
+            hint = place.hint or advice_where_missing(check.column, place.text, check.missing)
+            if check.expected in (STAMP, STEP):
+                hint = stamps.advice(place.text)
             raise InvalidLog(
-                f"{place.where}: found {place.value}, expected {check.expected}{place.hint}{others}"
+                f"{place.where}: found {place.value}, expected {check.expected}{hint}{others}"
             )
     scale, largest = totals[2:4]
     if scale > LARGEST_SCALE or largest * totals[1] * 10.0**scale >= LARGEST_SUM:

@@ -12,6 +12,7 @@ from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.state_rules import StateRule, rule_from_json
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
+from surestep.io.logs.roles import Check
 from surestep.io.sql import ROW, sql_name, sql_text
 
 STATE = "learnt state"
@@ -73,12 +74,25 @@ class LearntStates:
     rule: StateRule
     types: Mapping[str, str]
 
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Returns the SQL of each measurement as a number."""
+        return {name: f"({number_sql(name, self.types[name])})" for name in self.rule.columns}
+
+    @property
+    def checks(self) -> list[Check]:
+        """Returns the checks of the measurements, without which a row has no state."""
+        expected = "a finite number, since states are made of it"
+        return [
+            Check(f"NOT coalesce(isfinite({number}), false)", name, expected, ("drop",))
+            for name, number in self.numbers.items()
+        ]
+
     def sql(self, rows: str) -> str:
         """Returns the SQL of the rows with this column."""
-        numbers = {name: f"({number_sql(name, self.types[name])})" for name in self.rule.columns}
-        usable = " AND ".join(f"coalesce(isfinite({x}), false)" for x in numbers.values())
+        usable = " AND ".join(f"coalesce(isfinite({x}), false)" for x in self.numbers.values())
         labels = ", ".join(map(sql_text, self.rule.labels()))
-        code = f"CASE WHEN {usable} THEN {self.rule.sql(numbers)} END"
+        code = f"CASE WHEN {usable} THEN {self.rule.sql(self.numbers)} END"
         return f"SELECT *, [{labels}][{code} + 1] AS {sql_name(STATE)} FROM ({rows})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, said
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.sql import sql_name, sql_text
 
@@ -28,6 +28,19 @@ def read_missing(options: Sequence[str]) -> dict[str, str]:
             raise InvalidParameter(f"missing is given twice for column {column!r}, expected once")
         rules[column] = rule
     return rules
+
+
+def advice(column: str, text: str | None, rules: Sequence[str]) -> str:
+    """Returns what can be done where nothing is, as the end of a sentence; else nothing."""
+    if not rules or (text is not None and text.strip().lower() not in ("", "nan")):
+        return ""
+    ways = {
+        "drop": "the recording of its episode then ends there",
+        "label": f"then it is the label {LABEL!r}",
+    }
+    given = [(f"{column}={rule}", ways[rule]) for rule in rules]
+    options = [f"{said(f'missing={[rule]}', f'--missing {rule}')}: {way}" for rule, way in given]
+    return f" ({'; or '.join(options)})"
 
 
 def is_missing(column: str, kind: str) -> str:

@@ -30,6 +30,7 @@ from surestep.io.logs.notation import PLAIN, Notation, PlainNumbers
 from surestep.io.logs.one_step import OneStepEpisodes
 from surestep.io.logs.reading import Reading, is_to_be_learnt
 from surestep.io.logs.reward_tables import RewardsByTable, check_reward_tables, parsed
+from surestep.io.logs.roles import Check
 from surestep.io.logs.stamps import (
     CutAtGaps,
     Stamped,
@@ -69,6 +70,12 @@ class Preparation:
     def keeps_order(self) -> bool:
         """Tells whether rows stay in the order of the files."""
         return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
+
+    @property
+    def checks(self) -> list[Check]:
+        """Returns what can be wrong with a row for what is done to it."""
+        learnt = [each for each in self.stages if isinstance(each, LearntStates)]
+        return [check for each in learnt for check in each.checks]
 
     @property
     def cut(self) -> CutWhereMissing | None:
@@ -222,14 +229,17 @@ def check_complete(types: Mapping[str, str], mapping: ColumnMapping, reading: Re
 def check_missing(rules: Mapping[str, str], types: Mapping[str, str], reading: Reading) -> None:
     """Refuses rules for columns that are not there, and labels among bins."""
     binned = {read_bin_option(rule)[0] for rule in reading.bins}
+    learnt = rule_of(reading.states_from)
     for column, rule in rules.items():
         if column not in types:
             raise InvalidLog(
                 f"there is no column {column!r} of which values could be missing; "
                 f"{closest(column, list(types))}"
             )
-        if rule == "label" and column in binned:
+        if rule == "label" and (column in binned or (learnt and column in learnt.columns)):
+            what = "binned" if column in binned else "one that states are made of"
             raise InvalidParameter(
-                f"column {column!r} is binned, so that what is missing there can have no label; "
-                "expected refuse or drop"
+                f"column {column!r} is {what}, where only numbers have a place, so that what is "
+                f"missing there can have no label; expected {column}=drop, which ends the "
+                "recording of the episode there, or a column of yours in which no number is missing"
             )

@@ -29,6 +29,7 @@ class Check(NamedTuple):
     condition: str  # SQL over the user's columns
     column: str
     expected: str
+    missing: tuple[str, ...] = ()  # rules of `missing` that help where nothing is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class LabelCode:
     type: str  # of the code, as DuckDB calls it
     label: Callable[[str], str] = str  # from the text of a code
     checks: tuple[Check, ...] = ()  # of what is there: values without a code
-    expected: str = "a label"  # where nothing is
+    expected: str = "a value"  # where nothing is
+    missing: tuple[str, ...] = ("drop", "label")  # rules that help there
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,14 @@ def code_of(column: str, kind: str) -> LabelCode:
         sql = f"({sql_name(column)} + 0::{kind})"
         return LabelCode(column, sql, kind, checks=(no_nan(column),), expected=NUMBER)
     if kind in PLAIN or kind.startswith("DECIMAL"):
-        expected = NUMBER if kind in WHOLE or kind.startswith("DECIMAL") else "a label"
+        expected = NUMBER if kind in WHOLE or kind.startswith("DECIMAL") else "a value"
         return LabelCode(column, sql_name(column), kind, expected=expected)
     return text_code(column, kind)
 
 
 def no_nan(column: str) -> Check:
     """Returns the check for NaN, by which some tables say that there is nothing."""
-    return Check(f"isnan({sql_name(column)})", column, NUMBER)
+    return Check(f"isnan({sql_name(column)})", column, NUMBER, ("drop", "label"))
 
 
 def number_text_code(column: str, kind: str) -> LabelCode:
@@ -124,8 +126,9 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         binning.sql(number),
         "BIGINT",
         lambda text: binning.label(int(text)),
-        (Check(unusable, column, "a finite number, since the column is binned"),),
+        (Check(unusable, column, "a finite number, since the column is binned", ("drop",)),),
         "a number, since the column is binned",
+        ("drop",),
     )
 
 
@@ -139,7 +142,8 @@ def as_varchar(column: str, kind: str) -> str:
     return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
 
 
-STEP = "a whole number of at least 0, or a time stamp such as 2025-03-31 14:05"
+STAMP = "a time stamp such as 2025-03-31 14:05"
+STEP = f"a whole number of at least 0, or {STAMP}"
 YES, NO = "('true', 't', 'yes', '1', '1.0')", "('false', 'f', 'no', '0', '0.0')"
 
 
@@ -210,7 +214,7 @@ class RoleSql:
         labels = (*codes.state, *codes.action, *codes.next_state)
         checks += [check for code in labels for check in code.checks]
         unusable = f"{self.decides} AND NOT ({reward})"
-        checks.append(Check(unusable, mapping.reward, "a finite number"))
+        checks.append(Check(unusable, mapping.reward, "a finite number", ("drop",)))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
             checks.append(Check(step, mapping.step, STEP))
@@ -247,8 +251,7 @@ class RoleSql:
             expected = "a probability above 0 and at most 1"
             checks.append(Check(condition, mapping.behavior_prob, expected))
         if mapping.time is not None:
-            expected = "a time stamp such as 2025-03-31 14:05"
-            checks.append(Check(f"{self.time} IS NULL", mapping.time, expected))
+            checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP))
         if mapping.weight is not None:
             condition = f"coalesce({self.whole(mapping.weight)}, 0) < 1"
             checks.append(Check(condition, mapping.weight, "a whole number of at least 1"))
@@ -261,4 +264,5 @@ class RoleSql:
 
 def missing(code: LabelCode, where: str = "") -> Check:
     """Returns the check for a missing label where there must be one."""
-    return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
+    condition = f"{sql_name(code.column)} IS NULL{where}"
+    return Check(condition, code.column, code.expected, code.missing)

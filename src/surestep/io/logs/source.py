@@ -27,7 +27,7 @@ from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import load_steps
 from surestep.io.logs.look import Look
-from surestep.io.logs.missing import CUT_SHORT, GONE
+from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
 from surestep.io.logs.reading import Reading, is_to_be_learnt
 from surestep.io.logs.rewards import RewardSql, Units
@@ -167,9 +167,10 @@ class LogSource:
         rules = dict(map(read_bin_option, self.reading.bins))
         following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
 
-        def refused_at(condition: str, column: str) -> str:
+        def refused_at(condition: str, column: str) -> tuple[str, str]:
             place = first_where(self.table, database, condition, column)
-            return f"{place.where}: found {place.value}{place.hint}"
+            hint = place.hint or advice(column, place.text, ("drop",))
+            return f"{place.where}: found {place.value}", hint
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
         times = "count(*)"

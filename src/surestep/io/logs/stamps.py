@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, said
 from surestep.io.sql import sql_name, sql_text
 
 ISO = (
     r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
 )
+DATE = r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"
+EITHER_WAY = r"\s*(0?[0-9]|1[0-2])[./-](0?[0-9]|1[0-2])[./-][0-9]"  # day and month could be swapped
 UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
 GAP = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h|d|w)")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -49,6 +51,15 @@ def stamp_sql(column: str, kind: str, form: str | None) -> str:
 def reads_stamp(text: str) -> bool:
     """Tells whether a text is a stamp as ISO 8601 writes it."""
     return re.fullmatch(ISO, text, re.ASCII) is not None
+
+
+def advice(text: str | None) -> str:
+    """Returns how to say what form a stamp has that may be one, as the end of a sentence."""
+    if text is None or reads_stamp(text) or re.search(DATE, text, re.ASCII) is None:
+        return ""
+    ways = "%d/%m/%Y or %m/%d/%Y" if re.match(EITHER_WAY, text, re.ASCII) else "%d/%m/%Y"
+    option = said("time_format", "--time-format")
+    return f" (if it is a date, say how it is written with {option}, such as {ways})"
 
 
 def gap_seconds(gap: str) -> float:
