@@ -98,6 +98,17 @@ def test_what_cannot_be_compared_is_left_out():
     assert number_test(*same[:2], rounded, seed=0, level=0.1) is None
 
 
+def test_made_up_shifts_that_undo_all_differences_divide_by_nothing():
+    """Two pasts of two rows that pay ±1: shifted by a standard deviation, all may pay the same."""
+    group, past = np.repeat(np.arange(6), 4), np.tile([0, 0, 1, 1], 6)
+    found = number_test(group, past, np.tile([-1.0, -1.0, 1.0, 1.0], 6), seed=0, level=0.5)
+    assert found.p_value < 0.05
+    shifted = np.empty(301)
+    placed = arranged(group, past, np.tile([-1.0, 1.0], 12))
+    shuffled_spread.all(301, 0, 1.0, placed.groups, placed.runs, np.tile([-1.0, 1.0], 12), shifted)
+    assert np.isfinite(shifted).all()
+
+
 def test_first_visits_are_one_row_an_episode_and_place():
     log = remembering_log(0, episodes=20)
     rows = first_visits(log, log.pair)

@@ -10,6 +10,7 @@ from surestep.cli import options
 from surestep.cli.progress import progress_bar
 from surestep.cli.terminal import say
 from surestep.io.logs.reading import Reading
+from surestep.report.numbers import counted
 
 
 @click.command("count", short_help="Count a log: tables of decisions to a small, mergeable file.")
@@ -68,7 +69,7 @@ def command(
     ended = counts.episodes
     if ended.recorded:
         say(
-            f"{ended.recorded:,} episodes: {ended.terminated:,} terminated, "
+            f"{counted(ended.recorded, 'episode')}: {ended.terminated:,} terminated, "
             f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
         )
     for reason, rows in counts.dropped.items():

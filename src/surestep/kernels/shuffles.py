@@ -16,6 +16,8 @@ from surestep.kernels._compile import SWEEP_THREADS, helper, tasks
 from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IntsIn
 from surestep.kernels.random_streams import start_stream, uniform
 
+NOTHING = 1e-12  # of the squares of a group: what rounding leaves of none
+
 
 @helper
 def largest_group(groups: IntArray, runs: IntArray) -> int:
@@ -130,5 +132,6 @@ def shuffled_spread(
                 whole += sum_of_run
                 between += sum_of_run * sum_of_run / (high - low)
             middle = whole * whole / rows
-            total += rows * (between - middle) / (everything - middle)
+            if everything - middle > NOTHING * squares:  # shifts may have made all values the same
+                total += rows * (between - middle) / (everything - middle)
         spread[draw] = total

@@ -20,7 +20,7 @@ from surestep.io.logs.missing import LABEL, advice, is_missing, read_missing
 from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import RoleSql
-from surestep.io.logs.source import LogSource, open_log
+from surestep.io.logs.source import LogSource, named_in_errors, open_log
 from surestep.io.logs.tables import connected
 from surestep.io.sql import ROW, sql_name, sql_text
 from surestep.states.bins import BinStates
@@ -58,7 +58,8 @@ def learn(
     if not (is_number(discount) and 0 <= discount <= 1):
         raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
     rows, columns, episodes = first_rows(source, float(part), float(discount))
-    learnt = learn_states(rows, columns, cast(Method, name), size=number, progress=progress)
+    with named_in_errors(source.table):
+        learnt = learn_states(rows, columns, cast(Method, name), size=number, progress=progress)
     return read_with(source, learnt, episodes)
 
 

@@ -297,3 +297,15 @@ def test_a_stamp_that_could_be_several_dates_is_refused_with_how_to_say_which(te
         read_log(stamped, columns={"state": ["x"]}).counts()
     assert f"row 1, column 'step': found {text!r}, expected" in str(refused.value)
     assert says in str(refused.value)
+
+
+def test_two_rows_of_one_time_are_named_by_their_time():
+    tied = WITH_GAPS | {"step": ["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-01"]}
+    says = r"row 3, column 'step': in episode 'e', more than one row has the time '2025-01-02'"
+    with pytest.raises(InvalidLog, match=says):
+        read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}).counts()
+
+
+def test_rows_that_belong_together_are_no_episodes_of_one_step():
+    with pytest.raises(InvalidLog, match=r"say which rows belong together; .* leave out one_step"):
+        read_log(WITH_GAPS, columns={"state": ["x"]}, one_step=True)

@@ -7,6 +7,8 @@ A block of 60 steps is summed up in one row, its steps as the bits of one number
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +16,10 @@ import numpy as np
 from surestep._arrays import IntArray
 from surestep.errors import InvalidLog
 from surestep.io.logs.look import EXAMPLES, Look, Suspicion, create_view
+from surestep.io.logs.preparing import NONE
+from surestep.io.sql import ROW, sql_name
 
-CHAIN, WEIGHT = "broken chain", "changing weight"
+CHAIN, WEIGHT, REPEATED = "broken chain", "changing weight", "repeated step"
 BLOCK = 60  # bits of a number that DuckDB shifts without overflow
 
 
@@ -92,13 +96,23 @@ def refusal(look: Look, suspicion: Suspicion) -> str:
     elif suspicion.kind == WEIGHT:
         column = mapping.weight
     row = [e.row for e in suspicion.examples if (e.file, *e[2:]) == (first.file, *first[2:])][-1]
-    others = ""
+    others, found = "", first.value
     if suspicion.times > 1:
         others = f"; {suspicion.times:,} {suspicion.of}s are affected"
+    if suspicion.kind == REPEATED and look.table.preparation.numbers_stamps:
+        found = f"more than one row has the time {written_at(look, first.file, row, str(column))!r}"
     return (
         f"{first.file or look.table.name}, row {row:,}, column {column!r}: in episode "
-        f"{first.episode!r}, {first.value}; expected {suspicion.expected}{others}"
+        f"{first.episode!r}, {found}; expected {suspicion.expected}{others}"
     )
+
+
+def written_at(look: Look, file: str | None, row: int, column: str) -> str:
+    """Returns what a file has in a row and column, before anything is done to it."""
+    plain = replace(look.table, preparation=NONE)
+    rows = plain.scan(look.database, () if file is None else (Path(file),), numbered=True)
+    query = f"SELECT CAST({sql_name(column)} AS VARCHAR) FROM ({rows}) WHERE {ROW} = {row}"
+    return str(look.one(query)[0])
 
 
 def affected(condition: str) -> str:
@@ -128,7 +142,7 @@ def repeated_steps(look: Look) -> Suspicion | None:
         "once (if rows are copies of each other, keep one; if they are different episodes, number "
         "them differently)"
     )
-    return Suspicion("repeated step", times, "row", says, expected, look.at(places))
+    return Suspicion(REPEATED, times, "row", says, expected, look.at(places))
 
 
 def missing_steps(look: Look) -> Suspicion | None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import read_bin_option
 from surestep.io.logs.columns import ColumnMapping, closest, names, naming, resolve
 from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
@@ -70,6 +70,11 @@ class Preparation:
     def keeps_order(self) -> bool:
         """Tells whether rows stay in the order of the files."""
         return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
+
+    @property
+    def numbers_stamps(self) -> bool:
+        """Tells whether steps are numbers that time stamps were given."""
+        return any(isinstance(stage, StepsByStamp) for stage in self.stages)
 
     @property
     def checks(self) -> list[Check]:
@@ -131,6 +136,13 @@ def prepared(
     check_missing(rules, types, reading)
     stages: list[Stage] = [*plain_numbers(reading, mapping, types)]
     single = added_to_single(reading, types)
+    if reading.one_step and mapping.episode in types and mapping.step in types:
+        raise InvalidLog(
+            f"every row is to be an episode, but columns {mapping.episode!r} and {mapping.step!r} "
+            "say which rows belong together; expected one of them: leave out "
+            f"{said('one_step', '--one-step')}, and say {said('complete=True', '--complete')} if "
+            "the last row of every episode is its end"
+        )
     if single:
         stages.append(OneStepEpisodes(single))
     stamped = steps_are_stamps and mapping.step is not None and mapping.episode is not None
