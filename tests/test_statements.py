@@ -19,7 +19,7 @@ SOURCE = Path(surestep.__file__).parent
 DOCS = Path(__file__).parents[1] / "docs" / "certificates.md"
 EXAMPLES = {  # values that a sentence can be made of, by name
     "alpha": 0.25, "asked": "robust", "episodes": 80, "high": 2, "low": -1.0, "per": "pair",
-    "prior": "cautious",
+    "prior": "cautious", "rows": 3,
     "refusal": "so", "seed": None, "sentence": "It rains.", "share": 0.3, "states": 12,
     "steps": 5, "successors": 16, "weight": 5.0, "what": "states",
 }  # fmt: skip

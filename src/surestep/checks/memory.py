@@ -11,6 +11,7 @@ from surestep.model.log import DecisionLog
 
 EPISODES_A_PART = 50  # of the log, in its order: actions are compared within parts
 MOST_PARTS = 10
+MOST_BACK = 10  # rows, to find an action that the state does not tell
 EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars of a picture
 
 
@@ -88,9 +89,22 @@ def reward_check_of(
 def steps_before(log: DecisionLog) -> list[IntArray]:
     """Returns the row before [N], finely and less so: 1 + its pair, and 1 + its action.
 
-    At the first step of an episode both are 0.
+    At the first step of an episode both are 0. Where the state tells the action before, as where
+    it is a history, the action is that of the latest row of which it does not.
     """
-    return [shifted(log, log.pair + 1), shifted(log, log.action.astype(np.int64) + 1)]
+    action = shifted(log, log.action.astype(np.int64) + 1)
+    earlier = action
+    for _ in range(MOST_BACK):
+        if not is_told(log.state, earlier):
+            return [shifted(log, log.pair + 1), earlier]
+        earlier = shifted(log, earlier)
+    return [shifted(log, log.pair + 1), action]
+
+
+def is_told(state: IntArray, past: IntArray) -> bool:
+    """Tells whether all rows of a state [N] have the same past [N]."""
+    key = state * np.int64(past.max(initial=0) + 1) + past
+    return np.unique(key).size == np.unique(state).size
 
 
 def shifted(log: DecisionLog, values: IntArray) -> IntArray:

@@ -22,11 +22,19 @@ from surestep.certificates.known import Known, Split
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.io.counts.labelled import counts_digest
 from surestep.io.labels.bin_rules import bin_option
+from surestep.io.labels.histories import past_columns
 from surestep.io.labels.tables import nowhere
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
-from surestep.pipeline.evidence import CountsSource, Steps, gather, seed_of, with_learnt_states
+from surestep.pipeline.evidence import (
+    CountsSource,
+    Steps,
+    gather,
+    seed_of,
+    with_histories,
+    with_learnt_states,
+)
 from surestep.pipeline.improve import Progress, problem_of
 from surestep.pipeline.other_logs import carried, other_log
 from surestep.pipeline.recording import terms_of
@@ -179,7 +187,9 @@ class SavedPolicy:
         saved = load(read_path(directory))
         # Quantiles of another log are other bins: those of the result are meant.
         binnings = saved.table.vocabulary.binnings
-        bins = [bin_option(column, binning) for column, binning in binnings.items()]
+        words = saved.table.vocabulary
+        past = past_columns(words.state_columns, words.action_columns)
+        bins = [bin_option(name, binning) for name, binning in binnings.items() if name not in past]
         source = open_again(saved.record, log, memory_limit, bins)
         counts = source.counts()
         same_log = counts_digest(counts) == saved.record.counts_sha256
@@ -199,7 +209,7 @@ class SavedPolicy:
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly, pooled = other_log(saved, counts, locate)
-            assembly = with_learnt_states(assembly, source.reading)
+            assembly = with_learnt_states(with_histories(assembly), source.reading)
             problem = problem_of(assembly, fixed_bounds(terms, saved))
         told = replace(terms, data_seed=seed_of(counts)).certifier_settings(DataFacts.of(counts))
         splits = splits_of(saved, told) if same_log else frozenset()

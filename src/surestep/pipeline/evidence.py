@@ -29,8 +29,10 @@ from surestep.io.labels.behavior import (
     propensities_vary,
     read_behavior_table,
 )
+from surestep.io.labels.histories import History
 from surestep.io.labels.label import Label, joined
-from surestep.io.labels.pair_table import PairTable, read_pair_table
+from surestep.io.labels.lifting import Table, lifted
+from surestep.io.labels.pair_table import PairTable, binnings_of, read_pair_table
 from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
@@ -142,7 +144,7 @@ def gather(
     kind: BehaviorKind = "table" if isinstance(table, BehaviorTable) else table
     seen = isinstance(possible, str) and possible == SEEN
     declared = None if seen else pairs_of(possible, counts)
-    limits = pairs_of(allowed, counts)
+    limits = limits_of(allowed, counts)
     given = {
         "behavior": behavior if kind == "table" else None,
         "states": states,
@@ -157,6 +159,8 @@ def gather(
     known = {role: "observed" if each is None else "listed" for role, each in lists.items()}
     if kind == "table" or declared is not None:
         known = dict.fromkeys(known, "behavior table" if kind == "table" else "possible pairs")
+    if any(is_lifted(each) for each in (table, declared)):
+        known["state"] = "observed"
     locate = log.place_of if isinstance(log, LogSource) else nowhere
     assembly = assemble(
         counts,
@@ -166,7 +170,7 @@ def gather(
         possible=declared,
         locate=locate,
     )
-    assembly = with_learnt_states(assembly, log.reading)
+    assembly = with_learnt_states(with_histories(assembly), log.reading)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -197,10 +201,20 @@ def with_states(
     )
 
 
+def with_histories(assembly: Assembly) -> Assembly:
+    """Returns the assembly with what it assumes where its states are several rows."""
+    words = assembly.vocabulary
+    history = History.among(words.state_columns, words.action_columns)
+    if history is None:
+        return assembly
+    premise = Statement("states-are-histories", {"rows": history.rows})
+    return replace(assembly, premises=(*assembly.premises, premise))
+
+
 def with_learnt_states(assembly: Assembly, reading: Reading) -> Assembly:
     """Returns the assembly with the rule of its states, and the assumption where it has one."""
-    rule = rule_of(reading.states_from)
-    if rule is None and not reading.learnt_from:
+    rule, chosen = rule_of(reading.states_from), bool(reading.history_length.log_likelihood)
+    if rule is None and not chosen and not reading.learnt_from:
         return assembly
     premise = Statement("states-learnt-apart", {"episodes": reading.learnt_from or 0})
     vocabulary = replace(assembly.vocabulary, rule=rule)
@@ -250,7 +264,7 @@ def open_source(
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
     """Returns the table that is given, or how π_b is found in the log itself."""
     if isinstance(behavior, BehaviorTable):
-        return behavior
+        return over_histories(behavior, counts)
     logged = counts.transitions.lowest is not None
     if behavior is None and not logged:
         return "estimate"
@@ -267,7 +281,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
             )
         return "propensities" if word == "propensities" else "row-propensities"
     columns = counts.state_columns, counts.action_columns
-    return read_behavior_table(behavior, *columns, counts.binnings)
+    return over_histories(read_behavior_table(behavior, *columns, counts.binnings), counts)
 
 
 def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, ...] | None:
@@ -284,9 +298,39 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
 
 def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
-    if given is None or isinstance(given, PairTable):
+    return None if given is None else over_histories(pair_table_of(given, counts), counts)
+
+
+def pair_table_of(given: object, counts: LabelledCounts) -> PairTable:
+    """Reads the pairs in a file or table, of states or of their present rows."""
+    if isinstance(given, PairTable):
         return given
     return read_pair_table(given, counts.state_columns, counts.action_columns, counts.binnings)
+
+
+def limits_of(given: object, counts: LabelledCounts) -> PairTable | None:
+    """Reads the pairs that may be recommended; of single rows, those that the log has."""
+    if given is None:
+        return None
+    table = pair_table_of(given, counts)
+    states, actions = table.vocabulary.state_columns, counts.action_columns
+    if states != counts.state_columns:
+        rows = tuple(dict.fromkeys(label[: len(states)] for label in counts.states))
+        bins = binnings_of((*states, *actions), counts.binnings)
+        table.check_known("state", Vocabulary(states, actions, rows, counts.actions, bins))
+    return over_histories(table, counts)
+
+
+def over_histories(table: Table, counts: LabelledCounts) -> Table:
+    """Returns a table about single rows as one about the histories that the log shows."""
+    ends = set(counts.end_states())
+    states = [label for label in counts.states if label not in ends]
+    return lifted(table, counts.state_columns, states, counts.binnings)
+
+
+def is_lifted(table: object) -> bool:
+    """Tells whether a table was about single rows, and the states are those that the log shows."""
+    return isinstance(table, BehaviorTable | PairTable) and table.lifted
 
 
 def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
@@ -343,12 +387,13 @@ def assemble(
         found = counts.to_counts(pairs)
         policy, said = inferred_policy(behavior, counts, found)
         nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
-        premises = (*nothing_else, *starts_of(counts), *said)
+        premises = (*nothing_else, *only_lifted(possible), *starts_of(counts), *said)
         return Assembly(vocabulary, found, policy, quiet, premises)
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
-    return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, starts_of(counts))
+    premises = (*only_lifted(behavior), *starts_of(counts))
+    return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, premises)
 
 
 def within(assembly: Assembly, limits: PairTable) -> Assembly:
@@ -451,6 +496,11 @@ def starts_of(counts: LabelledCounts) -> tuple[Statement, ...]:
     if counts.episodes.recorded:
         return ()
     return (Statement("starts-where-decided"),)
+
+
+def only_lifted(table: BehaviorTable | PairTable | None) -> tuple[Statement, ...]:
+    """Returns the assumption where a table about single rows does not list the histories."""
+    return only_observed(None, ()) if is_lifted(table) else ()
 
 
 def only_observed(

@@ -9,7 +9,9 @@ import numpy as np
 from surestep._arrays import BoolArray, IntArray, is_number
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import read_behavior_table
+from surestep.io.labels.histories import with_past
 from surestep.io.labels.label import Label, Names, joined
+from surestep.io.labels.lifting import lifted
 from surestep.io.labels.names import names_of, read_rules
 from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
@@ -54,6 +56,7 @@ def inspect(
     roles, table = source.columns, None
     if behavior is not None:
         table = read_behavior_table(behavior, roles.state, roles.action, facts.binnings)
+        table = lifted(table, roles.state, facts.states, facts.binnings)
     trusted = facts.visits > n_wedge
     by_tried = states_by_pairs(facts, facts.visits > 0)
     overlap, mismatches = (None, []) if table is None else compare(facts, table)
@@ -96,7 +99,7 @@ def names_for(columns: ColumnMapping, rules: Sequence[str]) -> Names:
                 f"column {column!r} has labels, but is neither of the state nor of the action; "
                 f"{closest(column, known)}"
             )
-    return names
+    return with_past(names, columns.state, columns.action)
 
 
 def checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -13,6 +13,7 @@ from surestep.choosing_n_wedge import n_wedge_setting
 from surestep.declaring import Bounds, Shape
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
+from surestep.io.logs.histories import columns_in_files
 from surestep.io.logs.reading import Reading
 from surestep.model import Problem
 from surestep.pipeline.brought import Names, versions_with
@@ -215,10 +216,12 @@ def words_of(
     """
     files = {role: [each.name for each in inputs if each.role == role] for role in FILE_ROLES}
     words = files["log"] or ["LOG"]
+    reading = Reading.of(parameters)
+    columns = columns_in_files(parameters["columns"], reading)
     for role in ROLE_OPTIONS if made_from_log(parameters) else ():
-        for column in parameters["columns"].get(role, ()):
+        for column in columns.get(role, ()):
             words += [option_of(role), column]
-    words += Reading.of(parameters).words()
+    words += reading.words()
     kind = parameters["behavior"]
     if "behavior" not in defaults:
         words += ["--behavior", *((files["behavior"] or ["POLICY"]) if kind == "table" else [kind])]

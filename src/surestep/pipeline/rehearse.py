@@ -9,7 +9,7 @@ from pathlib import Path
 
 from surestep._files import read_path
 from surestep.errors import InvalidParameter
-from surestep.pipeline.evidence import gather
+from surestep.pipeline.evidence import gather, with_states
 from surestep.pipeline.improve import Progress, draft_with, prepared
 from surestep.pipeline.recording import Rehearsed, rehearse_command
 from surestep.pipeline.stress_test import rehearsal_of
@@ -77,7 +77,12 @@ def rehearse_log(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(
-        source, behavior, states=states, actions=actions, possible=possible, allowed=allowed
+        with_states(source, terms.discount, tell),
+        behavior,
+        states=states,
+        actions=actions,
+        possible=possible,
+        allowed=allowed,
     )
     terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
     question = prepared(evidence, terms)

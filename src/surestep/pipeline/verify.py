@@ -182,7 +182,7 @@ def table_of(saved: Result) -> BehaviorTable:
     table = saved.table
     listed = pairs_in(saved, table.decided)
     policy = Policy(listed.pairs, table.behavior[table.decided])
-    return BehaviorTable(POLICY, listed.vocabulary, policy)
+    return BehaviorTable(POLICY, listed.vocabulary, policy, lifted=listed.lifted)
 
 
 def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
@@ -198,7 +198,8 @@ def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
         tuple(words.actions[a] for a in actions),
         words.binnings,
     )
-    return PairTable(POLICY, known, known.pairs_of(np.stack([state, action], axis=1)))
+    pairs = known.pairs_of(np.stack([state, action], axis=1))
+    return PairTable(POLICY, known, pairs, saved.record.parameters["states"] == "observed")
 
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:

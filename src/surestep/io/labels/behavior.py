@@ -25,7 +25,7 @@ from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
-from surestep.io.labels.pair_table import PairTable, check_each_once
+from surestep.io.labels.pair_table import PairTable, binnings_of, check_each_once
 from surestep.io.labels.tables import (
     LabelTable,
     Locate,
@@ -35,6 +35,7 @@ from surestep.io.labels.tables import (
     others,
     places_or_none,
     read_label_table,
+    shown_states,
 )
 from surestep.io.labels.vocabulary import Vocabulary, in_order, unknown_label
 from surestep.io.logs.columns import closest
@@ -50,6 +51,7 @@ class BehaviorTable:
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
     policy: Policy
+    lifted: bool = False  # its states are histories that a log shows, each like its last row
 
     for_states: ClassVar = "rows that say what the policy does there"  # expected of the table
     for_pairs: ClassVar = "a probability above 0"
@@ -74,19 +76,22 @@ def read_behavior_table(
     """The policy in a file (CSV, Parquet, JSON lines) or a table in memory.
 
     States and actions have the columns of the log, or the usual names of a single one, and
-    `probability` says π_b(a|s). In a binned column stand numbers or labels of bins.
+    `probability` says π_b(a|s). In a binned column stand numbers or labels of bins. Where states
+    are histories, the table may be about the present row only.
     """
-    states, actions, bins = tuple(state_columns), tuple(action_columns), binnings or {}
+    actions = tuple(action_columns)
 
     def choose(columns: Sequence[str]) -> tuple[str, ...]:
         return (
-            *columns_of("state", states, columns),
+            *columns_of("state", shown_states(columns, state_columns, actions), columns),
             *columns_of("action", actions, columns),
             probability_column(columns),
         )
 
     table = read_label_table(source, choose)
-    width = len(states)
+    width = len(table.columns) - len(actions) - 1
+    states = tuple(state_columns)[:width]
+    bins = binnings_of((*states, *actions), binnings)
     state_of = table.labels(slice(width), bins, states)
     action_of = table.labels(slice(width, -1), bins, actions)
     check_each_once(table.name, state_of, action_of, InvalidPolicy)

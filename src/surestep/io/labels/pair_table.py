@@ -12,7 +12,13 @@ from surestep._arrays import BoolArray
 from surestep.errors import InvalidLog, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
-from surestep.io.labels.tables import columns_of, others, places_or_none, read_label_table
+from surestep.io.labels.tables import (
+    columns_of,
+    others,
+    places_or_none,
+    read_label_table,
+    shown_states,
+)
 from surestep.io.labels.vocabulary import Vocabulary, in_order, unknown_label
 from surestep.model import Pairs
 
@@ -24,6 +30,7 @@ class PairTable:
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
     pairs: Pairs
+    lifted: bool = False  # its states are histories that a log shows, each like its last row
 
     for_states: ClassVar = "rows that say what can be done there"  # expected of the table
     for_pairs: ClassVar = "a row for it"
@@ -84,15 +91,19 @@ def read_pair_table(
     """Returns the pairs in a file (CSV, Parquet, JSON lines) or a table in memory.
 
     States and actions have the columns of the log, or the usual names of a single one; others are
-    not looked at. In a binned column stand numbers or labels of bins.
+    not looked at. In a binned column stand numbers or labels of bins. Where states are histories,
+    the table may be about the present row only.
     """
-    states, actions, bins = tuple(state_columns), tuple(action_columns), binnings or {}
+    actions = tuple(action_columns)
 
     def choose(columns: Sequence[str]) -> tuple[str, ...]:
+        states = shown_states(columns, state_columns, actions)
         return (*columns_of("state", states, columns), *columns_of("action", actions, columns))
 
     table = read_label_table(source, choose)
-    width = len(states)
+    width = len(table.columns) - len(actions)
+    states = tuple(state_columns)[:width]
+    bins = binnings_of((*states, *actions), binnings)
     state_of = table.labels(slice(width), bins, states)
     action_of = table.labels(slice(width, None), bins, actions)
     check_each_once(table.name, state_of, action_of)
@@ -101,6 +112,13 @@ def read_pair_table(
     state = places_or_none(vocabulary.state_places, state_of)
     action = places_or_none(vocabulary.action_places, action_of)
     return PairTable(table.name, vocabulary, vocabulary.pairs_of(np.stack([state, action], axis=1)))
+
+
+def binnings_of(
+    columns: Sequence[str], binnings: Mapping[str, Binning] | None
+) -> dict[str, Binning]:
+    """Returns the binnings of these columns."""
+    return {name: each for name, each in (binnings or {}).items() if name in columns}
 
 
 def check_each_once(

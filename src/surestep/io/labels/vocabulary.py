@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from surestep._arrays import expect, is_number, offsets_of, whole_numbers
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
+from surestep.io.labels.histories import PADDING, History, apart_from_padding, past_name
 from surestep.io.labels.label import Label, Names, called, joined
 from surestep.io.labels.state_rules import StateRule
 from surestep.model import Pairs
@@ -39,7 +40,7 @@ class Vocabulary:
     actions: tuple[Label, ...]
     binnings: Mapping[str, Binning] = field(default_factory=dict, hash=False)  # by column
     names: Names = field(default_factory=dict, hash=False)  # by column
-    rule: StateRule | None = None  # of learnt states, which are the last column of the state
+    rule: StateRule | None = None  # of learnt states, which are the last column of a row's state
     state_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
     action_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
 
@@ -90,6 +91,7 @@ class Vocabulary:
         """Returns the place of the label among those of the role."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
+        given = self.whole_state(given) if role == "state" else given
         label = self.label_of(role, given)
         if label not in places:
             values = zip(columns, given_values(role, columns, given), label, strict=True)
@@ -101,8 +103,8 @@ class Vocabulary:
         """Returns the label of a state or an action, given like a state, be it known or not."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
-        if self.rule is not None and role == "state":
-            given = with_learnt_state(columns, given, self.rule)
+        if role == "state":
+            given = self.whole_state(given)
         values = given_values(role, columns, given)
         label = tuple(
             label_text(column, value, self.binnings.get(column))
@@ -110,6 +112,19 @@ class Vocabulary:
         )
         whole = as_whole(label, values)
         return whole if label not in places and whole in places else label
+
+    def whole_state(self, given: Given) -> Given:
+        """Returns a state as given, with what can be told from it: learnt states, and histories.
+
+        Where states are histories, the last rows of an episode may be given, the present one last.
+        """
+        history = History.among(self.state_columns, self.action_columns)
+        if history is None:
+            return with_learnt_state(self.state_columns, given, self.rule)
+        if not is_rows(given):
+            return with_learnt_state(history.state, given, self.rule)
+        rows = [with_learnt_state(history.state, as_mapping(row), self.rule) for row in given]
+        return history_row(history, rows, self.binnings)
 
     def pairs_of(self, enabled: object) -> Pairs:
         """The pairs (state, action) that are listed, in any order.
@@ -158,9 +173,43 @@ def in_order(
     )
 
 
-def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule) -> Given:
-    """Returns a row of measurements with the state that they mean, if that is not there."""
-    if not isinstance(given, Mapping) or columns[-1] in given:
+def is_rows(given: Given) -> TypeGuard[Sequence[Given]]:
+    """Tells whether several rows are given, each a mapping or one of pandas."""
+    return isinstance(given, list | tuple) and any(
+        isinstance(as_mapping(each), Mapping) for each in given
+    )
+
+
+def as_mapping(given: Given) -> Given:
+    """Returns a row of pandas as a mapping, and anything else as it is."""
+    if hasattr(given, "items") and hasattr(given, "index"):
+        return dict(given.items())
+    return given
+
+
+def history_row(
+    history: History, rows: Sequence[Given], binnings: Mapping[str, Binning]
+) -> dict[str, object]:
+    """Returns the row of a history from the last rows of an episode, of which there may be more.
+
+    Of the present row the action is not known yet, and not looked at.
+    """
+    values = dict[str, object]()
+    for back, row in enumerate(reversed(rows[-history.rows :])):
+        columns = (*history.state, *history.action) if back else history.state
+        for column, value in zip(columns, given_values("state", columns, row), strict=True):
+            marked = back and isinstance(value, str) and column not in binnings
+            name = past_name(column, back) if back else column
+            values[name] = apart_from_padding(str(value)) if marked else value
+    return {column: values.get(column, PADDING) for column in history.columns}
+
+
+def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule | None) -> Given:
+    """Returns a row of measurements with the state that they mean, if that is not there.
+
+    The learnt state is the last of the columns.
+    """
+    if rule is None or not isinstance(given, Mapping) or columns[-1] in given:
         return given
     missing = [name for name in rule.columns if name not in given]
     if missing:
@@ -179,8 +228,7 @@ def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule) -> 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:
     """One value a column, of whatever form."""
-    if hasattr(given, "items") and hasattr(given, "index"):  # a row of pandas
-        given = dict(given.items())
+    given = as_mapping(given)
     if isinstance(given, Mapping):
         missing = [column for column in columns if column not in given]
         if missing:

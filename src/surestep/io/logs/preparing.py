@@ -2,8 +2,8 @@
 
 Stages follow each other in one order, whatever the order of options: numbers as they are usually
 written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by
-tables, derived columns, ends, learnt states, recordings cut where something is missing, and without
-the episodes that taught states.
+tables, derived columns, ends, learnt states, recordings cut where something is missing, without the
+episodes that taught states, and with the columns of earlier rows.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ class Preparation:
         for stage in self.stages:
             rows = stage.sql(rows)
         return rows
+
+    def then(self, stage: Stage) -> Preparation:
+        """Returns the changes with one more, after the others."""
+        return Preparation((*self.stages, stage))
 
     @property
     def keeps_order(self) -> bool:

@@ -16,6 +16,7 @@ from surestep.errors import InvalidLog, InvalidParameter, SurestepError
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
+from surestep.io.labels.histories import present_columns, with_past
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
 from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
@@ -24,6 +25,13 @@ from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
 from surestep.io.logs.frames import kind_of, names_of
 from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
+from surestep.io.logs.histories import (
+    HistoryColumns,
+    check_long_enough,
+    columns_in_files,
+    history_of,
+    with_history,
+)
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import load_steps
 from surestep.io.logs.look import Look
@@ -78,6 +86,11 @@ class LogSource:
                 f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
                 "a discount; expected surestep.states.learn, or `surestep improve`"
             )
+        if not self.reading.is_settled:
+            raise InvalidParameter(
+                "how many rows make a state is to be chosen (auto); expected "
+                "surestep.states.choose_history, or `surestep improve`"
+            )
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
@@ -88,6 +101,8 @@ class LogSource:
             if self.memory_limit is not None:
                 refuse_too_many(database, self.memory_limit)
             counts = labelled(database, roles, scale, left_out(self.table, database))
+        with named_in_errors(self.table):
+            check_long_enough(counts.states, counts.state_columns, counts.action_columns)
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     def load(
@@ -158,8 +173,10 @@ class LogSource:
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""
         binned = {read_bin_option(rule)[0] for rule in self.reading.bins}
-        following = dict(zip(self.columns.next_state, self.columns.state, strict=False))
-        labels = (*self.columns.state, *self.columns.action, *self.columns.next_state)
+        width = len(present_columns(self.columns.state, self.columns.action))
+        state, next_state = self.columns.state[:width], self.columns.next_state[:width]
+        following = dict(zip(next_state, state, strict=False))
+        labels = (*state, *self.columns.action, *next_state)
         return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
@@ -180,6 +197,7 @@ class LogSource:
         by_quantile = resolve_binnings(database, quantiles, following, refused_at, times)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
         binnings = {name: (by_quantile | edges)[name] for name in rules}
+        binnings = with_past(binnings, self.columns.state, self.columns.action)
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
@@ -197,6 +215,7 @@ def read_log(
     complete: bool = False,
     states_from: str | None = None,
     learnt_from: int | None = None,
+    history: int | str | None = None,
     missing: Sequence[str] = (),
     derive: Sequence[str] = (),
     reward_table: Sequence[str] = (),
@@ -215,6 +234,8 @@ def read_log(
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
     that say what values of columns pay. `states_from` is a rule of states (see
     `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
+    With a `history` of 3, a state is the last 3 rows of an episode, with the actions between them
+    ("auto": see `surestep.states.choose_history`).
     """
     reading = Reading(
         bins=bins,
@@ -227,6 +248,7 @@ def read_log(
         complete=complete,
         states_from=states_from,
         learnt_from=learnt_from,
+        history=history,  # type: ignore[arg-type]
         missing=missing,
         derive=derive,
         reward_table=reward_table,
@@ -248,8 +270,9 @@ def open_log(
     unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
     lacking = table.lacking()
     beyond = [name for name in (*unreadable, *lacking) if name not in types]
+    chosen = columns_in_files(columns or {}, reading)
     with named_in_errors(table):
-        mapping = meaning_of(reading, types, beyond, columns or {})
+        mapping = meaning_of(reading, types, beyond, chosen)
     check_readable(table, mapping, unreadable, lacking)
     stamped = steps_are_stamps(reading, types, mapping, row)
     with named_in_errors(table):
@@ -260,6 +283,16 @@ def open_log(
             types = described(database)
     with named_in_errors(table):
         check_bins(reading.bins, mapping, tuple(types))
+    rows = reading.history_length.rows or 1
+    if rows > 1:
+        with named_in_errors(table):
+            history = history_of(mapping, rows, types)
+        binned = frozenset(read_bin_option(rule)[0] for rule in reading.bins)
+        stage = HistoryColumns(history, mapping, types, binned)
+        table = replace(table, preparation=table.preparation.then(stage))
+        mapping = with_history(mapping, history)
+        with connected(table, memory_limit) as database:
+            types = described(database)
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
