@@ -91,7 +91,7 @@ def test_whole_episodes_judge_learnt_states_without_calling_them_markov(log):
     )
     by_episodes, by_model = ([*map(str, claim.assumptions)] for claim in result.certificates)
     assert any("probability that its row of the log names" in said for said in by_episodes)
-    assert any("learnt from measurements" in said for said in by_episodes)
+    assert any("What a state is was learnt" in said for said in by_episodes)
     assert not any("Markov" in said for said in by_episodes)
     assert any("is Markov in the given states" in said for said in by_model)
 
