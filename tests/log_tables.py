@@ -3,8 +3,9 @@
 import csv
 import json
 
-import duckdb
 import numpy as np
+
+from surestep.io.sql import in_memory
 
 COLUMNS = (
     *("episode", "step", "state", "action", "reward", "next_state"),
@@ -43,7 +44,7 @@ def write_table(path, rows, columns=COLUMNS):
         lines = [json.dumps({name: row[name] for name in columns}) + "\n" for row in rows]
         path.write_text("".join(lines), encoding="utf-8")
     else:
-        with duckdb.connect() as database:
+        with in_memory() as database:
             database.register("rows", frame_of(rows, columns))
             database.execute(f"COPY rows TO '{path}' (FORMAT parquet)")
     return path

@@ -26,6 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
 ErrorType = type[SurestepError]
 Kind = TypeVar("Kind", bound=AnyArray)
+Result = TypeVar("Result")
 
 LARGEST_INDEX = int(np.iinfo(np.int32).max)
 LARGEST_EXACT_DOUBLE = 2**53  # above it, whole numbers are not all doubles
@@ -255,6 +256,25 @@ def equal_fields(first: Any, second: Any) -> bool:
 def equal_by_value(first: Any, second: object) -> bool:
     """`__eq__` of the nouns: of one type, and equal in every field."""
     return first is second or (type(first) is type(second) and equal_fields(first, second))
+
+
+class Remembering:
+    """A noun that keeps what was derived from it; copies, pickles and comparisons know nothing."""
+
+    __slots__ = ("_known",)
+    _known: dict[object, Any]
+
+    def remembered(self, key: object, derive: Callable[[], Result]) -> Result:
+        """Returns what was derived under this key before; otherwise derives it now."""
+        try:
+            known = self._known
+        except AttributeError:
+            known = {}
+            object.__setattr__(self, "_known", known)
+        if key not in known:
+            known[key] = derive()
+        answer: Result = known[key]
+        return answer
 
 
 # ---- runs -------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """DecisionLog: its counts against a plain dictionary, selections, and what it refuses."""
 
+import copy
 import math
 import pickle
 from collections import Counter, defaultdict
@@ -147,6 +148,26 @@ def test_a_selection_holds_the_chosen_episodes_in_the_order_of_the_choice(log, d
         assert rows_of(log.episodes(some)) == episodes[some]
     assert log.episodes(slice(None)) == log
     assert log.episodes(np.ones(log.num_episodes, bool)) == log
+
+
+@given(log=decision_logs(), data=st.data())
+def test_a_selection_is_the_log_that_its_own_columns_make(log, data):
+    chosen = data.draw(st.lists(st.integers(0, log.num_episodes - 1), min_size=1, max_size=4))
+    part = log.episodes(chosen)
+    made = replace(part)
+    assert part == made
+    for name in (*COLUMNS, "pair", "episode_offsets"):
+        assert getattr(part, name).dtype == getattr(made, name).dtype
+        assert not getattr(part, name).flags.writeable
+
+
+@given(log=decision_logs())
+def test_what_is_remembered_of_a_log_is_no_part_of_it(log):
+    again, size = copy.copy(log), len(pickle.dumps(log))
+    assert log.counts() is log.counts()
+    assert log == again
+    assert len(pickle.dumps(log)) == size
+    assert log.counts() == again.counts() == log.episodes(slice(None)).counts()
 
 
 @given(log=decision_logs())

@@ -73,6 +73,8 @@ def test_the_first_episodes_are_for_training_and_the_others_for_the_test(log, sh
         shuffled[:cut],
         shuffled[cut:],
     ]
+    first, again = split_episodes(log, share, seed), split_episodes(log, share, seed)
+    assert all(a is b for a, b in zip(first, again, strict=True))
 
 
 @given(log=decision_logs())

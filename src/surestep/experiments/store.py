@@ -24,7 +24,7 @@ from surestep._files import BESIDE, beside, lock, write_together
 from surestep.errors import FileFailure, InvalidParameter
 from surestep.experiments.origin import Origin, origin_from_json
 from surestep.experiments.plan import Experiment
-from surestep.io.sql import first_lines, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, sql_text
 
 FORMAT = 1
 ORIGIN = "surestep"  # the name under which a Parquet file says what made it
@@ -152,7 +152,7 @@ class Store:
         path = self.block(key)
         if not path.exists():
             return None
-        with connection() as database:
+        with in_memory(threads=1) as database:
             try:
                 rows = database.execute(
                     "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = ?",
@@ -176,7 +176,7 @@ class Store:
         """Writes the rows of a block with what made them, whole or not at all."""
         size = len(next(iter(columns.values())))
         marked = {**columns, "code": np.full(size, origin.code, object)}
-        with connection() as database:
+        with in_memory(threads=1) as database:  # rows keep their order
             database.register("rows", marked)
             write_query(database, f"SELECT * {WHOLE} FROM rows", self.block(key), origin.to_json())
 
@@ -184,16 +184,19 @@ class Store:
         """Writes all rows of the blocks, in one order."""
         import duckdb
 
-        paths = [escaped(self.block(key)) for key in keys]
-        with connection() as database:
+        blocks = file_list([self.block(key) for key in keys])
+        with in_memory(threads=1) as database:
             try:
-                database.read_parquet(paths, union_by_name=True).create("rows")
+                database.execute(
+                    "CREATE TEMP TABLE rows AS "
+                    f"SELECT * FROM read_parquet({blocks}, union_by_name=true)"
+                )
             except duckdb.Error as problem:
                 raise FileFailure(
                     f"{self.damaged(keys) or self.directory} cannot be read: {said(problem)}; "
                     "delete it, and run again"
                 ) from None
-            names = database.table("rows").columns
+            names = [row[0] for row in database.execute("DESCRIBE rows").fetchall()]
             order = ", ".join(name for name in ORDER if name in names)
             known = f"* REPLACE (coalesce(code, '{UNKNOWN}') AS code)"
             known = known if "code" in names else f"*, '{UNKNOWN}' AS code"
@@ -203,7 +206,7 @@ class Store:
         """The first block whose rows cannot all be read."""
         import duckdb
 
-        with connection() as database:
+        with in_memory(threads=1) as database:
             for path in map(self.block, keys):
                 try:
                     database.read_parquet(escaped(path)).fetchnumpy()
@@ -220,7 +223,7 @@ class Store:
             )
         import duckdb
 
-        with connection() as database:
+        with in_memory(threads=1) as database:
             try:
                 columns: dict[str, AnyArray] = database.read_parquet(
                     escaped(self.table)
@@ -230,13 +233,6 @@ class Store:
                     f"{self.table} cannot be read: {said(problem)}; delete it, and run again"
                 ) from None
         return columns
-
-
-def connection() -> Any:
-    """A database of its own, on one thread, so that rows keep their order."""
-    import duckdb
-
-    return duckdb.connect(config={"threads": 1})
 
 
 def write_query(database: Any, query: str, path: Path, origin: str | None = None) -> None:

@@ -1,19 +1,93 @@
-"""DuckDB as all readers of tables use it: SQL of texts and names, short errors, Ctrl-C."""
+"""DuckDB as all readers of tables use it: its databases, SQL of texts and names, short errors."""
 
 from __future__ import annotations
 
+import atexit
 import glob
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from surestep._files import check_utf8
+from surestep._files import check_utf8, temporary_folder
 from surestep.errors import InvalidParameter
 
 BETWEEN_INTERRUPTS = 0.05  # seconds
 ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
+IDLE: list[Any] = []  # databases that wait for who needs one next
+MOST_IDLE = 2  # one is used while another is, where the header of a packed file is read
+AS_NEW = "RESET preserve_insertion_order; RESET threads; SET temp_directory = ''"
+
+
+@contextmanager
+def in_memory(
+    memory_limit: str | None = None, *, share: float = 1.0, threads: int | None = None
+) -> Iterator[Any]:
+    """Yields an empty database that is nobody else's meanwhile, and spills to a temporary folder.
+
+    To make a database takes 20 ms, so one that has been used is handed out again: its tables and
+    views were those of a cursor, which is closed, and its settings are as they were. `share` of a
+    `memory_limit` such as '2GB' is the most that it takes; such a database is a new one.
+    """
+    with temporary_folder() as spill:
+        limited = memory_limit is not None
+        instance = new_database() if limited else idle_database()
+        try:
+            with instance.cursor() as database:
+                database.execute(f"SET temp_directory = {sql_text(str(spill))}")
+                if threads is not None:
+                    database.execute(f"SET threads = {threads}")
+                if memory_limit is not None:
+                    limit_memory(database, memory_limit, share)
+                yield database
+        finally:
+            if limited or len(IDLE) >= MOST_IDLE or not is_as_new(instance):
+                instance.close()
+            else:
+                IDLE.append(instance)
+
+
+def new_database() -> Any:
+    """Returns a database that keeps nothing of the files that it reads."""
+    import duckdb
+
+    return duckdb.connect(config={"enable_external_file_cache": False})
+
+
+def idle_database() -> Any:
+    """Returns a database that waits, or a new one."""
+    try:
+        return IDLE.pop()
+    except IndexError:
+        return new_database()
+
+
+def is_as_new(instance: Any) -> bool:
+    """Puts the settings of a database back; False where it cannot be used again.
+
+    One that has spilled keeps to its folder, and one that failed badly answers nothing any more.
+    """
+    import duckdb
+
+    try:
+        instance.execute(AS_NEW)
+    except duckdb.Error:
+        return False
+    return True
+
+
+def close_idle() -> None:
+    """Closes the databases that wait."""
+    with suppress(IndexError):
+        while True:
+            IDLE.pop().close()
+
+
+atexit.register(close_idle)
+if hasattr(os, "register_at_fork"):  # a fork would copy a database, but none of its threads
+    os.register_at_fork(before=close_idle)
 
 
 class Interruptible:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from surestep._arrays import (
     FloatArray,
     IndexArray,
     IntArray,
+    Remembering,
     booleans,
     equal_by_value,
     floats,
@@ -35,7 +37,7 @@ from surestep.model.transitions import owner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DecisionLog:
+class DecisionLog(Remembering):
     """Episodes of decisions, one row a step: `action` in `state` earned `reward`, led to the next.
 
     Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`. Its last row, and no
@@ -127,10 +129,15 @@ class DecisionLog:
         where `rewards` ([S, A], [S, A, S] or [K]) gives them, as in `Counts.from_dense`. A state in
         which an episode terminated is marked as terminal.
         """
+        if rewards is None:
+            return self.remembered("counts", lambda: self._counts(None))
+        return self._counts(numbers("rewards", rewards, InvalidLog))
+
+    def _counts(self, table: AnyArray | None) -> Counts:
+        """Returns the counts, with rewards as the table knows them."""
         pairs = self.pairs
         size = np.int64(pairs.num_states)
         key = self.pair * size + self.next_state  # fits 64 bits: states have 31
-        table = None if rewards is None else numbers("rewards", rewards, InvalidLog)
         if table is not None and table.ndim == 3:
             # Known per transition: kept for transitions never seen too, with a count of 0.
             shown = np.arange(pairs.num_pairs * size)
@@ -156,23 +163,23 @@ class DecisionLog:
         )
 
     def episodes(self, which: object) -> DecisionLog:
-        """Returns the log of some episodes only: a slice, numbers in any order, or a mask [E]."""
+        """Returns the log of some episodes only: a slice, numbers in any order, or a mask [E].
+
+        They were checked with the whole, and that takes its time with a long log.
+        """
         chosen = chosen_episodes(which, self.num_episodes)
         lengths = run_lengths(self.episode_offsets)[chosen]
         offsets = offsets_of(lengths)
         rows = np.arange(offsets[-1])
         rows += np.repeat(self.episode_offsets[chosen] - offsets[:-1], lengths)
-        return DecisionLog(
-            self.pairs,
-            self.state[rows],
-            self.action[rows],
-            own(self.reward[rows]),
-            self.next_state[rows],
-            own(self.terminated[rows]),
-            own(self.truncated[rows]),
-            own(offsets),
-            None if self.propensity is None else own(self.propensity[rows]),
-        )
+        part = copy.copy(self)
+        for column in fields(self):
+            values = getattr(self, column.name)
+            if column.name == "episode_offsets":
+                object.__setattr__(part, column.name, own(offsets))
+            elif isinstance(values, np.ndarray):
+                object.__setattr__(part, column.name, own(values[rows]))
+        return part
 
     __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]

@@ -14,20 +14,25 @@ def split_episodes(
 ) -> tuple[DecisionLog | None, DecisionLog | None]:
     """Returns the first round(train_share · E) episodes, and the others; None where there is none.
 
-    With a seed, the episodes are shuffled first, so that the order of the log means nothing.
+    With a seed, the episodes are shuffled first, so that the order of the log means nothing. Who
+    asks again gets the same parts.
     """
     expect("log", log, DecisionLog)
     if not (is_number(train_share) and 0 <= train_share <= 1):
         raise InvalidParameter(f"train_share is {train_share!r}, expected 0 to 1")
-    order = np.arange(log.num_episodes)
-    if seed is not None:
-        order = np.random.default_rng(seed).permutation(order)
     cut = round(float(train_share) * log.num_episodes)
-    train, test = order[:cut], order[cut:]
-    return (
-        log.episodes(train) if train.size else None,
-        log.episodes(test) if test.size else None,
-    )
+
+    def split() -> tuple[DecisionLog | None, DecisionLog | None]:
+        order = np.arange(log.num_episodes)
+        if seed is not None:
+            order = np.random.default_rng(seed).permutation(order)
+        train, test = order[:cut], order[cut:]
+        return (
+            log.episodes(train) if train.size else None,
+            log.episodes(test) if test.size else None,
+        )
+
+    return log.remembered(("parts", cut, seed), split)
 
 
 def first_steps(log: DecisionLog, horizon: int) -> DecisionLog:

@@ -21,7 +21,7 @@ from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.labels.vocabulary import Vocabulary, in_order
-from surestep.io.sql import file_list, first_lines, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 from surestep.model import Pairs, Policy
 from surestep.results.table import PolicyTable
 
@@ -124,10 +124,7 @@ def policy_parquet(table: PolicyTable) -> bytes:
         f"CAST({sql_name(name)} AS {COLUMNS.get(name, 'VARCHAR')}) AS {sql_name(name)}"
         for name in columns
     )
-    with (
-        temporary_folder() as folder,
-        duckdb.connect(config={"threads": 1}) as database,
-    ):
+    with temporary_folder() as folder, in_memory(threads=1) as database:
         database.register("policy", columns)
         written = folder / "policy.parquet"
         try:
@@ -148,7 +145,7 @@ def policy_parquet_rows(path: Path) -> list[tuple[object, ...]]:
     """The rows of a file that `policy_parquet` wrote."""
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as database:
+    with in_memory(threads=1) as database:
         try:
             scan = f"SELECT * FROM read_parquet({file_list([path])})"
             return list(database.execute(scan).fetchall())

@@ -4,7 +4,6 @@ import json
 import math
 from fractions import Fraction
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from surestep.errors import InvalidParameter
 from surestep.io.labels.binning import Binning
+from surestep.io.sql import in_memory
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 SOME_DOUBLES = st.lists(DOUBLES, min_size=1, max_size=30)
@@ -36,7 +36,7 @@ def around(edges):
 
 
 def in_duckdb(binning, values):
-    with duckdb.connect() as database:
+    with in_memory() as database:
         database.register("numbers", {"i": np.arange(len(values)), "x": np.array(values, float)})
         found = database.execute(f"SELECT {binning.sql('x')} AS bin FROM numbers ORDER BY i")
         assert found.description[0][1] == "BIGINT"

@@ -3,7 +3,6 @@
 import json
 import math
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from surestep.errors import InvalidParameter
 from surestep.io.labels.state_rules import CentreRule, Split, TreeRule, rule_from_json
+from surestep.io.sql import in_memory
 
 COLUMNS = ("lactate", "age")
 NUMBERS = st.floats(-50, 50).map(lambda value: round(value, 1))
@@ -34,7 +34,7 @@ ROWS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=20).map(np.arr
 @given(TREES | CENTRES, ROWS)
 def test_sql_python_and_the_file_find_the_same_state(rule: TreeRule | CentreRule, rows: np.ndarray):
     states = rule.indices(rows)
-    with duckdb.connect() as database:
+    with in_memory() as database:
         database.register("t", {"a": rows[:, 0].copy(), "b": rows[:, 1].copy()})
         asked = rule.sql({"lactate": "a", "age": "b"})
         answer = database.execute(f"SELECT {asked} AS state FROM t").fetchnumpy()["state"]

@@ -6,7 +6,6 @@ Each search is small here and large among the slow tests. A crash would end the 
 import dataclasses
 import json
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from log_tables import write_table
 from surestep.errors import SurestepError
 from surestep.io import merge_counts, read_counts, read_log, write_counts
+from surestep.io.sql import in_memory
 
 small = settings(max_examples=8, deadline=None)
 large = settings(max_examples=400, deadline=None)
@@ -130,7 +130,7 @@ def parquet_of_odd_types(data, folder):
         f"AS {data.draw(st.sampled_from(TYPES))}) AS {name}"
         for name in changed
     }
-    with duckdb.connect() as database:
+    with in_memory() as database:
         source = f"SELECT * REPLACE ({', '.join(values.values())}) FROM '{path}'"
         database.execute(f"COPY ({source}) TO '{odd}' (FORMAT parquet)")
     attempt(odd, **data.draw(options()))
@@ -262,7 +262,7 @@ def damaged_counts(data, folder):
 def forged_counts(data, folder):
     """Other numbers in some rows, and another word in the manifest."""
     good, path = good_counts(folder), folder / "forged.parquet"
-    with duckdb.connect() as database:
+    with in_memory() as database:
         described = database.execute(f"DESCRIBE FROM '{good}'").fetchall()
         ((text,),) = database.execute(
             f"SELECT value FROM parquet_kv_metadata('{good}') WHERE key = 'surestep'"

@@ -25,7 +25,7 @@ from surestep.io.counts.labelled import Episodes, LabelledCounts, merge_counts
 from surestep.io.counts.transitions import END, REWARDS, Transitions, limbs, whole_numbers
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
-from surestep.io.sql import file_list, first_lines, limit_memory, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"
 VERSION = 3
@@ -40,16 +40,12 @@ def write_counts(
 
     Half of `memory_limit`, such as '2GB', is used besides the counts themselves.
     """
-    import duckdb
-
     target = read_path(path)
     # One thread, and rows in their one order: nothing about the bytes is left to chance.
     with (
         temporary_folder() as folder,
-        duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,
+        in_memory(memory_limit, share=0.5, threads=1) as database,
     ):
-        if memory_limit is not None:
-            limit_memory(database, memory_limit, share=0.5)
         written = folder / "counts.parquet"
         metadata = sql_text(json.dumps(asdict(Manifest.of(counts)), ensure_ascii=False))
         database.register("states", labels_table(counts.states, counts.starts, counts.decided))
@@ -74,10 +70,7 @@ def read_counts(path: str | Path) -> LabelledCounts:
     if not source.is_file():
         raise FileFailure(f"{source} is no file")
     check_utf8(source)
-    with (
-        temporary_folder() as folder,
-        duckdb.connect(config={"threads": 1, "temp_directory": str(folder)}) as database,
-    ):
+    with in_memory(threads=1) as database:
         try:
             return read_rows(database, source, read_manifest(database, source))
         except duckdb.Error as problem:
@@ -102,7 +95,7 @@ def is_counts_file(path: str | Path) -> bool:
     source = read_path(path)
     if source.suffix.lower() != ".parquet" or not source.is_file():
         return False
-    with duckdb.connect(config={"threads": 1}) as database:
+    with in_memory(threads=1) as database:
         try:
             return bool(
                 database.execute(

@@ -18,7 +18,7 @@ from surestep.io.logs.text_tables import (
     text_names,
 )
 from surestep.io.logs.xes import xes_conversion
-from surestep.io.sql import file_list, first_lines, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]  # (files, a new folder)
 
@@ -71,7 +71,7 @@ def parquet_names(files: Sequence[Path], reading: Reading) -> list[tuple[str, ..
     import duckdb
 
     names = list[tuple[str, ...]]()
-    with duckdb.connect() as database:
+    with in_memory() as database:
         for file in files:
             describe = f"DESCRIBE FROM read_parquet({file_list([file])})"
             try:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surestep.errors import InvalidParameter
-from surestep.io.sql import first_lines, sql_name
+from surestep.io.sql import first_lines, in_memory, sql_name
 
 
 def is_frame(given: object) -> bool:
@@ -111,7 +111,7 @@ def explain_frame(frame: Any) -> str | None:
     """Finds the first column that DuckDB fails to read, although it has a type for it."""
     import duckdb
 
-    with duckdb.connect() as database:
+    with in_memory() as database:
         register(database, frame)
         described = database.execute("DESCRIBE SELECT * FROM frame").fetchall()
         for name, kind, *_ in described:

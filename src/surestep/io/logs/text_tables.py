@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from surestep.errors import FileFailure, InvalidLog, said
 from surestep.io.logs.compression import split_ending, why_not_whole
 from surestep.io.logs.reading import DELIMITERS, Reading
-from surestep.io.sql import file_list, first_lines, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
 SAMPLE = 20  # rows that tell which sign is between columns
@@ -69,7 +69,7 @@ def convert_text(files: Sequence[Path], reading: Reading, folder: Path) -> dict[
     names = list(dict.fromkeys(name for each in text_names(files, reading) for name in each))
     converted = {file: folder / f"{number}.parquet" for number, file in enumerate(files)}
     try:
-        with duckdb.connect(config={"temp_directory": str(folder)}) as database:
+        with in_memory() as database:
             for file, target in converted.items():
                 header = header_of(file, reading)
                 columns = ", ".join(
@@ -195,7 +195,7 @@ def packed_lines(file: Path) -> Iterator[str]:
     whole = f"{file_list([file])}, auto_detect=false, header=false, quote='', escape=''"
     lines = f"read_csv({whole}, delim={sql_text(chr(1))}, columns={{'line': 'VARCHAR'}})"
     try:
-        with duckdb.connect() as database:
+        with in_memory() as database:
             first = database.execute(f"SELECT line FROM {lines} LIMIT {SAMPLE + 2}").fetchall()
     except duckdb.Error as problem:
         words = f"{file} cannot be read: {first_lines(problem)}"
@@ -224,7 +224,7 @@ def first_rejected(file: Path, header: Header) -> tuple[int, str | None, str, st
 
     scan = read_csv([file], header, ", store_rejects=true, rejects_limit=1")
     try:
-        with duckdb.connect() as database:
+        with in_memory() as database:
             database.execute(f"SELECT count(COLUMNS(*)) FROM {scan}").fetchall()
             rejected: tuple[int, str | None, str, str] | None = database.execute(
                 "SELECT line, column_name, CAST(error_type AS VARCHAR), csv_line "

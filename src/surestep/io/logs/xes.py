@@ -30,7 +30,7 @@ import msgspec
 from surestep.errors import FileFailure, InvalidLog
 from surestep.io.logs.compression import cut_short, split_ending
 from surestep.io.logs.reading import Reading
-from surestep.io.sql import file_list, sql_name, sql_text
+from surestep.io.sql import file_list, in_memory, sql_name, sql_text
 
 ATTRIBUTES = frozenset({"string", "date", "int", "float", "boolean", "id", "list", "container"})
 OWN = ("episode", "step", "last_event")
@@ -69,7 +69,7 @@ def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
         for file, target in lines.items():
             with target.open("wb") as out:
                 Reader(file, columns, out).read()
-        with duckdb.connect(config={"temp_directory": str(folder), "threads": 1}) as database:
+        with in_memory(threads=1) as database:
             for file, source in lines.items():
                 database.execute(
                     f"COPY (SELECT {columns.selected} FROM read_json({file_list([source])}, "
