@@ -12,13 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    expect,
-    offsets_of,
-    run_owners,
-    run_sums,
-)
+from surestep._arrays import FloatArray, expect, offsets_of, run_owners, run_sums
 from surestep.algorithms.contract import Promise, check_choice, check_range
 from surestep.algorithms.judging import ends_of_episodes, improvement_of, tie_of, with_known_reward
 from surestep.algorithms.limits import kept

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    expect,
-    offsets_of,
-    run_lengths,
-    run_owners,
-)
+from surestep._arrays import BoolArray, FloatArray, expect, offsets_of, run_lengths, run_owners
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs

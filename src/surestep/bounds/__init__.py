@@ -2,14 +2,7 @@
 
 from surestep.bounds.comparison import BoundAnswer, compare_bounds, value_span
 from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior
-from surestep.bounds.loss import (
-    BOUNDS,
-    BestBound,
-    best_bound,
-    equivalent_n_wedge,
-    n_wedge,
-    zeta,
-)
+from surestep.bounds.loss import BOUNDS, BestBound, best_bound, equivalent_n_wedge, n_wedge, zeta
 from surestep.bounds.radius import (
     BetaBound,
     Bound,

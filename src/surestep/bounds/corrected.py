@@ -41,14 +41,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, ndtri_exp
 
-from surestep._arrays import (
-    FloatArray,
-    IntArray,
-    is_number,
-    run_owners,
-    run_sums,
-    whole_numbers,
-)
+from surestep._arrays import FloatArray, IntArray, is_number, run_owners, run_sums, whole_numbers
 from surestep.bounds.radius import LN2, Coverage, ProblemSize, read_visits, refuse_branching
 from surestep.errors import InvalidParameter
 

@@ -8,12 +8,7 @@ from importlib.util import find_spec
 
 from surestep.environments.benchmark import Benchmark, Simulator, Truth
 from surestep.environments.continuous_wet_chicken import ContinuousWetChicken, RiverCells
-from surestep.environments.registry import (
-    ENVIRONMENTS,
-    FAMILIES,
-    PUBLISHED,
-    make,
-)
+from surestep.environments.registry import ENVIRONMENTS, FAMILIES, PUBLISHED, make
 
 __all__ = [
     "ENVIRONMENTS",

@@ -9,14 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import FloatArray
-from surestep.environments.alike import (
-    ACTIONS,
-    DISCOUNT,
-    HORIZON,
-    STATES,
-    SUCCESSORS,
-    draw_world,
-)
+from surestep.environments.alike import ACTIONS, DISCOUNT, HORIZON, STATES, SUCCESSORS, draw_world
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import legacy_generator, share
 from surestep.environments.merged import Merged

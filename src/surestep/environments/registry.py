@@ -16,11 +16,7 @@ from surestep.environments.hidden_cause import hidden_cause
 from surestep.environments.icu_sepsis import icu_sepsis
 from surestep.environments.noisy import noisy
 from surestep.environments.partially_observed import cheese_maze, tiger, voicemail
-from surestep.environments.random_mdp import (
-    random_mdp,
-    random_mdp_bad_egg,
-    random_mdp_easter_egg,
-)
+from surestep.environments.random_mdp import random_mdp, random_mdp_bad_egg, random_mdp_easter_egg
 from surestep.environments.resource_gathering import (
     resource_gathering,
     resource_gathering_near_optimal,

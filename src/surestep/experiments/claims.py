@@ -35,22 +35,10 @@ from surestep.experiments.cell import (
     timed,
 )
 from surestep.experiments.certifiable import known_to_certifiers, told_of_log
-from surestep.experiments.plan import (
-    AlgorithmSpec,
-    CertifierSpec,
-    EnvironmentSpec,
-    Experiment,
-)
+from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec, Experiment
 from surestep.model import MDPBatch, Problem, ProblemBatch
 from surestep.rehearsal import calibrate
-from surestep.trials import (
-    Claimed,
-    Proposed,
-    claimed,
-    proposed_each,
-    proposed_together,
-    true_gains,
-)
+from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains
 
 BLOCK_REPETITIONS = 25
 LARGEST_SEED = 2**63 - 1

@@ -25,13 +25,7 @@ from surestep._arrays import (
 )
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, InvalidParameter
-from surestep.model.counts import (
-    LARGEST_TOTAL,
-    Counts,
-    LoggedRewards,
-    read_ends,
-    read_terminal,
-)
+from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_ends, read_terminal
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions

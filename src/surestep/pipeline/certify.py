@@ -12,12 +12,7 @@ import numpy as np
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
-from surestep.certificates.episodes import (
-    holds_out,
-    needs_episodes,
-    split_of,
-    training_for,
-)
+from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Known, Split
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.io.counts.labelled import counts_digest

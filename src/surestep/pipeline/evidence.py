@@ -40,15 +40,7 @@ from surestep.io.logs.learnt_states import rule_of
 from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
-from surestep.model import (
-    Counts,
-    DecisionLog,
-    Pairs,
-    Policy,
-    Problem,
-    Statement,
-    estimate_behavior,
-)
+from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
 from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
 from surestep.states import learn

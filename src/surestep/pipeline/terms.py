@@ -20,14 +20,7 @@ from surestep._arrays import (
     least_draws,
     shown,
 )
-from surestep.algorithms import (
-    SPIBB,
-    Algorithm,
-    Limits,
-    is_algorithm,
-    kind_of,
-    make_algorithm,
-)
+from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
 from surestep.algorithms.contract import check_whole
 from surestep.algorithms.limits import limited
 from surestep.bounds import ProblemSize, equivalent_n_wedge

@@ -10,14 +10,7 @@ from scipy.sparse import csr_array, identity
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from surestep._arrays import (
-    FloatArray,
-    IndexArray,
-    IntArray,
-    offsets_of,
-    run_lengths,
-    run_owners,
-)
+from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of, run_lengths, run_owners
 from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step

@@ -13,11 +13,7 @@ from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import HasPolicy, Policy, policy_of
-from surestep.planning.chain import (
-    change_range,
-    largest,
-    policy_chain,
-)
+from surestep.planning.chain import change_range, largest, policy_chain
 from surestep.planning.horizons import horizon_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule
 from surestep.planning.pruning import Backup

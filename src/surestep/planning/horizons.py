@@ -6,12 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    expect,
-    own,
-    run_lengths,
-)
+from surestep._arrays import FloatArray, expect, own, run_lengths
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.backup import best_values, expected_values
 from surestep.kernels.greedy import greedy
@@ -20,11 +15,7 @@ from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.planning.chain import (
-    Chain,
-    change_range,
-    policy_chain,
-)
+from surestep.planning.chain import Chain, change_range, policy_chain
 from surestep.planning.ends import (
     end_components,
     ending_policy,
@@ -34,13 +25,7 @@ from surestep.planning.ends import (
     names,
     refuse_endless,
 )
-from surestep.planning.proof import (
-    ROW_EXCESS,
-    TIE_TOLERANCE,
-    Horizon,
-    StoppingRule,
-    most_terms,
-)
+from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, StoppingRule, most_terms
 from surestep.planning.pruning import Backup
 from surestep.planning.solving import TOO_MANY_STEPS, undiscounted_total
 

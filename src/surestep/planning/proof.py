@@ -18,13 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from surestep._arrays import (
-    ROUNDING_SLACK,
-    IntArray,
-    expect,
-    is_number,
-    run_lengths,
-)
+from surestep._arrays import ROUNDING_SLACK, IntArray, expect, is_number, run_lengths
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mdp import FiniteMDP
 

@@ -27,14 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    IntArray,
-    expect,
-    offsets_of,
-    own,
-    run_owners,
-)
+from surestep._arrays import FloatArray, IntArray, expect, offsets_of, own, run_owners
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs

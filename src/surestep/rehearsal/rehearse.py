@@ -12,13 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    expect,
-    expect_count,
-    is_number,
-)
+from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.bounding import fewest_draws, with_few_draws
@@ -34,12 +28,7 @@ from surestep.rehearsal.calibration import Calibration, calibration_of, draws_be
 from surestep.rehearsal.collecting import DataSize, size_of
 from surestep.rehearsal.kept import KeptBlocks
 from surestep.rehearsal.result import LIMITS, Rehearsal
-from surestep.rehearsal.worlds import (
-    ActionsAlike,
-    WorldKind,
-    default_family,
-    least_of_luck,
-)
+from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family, least_of_luck
 
 Progress = Callable[[int, int], None]  # blocks done, blocks in all
 

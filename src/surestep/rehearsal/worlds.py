@@ -13,12 +13,7 @@ import numpy as np
 
 from surestep._arrays import is_number, least_draws, run_owners
 from surestep.certificates import Certifier
-from surestep.certificates.drawn import (
-    ModelDraws,
-    draw_chunk,
-    expected_cells,
-    room_for,
-)
+from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, room_for
 from surestep.certificates.prior import prior_of
 from surestep.certificates.protocol import believes
 from surestep.errors import InvalidParameter, NeverEnds

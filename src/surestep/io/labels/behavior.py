@@ -25,19 +25,16 @@ from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
-from surestep.io.labels.pair_table import PairTable, binnings_of, check_each_once
+from surestep.io.labels.pair_table import PairTable, read_pairs
 from surestep.io.labels.tables import (
     LabelTable,
     Locate,
-    columns_of,
     found_at,
     nowhere,
     others,
     places_or_none,
-    read_label_table,
-    shown_states,
 )
-from surestep.io.labels.vocabulary import Vocabulary, in_order, unknown_label
+from surestep.io.labels.vocabulary import Vocabulary, unknown_label
 from surestep.io.logs.columns import closest
 from surestep.model import Pairs, Policy
 
@@ -79,33 +76,17 @@ def read_behavior_table(
     `probability` says π_b(a|s). In a binned column stand numbers or labels of bins. Where states
     are histories, the table may be about the present row only.
     """
-    actions = tuple(action_columns)
-
-    def choose(columns: Sequence[str]) -> tuple[str, ...]:
-        return (
-            *columns_of("state", shown_states(columns, state_columns, actions), columns),
-            *columns_of("action", actions, columns),
-            probability_column(columns),
-        )
-
-    table = read_label_table(source, choose)
-    width = len(table.columns) - len(actions) - 1
-    states = tuple(state_columns)[:width]
-    bins = binnings_of((*states, *actions), binnings)
-    state_of = table.labels(slice(width), bins, states)
-    action_of = table.labels(slice(width, -1), bins, actions)
-    check_each_once(table.name, state_of, action_of, InvalidPolicy)
-    known = tuple(in_order(state_of, states, bins)), tuple(in_order(action_of, actions, bins))
-    vocabulary = Vocabulary(states, actions, *known, bins)
-    state = places_or_none(vocabulary.state_places, state_of)
-    action = places_or_none(vocabulary.action_places, action_of)
-    pairs = vocabulary.pairs_of(np.stack([state, action], axis=1))
-    probability = np.zeros(pairs.num_pairs)
-    probability[pairs.find(state, action)] = read_probabilities(table)
+    rows = read_pairs(
+        *(source, state_columns, action_columns, binnings, InvalidPolicy),
+        beside=lambda columns: (probability_column(columns),),
+    )
+    probability = np.zeros(rows.pairs.num_pairs)
+    probability[rows.pair] = read_probabilities(rows.table)
     try:
-        return BehaviorTable(table.name, vocabulary, Policy(pairs, probability))
+        policy = Policy(rows.pairs, probability)
     except InvalidPolicy as problem:
-        raise InvalidPolicy(f"{table.name}: {problem}") from None
+        raise InvalidPolicy(f"{rows.table.name}: {problem}") from None
+    return BehaviorTable(rows.table.name, rows.vocabulary, policy)
 
 
 def probability_column(columns: Sequence[str]) -> str:

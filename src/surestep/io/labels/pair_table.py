@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray
+from surestep._arrays import BoolArray, IntArray
 from surestep.errors import InvalidLog, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.tables import (
+    LabelTable,
     columns_of,
     others,
     places_or_none,
@@ -94,38 +95,53 @@ def read_pair_table(
     not looked at. In a binned column stand numbers or labels of bins. Where states are histories,
     the table may be about the present row only.
     """
+    rows = read_pairs(source, state_columns, action_columns, binnings, InvalidLog)
+    return PairTable(rows.table.name, rows.vocabulary, rows.pairs)
+
+
+class LabelledPairs(NamedTuple):
+    """A table with a row a pair of state and action."""
+
+    table: LabelTable
+    vocabulary: Vocabulary
+    pairs: Pairs
+    pair: IntArray  # of each row
+
+
+def read_pairs(
+    source: object,
+    state_columns: Sequence[str],
+    action_columns: Sequence[str],
+    binnings: Mapping[str, Binning] | None,
+    error: type[SurestepError],
+    beside: Callable[[Sequence[str]], tuple[str, ...]] = lambda columns: (),
+) -> LabelledPairs:
+    """Reads a table with the columns of state and action, and those to be read `beside` them."""
     actions = tuple(action_columns)
+    width = 0
 
     def choose(columns: Sequence[str]) -> tuple[str, ...]:
-        states = shown_states(columns, state_columns, actions)
-        return (*columns_of("state", states, columns), *columns_of("action", actions, columns))
+        nonlocal width
+        states = columns_of("state", shown_states(columns, state_columns, actions), columns)
+        width = len(states)
+        return (*states, *columns_of("action", actions, columns), *beside(columns))
 
     table = read_label_table(source, choose)
-    width = len(table.columns) - len(actions)
     states = tuple(state_columns)[:width]
-    bins = binnings_of((*states, *actions), binnings)
+    bins = {name: each for name, each in (binnings or {}).items() if name in (*states, *actions)}
     state_of = table.labels(slice(width), bins, states)
-    action_of = table.labels(slice(width, None), bins, actions)
-    check_each_once(table.name, state_of, action_of)
+    action_of = table.labels(slice(width, width + len(actions)), bins, actions)
+    check_each_once(table.name, state_of, action_of, error)
     known = tuple(in_order(state_of, states, bins)), tuple(in_order(action_of, actions, bins))
     vocabulary = Vocabulary(states, actions, *known, bins)
     state = places_or_none(vocabulary.state_places, state_of)
     action = places_or_none(vocabulary.action_places, action_of)
-    return PairTable(table.name, vocabulary, vocabulary.pairs_of(np.stack([state, action], axis=1)))
-
-
-def binnings_of(
-    columns: Sequence[str], binnings: Mapping[str, Binning] | None
-) -> dict[str, Binning]:
-    """Returns the binnings of these columns."""
-    return {name: each for name, each in (binnings or {}).items() if name in columns}
+    pairs = vocabulary.pairs_of(np.stack([state, action], axis=1))
+    return LabelledPairs(table, vocabulary, pairs, pairs.find(state, action))
 
 
 def check_each_once(
-    name: str,
-    states: Sequence[Label],
-    actions: Sequence[Label],
-    error: type[SurestepError] = InvalidLog,
+    name: str, states: Sequence[Label], actions: Sequence[Label], error: type[SurestepError]
 ) -> None:
     """Refuses a state and action that are there twice."""
     first = dict[tuple[Label, Label], int]()

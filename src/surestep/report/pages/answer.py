@@ -8,12 +8,7 @@ from surestep.report.numbers import counted, listed, number, percent, relative, 
 from surestep.report.pages.shared_parts import none_made
 from surestep.report.tables import key, more, small
 from surestep.report.words.alarms import alarm_words, baseline_words
-from surestep.report.words.rehearsal import (
-    harm_words,
-    left_out_words,
-    luck_words,
-    more_data_words,
-)
+from surestep.report.words.rehearsal import harm_words, left_out_words, luck_words, more_data_words
 from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict
 from surestep.results.findings import Findings
 from surestep.results.ladder import belief_in
