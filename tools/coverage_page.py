@@ -17,6 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
+from judged_results import (
+    VerdictCount,
+    all_together,
+    read_verdicts,
+    refuted_verdicts,
+    verdict_counts,
+)
 from surestep._files import write_together
 from surestep.errors import InvalidParameter
 from surestep.experiments import (
@@ -29,13 +36,6 @@ from surestep.experiments import (
     without_size,
 )
 from surestep.experiments.coverage import FAMILY_WISE, binomial_interval
-from surestep.experiments.verdicts import (
-    VerdictCount,
-    all_together,
-    read_verdicts,
-    refuted_verdicts,
-    verdict_counts,
-)
 from surestep.figures.coverage import algorithm_name, certifier_name, draw_coverage, task_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

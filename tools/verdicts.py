@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 import surestep
+from judged_results import JudgedResult, read_verdicts
 from surestep import DecisionLog, Policy
 from surestep.environments import Benchmark
 from surestep.experiments.cell import data_seed, made
 from surestep.experiments.plan import EnvironmentSpec, read_experiments
-from surestep.experiments.verdicts import JudgedResult, read_verdicts
 
 SEED = 2024
 FILE = "verdicts.csv"

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surestep import performance
-from surestep.environments import make
-from surestep.experiments.verdicts import (
+from judged_results import (
     JudgedResult,
     all_together,
     read_verdicts,
     refuted_verdicts,
     verdict_counts,
 )
+from surestep import performance
+from surestep.environments import make
 
 TOOL = Path(__file__).parents[2] / "tools" / "verdicts.py"
 
