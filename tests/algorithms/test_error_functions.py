@@ -12,8 +12,7 @@ from contract.constraints import returns_of
 from strategies import logged_problems, problems
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem
 from surestep.algorithms import ExactSoftSPIBB
-from surestep.algorithms.error_functions import errors_of
-from surestep.algorithms.returns import pair_returns
+from surestep.algorithms.error_functions import errors_of, pair_returns
 from surestep.bounds import BOUNDS, BetaBound, ProblemSize, SPIBBBound
 from surestep.errors import InvalidParameter
 

@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from surestep.cli import ending
-from surestep.cli.ending import Ended, signals_end
-from surestep.cli.main import VERBS, main
+from surestep.cli import main as ending
+from surestep.cli.main import VERBS, Ended, main, signals_end
 
 
 def ended(capfd, *arguments):

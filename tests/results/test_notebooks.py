@@ -13,7 +13,7 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from surestep import Problem
 from surestep.errors import InvalidParameter, MissingExtra
-from surestep.results import frames
+from surestep.results import result as frames
 from surestep.results.plots import Plots, most_changed, shortened
 
 HOSTILE = "<script>alert('$1')</script>"

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surestep._arrays import FloatArray, did_you_mean, expect, is_number
-from surestep.algorithms.returns import pair_returns
 from surestep.bounds import BOUNDS, Coverage, ProblemSize
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
 
 if TYPE_CHECKING:
     from surestep.bounds import Bound
+from typing import NamedTuple
+
+from surestep._arrays import IntArray
+from surestep.kernels.returns import discounted_returns
 
 
 def hoeffding(problem: Problem, delta: float) -> FloatArray:
@@ -98,3 +101,31 @@ def open_errors(error: str | Bound, problem: Problem, delta: float) -> FloatArra
     visits = problem.counts.visits
     size = ProblemSize(problem.num_states, problem.num_actions, delta)
     return np.where(visits > 0, bound.radius(np.maximum(visits, 1), size), np.inf)
+
+
+# ---- returns that followed each pair in the log: Monte Carlo's estimate of q under π_b ----------
+
+
+class PairReturns(NamedTuple):
+    """Every-visit returns of the pairs [K]: how many, their mean, their variance (ddof 1)."""
+
+    times: IntArray
+    mean: FloatArray  # 0 where there is none
+    variance: FloatArray  # 0 where there are fewer than two
+
+
+def pair_returns(problem: Problem) -> PairReturns:
+    """Returns the discounted returns after every visit, to the end of its episode in the log."""
+    log = problem.log
+    if log is None:
+        raise InvalidParameter(
+            "this algorithm looks at the returns of whole episodes, but the problem has no log; "
+            "give it as Problem(log=…)"
+        )
+    returns = np.empty(log.reward.size)
+    discounted_returns(log.episode_offsets, log.reward, problem.single_discount, returns)
+    pair, size = log.pair, problem.counts.pairs.num_pairs
+    times = np.bincount(pair, minlength=size)
+    mean = np.bincount(pair, returns, size) / np.maximum(times, 1)
+    spread = np.bincount(pair, (returns - mean[pair]) ** 2, size)
+    return PairReturns(times, mean, spread / np.maximum(times - 1, 1))

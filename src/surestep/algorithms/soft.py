@@ -15,9 +15,8 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep.algorithms.contract import Promise, check_choice, check_range
-from surestep.algorithms.error_functions import check_error, errors_of
+from surestep.algorithms.error_functions import check_error, errors_of, pair_returns
 from surestep.algorithms.judging import improvement_of, tie_of
-from surestep.algorithms.returns import pair_returns
 from surestep.bounds import Bound
 from surestep.errors import NotConverged
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily

@@ -1,8 +1,17 @@
 """N visits to a radius to a loss: the paper's bounds, as published, β mended, and inversions."""
 
-from surestep.bounds.comparison import BoundAnswer, compare_bounds, value_span
 from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior
-from surestep.bounds.loss import BOUNDS, BestBound, best_bound, equivalent_n_wedge, n_wedge, zeta
+from surestep.bounds.loss import (
+    BOUNDS,
+    BestBound,
+    BoundAnswer,
+    best_bound,
+    compare_bounds,
+    equivalent_n_wedge,
+    n_wedge,
+    value_span,
+    zeta,
+)
 from surestep.bounds.radius import (
     BetaBound,
     Bound,

@@ -110,7 +110,7 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 
 def print_data(console: Console, result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
-    from surestep.report.words.limits import limits_words
+    from surestep.report.words.verdict import limits_words
 
     data, table = result.record.data, result.table
     words = [f"read {data['rows']:,} rows"]

@@ -14,8 +14,14 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import MOST_STATES, mdp_of_rows, whole_number
-from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES, SPIBB_N_WEDGES
+from surestep.environments.building import (
+    MOST_STATES,
+    PAPER_DELTA,
+    PAPER_EPISODES,
+    SPIBB_N_WEDGES,
+    mdp_of_rows,
+    whole_number,
+)
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy

@@ -13,8 +13,13 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, weighted_rows
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import legacy_generator, mdp_of_rows, share
-from surestep.environments.published import SCHOLL_N_WEDGES, SPIBB_N_WEDGES
+from surestep.environments.building import (
+    SCHOLL_N_WEDGES,
+    SPIBB_N_WEDGES,
+    legacy_generator,
+    mdp_of_rows,
+    share,
+)
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP

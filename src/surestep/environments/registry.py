@@ -11,6 +11,7 @@ from surestep.environments.alike import alike, nearly_alike
 from surestep.environments.bandit import bandit
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.coarse import coarse
+from surestep.environments.continuous_wet_chicken import wet_chicken_continuous
 from surestep.environments.gridworld import gridworld, gridworld_uniform_data
 from surestep.environments.hidden_cause import hidden_cause
 from surestep.environments.icu_sepsis import icu_sepsis
@@ -22,7 +23,6 @@ from surestep.environments.resource_gathering import (
     resource_gathering_near_optimal,
     resource_gathering_ragged,
 )
-from surestep.environments.river_model import wet_chicken_continuous
 from surestep.environments.wet_chicken import (
     wet_chicken,
     wet_chicken_heuristic,

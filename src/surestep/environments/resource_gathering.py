@@ -17,8 +17,14 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, offsets_of, run_lengths
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import MOST_STATES, check_size, mdp_of_rows, whole_number
-from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES
+from surestep.environments.building import (
+    MOST_STATES,
+    PAPER_DELTA,
+    PAPER_EPISODES,
+    check_size,
+    mdp_of_rows,
+    whole_number,
+)
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy

@@ -17,13 +17,15 @@ from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
     MOST_STATES,
+    PAPER_DELTA,
+    PAPER_EPISODES,
+    SCHOLL_N_WEDGES,
     check_size,
     legacy_generator,
     mdp_of_rows,
     share,
     whole_number,
 )
-from surestep.environments.published import PAPER_DELTA, PAPER_EPISODES, SCHOLL_N_WEDGES
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import FloatArray, freeze, run_sums
+from surestep.algorithms import Algorithm, Limited, Limits
+from surestep.algorithms.limits import NO_LIMITS, limited
+from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.certificates import Certifier
+from surestep.certificates.bounding import lower_bounds
+from surestep.certificates.protocol import Bound
+from surestep.choosing_n_wedge import (
+    AutoNWedge,
+    Candidate,
+    Choice,
+    Method,
+    n_wedge_setting,
+    number_or_none,
+    usual_grid,
+    with_n_wedge,
+)
+from surestep.errors import CertificateRefused, InvalidParameter, SurestepError, said
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
 from surestep.pipeline.certifiers import Claims
-from surestep.pipeline.sensitivity import Settled, delta_curve, n_wedge_curve, zeta_curves
 from surestep.planning import occupancy
-from surestep.results.findings import DataSummary, Findings, NoRehearsal, StateChange, WantedPair
+from surestep.results.findings import (
+    DataSummary,
+    DeltaPoint,
+    Findings,
+    NoRehearsal,
+    NWedgePoint,
+    StateChange,
+    WantedPair,
+    ZetaCurve,
+)
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
@@ -118,4 +144,132 @@ def wanted_pairs(
         WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
         for k in order
         if promise[k] > 0
+    )
+
+
+# ---- results of other settings: another N∧, another δ, and any number of visits -----------------
+
+LARGEST_POWER = 12  # ζ is drawn for up to 10¹² visits
+
+
+class Settled(NamedTuple):
+    """The algorithm with the N∧ that it used, what it found, and where N∧ came from."""
+
+    algorithm: Algorithm
+    improvement: Improvement
+    choice: Choice | None = None  # None where nothing was chosen
+    chosen_by: Certifier | None = None
+    limits: Limits = NO_LIMITS
+
+
+def settle(algorithm: Method, problem: Problem) -> Settled:
+    """Improves, and where N∧ is to be chosen, chooses."""
+    if isinstance(algorithm, Limited):
+        improvement = algorithm.improve(problem)
+        return Settled(algorithm.algorithm, improvement, limits=algorithm.limits)
+    if not isinstance(algorithm, AutoNWedge):
+        return Settled(algorithm, algorithm.improve(problem))
+    try:
+        choice = algorithm.choose(problem)
+    except CertificateRefused as refusal:
+        raise InvalidParameter(
+            f"N∧ cannot be chosen: {refusal}; mend that, or give one "
+            f"({said('n_wedge', '--n-wedge')})"
+        ) from None
+    used = with_n_wedge(algorithm.algorithm, choice.best.n_wedge)
+    return Settled(used, choice.best.improvement, choice, choice.chosen_by, algorithm.limits)
+
+
+def n_wedge_curve(
+    problem: Problem,
+    settled: Settled,
+    certificate: Certificate,
+    certifier: Certifier,
+    *,
+    gain_of: Callable[[Improvement], float],
+    progress: Callable[[int, int], None],
+) -> tuple[NWedgePoint, ...]:
+    """Returns the outcome of every N∧ of a grid; nothing where there is no N∧.
+
+    The claim at the N∧ that was used is the certificate's own.
+    """
+    setting = n_wedge_setting(settled.algorithm)
+    if setting is None:
+        return ()
+    used = getattr(settled.algorithm, setting)
+    candidates = (
+        settled.choice.candidates
+        if settled.choice is not None
+        else tuple(other_candidates(problem, settled, certifier, max(1, used), progress))
+    )
+    visits = problem.counts.visits
+    return tuple(
+        NWedgePoint(
+            each.n_wedge,
+            int((visits > (each.improvement.n_wedge or each.n_wedge)).sum()),
+            gain_of(each.improvement),
+            certificate.lower if each.n_wedge == used else shown(settled, certifier, each.lower),
+        )
+        for each in candidates
+    )
+
+
+def shown(settled: Settled, certifier: Certifier, lower: Bound) -> float | None:
+    """The bound of a candidate, unless another kind chose: bounds of two kinds make no curve."""
+    other = settled.chosen_by is not None and settled.chosen_by.name != certifier.name
+    return None if other else number_or_none(lower)
+
+
+def other_candidates(
+    problem: Problem,
+    settled: Settled,
+    certifier: Certifier,
+    used: int,
+    progress: Callable[[int, int], None],
+) -> list[Candidate]:
+    """Makes the whole improvement once more for every N∧ of the usual grid, and the one used.
+
+    Their claims are those that a choice would go by. An a-priori bound is asked at each N∧.
+    """
+    grid = tuple(sorted({*usual_grid(int(problem.counts.visits.max())), used}))
+    algorithm, limits = settled.algorithm, settled.limits
+    improvements = []
+    for done, n_wedge in enumerate(grid):
+        progress(done, len(grid))
+        improvements.append(limited(with_n_wedge(algorithm, n_wedge), limits).improve(problem))
+    if certifier.may_choose:
+        auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid, limits=limits)
+        _, lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
+    else:
+        lower = [
+            lower_bounds(at_n_wedge(certifier, each.n_wedge), problem, [each.policy])[0]
+            for each in improvements
+        ]
+    progress(len(grid), len(grid))
+    return [*map(Candidate, grid, improvements, lower)]
+
+
+def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:
+    """Returns the certifier at another N∧, if it has one; with 0 visits it finds its own."""
+    if not hasattr(certifier, "n_wedge"):
+        return certifier
+    changed: Certifier = replace(certifier, n_wedge=n_wedge or None)  # type: ignore[type-var]
+    return changed
+
+
+def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:
+    """Returns L of the same policy at other δ; nothing where the certifier refuses it."""
+    return tuple(DeltaPoint(each.delta, each.lower) for each in claims if each.lower is not None)
+
+
+def zeta_curves(problem: Problem, delta: float) -> tuple[ZetaCurve, ...]:
+    """ζ of every bound over the number of visits, without any gain; none where γ has no bound."""
+    visits = tuple(digit * 10**power for power in range(LARGEST_POWER) for digit in (1, 2, 5))
+    try:
+        size = ProblemSize.of(problem, delta)
+    except SurestepError:  # γ is 0 or 1, or all values are 0: the bounds say why elsewhere
+        return ()
+    return tuple(
+        ZetaCurve(name, bound.standing, visits, tuple(zeta(name, n, size) for n in visits))
+        for name, bound in BOUNDS.items()
     )

@@ -28,14 +28,13 @@ from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather, with_states
-from surestep.pipeline.findings import decision_visits, findings_of, shares
+from surestep.pipeline.findings import decision_visits, findings_of, settle, shares
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
     check_ends_for_certain,
     check_given_bounds,
     check_said_of_episodes,
 )
-from surestep.pipeline.sensitivity import settle
 from surestep.pipeline.stress_test import Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance

@@ -7,23 +7,33 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surestep.algorithms import Algorithm
+from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import algorithm_of, settings_of
+from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
 from surestep.choosing_n_wedge import n_wedge_setting
 from surestep.declaring import Bounds, Shape
+from surestep.errors import InvalidParameter
+from surestep.extensions import SINGULAR, Shelf, versions_of
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
 from surestep.io.logs.histories import columns_in_files
 from surestep.io.logs.reading import Reading
 from surestep.model import Problem
-from surestep.pipeline.brought import Names, versions_with
 from surestep.pipeline.evidence import SEEN, Evidence
-from surestep.pipeline.sensitivity import Settled
+from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
-from surestep.results.record import PARAMETERS, Estimates, InputFile, Record, current_machine
+from surestep.results.record import (
+    PARAMETERS,
+    Estimates,
+    InputFile,
+    Record,
+    current_machine,
+    current_versions,
+)
 from surestep.terms import AUTO, SOURCES, TERMS
 
 FILE_ROLES = ("log", *SOURCES)
@@ -239,3 +249,42 @@ def words_of(
 def made_from_log(parameters: Mapping[str, Any]) -> bool:
     """Tells whether a result was made from a log, whose rewards have a column, not from counts."""
     return "reward" in parameters["columns"]
+
+
+# ---- parts of a result that are not built in, and who brought it --------------------------------
+
+
+class Names(NamedTuple):
+    """The names of an algorithm and of kinds of certificates."""
+
+    algorithm: str
+    kinds: tuple[str, ...]
+
+    @classmethod
+    def said_in(cls, parameters: Mapping[str, Any]) -> Names:
+        """Returns the names that stand in the parameters of a record."""
+        kinds = (text.partition(":")[0] for text in parameters["certificates"])
+        return cls(str(parameters["algorithm"].get("algorithm")), tuple(kinds))
+
+    @property
+    def on_shelves(self) -> list[tuple[Shelf[Any], str]]:
+        """Returns the names, and where to look them up."""
+        return [(ALGORITHMS, self.algorithm), *((CERTIFICATES, kind) for kind in self.kinds)]
+
+
+def versions_with(names: Names) -> dict[str, str]:
+    """Returns the versions here of all that a result is made with."""
+    return current_versions() | versions_of(names.on_shelves)
+
+
+def check_extensions(record: Record) -> None:
+    """Refuses a result that was made with an extension that is not here."""
+    for shelf, name in Names.said_in(record.parameters).on_shelves:
+        if shelf.find(name) is None:
+            others = record.versions.keys() - current_versions().keys()
+            named = ", ".join(f"{each} {record.versions[each]}" for each in sorted(others))
+            raise InvalidParameter(
+                f"there is no {SINGULAR[shelf.sort]} {name!r} here, with which the result was "
+                "made; expected its extension to be installed or registered"
+                + (f": the result names {named}" if named else "")
+            )

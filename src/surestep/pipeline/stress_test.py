@@ -25,8 +25,7 @@ from surestep.certificates.protocol import Believer
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
-from surestep.pipeline.brought import Names, versions_with
-from surestep.pipeline.recording import Rehearsed
+from surestep.pipeline.recording import Names, Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
 from surestep.rehearsal.rehearse import SIZES

@@ -12,6 +12,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,7 +22,7 @@ import numpy as np
 from surestep._arrays import expect
 from surestep._files import read_path, read_whole
 from surestep._reprs import html_table, short_repr
-from surestep.errors import InvalidParameter, InvalidResult, SurestepError
+from surestep.errors import InvalidParameter, InvalidResult, MissingExtra, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.names import named
 from surestep.io.labels.vocabulary import read_columns
@@ -39,7 +41,6 @@ from surestep.results.acting import (
     action_in,
     decision_in,
 )
-from surestep.results.frames import frame_of
 from surestep.results.ladder import rung_of
 from surestep.results.plots import Plots, most_changed
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
@@ -317,3 +318,20 @@ def text_of(folder: Path, name: str) -> str:
         return read_whole(path_in(folder, name)).decode()
     except UnicodeDecodeError:
         raise InvalidResult(f"{name} is not UTF-8") from None
+
+
+# ---- A policy as a table in memory, of the first of pandas, polars and Arrow that is installed
+
+LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # and what makes one
+
+
+def frame_of(columns: Mapping[str, Any]) -> Any:
+    """Returns a table with these columns."""
+    for library, maker in LIBRARIES.items():
+        if find_spec(library) is not None:
+            plain = {name: values.tolist() for name, values in columns.items()}
+            return getattr(import_module(library), maker)(plain)
+    raise MissingExtra(
+        f"a table in memory needs one of {', '.join(LIBRARIES)}, and none is installed; install "
+        "one with: pip install pandas"
+    )

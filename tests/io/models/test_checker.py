@@ -11,7 +11,7 @@ from model_files import BIT, DOUBLE, bits, offsets, umb, write_umb
 from surestep import optimal
 from surestep.errors import InvalidModel
 from surestep.io import read_mdp
-from surestep.io.models.actions import Actions, number_actions
+from surestep.io.models.checker import Actions, number_actions
 
 
 def read(folder, choices, branches, *, initial=0, labels=None, rewards=None, names=None):

@@ -128,7 +128,7 @@ def read_pairs(
 
     table = read_label_table(source, choose)
     states = tuple(state_columns)[:width]
-    bins = {name: each for name, each in (binnings or {}).items() if name in (*states, *actions)}
+    bins = binnings_of((*states, *actions), binnings)
     state_of = table.labels(slice(width), bins, states)
     action_of = table.labels(slice(width, width + len(actions)), bins, actions)
     check_each_once(table.name, state_of, action_of, error)
@@ -138,6 +138,13 @@ def read_pairs(
     action = places_or_none(vocabulary.action_places, action_of)
     pairs = vocabulary.pairs_of(np.stack([state, action], axis=1))
     return LabelledPairs(table, vocabulary, pairs, pairs.find(state, action))
+
+
+def binnings_of(
+    columns: Sequence[str], binnings: Mapping[str, Binning] | None
+) -> dict[str, Binning]:
+    """Returns the binnings of these columns."""
+    return {name: each for name, each in (binnings or {}).items() if name in columns}
 
 
 def check_each_once(

@@ -19,7 +19,7 @@ from surestep.report.tables import (
     label_cells,
     number_columns,
 )
-from surestep.report.words.limits import limits_words
+from surestep.report.words.verdict import limits_words
 from surestep.results.findings import Findings, StateChange
 from surestep.results.ranking import gaining_action, kept_states, moves_in
 from surestep.results.table import UNCHANGED, PolicyTable

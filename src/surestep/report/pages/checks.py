@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from surestep.checks import Check, Mark
 from surestep.report.charts.axes import Axis
-from surestep.report.charts.luck_bars import luck_bars
+from surestep.report.charts.small_bars import luck_bars
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Caption, Tone
 from surestep.report.html import Element, Node, element, label

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
-from surestep.report.numbers import about, number, percent
+from surestep.report.numbers import about, counted, number, percent
 from surestep.report.words.rehearsal import belief_words
 from surestep.results.findings import ZetaCurve
 from surestep.results.ladder import belief_in, rung_of, undone
+from surestep.results.table import PolicyTable
 
 Mood = Literal["good", "plain", "caution", "bad"]
 
@@ -261,3 +262,29 @@ def remedy(curves: Sequence[ZetaCurve], span: float) -> str | None:
         f"What it would take: the first of the published bounds to say anything is {bound}, at "
         f"{about(visits)} visits of each changed pair of situation and action."
     )
+
+
+# ---- limits that were set to the recommendations, in plain words --------------------------------
+
+
+def limits_words(table: PolicyTable, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns which pairs may be recommended, a sentence a limit; none where all may."""
+    said, coverage, possible = list[str](), table.coverage, parameters.get("possible")
+    if table.allowed is not None:
+        allowed = int(table.allowed.sum())
+        said.append(
+            f"Limits were set: {allowed:,} of {counted(coverage.pairs, 'pair')} of a situation and "
+            "an action may be recommended, and no other is taken more often than before."
+        )
+    if possible == "seen":
+        said.append(
+            "No action is recommended where the log does not show it: "
+            f"{coverage.never:,} of {counted(coverage.pairs, 'pair')} of a situation and an action "
+            "were never tried."
+        )
+    if possible == "listed":
+        said.append(
+            f"What is possible was declared: {counted(coverage.pairs, 'pair')} of a situation and "
+            "an action."
+        )
+    return tuple(said)
