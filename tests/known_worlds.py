@@ -1,14 +1,15 @@
-"""Two benchmarks of the literature, as whole numbers: how often each transition comes in n tries.
+"""Worlds that are known: two benchmarks of the literature, the paper's captions, and a bandit.
 
-Sources: the Gridworld of Laroche et al. (2019) and the Wet Chicken of Hans and Udluft (2009), both
-as Wienhöft et al. (2023) use them.
+The benchmarks are whole numbers: how often each transition comes in n tries. Sources: the Gridworld
+of Laroche et al. (2019) and the Wet Chicken of Hans and Udluft (2009), both as Wienhöft et al.
+(2023) use them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from surestep import Counts, Policy, Problem
+from surestep import Counts, FiniteMDP, Policy, Problem, sample_log
 
 GOAL = 24
 BEHAVIOR_Q = np.array(
@@ -100,4 +101,42 @@ def wet_chicken(tries: int) -> Problem:
     counts = Counts.from_dense(tries * table, rewards=(table @ far) / table.sum(axis=2))
     return Problem(
         counts=counts, behavior=Policy.uniform(counts), discount=0.95, value_bounds=(0.0, 68.0)
+    )
+
+
+# |S|, |A|, N∧^SPIBB, N∧^2s, N∧^β: the captions of the paper's Figures 4 to 6.
+CAPTIONS = [
+    (25, 4, 100, 55, 27),
+    (25, 4, 200, 110, 67),
+    (25, 4, 400, 219, 146),
+    (25, 5, 60, 34, 10),
+    (25, 5, 120, 67, 36),
+    (25, 5, 180, 101, 61),
+    (376, 4, 600, 43, 12),
+    (376, 4, 800, 57, 25),
+    (376, 4, 1000, 71, 37),
+]
+ARMS = 4
+
+
+def bandit():
+    """One decision among four arms that pay 1 with chances 0.2, 0.4, 0.5 and 0.8."""
+    P = np.zeros((3, ARMS, 3))
+    P[0, :, 2] = [0.2, 0.4, 0.5, 0.8]
+    P[0, :, 1] = 1 - P[0, :, 2]
+    R = np.zeros((3, ARMS, 3))
+    R[0, :, 2] = 1.0
+    return FiniteMDP.from_dense(P, R, 0.9)
+
+
+def bandit_problem(episodes, *, rewards=None, seed=0):
+    """The data of so many decisions of the bandit, made at random."""
+    mdp = bandit()
+    log = sample_log(mdp, Policy.uniform(mdp), episodes, 1, np.random.default_rng(seed))
+    return Problem(
+        counts=log.counts(rewards),
+        behavior=Policy.uniform(mdp),
+        discount=0.9,
+        value_bounds=(0.0, 1.0),
+        log=log,
     )

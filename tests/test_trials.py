@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from known_worlds import ARMS, bandit, bandit_problem
 from surestep import FiniteMDP, MDPBatch, Policy, Problem, certify, evaluate, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limited, Limits, LowerSPIBB
 from surestep.certificates import Posterior, Robust, Stitched, training_part
@@ -13,38 +14,15 @@ from surestep.errors import CertificateRefused
 from surestep.model import LoggedRewards, ProblemBatch
 from surestep.trials import claimed, plans_together, proposed_each, true_gains
 
-ARMS = 4
 ROBUST = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
 UNSURE = Posterior(rewards="bounded", reward_low=2.0, reward_high=3.0)  # no reward is so high
-
-
-def bandit():
-    """One decision among four arms that pay 1 with chances 0.2, 0.4, 0.5 and 0.8."""
-    P = np.zeros((3, ARMS, 3))
-    P[0, :, 2] = [0.2, 0.4, 0.5, 0.8]
-    P[0, :, 1] = 1 - P[0, :, 2]
-    R = np.zeros((3, ARMS, 3))
-    R[0, :, 2] = 1.0
-    return FiniteMDP.from_dense(P, R, 0.9)
-
-
-def problem_with(episodes, seed=0):
-    mdp = bandit()
-    log = sample_log(mdp, Policy.uniform(mdp), episodes, 1, np.random.default_rng(seed))
-    return Problem(
-        counts=log.counts(),
-        behavior=Policy.uniform(mdp),
-        discount=0.9,
-        value_bounds=(0.0, 1.0),
-        log=log,
-    )
 
 
 # ---- proposing ----------------------------------------------------------------------------------
 
 
 def test_each_proposal_is_that_of_what_its_judge_leaves_to_the_choice():
-    problems, algorithm = [problem_with(40, seed) for seed in range(3)], SPIBB(n_wedge=3)
+    problems, algorithm = [bandit_problem(40, seed=seed) for seed in range(3)], SPIBB(n_wedge=3)
     judges = [Stitched(train_share=share) for share in (0.2, 0.5, 0.8)]
     policies, n_wedge = proposed_each(algorithm, problems, judges)
     for problem, judge, policy in zip(problems, judges, policies, strict=True):
@@ -57,7 +35,7 @@ def test_each_proposal_is_that_of_what_its_judge_leaves_to_the_choice():
 
 
 def test_where_nothing_is_proposed_the_behavior_policy_stays():
-    few, many = problem_with(1), problem_with(40)
+    few, many = bandit_problem(1), bandit_problem(40)
     policies, _ = proposed_each(BasicRL(), [few, many], [Stitched(train_share=0.4)] * 2)
     np.testing.assert_array_equal(policies[0], few.behavior.probability)
     assert (policies[1] != many.behavior.probability).any()
@@ -78,7 +56,7 @@ def test_where_nothing_is_proposed_the_behavior_policy_stays():
 
 @pytest.mark.parametrize("rewards", ["observed", "by pair", "known", "known by transition"])
 def test_data_sets_that_are_planned_at_once_propose_what_each_would(rewards):
-    problems = [with_rewards(problem_with(40, seed), rewards) for seed in range(4)]
+    problems = [with_rewards(bandit_problem(40, seed=seed), rewards) for seed in range(4)]
     batch = ProblemBatch.from_problems(problems)
     for b, problem in enumerate(problems):
         np.testing.assert_array_equal(batch.counts.visits[b], problem.counts.visits)
@@ -124,7 +102,7 @@ def test_only_what_is_compiled_is_planned_together():
 
 
 def test_claims_are_those_of_certify_together_or_each_for_itself():
-    problems = [problem_with(200, seed) for seed in range(3)]
+    problems = [bandit_problem(200, seed=seed) for seed in range(3)]
     policies, _ = proposed_each(SPIBB(n_wedge=3), problems)
     others = [replace(ROBUST, delta=delta) for delta in (0.1, 0.2, 0.3)]
     for certifiers in ([ROBUST] * 3, others):
@@ -139,7 +117,7 @@ def test_claims_are_those_of_certify_together_or_each_for_itself():
 
 
 def test_a_refusal_is_no_claim_but_a_code():
-    problem = problem_with(30)
+    problem = bandit_problem(30)
     behavior = np.tile(problem.behavior.probability, (3, 1))
     refused = CertificateRefused("not calibrated", code="no-rank")
     claims = claimed([refused, UNSURE, ROBUST], [problem] * 3, behavior)

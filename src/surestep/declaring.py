@@ -45,7 +45,6 @@ class Whole:
     recorded: ClassVar[Any] = int
 
 
-@dataclass(frozen=True, slots=True)
 class Bounds:
     """Two finite numbers, the lower one first."""
 
@@ -60,35 +59,30 @@ class Choice:
     recorded: ClassVar[Any] = str
 
 
-@dataclass(frozen=True, slots=True)
 class Text:
     """A text, such as the name of a file."""
 
     recorded: ClassVar[Any] = str
 
 
-@dataclass(frozen=True, slots=True)
 class Texts:
     """Several texts, one a time that the option is given."""
 
     recorded: ClassVar[Any] = list[str]
 
 
-@dataclass(frozen=True, slots=True)
 class Flag:
     """Something that is so, or is not."""
 
     recorded: ClassVar[Any] = bool
 
 
-@dataclass(frozen=True, slots=True)
 class AlgorithmName:
     """The name of an algorithm, which is recorded with all its settings."""
 
     recorded: ClassVar[Any] = dict
 
 
-@dataclass(frozen=True, slots=True)
 class AlgorithmSettings:
     """Settings by name, which are recorded with the algorithm."""
 

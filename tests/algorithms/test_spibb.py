@@ -6,24 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.settings import SETTINGS, needs_log
+from known_worlds import CAPTIONS
 from strategies import logged_problems, problems
 from surestep import Counts, Policy, Problem, estimate_behavior
 from surestep.algorithms import ALGORITHMS, SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
 from surestep.bounds import ProblemSize, n_wedge, zeta
 from surestep.errors import InvalidParameter
-
-# |S|, |A|, then N∧ of SPIBB, 2s and β: the captions of the paper's figures 4 to 6.
-CAPTIONS = [
-    (25, 4, 100, 55, 27),
-    (25, 4, 200, 110, 67),
-    (25, 4, 400, 219, 146),
-    (25, 5, 60, 34, 10),
-    (25, 5, 120, 67, 36),
-    (25, 5, 180, 101, 61),
-    (376, 4, 600, 43, 12),
-    (376, 4, 800, 57, 25),
-    (376, 4, 1000, 71, 37),
-]
 
 
 def ring(states, actions, visits):

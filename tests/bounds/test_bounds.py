@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from known_worlds import CAPTIONS
 from surestep import Counts, Policy, Problem
 from surestep.bounds import (
     BOUNDS,
@@ -28,17 +29,6 @@ from surestep.bounds import (
 from surestep.bounds.radius import beta_width_bracket, odds_against, symmetric_beta_width
 from surestep.errors import InvalidParameter
 
-CAPTIONS = [  # |S|, |A|, N∧^SPIBB, N∧^2s, N∧^β: the captions of the paper's Figures 4 to 6
-    (25, 4, 100, 55, 27),
-    (25, 4, 200, 110, 67),
-    (25, 4, 400, 219, 146),
-    (25, 5, 60, 34, 10),
-    (25, 5, 120, 67, 36),
-    (25, 5, 180, 101, 61),
-    (376, 4, 600, 43, 12),
-    (376, 4, 800, 57, 25),
-    (376, 4, 1000, 71, 37),
-]
 SIZES = st.builds(
     ProblemSize,
     st.integers(1, 10**12),

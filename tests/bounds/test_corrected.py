@@ -17,7 +17,7 @@ from surestep.bounds import (
     n_wedge,
     zeta,
 )
-from surestep.bounds.corrected import RowCounts, row_errors
+from surestep.bounds.corrected import RowCounts, row_errors, split_error
 from surestep.errors import InvalidParameter
 
 BOTH = pytest.mark.parametrize("bound", [BetaCorrected(), BetaCorrectedPosterior()], ids=repr)
@@ -35,7 +35,7 @@ def outcomes(n, p):
 def test_the_error_of_a_split_is_exceeded_at_most_as_often_as_it_may_be(n, p, share):
     k, chance = np.arange(n + 1), outcomes(n, p)
     error = 2 * np.abs(k / n - p)
-    own = BetaCorrected().split_error(k, np.full(n + 1, n), share)
+    own = split_error(k, np.full(n + 1, n), share, BetaCorrected.prior)
     assert chance[error > own].sum() <= share
     before = float(BetaCorrected().radius(n, ProblemSize(1, 1, share)))
     assert chance[error > before].sum() <= share
@@ -44,7 +44,7 @@ def test_the_error_of_a_split_is_exceeded_at_most_as_often_as_it_may_be(n, p, sh
 @pytest.mark.parametrize("n", [1, 5, 27, 146])
 def test_given_the_data_the_posterior_error_is_exceeded_with_its_share_at_most(n):
     k, share = np.arange(n + 1), 0.05
-    half = BetaCorrectedPosterior().split_error(k, np.full(n + 1, n), share) / 2
+    half = split_error(k, np.full(n + 1, n), share, BetaCorrectedPosterior.prior) / 2
     low, high = np.maximum(k / n - half, 0), np.minimum(k / n + half, 1)
     inside = betainc(k + 1, n - k + 1, high) - betainc(k + 1, n - k + 1, low)
     assert (1 - inside <= share + 1e-12).all()
@@ -53,7 +53,7 @@ def test_given_the_data_the_posterior_error_is_exceeded_with_its_share_at_most(n
 @BOTH
 @given(n=st.integers(1, 400), delta=st.sampled_from([0.5, 1e-2, 1e-5, 1e-9]))
 def test_the_radius_is_above_the_error_of_every_outcome_and_not_by_much(bound, n, delta):
-    errors = bound.split_error(np.arange(n + 1), np.full(n + 1, n), delta)
+    errors = split_error(np.arange(n + 1), np.full(n + 1, n), delta, bound.prior)
     radius = float(bound.radius(n, ProblemSize(1, 1, delta)))
     assert radius >= errors.max() * (1 - 1e-12)
     if n >= 27 and delta <= 1e-2:
@@ -77,7 +77,7 @@ def test_no_row_errs_by_more_than_two(bound):
     # Eight successors seen once each: seven splits of which none says much.
     splits = [(4, 8, 1), (2, 4, 1), (1, 2, 1)]  # k, n, P̂ of all splits on that level
     k, n, reach = (np.array(part) for part in zip(*splits, strict=True))
-    assert (reach * bound.split_error(k, n, 0.001 / 7)).sum() > 2
+    assert (reach * split_error(k, n, 0.001 / 7, bound.prior)).sum() > 2
     assert float(bound.row_error([1] * 8, 0.001)) == 2
     assert float(bound.row_error([0, 0], 0.001)) == 2
     assert float(bound.row_error([0], 0.001)) == 0
@@ -133,7 +133,7 @@ def test_the_error_of_a_row_is_the_sum_over_its_splits(bound, times):
     for first, middle, last in tree_splits(0, times.size):
         k, n = times[first:middle].sum(), times[first:last].sum()
         if n > 0:
-            error = bound.split_error(np.array([k]), np.array([n]), share)[0]
+            error = split_error(np.array([k]), np.array([n]), share, bound.prior)[0]
             expected += n / total * error
     if total == 0 and times.size > 1:
         expected = 2.0
@@ -174,7 +174,11 @@ def test_a_row_of_very_many_successors_costs_as_much_as_those_that_were_seen():
     share = 0.1 / (support - 1)
 
     def error(k, n):
-        return n / (left + right) * BetaCorrected().split_error(np.array([k]), np.array([n]), share)
+        return (
+            n
+            / (left + right)
+            * split_error(np.array([k]), np.array([n]), share, BetaCorrected.prior)
+        )
 
     expected = error(left, left + right) + 30 * error(0, left) + 29 * error(0, right)
     assert found == pytest.approx(expected[0], rel=1e-9)

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from surestep import Counts, FiniteMDP, Policy, Problem, evaluate, sample_log
+from known_worlds import ARMS, bandit, bandit_problem
+from surestep import Counts, Policy, Problem, evaluate
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import (
     APriori,
@@ -44,30 +45,6 @@ from surestep.rehearsal.rehearse import (
 )
 from surestep.rehearsal.worlds import ActionsAlike
 
-ARMS = 4
-
-
-def bandit():
-    """One decision among four arms that pay 1 with chances 0.2, 0.4, 0.5 and 0.8."""
-    P = np.zeros((3, ARMS, 3))
-    P[0, :, 2] = [0.2, 0.4, 0.5, 0.8]
-    P[0, :, 1] = 1 - P[0, :, 2]
-    R = np.zeros((3, ARMS, 3))
-    R[0, :, 2] = 1.0
-    return FiniteMDP.from_dense(P, R, 0.9)
-
-
-def problem_with(episodes, rewards=None):
-    mdp = bandit()
-    log = sample_log(mdp, Policy.uniform(mdp), episodes, 1, np.random.default_rng(0))
-    return Problem(
-        counts=log.counts(rewards),
-        behavior=Policy.uniform(mdp),
-        discount=0.9,
-        value_bounds=(0.0, 1.0),
-        log=log,
-    )
-
 
 def run(problem, certifier, seed=0, **settings):
     defaults = {"worlds": 20, "sizes": (0.5, 1.0, 4.0), "algorithm": SPIBB(n_wedge=3)}
@@ -83,7 +60,7 @@ POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
 
 
 def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
-    problem = problem_with(30)
+    problem = bandit_problem(30)
     terms = {
         "family": (DrawnFromPosterior("jeffreys"), EpisodeBootstrap()),
         "worlds": 10,
@@ -95,7 +72,7 @@ def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
 
 
 def test_a_world_does_not_depend_on_the_others():
-    problem = problem_with(30)
+    problem = bandit_problem(30)
     family = (Completed("uniform"), DrawnFromPosterior("jeffreys"))
     few, many = (run(problem, Robust(), family=family, worlds=worlds) for worlds in (3, 12))
     for kind in (0, 1):
@@ -106,7 +83,7 @@ def test_a_world_does_not_depend_on_the_others():
 
 def test_progress_counts_up_to_the_total():
     calls = []
-    run(problem_with(20), Robust(), worlds=6, progress=lambda *call: calls.append(call))
+    run(bandit_problem(20), Robust(), worlds=6, progress=lambda *call: calls.append(call))
     total = calls[-1][1]
     assert calls == [(done, total) for done in range(total + 1)]
 
@@ -116,7 +93,7 @@ def test_progress_counts_up_to_the_total():
 
 @pytest.mark.parametrize("algorithm", [SPIBB(n_wedge=3), LowerSPIBB(n_wedge=3)])
 def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
-    problem = problem_with(40)
+    problem = bandit_problem(40)
     kind, size = DrawnFromPosterior("weight", 2.0), DataSize(40, 1)
     block = Block(
         problem=problem, algorithm=algorithm, certifier=POSTERIOR, belief=None, kind=kind,
@@ -151,7 +128,7 @@ HELD_OUT = Posterior(draws=99, train_share=0.4, logger="fixed")
 )
 def test_beliefs_are_those_of_the_data_that_chose_no_policy(certifier):
     """The part that chooses is the one that is not judged by, whoever holds the rest out."""
-    problem, algorithm = problem_with(40), SPIBB(n_wedge=2)
+    problem, algorithm = bandit_problem(40), SPIBB(n_wedge=2)
     kind, size = DrawnFromPosterior("weight", 2.0), DataSize(40, 1)
     plan = Plan(problem, algorithm, certifier, HELD_OUT, (kind,), 7, 3)
     (block,) = plan.blocks(REPORTING, (size,))
@@ -176,7 +153,7 @@ def test_beliefs_are_those_of_the_data_that_chose_no_policy(certifier):
 
 
 def test_where_nothing_is_held_out_a_belief_beside_changes_nothing():
-    problem = problem_with(30)
+    problem = bandit_problem(30)
     alone, beside = (
         run(problem, Robust(), worlds=4, sizes=(1.0,), belief=belief)
         for belief in (None, Posterior(draws=99))
@@ -197,7 +174,7 @@ def test_luck_is_what_is_claimed_beyond_the_truth():
     """Where all actions are alike, known rewards still differ: a claim of that gain is no luck."""
     known = np.zeros((3, ARMS))
     known[0] = [0.0, 0.1, 0.2, 0.9]
-    problem = problem_with(40, rewards=known)
+    problem = bandit_problem(40, rewards=known)
     found = run(problem, Robust(known_start=True), worlds=3, sizes=(1.0,))
     assert (found.gain > 0.5).all()
     assert found.luck.size == 10  # at the least
@@ -209,13 +186,13 @@ def test_luck_has_noise_where_the_certificate_expects_some(bounds):
     low, high = bounds
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=low, reward_high=high)
     for judges in ((noisy, None), (Robust(), noisy)):
-        assert actions_alike(problem_with(10), judges) == ActionsAlike(bounds)
-        known = problem_with(10, rewards=bandit().dense().R)
+        assert actions_alike(bandit_problem(10), judges) == ActionsAlike(bounds)
+        known = bandit_problem(10, rewards=bandit().dense().R)
         assert actions_alike(known, judges) == ActionsAlike()
     exact = replace(noisy, rewards="deterministic")
-    assert actions_alike(problem_with(10), (exact, None)) == ActionsAlike()
-    assert actions_alike(problem_with(10), (Robust(), exact)) == ActionsAlike()
-    assert actions_alike(problem_with(10), (Robust(), None)) == ActionsAlike()
+    assert actions_alike(bandit_problem(10), (exact, None)) == ActionsAlike()
+    assert actions_alike(bandit_problem(10), (Robust(), exact)) == ActionsAlike()
+    assert actions_alike(bandit_problem(10), (Robust(), None)) == ActionsAlike()
 
 
 def plan_of(problem, worlds, *kinds):
@@ -223,7 +200,7 @@ def plan_of(problem, worlds, *kinds):
 
 
 def test_every_stage_has_worlds_of_its_own():
-    plan = plan_of(problem_with(10), 3, Completed("self-loop"), Completed("optimistic"))
+    plan = plan_of(bandit_problem(10), 3, Completed("self-loop"), Completed("optimistic"))
     draws = [
         block.rng(world, part).random()
         for stage in (CALIBRATING, REPORTING, LUCK)
@@ -236,14 +213,14 @@ def test_every_stage_has_worlds_of_its_own():
 
 @pytest.mark.parametrize(("worlds", "last"), [(1, [1]), (5, [5]), (6, [5, 6]), (10, [5, 10])])
 def test_blocks_hold_every_world_once(worlds, last):
-    blocks = plan_of(problem_with(10), worlds, Completed("self-loop")).blocks(LUCK, ())
+    blocks = plan_of(bandit_problem(10), worlds, Completed("self-loop")).blocks(LUCK, ())
     assert [block.last for block in blocks] == last
     assert [block.first for block in blocks] == [0, *last[:-1]]
 
 
 @pytest.mark.parametrize(("states", "last"), [(128, [3]), (129, [1, 2, 3])])
 def test_worlds_of_many_states_are_worked_on_one_by_one(states, last):
-    plan = plan_of(problem_with(10), 3, Completed("self-loop"))
+    plan = plan_of(bandit_problem(10), 3, Completed("self-loop"))
     large = plan._replace(problem=SimpleNamespace(num_states=states))
     assert [block.last for block in large.blocks(LUCK, ())] == last
 
@@ -258,7 +235,7 @@ def test_claims_of_the_calibrated_rank_are_those_of_the_draw():
 
 
 def test_what_counts_as_equal_is_a_share_of_the_largest_value():
-    problem = problem_with(10)
+    problem = bandit_problem(10)
     assert tolerance_of(replace(problem, value_bounds=(-4.0, 2.0))) == 4e-9
     assert tolerance_of(replace(problem, value_bounds=(0.0, 2.0))) == 2e-9
     assert 0 < tolerance_of(replace(problem, value_bounds=(0.0, 0.0))) < 1e-300
@@ -271,7 +248,7 @@ def test_there_are_a_hundred_worlds_at_half_to_ten_times_the_data_unless_others_
 
 
 def test_a_refusal_in_a_world_is_no_claim():
-    problem = problem_with(30)
+    problem = bandit_problem(30)
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=2.0, reward_high=3.0)
     behavior = problem.behavior.probability[np.newaxis]
     claims, draws = claims_and_draws([noisy], [problem], behavior)
@@ -284,7 +261,7 @@ def test_a_refusal_in_a_world_is_no_claim():
 
 
 def test_whole_episodes_are_rehearsed_with_their_log():
-    problem = problem_with(60)
+    problem = bandit_problem(60)
     judge = Trajectory(reward_low=0.0, reward_high=1.0, train_share=0.5)
     found = run(problem, judge, worlds=10, sizes=(1.0, 10.0))
     assert found.calibration is None
@@ -301,7 +278,7 @@ def test_whole_episodes_are_rehearsed_with_their_log():
 
 def test_a_prior_that_weighs_nothing_is_caught():
     """With next to no prior, what few episodes show is certain, and so is the gain."""
-    problem = problem_with(24)
+    problem = bandit_problem(24)
     naive = Posterior(prior="weight", prior_weight=1e-3, starts="known")
     family = (DrawnFromPosterior("weight", 5.0),)
     greedy = SPIBB(n_wedge=0)
@@ -319,7 +296,7 @@ def test_a_prior_that_weighs_nothing_is_caught():
 @pytest.mark.slow
 def test_the_right_prior_is_left_alone():
     """Rows of weight 200 hardly learn from 24 episodes: worlds are draws from the prior itself."""
-    problem = problem_with(24, rewards=bandit().dense().R)
+    problem = bandit_problem(24, rewards=bandit().dense().R)
     right = Posterior(prior="weight", prior_weight=200.0, starts="known")
     family = (DrawnFromPosterior("weight", 200.0),)
     found = run(problem, right, family=family, worlds=200, sizes=(1.0,))
@@ -329,7 +306,7 @@ def test_the_right_prior_is_left_alone():
 
 def test_robust_claims_hold_in_worlds_of_every_kind():
     robust = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
-    found = run(problem_with(100), robust, worlds=10, sizes=(1.0,))
+    found = run(bandit_problem(100), robust, worlds=10, sizes=(1.0,))
     assert found.calibration is None
     assert found.summary().violated.low <= 0.1
     assert found.summary().refused.happened == 0
@@ -339,7 +316,7 @@ def test_robust_claims_hold_in_worlds_of_every_kind():
 def test_with_more_data_there_is_less_harm_and_more_is_certified():
     family = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
     found = run(
-        problem_with(40), POSTERIOR, family=family, worlds=50, sizes=(0.25, 1.0, 16.0),
+        bandit_problem(40), POSTERIOR, family=family, worlds=50, sizes=(0.25, 1.0, 16.0),
         algorithm=SPIBB(n_wedge=0),
     )  # fmt: skip
     few, same, many = (found.summary(size) for size in found.sizes)
@@ -352,7 +329,7 @@ def test_with_more_data_there_is_less_harm_and_more_is_certified():
 
 
 def test_bounds_that_a_world_breaks_are_reported():
-    problem = replace(problem_with(30), value_bounds=(0.0, 0.3))
+    problem = replace(bandit_problem(30), value_bounds=(0.0, 0.3))
     found = run(problem, Robust(), worlds=2, sizes=(1.0,), family=(Completed("self-loop"),))
     assert found.outside.all()
     assert "In 2 of 2 cases a true value lay outside" in found.limits[-1]
@@ -380,7 +357,7 @@ def test_bounds_that_a_world_breaks_are_reported():
 )
 def test_settings_that_mean_nothing_are_refused(settings, words):
     with pytest.raises(InvalidParameter, match=words):
-        run(problem_with(10), POSTERIOR, **settings)
+        run(bandit_problem(10), POSTERIOR, **settings)
 
 
 def test_there_are_a_million_worlds_and_a_million_times_the_data_at_most():
@@ -390,12 +367,12 @@ def test_there_are_a_million_worlds_and_a_million_times_the_data_at_most():
     rng, family = np.random.default_rng(0), (Completed("optimistic"),)
     for worlds, words in ((1_000_000, "no kind of world"), (1_000_001, "worlds is 1000001")):
         with pytest.raises(InvalidParameter, match=words):
-            calibrate(problem_with(10), SPIBB(n_wedge=3), POSTERIOR, rng=rng, worlds=worlds,
+            calibrate(bandit_problem(10), SPIBB(n_wedge=3), POSTERIOR, rng=rng, worlds=worlds,
                       family=family)  # fmt: skip
 
 
 def test_problems_that_cannot_be_rehearsed_are_refused():
-    problem = problem_with(10)
+    problem = bandit_problem(10)
     with pytest.raises(InvalidParameter, match="certifier is of type str"):
         run(problem, "posterior")
     first_steps = Trajectory(horizon=1, claim="horizon", reward_low=0.0, reward_high=1.0)
@@ -412,7 +389,7 @@ def test_problems_that_cannot_be_rehearsed_are_refused():
 
 
 def test_an_estimated_behavior_policy_is_mentioned():
-    problem = problem_with(10)
+    problem = bandit_problem(10)
     guess = replace(problem.behavior, estimated=True)
     found = run(replace(problem, behavior=guess), Robust(), worlds=2, sizes=(1.0,))
     assert "behavior policy was estimated" in found.limits[-1]
@@ -423,7 +400,7 @@ def test_an_estimated_behavior_policy_is_mentioned():
 
 def test_the_choice_of_n_wedge_is_rehearsed_too():
     """Together with others, every world has the policy that it would have alone."""
-    problem = problem_with(30)
+    problem = bandit_problem(30)
     auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=POSTERIOR)
     found = rehearse(
         problem, auto, POSTERIOR, rng=np.random.default_rng(2), worlds=9, sizes=(1.0,),
@@ -439,7 +416,7 @@ def test_the_choice_of_n_wedge_is_rehearsed_too():
 
 def test_what_is_believed_where_nothing_is_provable_is_chosen_together_as_alone():
     """A robust certificate of so few episodes proves nothing, and the posterior chooses."""
-    problem, judge = problem_with(30), Robust(known_start=True)
+    problem, judge = bandit_problem(30), Robust(known_start=True)
     terms = {"worlds": 9, "sizes": (1.0,), "family": [Completed("self-loop")]}
     auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=judge, otherwise=POSTERIOR)
     found, alone, cautious = (
@@ -462,7 +439,7 @@ class Alone:
 
 
 def test_without_worlds_of_other_kinds_luck_is_seen_all_the_same():
-    problem, judge = problem_with(30), Robust(known_start=True)
+    problem, judge = bandit_problem(30), Robust(known_start=True)
     found = run(problem, judge, worlds=0, sizes=(1.0,), belief=POSTERIOR)
     assert (found.worlds, found.family, found.gain.shape) == (0, (), (0, 1))
     assert found.wrong_beliefs.total == found.luck.size == 10
@@ -476,7 +453,7 @@ def test_without_worlds_of_other_kinds_luck_is_seen_all_the_same():
 
 
 def test_optimistic_worlds_are_held_against_a_claim_but_do_not_calibrate_it():
-    problem = problem_with(30)
+    problem = bandit_problem(30)
     family = [Completed("optimistic"), Completed("uniform")]
     terms = {"rng": np.random.default_rng(1), "worlds": 9}
     found = rehearse(problem, SPIBB(n_wedge=2), POSTERIOR, **terms, sizes=(1.0,), family=family)

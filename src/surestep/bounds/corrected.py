@@ -53,6 +53,7 @@ class BetaCorrected:
     covers: ClassVar = Coverage.SPLIT
     standing: ClassVar = "proved"
     bootstraps: ClassVar = True
+    prior: ClassVar = 0  # of its interval, see `split_error`
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """min(z/√N + 2/N, √(2 ln(2/δ_T)/N), 2), with δ_T = δ / (|S|²|A|²)."""
@@ -66,12 +67,6 @@ class BetaCorrected:
         """4/(1 − γ)."""
         return 4 / (1 - discount)
 
-    def split_error(
-        self, times: IntArray, visits: IntArray, share: FloatArray | float
-    ) -> FloatArray:
-        """2 max(p̂ − low, high − p̂) for `times` of `visits` ≥ 1 visits, at 1 − share."""
-        return larger_side(times, visits, share, prior=0)
-
     def row_error(self, times: object, delta: float) -> FloatArray:
         """Bounds the L1 error of rows with these counts [..., m] of all successors, at 1 − δ."""
         return dense_row_errors(self, times, delta)
@@ -84,6 +79,7 @@ class BetaCorrectedPosterior:
     covers: ClassVar = Coverage.SPLIT
     standing: ClassVar = "posterior"
     bootstraps: ClassVar = True
+    prior: ClassVar = 1
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """min(z/√(N+1) + 2/(N+1), 2), with δ_T = δ / (|S|²|A|²)."""
@@ -97,21 +93,17 @@ class BetaCorrectedPosterior:
         """4/(1 − γ)."""
         return 4 / (1 - discount)
 
-    def split_error(
-        self, times: IntArray, visits: IntArray, share: FloatArray | float
-    ) -> FloatArray:
-        """2 max(p̂ − low, high − p̂) for `times` of `visits` ≥ 1 visits, at 1 − share."""
-        return larger_side(times, visits, share, prior=1)
-
     def row_error(self, times: object, delta: float) -> FloatArray:
         """Bounds the L1 error of rows with these counts [..., m] of all successors, at 1 − δ."""
         return dense_row_errors(self, times, delta)
 
 
-def larger_side(
+def split_error(
     times: IntArray, visits: IntArray, share: FloatArray | float, prior: int
 ) -> FloatArray:
-    """2 max(p̂ − low, high − p̂); low is a quantile of Beta(k + prior, n − k + 1).
+    """2 max(p̂ − low, high − p̂) for `times` of `visits` ≥ 1 visits, at 1 − share.
+
+    The low end is a quantile of Beta(k + prior, n − k + 1).
 
     With a prior of 0 that is Clopper and Pearson's end, with 1 the posterior's. The high end is 1
     minus the low end for n − k.
@@ -160,7 +152,7 @@ def row_errors(
         passed, left = run_sums(passed, groups), run_sums(to_left, groups)
         is_split = (2 * node + 1) * 2**level < support[row]
         here, n = row[is_split], passed[is_split]
-        weighted = n * bound.split_error(left[is_split], n, share[here])
+        weighted = n * split_error(left[is_split], n, share[here], bound.prior)
         error += np.bincount(here, weighted, total.size) / np.maximum(total, 1)
     return np.minimum(error, 2.0)
 

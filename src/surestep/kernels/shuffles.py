@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import IntArray
+from surestep._arrays import AnyArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, tasks
 from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IntsIn
-from surestep.kernels.random_streams import start_stream, uniform
+from surestep.kernels.random_streams import Words, start_stream, uniform
 
 NOTHING = 1e-12  # of the squares of a group: what rounding leaves of none
 
@@ -26,6 +26,16 @@ def largest_group(groups: IntArray, runs: IntArray) -> int:
     for g in range(groups.size - 1):
         largest = max(largest, int(runs[groups[g + 1]] - runs[groups[g]]))
     return largest
+
+
+@helper
+def shuffle(values: AnyArray, rows: int, words: Words) -> Words:
+    """Shuffles the first values in place (Fisher and Yates); returns where the stream goes on."""
+    for i in range(rows - 1, 0, -1):
+        u, words = uniform(words)
+        j = int(u * (i + 1))
+        values[i], values[j] = values[j], values[i]
+    return words
 
 
 @tasks(threads_from=SWEEP_THREADS)
@@ -58,10 +68,7 @@ def shuffled_information(
             for i in range(rows):
                 shuffled[i] = outcome[begin + i]
             if draw > 0:
-                for i in range(rows - 1, 0, -1):
-                    u, words = uniform(words)
-                    j = int(u * (i + 1))
-                    shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+                words = shuffle(shuffled, rows, words)
             for j in range(groups[g], groups[g + 1]):
                 low, high = runs[j] - begin, runs[j + 1] - begin
                 if effect > 0.0:
@@ -114,10 +121,7 @@ def shuffled_spread(
                 shuffled[i] -= mean
                 squares += shuffled[i] * shuffled[i]
             if draw > 0:
-                for i in range(rows - 1, 0, -1):
-                    u, words = uniform(words)
-                    j = int(u * (i + 1))
-                    shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+                words = shuffle(shuffled, rows, words)
             shift, between, everything, whole = 0.0, 0.0, 0.0, 0.0
             for j in range(groups[g], groups[g + 1]):
                 low, high = runs[j] - begin, runs[j + 1] - begin

@@ -7,7 +7,7 @@ truth, and draws the data that π_b would have collected there.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from typing import ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class Completed:
 
     fill: Fill
 
+    is_one_world: ClassVar = True
+
     def __post_init__(self) -> None:
         """Checks the fill."""
         check_fill(self.fill)
@@ -78,18 +80,9 @@ class Completed:
         return f"estimate, unseen: {self.fill}"
 
     @property
-    def is_one_world(self) -> bool:
-        """Only the data differ."""
-        return True
-
-    @property
     def calibrates(self) -> bool:
-        """Not where the unseen is as good as can be.
-
-        There π_b earns the most by what it did and the new policy gives up, so that no certificate
-        but one that counts all that is unseen in favour of π_b, and then says nothing, survives.
-        """
-        return self.fill != "optimistic"
+        """Tells whether the fill calibrates."""
+        return calibrates_with(self.fill)
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP, in which π_b acts."""
@@ -106,6 +99,9 @@ class DrawnFromPosterior:
 
     prior: WorldPrior = "weight"
     weight: float | None = None
+
+    is_one_world: ClassVar = False
+    calibrates: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the prior."""
@@ -125,16 +121,6 @@ class DrawnFromPosterior:
     def name(self) -> str:
         """Returns the name that results call it by."""
         return f"posterior, {f'weight {self.weight:g}' if self.prior == 'weight' else self.prior}"
-
-    @property
-    def is_one_world(self) -> bool:
-        """Every world has other chances."""
-        return False
-
-    @property
-    def calibrates(self) -> bool:
-        """Always."""
-        return True
 
     def is_of(self, certifier: Certifier) -> bool:
         """Tells whether a certifier has this very prior, whose worlds hardly prove it wrong."""
@@ -196,6 +182,8 @@ class EpisodeBootstrap:
 
     fill: Fill = "self-loop"
 
+    is_one_world: ClassVar = True
+
     def __post_init__(self) -> None:
         """Checks the fill."""
         check_fill(self.fill)
@@ -206,18 +194,9 @@ class EpisodeBootstrap:
         return f"episode bootstrap, unseen: {self.fill}"
 
     @property
-    def is_one_world(self) -> bool:
-        """Only the data differ."""
-        return True
-
-    @property
     def calibrates(self) -> bool:
-        """Not where the unseen is as good as can be.
-
-        There π_b earns the most by what it did and the new policy gives up, so that no certificate
-        but one that counts all that is unseen in favour of π_b, and then says nothing, survives.
-        """
-        return self.fill != "optimistic"
+        """Tells whether the fill calibrates."""
+        return calibrates_with(self.fill)
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP of all episodes, with some of them as data."""
@@ -240,20 +219,9 @@ class ActionsAlike:
 
     noise: tuple[float, float] | None = None
 
-    @property
-    def name(self) -> str:
-        """Returns the name that results call it by."""
-        return "all actions alike"
-
-    @property
-    def is_one_world(self) -> bool:
-        """Only the data differ."""
-        return True
-
-    @property
-    def calibrates(self) -> bool:
-        """Never: what luck claims is told for itself."""
-        return False
+    name: ClassVar = "all actions alike"
+    is_one_world: ClassVar = True
+    calibrates: ClassVar = False  # what luck claims is told for itself
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The pooled MDP, in which π_b acts."""
@@ -301,6 +269,15 @@ def least_of_luck(delta: float) -> int:
     So many tell what luck alone claims in a share δ of them, unless that takes too many.
     """
     return max(LEAST_OF_LUCK, min(least_draws(delta), MOST_FOR_DELTA))
+
+
+def calibrates_with(fill: Fill) -> bool:
+    """Tells whether completions calibrate: not where the unseen is as good as can be.
+
+    There π_b earns the most by what it did and the new policy gives up, so that no certificate
+    but one that counts all that is unseen in favour of π_b, and then says nothing, survives.
+    """
+    return fill != "optimistic"
 
 
 def check_fill(fill: object) -> None:
