@@ -110,6 +110,7 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 
 def print_data(console: Console, result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
+    from surestep.report.words.histories import history_words
     from surestep.report.words.verdict import limits_words
 
     data, table = result.record.data, result.table
@@ -122,7 +123,11 @@ def print_data(console: Console, result: Result) -> None:
         f"{data['transitions']:,} different transitions",
     ]
     console.print(", ".join(words))
-    for sentence in limits_words(table, result.record.parameters):
+    given = result.record.parameters
+    for sentence in (
+        *history_words(given["history"], given["learnt_from"]),
+        *limits_words(table, given),
+    ):
         console.print(sentence, markup=False)
     for reason, rows in data["dropped"].items():
         console.print(f"dropped {rows:,} rows: {reason}", markup=False)

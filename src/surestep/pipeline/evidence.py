@@ -43,7 +43,7 @@ from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
 from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
-from surestep.states import learn
+from surestep.states import choose_history, learn
 
 Inferred = Literal["propensities", "row-propensities", "estimate"]
 Source = TypeVar("Source")
@@ -183,14 +183,19 @@ def gather(
 def with_states(
     source: Source, discount: float, progress: Callable[[str, int, int], None]
 ) -> Source | LogSource:
-    """Returns the log with the states that are to be learnt from it, where some are."""
-    if not isinstance(source, LogSource) or not is_to_be_learnt(source.reading.states_from):
+    """Returns the log with what is to be learnt of its states: what they are, of how many rows."""
+    if not isinstance(source, LogSource):
         return source
-    return learn(
-        source,
-        discount=discount,
-        progress=lambda done, total: progress("learning states", done, total),
-    )
+    log: LogSource = source
+
+    def tell(done: int, total: int) -> None:
+        progress("learning states", done, total)
+
+    if is_to_be_learnt(log.reading.states_from):
+        log = learn(log, discount=discount, progress=tell)
+    if log.reading.history_length.rows is None:
+        log = choose_history(log, progress=tell)
+    return log
 
 
 def with_histories(assembly: Assembly) -> Assembly:

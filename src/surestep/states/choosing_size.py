@@ -77,16 +77,17 @@ def fit_of(states: int, errors: FloatArray, measuring: Rows) -> Fit:
     return Fit(states, error, 1 - error / alone if alone > 0 else 0.0)
 
 
-def smallest_good(errors: Sequence[FloatArray]) -> int:
+def smallest_good(errors: Sequence[FloatArray], deviations: float = 1.0) -> int:
     """Returns the place of the first candidate whose error is not clearly above the least.
 
     `errors` [E] are those of each candidate on the same episodes, the smallest candidate first.
+    Clearly is by so many standard errors of the difference.
     """
     best = min(range(len(errors)), key=lambda place: (float(errors[place].sum()), place))
     for place in range(best):
         more = errors[place] - errors[best]
         standard_error = float(more.std(ddof=1)) * np.sqrt(more.size) if more.size > 1 else 0.0
-        if float(more.sum()) <= standard_error:
+        if float(more.sum()) <= deviations * standard_error:
             return place
     return best
 

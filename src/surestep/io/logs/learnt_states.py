@@ -105,18 +105,34 @@ class LaterEpisodes:
 
     def sql(self, rows: str) -> str:
         """Returns the SQL of the other rows."""
-        episode = f"PARTITION BY {sql_name(str(self.mapping.episode))}"
-        began = f"min({ROW}) OVER ({episode}) AS {BEGAN}"
-        order = BEGAN
-        if self.mapping.time is not None:
-            time = f"TRY_CAST({sql_name(self.mapping.time)} AS TIMESTAMP)"
-            began, order = f"{began}, min({time}) OVER ({episode}) AS {WHEN}", f"{WHEN}, {BEGAN}"
-        kept = f"EXCLUDE ({order}, {PLACE})"
-        placed = (
-            f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS {PLACE} "
-            f"FROM (SELECT *, {began} FROM ({rows}))"
-        )
-        return f"SELECT * {kept} FROM ({placed}) WHERE {PLACE} > {self.number}"
+        return episodes_where(f"{PLACE} > {self.number}", rows, self.mapping)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstEpisodes:
+    """Rows of the first episodes, which are to teach something about the others."""
+
+    mapping: ColumnMapping
+    number: int  # of episodes that are kept
+
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of these rows."""
+        return episodes_where(f"{PLACE} <= {self.number}", rows, self.mapping)
+
+
+def episodes_where(condition: str, rows: str, mapping: ColumnMapping) -> str:
+    """Returns the SQL of the rows of some episodes, by their place in time: 1, 2, …"""
+    episode = f"PARTITION BY {sql_name(str(mapping.episode))}"
+    began = f"min({ROW}) OVER ({episode}) AS {BEGAN}"
+    order = BEGAN
+    if mapping.time is not None:
+        time = f"TRY_CAST({sql_name(mapping.time)} AS TIMESTAMP)"
+        began, order = f"{began}, min({time}) OVER ({episode}) AS {WHEN}", f"{WHEN}, {BEGAN}"
+    placed = (
+        f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS {PLACE} "
+        f"FROM (SELECT *, {began} FROM ({rows}))"
+    )
+    return f"SELECT * EXCLUDE ({order}, {PLACE}) FROM ({placed}) WHERE {condition}"
 
 
 BEGAN, WHEN, PLACE = '"surestep began"', '"surestep when"', '"surestep place"'

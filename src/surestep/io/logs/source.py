@@ -283,7 +283,7 @@ def open_log(
             types = described(database)
     with named_in_errors(table):
         check_bins(reading.bins, mapping, tuple(types))
-    rows = reading.history_length.rows or 1
+    rows = 1 if is_to_be_learnt(reading.states_from) else reading.history_length.rows or 1
     if rows > 1:
         with named_in_errors(table):
             history = history_of(mapping, rows, types)

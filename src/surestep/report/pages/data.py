@@ -18,6 +18,7 @@ from surestep.report.tables import (
     number_columns,
     row,
 )
+from surestep.report.words.histories import history_words
 from surestep.results.binning import Bin, visit_bins
 from surestep.results.findings import Findings, WantedPair
 from surestep.results.ranking import thinnest_states
@@ -149,6 +150,10 @@ def log_facts(findings: Findings) -> list[tuple[Node, Node]]:
             "unknown: loose transitions" if data.episodes is None else f"{data.episodes:,}",
         ),
     ]
+    given = findings.record.parameters
+    situations = history_words(given["history"], given["learnt_from"])
+    if situations:
+        entries.insert(0, ("Situations", " ".join(situations)))
     if data.terminated is not None:
         entries.append(("… that came to their end", f"{data.terminated:,}"))
     if data.truncated is not None:
