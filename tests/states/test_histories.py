@@ -190,11 +190,7 @@ def test_learnt_states_have_histories_of_the_same_episodes():
     there = words.states[words.state_index([{"state": 0.1, "action": "a1"}, {"state": 2.9}])]
     assert there[2] == "a1"
     assert there[0] != there[1]
-    by_label = {
-        "learnt state": there[0],
-        "learnt state 1 before": there[1],
-        "action 1 before": "a1",
-    }
+    by_label = dict(zip(words.state_columns, there, strict=True))
     assert words.states[words.state_index(by_label)] == there
 
 
