@@ -331,7 +331,7 @@ def test_a_column_that_there_is_already_is_refused():
 def test_a_missing_state_is_told_once_at_its_own_row():
     rows = [{**row, "ward": None if i == 5 else row["ward"]} for i, row in enumerate(patients(3))]
     source = read_log(frame_of(rows, NAMES), columns={"state": ["ward"]}, history=2)
-    with pytest.raises(InvalidLog, match="row 6, column 'ward': found nothing, expected a label"):
+    with pytest.raises(InvalidLog, match="row 6, column 'ward': found nothing, expected a value"):
         source.counts()
     (only,) = [each for each in inspect_log(source).suspicions if each.refused]
     assert only.times == 1

@@ -203,7 +203,7 @@ def test_an_inspection_says_how_numbers_could_be_read():
     (says,) = [each.says for each in found.suspicions if each.kind == "unusable value"]
     assert says.endswith("'reward' (with decimal=',' and thousands='.' it is a number)")
     binned = read_log(table, columns={"state": "age"}, bins=["age:quantiles=2"])
-    with pytest.raises(InvalidLog, match=r"found '30,5' \(with decimal=',' it is a number\), exp"):
+    with pytest.raises(InvalidLog, match=r"found '30,5', .* \(with decimal=',' it is a number\)"):
         binned.counts()
 
 
