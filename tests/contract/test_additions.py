@@ -17,7 +17,8 @@ from surestep.environments.registry import ENVIRONMENTS
 from surestep.experiments import read_experiments, run_experiment
 from surestep.io.logs.formats import FORMATS, Format
 from surestep.io.sql import file_list
-from surestep.pipeline import verify_result
+from surestep.pipeline import certify_result, verify_result
+from surestep.pipeline.inspect import inspect
 from toy_extension import Halfway
 
 
@@ -47,6 +48,24 @@ def test_an_algorithm_of_ones_own_improves_is_rehearsed_verified_and_run(tmp_pat
     )
     (read,) = read_experiments(str(experiment))
     assert rows_of(run_experiment(read, tmp_path / "run")) == [("bandit", "halfway")] * 2
+
+
+class Reading(Halfway):
+    """One that looks at whole episodes."""
+
+    looks_at_log = True
+
+    def improve(self, problem):
+        assert problem.log is not None
+        return super().improve(problem)
+
+
+def test_an_algorithm_that_looks_at_whole_episodes_is_given_them(tmp_path, monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "halfway", Reading)
+    log = write_table(tmp_path / "log.csv", world(5, states=5, episodes=20).rows, NAMES)
+    source = surestep.read_log(log, columns=COLUMNS)
+    terms = {"discount": 0.9, "n_wedge": 12, "certificates": ["robust"], "worlds": 0}
+    assert surestep.improve(source, "halfway", **terms).record.parameters["n_wedge"] == 12
 
 
 def coin(seed: int = 1):
@@ -90,5 +109,9 @@ def test_a_log_format_of_ones_own_is_counted_inspected_and_improved(tmp_path, mo
     ]
     chances = [result.table.policy.probability for result in improved]
     np.testing.assert_array_equal(*chances)
+    looked = [inspect(surestep.read_log(path, columns=COLUMNS)) for path in (usual, own)]
+    assert looked[0].coverage == looked[1].coverage
     improved[1].save(tmp_path / "out")
     assert verify_result(tmp_path / "out", own).level == "same bytes"
+    judged = certify_result(tmp_path / "out", own, ["robust"])
+    assert judged.certificates[0].lower == improved[1].certificate.lower

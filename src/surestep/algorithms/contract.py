@@ -36,7 +36,10 @@ class Improver(Protocol):
 
 
 class Algorithm(Improver, Protocol):
-    """A frozen dataclass of settings with one verb."""
+    """A frozen dataclass of settings with one verb.
+
+    One that looks at whole episodes (`problem.log`) has `looks_at_log` = True besides.
+    """
 
     name: ClassVar[str]  # in the registry and on the command line
     source: ClassVar[str]  # the paper it comes from

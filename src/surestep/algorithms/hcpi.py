@@ -70,6 +70,7 @@ class HCPI:
     source: ClassVar = "Thomas, Theocharous, Ghavamzadeh 2015"
     constraint: ClassVar = "π = π_b where training never decides, and everywhere without proof"
     promises: ClassVar = frozenset({Promise.KEEPS_BEHAVIOR})
+    looks_at_log: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the settings."""

@@ -145,8 +145,8 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
 def needs_log(algorithm: Improver) -> bool:
     """Tells whether the algorithm looks at whole episodes, so that counts are not enough for it."""
     own = getattr(algorithm, "algorithm", algorithm)  # of one with a floor, or with N∧ to choose
-    return (
-        isinstance(own, HCPI)
+    return bool(
+        getattr(own, "looks_at_log", False)
         or getattr(own, "behavior_q", None) == "monte-carlo"
         or getattr(own, "error", None) == "bernstein"
     )

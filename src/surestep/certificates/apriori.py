@@ -70,6 +70,11 @@ class APriori:
         """Returns the settings that follow from what is known: the bound of the algorithm."""
         return known.usual() | {"bound": known.bound, "n_wedge": known.n_wedge}
 
+    @classmethod
+    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
+        """Returns the name of the bound."""
+        return (parameters.get("bound"),)
+
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = gain − f(γ) · V_max · radius(N∧), less errors of evaluating and copying."""
         discount = usable_discount(problem)

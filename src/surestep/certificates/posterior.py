@@ -115,6 +115,9 @@ class Posterior:
     value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
     needs: ClassVar = Needs(calibration=True)
     may_choose: ClassVar = True
+    chooses_by: ClassVar = (
+        "the lower bound of a posterior, with other draws than those of the guarantee"
+    )
 
     def __post_init__(self) -> None:
         """Checks the settings."""
@@ -176,6 +179,14 @@ class Posterior:
         if known.transitions > WIDE and delta is not None and delta >= 1 / DRAWS_IF_WIDE:
             told["draws"] = DRAWS_IF_WIDE
         return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
+
+    @classmethod
+    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
+        """Returns the prior, or its weight, and whether the data of the choice were left out."""
+        prior, weight = parameters.get("prior"), parameters.get("prior_weight")
+        if prior in ("cautious", "weight") and is_number(weight):
+            prior = f"prior weight {weight:.4g}"
+        return prior, "held-out data" if parameters.get("train_share") else None
 
     @property
     def rank(self) -> int:

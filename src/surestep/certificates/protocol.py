@@ -2,8 +2,9 @@
 
 A kind has the members of `Certifier`. Whatever else others ask of it has an answer that is usual
 for all kinds, unless it has a member for that: `claims` (see `ClaimsTogether`), `choosing_bounds`
-(see `Chooser`), `told` (see `ToldOfData`), `why_not_rehearsed` (see `NotRehearsed`); and one that
-is calibrated in worlds has what `Believer` says.
+(see `Chooser`), `told` (see `ToldOfData`), `why_not_rehearsed` (see `NotRehearsed`), `label` (see
+`Labelled`), and `chooses_by`, words for what N∧ is chosen by if not by the lower bound of the claim
+itself; and one that is calibrated in worlds has what `Believer` says.
 """
 
 from __future__ import annotations
@@ -82,6 +83,16 @@ class NotRehearsed(Protocol):
     @classmethod
     def why_not_rehearsed(cls, given: Mapping[str, Any]) -> str:
         """Returns what stands against a rehearsal with these settings; empty where nothing does."""
+        ...
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A kind of which several may stand side by side, told apart by some of their settings."""
+
+    @classmethod
+    def label(cls, parameters: Mapping[str, Any]) -> Sequence[str | None]:
+        """Returns the settings to call a certificate by, beside its kind; None is left out."""
         ...
 
 

@@ -87,6 +87,7 @@ class Robust:
     )
     needs: ClassVar = Needs()
     may_choose: ClassVar = True
+    chooses_by: ClassVar = "the lower bound of the robust guarantee, which allows for that"
 
     def __post_init__(self) -> None:
         """Checks the settings."""
@@ -113,6 +114,11 @@ class Robust:
     def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings that follow from what is known: rewards as given, or as seen."""
         return known.usual() | ends("reward", known.possible_rewards)
+
+    @classmethod
+    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
+        """Returns the kind of the sets, and whether they are strict."""
+        return parameters.get("set"), "strict" if parameters.get("strict") else None
 
     @property
     def standing(self) -> Standing:

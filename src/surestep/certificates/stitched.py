@@ -141,6 +141,7 @@ class Stitched:
     value_figures: ClassVar = frozenset({"estimate", "expected"})
     needs: ClassVar = Needs(episodes=True, held_out=True, return_bounds=True)
     may_choose: ClassVar = True
+    chooses_by: ClassVar = "what the training part of the log alone expects of the guarantee"
 
     def __post_init__(self) -> None:
         """Checks the settings."""

@@ -118,6 +118,7 @@ class Trajectory:
     value_figures: ClassVar = frozenset({"estimate", "lower_of_steps", "after_steps", "least"})
     needs: ClassVar = Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
+    chooses_by: ClassVar = "the training part of the episodes alone"
 
     def __post_init__(self) -> None:
         """Checks the settings."""
@@ -197,6 +198,11 @@ class Trajectory:
         whole = proved and given.get("estimator") == "is" and "horizon" not in given
         bounds = ends("reward", known.possible_rewards if proved else None)
         return known.usual() | bounds | ends("return", known.returns if whole else None)
+
+    @classmethod
+    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
+        """Returns the name of the interval."""
+        return (parameters.get("interval"),)
 
     @classmethod
     def why_not_rehearsed(cls, given: Mapping[str, Any]) -> str:

@@ -5,12 +5,15 @@ from dataclasses import replace
 import pytest
 
 from findings import rehearsed_findings
+from surestep.certificates.registry import CERTIFIERS
+from surestep.report.pages.answer import how_chosen
 from surestep.report.words.certificates import (
     certificate_name,
     claim_words,
     names_of,
     together_words,
 )
+from toy_extension import Hopeful
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,22 @@ def test_names_are_told_apart_by_their_delta_where_needed():
         "posterior, prior weight 5, δ = 0.04",
     ]
     assert names_of([others[-1], others[-1]]) == ["trajectory", "trajectory"]  # refused both
+
+
+def test_a_kind_says_itself_what_it_is_called_by_and_what_it_chooses_by(monkeypatch):
+    class Named(Hopeful):
+        chooses_by = "hope alone"
+
+        @classmethod
+        def label(cls, parameters):
+            return f"margin {parameters['margin']}", None
+
+    claim = replace(rehearsed_findings().certificate, kind="hopeful", parameters={"margin": 0.5})
+    assert certificate_name(claim) == "hopeful"
+    assert how_chosen("hopeful") == "the lower bound of the hopeful guarantee"
+    monkeypatch.setitem(CERTIFIERS, "hopeful", Named)
+    assert certificate_name(claim) == "hopeful, margin 0.5"
+    assert how_chosen("hopeful") == "hope alone"
 
 
 def test_a_claim_in_a_few_words():

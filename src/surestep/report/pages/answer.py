@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surestep.certificates.registry import find_kind
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.report.html import Element, element
 from surestep.report.numbers import counted, listed, number, percent, relative, signed
@@ -194,15 +195,7 @@ def n_wedge_caveat(findings: Findings) -> str | None:
 
 def how_chosen(kind: str) -> str:
     """Returns by what a certificate of some kind chose, in words."""
-    return HOW_CHOSEN.get(kind, f"the lower bound of the {kind} guarantee")
-
-
-HOW_CHOSEN = {
-    "posterior": "the lower bound of a posterior, with other draws than those of the guarantee",
-    "robust": "the lower bound of the robust guarantee, which allows for that",
-    "trajectory": "the training part of the episodes alone",
-    "stitched": "what the training part of the log alone expects of the guarantee",
-}
+    return getattr(find_kind(kind), "chooses_by", f"the lower bound of the {kind} guarantee")
 
 
 def boldness_caveat(findings: Findings) -> str | None:

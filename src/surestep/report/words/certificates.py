@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from surestep.certificates.protocol import Labelled
+from surestep.certificates.registry import find_kind
 from surestep.certificates.standing import standing_name
 from surestep.model import Certificate
 from surestep.report.numbers import number, percent, signed
-from surestep.results.ladder import is_held_out
 
 
 def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
@@ -48,20 +49,9 @@ def certificate_name(claim: Certificate) -> str:
     """Returns the kind with its main settings: 'robust, interval, strict'."""
     if claim.lower is None:
         return asked_kind(claim)
-    given = claim.parameters
-    weight = given.get("prior_weight")
-    settings = {
-        "a-priori": [given.get("bound")],
-        "robust": [given.get("set"), "strict" if given.get("strict") else None],
-        "posterior": [
-            f"prior weight {number(weight)}"
-            if given.get("prior") in ("cautious", "weight") and isinstance(weight, int | float)
-            else given.get("prior"),
-            "held-out data" if is_held_out(claim) else None,
-        ],
-        "trajectory": [given.get("interval")],
-    }.get(claim.kind, [])
-    return ", ".join([claim.kind, *(str(value) for value in settings if value is not None)])
+    kind = find_kind(claim.kind)
+    parts: Sequence[object] = kind.label(claim.parameters) if isinstance(kind, Labelled) else ()
+    return ", ".join([claim.kind, *(str(part) for part in parts if part is not None)])
 
 
 def asked_kind(refused: Certificate) -> str:
