@@ -1,5 +1,6 @@
 """Results whose states are the last rows of an episode: improved, lifted, saved, verified, used."""
 
+import csv
 import shlex
 
 import numpy as np
@@ -183,6 +184,26 @@ def test_it_acts_on_rows_as_on_their_history(saved):
         "explain", saved / "out", "--state", "s2", "--state", "s0", "--state", "a1"
     )
     assert "state s2, state 1 before s0, action 1 before a1" in " ".join(shown.output.split())
+
+
+def test_nothing_but_the_standard_library_reads_a_policy_of_histories(saved):
+    with (saved / "out" / "policy.csv").open(encoding="utf-8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    result = surestep.load(saved / "out")
+    words, policy = result.table.vocabulary, result.policy.dense()
+    episode = [("s0", "a1"), ("s2", "a0"), ("s1", None)]  # as `docs/improving.md` tells it
+    for now in range(len(episode)):
+        before = episode[now - 1] if now else ("(none)", "(none)")
+        there = {
+            "state": episode[now][0],
+            "state 1 before": before[0],
+            "action 1 before": before[1],
+        }
+        s = words.state_index([{"state": s, "action": a} for s, a in episode[: now + 1]])
+        found = {
+            row["action"]: float(row["probability"]) for row in rows if there.items() <= row.items()
+        }
+        assert found == {action[0]: policy[s, a] for a, action in enumerate(words.actions)}
 
 
 def test_binned_rows_and_names_of_values_hold_for_earlier_rows_too():
