@@ -4,7 +4,10 @@ Logs: Parquet, episodes of 20 steps in order, 10⁴ states, 4 actions, rewards i
 distinct transitions. Every line is measured in a process of its own, after one run on a small log.
 The bare query checks nothing and adds up doubles; each further line of ours says what it adds, and
 the last one checks what claims assume (`docs/checks.md`). CPU
-seconds are of all threads together, and tell more than seconds where other processes run.
+seconds are of all threads together, and tell more than seconds where other processes run. 10⁸ rows
+are measured where they are asked for: they take a gigabyte of disk, and minutes.
+
+Then states learnt from a log with 20 columns of measurements, and counting the rest with them.
 
 Then the peak memory of counting and writing under a limit: 2,000 states, 4 actions and successors
 at random, so that most rows are a group of their own.
@@ -13,7 +16,8 @@ Then the same log with few states, of which the last 1, 2 and 3 rows are a state
 how long it takes to choose how many.
 
 Run: .venv/bin/python benchmarks/logs.py [--sizes 1000000 10000000 100000000] [--repeat 2]
-    [--wide 20000000] [--limits 200MB 1GB 4GB] [--histories 1000000] [--only LINE ...]
+    [--measured 1000000] [--wide 20000000] [--limits 200MB 1GB 4GB] [--histories 1000000]
+    [--only LINE ...]
 """
 
 import argparse
@@ -35,11 +39,11 @@ from rich.table import Table
 from surestep.checks import check_log
 from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
-from surestep.states import choose_history
+from surestep.states import choose_history, learn
 
 # The arguments of the quickest run.
 SMALLEST = (
-    "--sizes", "1000", "--repeat", "1", "--wide", "1000", "--limits", "100MB",
+    "--sizes", "1000", "--repeat", "1", "--measured", "0", "--wide", "1000", "--limits", "100MB",
     "--histories", "1000",
     "--only", "bare query: count(*), sum(reward)",
     "rows in no order, next_state derived, memory limit 1 GB", "the last 3 rows",
@@ -63,6 +67,8 @@ LINES = (BARE, EXACT, *OURS, DERIVED, CHECKED)
 HISTORIES = {"a state is the present row": 1, "the last 2 rows": 2, "the last 3 rows": 3}
 CHOSEN = "as many rows as tell best what comes next"
 REMEMBERED_STATES = 20
+LEARNT = {f"learn states: {method}": method for method in ("tree", "kmeans", "bins")}
+MEASURED = tuple(f"m{i}" for i in range(20))  # columns
 FEW_STATES = 2_000
 LIMITED = "under a memory limit"
 NEEDS_SPACE = 10**7  # rows: what has to be put in order is measured up to here
@@ -84,8 +90,26 @@ def write_log(path: Path, rows: int, order: str = "", states: int = STATES) -> N
         )
 
 
+def write_measured_log(path: Path, rows: int) -> None:
+    """A log of 20 measurements, two of which tell what a step pays."""
+    uniform = "(hash(i, {}) % 1000003)::DOUBLE / 1000003"
+    columns = [f"{uniform.format(c)} AS {name}" for c, name in enumerate(MEASURED)]
+    with duckdb.connect() as database:
+        database.execute(
+            f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
+            f"{', '.join(columns)}, (hash(i + 7) % {ACTIONS})::INTEGER AS action, "
+            f"(m0 > 0.5)::INTEGER + 2 * (m1 > 0.2)::INTEGER + {uniform.format(99)} AS reward, "
+            f"i % {STEPS} = {STEPS - 1} AS terminated "
+            f"FROM (SELECT range AS i FROM range({rows}))) TO '{path}' (FORMAT parquet)"
+        )
+
+
 def counting(line: str, path: Path) -> None:
     """Runs one line."""
+    if line in LEARNT:
+        log = read_log(path, columns={"state": MEASURED})
+        learn(log, LEARNT[line], discount=0.95).counts()
+        return
     source = f"read_parquet('{path}')"
     if line in (BARE, EXACT, DERIVED):
         if line == DERIVED:
@@ -231,6 +255,20 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
     console.print(table)
 
 
+def report_learning(console: Console, folder: Path, rows: int) -> None:
+    """One table: states learnt by each method, and the rest of the log counted with them."""
+    path, small = folder / "measured.parquet", folder / "small.parquet"
+    write_measured_log(path, rows)
+    write_measured_log(small, 10_000)
+    table = Table("", "seconds", "CPU s", "peak memory", title=f"{rows:,} rows, 20 measurements")
+    for line in LEARNT:
+        print(f"… {rows:,} rows: {line}", file=sys.stderr, flush=True)
+        found = measure(line, path, small, 1)
+        peak = f"{found['peak'] / 1e6:,.0f} MB"
+        table.add_row(line, f"{found['seconds']:.1f}", f"{found['cpu']:.1f}", peak)
+    console.print(table)
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         line, *given = sys.argv[2:]
@@ -240,8 +278,9 @@ def main() -> None:
             child(line, Path(given[0]), Path(given[1]), int(given[2]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10**6, 10**7, 10**8])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--measured", type=int, default=10**6, help="rows to learn from; 0: none")
     parser.add_argument("--wide", type=int, default=2 * 10**7, help="rows at random; 0: none")
     parser.add_argument("--limits", nargs="+", default=["200MB", "1GB", "4GB"])
     parser.add_argument("--histories", type=int, default=10**6, help="rows; 0: none")
@@ -253,6 +292,9 @@ def main() -> None:
     for rows in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report(console, Path(folder), rows, arguments.repeat, tuple(arguments.only))
+    if arguments.measured:
+        with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
+            report_learning(console, Path(folder), arguments.measured)
     if arguments.wide:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report_limits(console, Path(folder), arguments.wide, arguments.limits)
