@@ -98,7 +98,7 @@ def write_measured_log(path: Path, rows: int) -> None:
         database.execute(
             f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
             f"{', '.join(columns)}, (hash(i + 7) % {ACTIONS})::INTEGER AS action, "
-            f"(m0 > 0.5)::INTEGER + 2 * (m1 > 0.2)::INTEGER + {uniform.format(99)} AS reward, "
+            "(m0 > 0.5)::INTEGER + 2 * (m1 > 0.2)::INTEGER + (hash(i + 3) % 100) / 100 AS reward, "
             f"i % {STEPS} = {STEPS - 1} AS terminated "
             f"FROM (SELECT range AS i FROM range({rows}))) TO '{path}' (FORMAT parquet)"
         )

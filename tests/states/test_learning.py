@@ -9,8 +9,8 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.state_rules import TreeRule
 from surestep.states.bins import BinStates, round_edges
 from surestep.states.choosing_size import Rows, returns_of, smallest_good
-from surestep.states.learning import METHODS, learn_states
-from surestep.states.trees import short_between
+from surestep.states.learning import METHODS, ROWS_A_STATE, learn_states
+from surestep.states.trees import grown, grown_to_sizes, short_between
 
 COLUMNS = ("lactate", "age", "noise")
 
@@ -101,6 +101,31 @@ def test_round_edges_cut_into_at_most_so_many(low, more, number):
     assert low < edges[0]
     assert edges[-1] < low + more
     assert list(edges) == sorted(set(edges))
+
+
+def test_a_tree_that_is_grown_once_has_grown_through_all_smaller_ones():
+    """Against scikit-learn's own: a tree of each size, grown for itself."""
+    sizes = [2, 3, 5, 8, 12, 20]
+    for seed in range(3):
+        rows = ward(80, seed=seed)
+        alone = [grown(rows, COLUMNS, size, 5) for size in sizes]
+        assert grown_to_sizes(rows, COLUMNS, sizes, 5) == alone
+    assert [tree.num_states for tree in alone] == sizes
+
+
+def test_of_many_columns_those_are_cut_that_tell_returns():
+    """Two of 20 do. All with two bins each would be a million states of 700 rows."""
+    rng = np.random.default_rng(3)
+    values = rng.random((1000, 20))
+    told = 2.0 * (values[:, 4] > 0.5) + (values[:, 11] > 0.5)
+    rows = Rows(values, told + 0.3 * rng.normal(size=1000), np.arange(0, 1001, 5))
+    names = tuple(f"m{i}" for i in range(20))
+    learnt = learn_states(rows, names, "bins")
+    assert {*learnt.states.binnings} == {"m4", "m11"}
+    assert max(fit.states for fit in learnt.fits) <= 1000 // ROWS_A_STATE
+    given = learn_states(rows, names, "bins", size=2).states
+    assert given.num_states == 32  # of the 50 that 1,000 rows fill
+    assert {"m4", "m11"} < {*given.binnings}
 
 
 def test_bins_are_given_on_as_users_give_them():

@@ -164,3 +164,14 @@ def test_a_measurement_that_is_missing_where_states_are_learnt_has_its_place(log
     source = read_log(log | {"ward": words}, columns=COLUMNS, missing=["ward=label"])
     learnt = learn(source, "tree:size=2", discount=1.0)
     assert {ward for ward, _ in learnt.counts().states} == {"a", "missing"}
+
+
+def test_measurements_that_no_bin_is_made_of_are_no_part_of_the_state(log):
+    """Nor is one that never varies; what is no measurement stays."""
+    rng = np.random.default_rng(2)
+    noise = {f"noise{i}": rng.random(len(log["dose"])).tolist() for i in range(6)}
+    table = log | noise | {"always": [1.0] * len(log["dose"])}
+    columns = {"state": ["ward", *noise, "lactate", "always"], "action": "dose"}
+    learnt = learn(read_log(table, columns=columns), "bins", discount=1.0)
+    assert learnt.columns.state == ("ward", "lactate")
+    assert {ward for ward, _ in learnt.counts().states} == {"a", "b"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ ROUND_FACTORS = (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)  # times a power of ten: widths
 
 @dataclass(frozen=True, slots=True)
 class BinStates:
-    """The bins of all columns together; a column that never varies has none."""
+    """The bins of columns together; not all of them need have bins."""
 
     columns: tuple[str, ...]
     binnings: Mapping[str, Binning]  # all with edges
@@ -45,24 +46,56 @@ class BinStates:
         )
 
 
-def by_quantiles(rows: Rows, columns: tuple[str, ...], number: int) -> BinStates:
-    """Returns at most so many bins of about equally many rows in each column."""
-    binnings = {}
-    for column, values in zip(columns, rows.values.T, strict=True):
-        distinct, times = np.unique(values, return_counts=True)
-        if distinct.size > 1:
-            binnings[column] = Binning(edges=quantile_edges(distinct, times, number))
-    return BinStates(columns, binnings)
+class Cut(NamedTuple):
+    """All columns cut into bins, and which of them tell most of returns."""
+
+    states: BinStates
+    order: tuple[str, ...]  # the columns with bins, those that tell most first
+    room: int  # the states that there are rows for
+
+    def of_best(self, most: int | None) -> BinStates:
+        """Returns the bins of the best columns, at most so many (None: all), as far as rows fill.
+
+        Of the best column, bins are kept however few the rows are.
+        """
+        room, kept = self.room, set[str]()
+        for column in self.order[:most]:
+            bins = self.states.binnings[column].num_bins or 1
+            if room >= bins or not kept:
+                kept.add(column)
+                room //= bins
+        binnings = {name: each for name, each in self.states.binnings.items() if name in kept}
+        return BinStates(self.states.columns, binnings)
 
 
-def by_width(rows: Rows, columns: tuple[str, ...], number: int) -> BinStates:
-    """Returns at most so many bins of a round width in each column, open at both ends."""
-    binnings = {}
+def cut_columns(
+    rows: Rows, columns: tuple[str, ...], edges_of: EdgesOf, number: int, rows_a_state: int
+) -> Cut:
+    """Returns each column that varies cut into at most so many bins."""
+    spread = rows.returns - rows.returns.mean()
+    binnings, told = dict[str, Binning](), dict[str, float]()
     for column, values in zip(columns, rows.values.T, strict=True):
-        low, high = float(values.min()), float(values.max())
-        if low < high:
-            binnings[column] = Binning(edges=round_edges(low, high, number))
-    return BinStates(columns, binnings)
+        if float(values.min()) < float(values.max()):
+            binnings[column] = Binning(edges=edges_of(values, number))
+            place = binnings[column].indices(values)
+            times = np.maximum(np.bincount(place), 1)
+            told[column] = float((np.bincount(place, spread) ** 2 / times).sum())
+    order = sorted(told, key=lambda name: (-told[name], columns.index(name)))
+    room = rows.returns.size // rows_a_state
+    return Cut(BinStates(columns, binnings), tuple(order), room)
+
+
+def by_quantiles(values: FloatArray, number: int) -> tuple[float, ...]:
+    """Returns the edges of at most so many bins of about equally many rows."""
+    return quantile_edges(*np.unique(values, return_counts=True), number)
+
+
+def by_width(values: FloatArray, number: int) -> tuple[float, ...]:
+    """Returns the edges of at most so many bins of a round width, open at both ends."""
+    return round_edges(float(values.min()), float(values.max()), number)
+
+
+EdgesOf = Callable[[FloatArray, int], tuple[float, ...]]
 
 
 def round_edges(low: float, high: float, number: int) -> tuple[float, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
@@ -11,7 +11,7 @@ import numpy as np
 
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.state_rules import StateRule
-from surestep.states.bins import BinStates, by_quantiles, by_width
+from surestep.states.bins import BinStates, EdgesOf, by_quantiles, by_width, cut_columns
 from surestep.states.choosing_size import (
     Fit,
     Rows,
@@ -21,7 +21,7 @@ from surestep.states.choosing_size import (
     squared_errors,
 )
 from surestep.states.clusters import clustered
-from surestep.states.trees import grown
+from surestep.states.trees import grown, grown_to_sizes
 
 Method = Literal["tree", "kmeans", "bins"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -30,6 +30,7 @@ SIZES: dict[Method, tuple[int, ...]] = {  # that are tried: leaves, clusters, bi
     "kmeans": (4, 8, 16, 32, 64, 128),
     "bins": (2, 3, 4, 5, 6, 8, 10),
 }
+FEW_COLUMNS = (1, 2, 3, 4, 6, 8, 12)  # that may be cut into bins, and all
 LEAST_EPISODES = 20
 LEAST_ROWS = 100
 ROWS_A_STATE = 20  # at the least, on average
@@ -70,40 +71,73 @@ def learn_states(
     check_enough(rows, names)
     fits: tuple[Fit, ...] = ()
     if size is not None:
-        maker = makers(method, names, size)[0]
+        maker = maker_of(method, names, size)
     else:
-        sizes = [number for number in SIZES[method] if number * ROWS_A_STATE <= rows.returns.size]
-        every = [maker for number in sizes for maker in makers(method, names, number)]
-        maker, fits = smallest_enough(rows, every, progress)
+        maker, fits = smallest_enough(rows, names, method, progress)
     return Learnt(maker(rows), method, fits, rows.num_episodes, rows.returns.size)
 
 
-def makers(method: Method, columns: tuple[str, ...], size: int) -> list[Maker]:
+def maker_of(method: Method, columns: tuple[str, ...], size: int) -> Maker:
     """Returns what makes states of this size from rows."""
     match method:
         case "tree":
-            return [partial(grown, columns=columns, leaves=size, least_rows=ROWS_A_STATE)]
+            return partial(grown, columns=columns, leaves=size, least_rows=ROWS_A_STATE)
         case "kmeans":
-            return [partial(clustered, columns=columns, clusters=size)]
+            return partial(clustered, columns=columns, clusters=size)
         case "bins":
-            return [
-                partial(make, columns=columns, number=size) for make in (by_quantiles, by_width)
-            ]
+            return partial(binned, columns=columns, edges_of=by_quantiles, size=size, most=None)
+
+
+def binned(
+    rows: Rows, columns: tuple[str, ...], edges_of: EdgesOf, size: int, most: int | None
+) -> States:
+    """Returns the bins of the columns that tell most, at most so many of them (None: all)."""
+    return cut_columns(rows, columns, edges_of, size, ROWS_A_STATE).of_best(most)
+
+
+def candidates(
+    making: Rows, method: Method, columns: tuple[str, ...], sizes: Sequence[int]
+) -> Iterator[list[tuple[States, Maker]]]:
+    """Yields the states of each size that some rows make, and what made them.
+
+    Trees of all sizes are one that is grown once, and columns are cut once for all choices of them.
+    """
+    if method == "tree":
+        trees = grown_to_sizes(making, columns, sizes, ROWS_A_STATE)
+        for tree, size in zip(trees, sizes, strict=True):
+            yield [(tree, maker_of(method, columns, size))]
+        return
+    for size in sizes:
+        if method == "kmeans":
+            maker = maker_of(method, columns, size)
+            yield [(maker(making), maker)]
+            continue
+        found = list[tuple[States, Maker]]()
+        for edges_of in (by_quantiles, by_width):
+            cut = cut_columns(making, columns, edges_of, size, ROWS_A_STATE)
+            for most in (*(few for few in FEW_COLUMNS if few < len(columns)), None):
+                maker = partial(binned, columns=columns, edges_of=edges_of, size=size, most=most)
+                found.append((cut.of_best(most), maker))
+        yield found
 
 
 def smallest_enough(
-    rows: Rows, every: Sequence[Maker], progress: Callable[[int, int], None] | None
+    rows: Rows,
+    columns: tuple[str, ...],
+    method: Method,
+    progress: Callable[[int, int], None] | None,
 ) -> tuple[Maker, tuple[Fit, ...]]:
     """Returns the maker of the smallest states that are good enough, and the fits of all."""
+    sizes = [number for number in SIZES[method] if number * ROWS_A_STATE <= rows.returns.size]
     making, measuring = making_and_measuring(rows)
     tried = []
-    for done, maker in enumerate(every):
+    for done, of_size in enumerate(candidates(making, method, columns, sizes)):
         if progress is not None:
-            progress(done, len(every))
-        states = maker(making)
-        numbers = states.indices(making.values), states.indices(measuring.values)
-        errors = squared_errors(making, measuring, numbers, states.num_states)
-        tried.append((states.num_states, errors, maker))
+            progress(done, len(sizes))
+        for states, maker in of_size:
+            numbers = states.indices(making.values), states.indices(measuring.values)
+            errors = squared_errors(making, measuring, numbers, states.num_states)
+            tried.append((states.num_states, errors, maker))
     tried.sort(key=lambda each: each[0])
     chosen = smallest_good([errors for _, errors, _ in tried])
     return tried[chosen][2], tuple(fit_of(n, errors, measuring) for n, errors, _ in tried)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.logs.checks import first_where
 from surestep.io.logs.columns import ColumnMapping
+from surestep.io.logs.learnt_states import PLACE, TAUGHT
 from surestep.io.logs.loading import in_time
 from surestep.io.logs.missing import LABEL, advice, is_missing, read_missing
 from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
@@ -91,58 +92,69 @@ def first_rows(
             "steps, or weights; expected a log of episodes"
         )
     roles = RoleSql.of(mapping, source.types, {})
-    reward = RewardSql.of(roles).double
-    numbers = [f"({number_sql(name, source.types[name])})" for name in mapping.state]
+    columns = [
+        *(
+            f"({number_sql(name, source.types[name])}) AS m{i}"
+            for i, name in enumerate(mapping.state)
+        ),
+        *(f"{absent(source, name)} AS absent{i}" for i, name in enumerate(mapping.state)),
+        f"{RewardSql.of(roles).double} AS reward",
+        PLACE,
+    ]
     with connected(source.table, source.memory_limit) as database:
         database.execute("SET preserve_insertion_order = true")
-        log = in_time(roles, source.table.preparation.changes)
-        episode = sql_name(mapping.episode)
-        begun = f"SELECT *, min({ROW}) OVER (PARTITION BY {episode}) AS begun FROM {log}"
+        log, episode = in_time(roles, source.table.preparation.changes), sql_name(mapping.episode)
         (total,) = database.execute(f"SELECT count(DISTINCT {episode}) FROM log").fetchone()
         episodes = min(max(math.ceil(share * total), 1), max(total - 1, 1))
-        placed = f"SELECT *, dense_rank() OVER (ORDER BY begun) AS place FROM ({begun})"
-        measured = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(numbers))
-        teaching = f"FROM ({placed}) WHERE place <= {episodes} AND {roles.decides}"
-        check_nothing_missing(source, database, numbers, teaching)
+        begun = f"SELECT {episode} AS {TAUGHT}, min({ROW}) AS begun FROM {log} GROUP BY {episode}"
+        first = f"SELECT {TAUGHT}, row_number() OVER (ORDER BY begun) AS {PLACE} FROM ({begun})"
         answer = database.execute(
-            f"SELECT {measured}, {reward} AS reward, place {teaching} "
-            f"ORDER BY place, {roles.whole(mapping.step)}"
+            f"SELECT {', '.join(columns)} FROM {log} JOIN ({first}) ON {episode} = {TAUGHT} "
+            f"WHERE {PLACE} <= {episodes} AND {roles.decides} "
+            f"ORDER BY {PLACE}, {roles.whole(mapping.step)}"
         ).fetchnumpy()
+        answer["place"] = answer.pop(PLACE.strip('"'))
+        check_nothing_missing(source, database, answer)
     return measurements(answer, mapping, discount), numeric(answer, mapping), episodes
 
 
-def check_nothing_missing(
-    source: LogSource, database: Any, numbers: Sequence[str], teaching: str
-) -> None:
+def absent(source: LogSource, column: str) -> str:
+    """Returns SQL: nothing is in a column, or what stands for that."""
+    nothing = is_missing(column, source.types[column])
+    if read_missing(source.reading.missing).get(column) == "label":
+        return f"({nothing} OR {sql_name(column)} = {sql_text(LABEL)})"
+    return nothing
+
+
+def check_nothing_missing(source: LogSource, database: Any, answer: dict[str, Any]) -> None:
     """Refuses a measurement that is missing among the rows that teach, with its place.
 
     A column in which something else is no number either holds labels, and stays.
     """
-    rules = read_missing(source.reading.missing)
-    for name, number in zip(source.columns.state, numbers, strict=True):
-        absent = is_missing(name, source.types[name])
-        if rules.get(name) == "label":
-            absent = f"({absent} OR {sql_name(name)} = {sql_text(LABEL)})"
-        unusable = f"NOT coalesce(isfinite({number}), false)"
-        rows, lost, strange = database.execute(
-            f"SELECT count(*), count_if({absent}), count_if({unusable} AND NOT {absent}) {teaching}"
-        ).fetchone()
-        if not lost or strange or lost == rows:
+    for i, name in enumerate(source.columns.state):
+        lost = np.asarray(answer[f"absent{i}"], np.bool_)
+        usable = np.isfinite(filled(answer[f"m{i}"]))
+        if not lost.any() or lost.all() or not (usable | lost).all():
             continue
-        place = first_where(source.table, database, absent, name)
-        others = "" if lost == 1 else f"; {lost:,} rows that states are learnt from are affected"
+        place = first_where(source.table, database, absent(source, name), name)
+        many = np.count_nonzero(lost)
+        others = "" if many == 1 else f"; {many:,} rows that states are learnt from are affected"
         raise InvalidLog(
             f"{place.where}: found {place.value} among numbers, and states are learnt from numbers "
             f"only{advice(name, None, ('drop',))}{others}"
         )
 
 
+def filled(values: Any) -> FloatArray:
+    """Returns numbers [N] with NaN where there is none."""
+    numbers: FloatArray = np.ma.filled(np.ma.asarray(values, float), np.nan)
+    return numbers
+
+
 def numeric(answer: dict[str, Any], mapping: ColumnMapping) -> tuple[str, ...]:
     """Returns the columns of the state that hold numbers only."""
     columns = [
-        name
-        for i, name in enumerate(mapping.state)
-        if np.isfinite(np.ma.filled(np.ma.asarray(answer[f"m{i}"], float), np.nan)).all()
+        name for i, name in enumerate(mapping.state) if np.isfinite(filled(answer[f"m{i}"])).all()
     ]
     if not columns:
         raise InvalidLog(
@@ -159,7 +171,7 @@ def measurements(answer: dict[str, Any], mapping: ColumnMapping, discount: float
     values: FloatArray = np.column_stack([np.asarray(answer[f"m{i}"], float) for i in places])
     place: IntArray = np.asarray(answer["place"], np.int64)
     offsets = offsets_of(np.unique(place, return_counts=True)[1])
-    reward: FloatArray = np.ma.filled(np.ma.asarray(answer["reward"], float), np.nan)
+    reward = filled(answer["reward"])
     if not np.isfinite(reward).all():
         raise InvalidLog(
             f"column {mapping.reward!r} holds what is no number among the rows that states are "
@@ -169,16 +181,23 @@ def measurements(answer: dict[str, Any], mapping: ColumnMapping, discount: float
 
 
 def read_with(source: LogSource, learnt: Learnt, episodes: int) -> LogSource:
-    """Returns the log, read with the states that were learnt, without what taught them."""
-    states = learnt.states
+    """Returns the log, read with the states that were learnt, without what taught them.
+
+    Columns of measurements that no bin was made of are no part of the state.
+    """
+    states, columns = learnt.states, source.columns.by_role()
     if isinstance(states, BinStates):
         changes: dict[str, Any] = {
             "bins": (*source.reading.bins, *states.options()),
             "states_from": None,
         }
+        unused = {*states.columns} - {*states.binnings}
+        kept = [i for i, name in enumerate(columns["state"]) if name not in unused]
+        for role in ("state", "next_state"):
+            columns[role] = tuple(columns[role][i] for i in kept if i < len(columns.get(role, ())))
     else:
         changes = {"states_from": json.dumps(states.to_json(), ensure_ascii=False)}
     reading = replace(source.reading, learnt_from=episodes, **changes)
     given = source.table.files or source.table.frame
     files = [*map(str, source.table.files)] if source.table.files else given
-    return open_log(files, source.columns.by_role(), reading, source.memory_limit)
+    return open_log(files, columns, reading, source.memory_limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
@@ -19,26 +21,66 @@ def grown(rows: Rows, columns: tuple[str, ...], leaves: int, least_rows: int) ->
     It is grown best first, by the variance of returns, actions pooled (scikit-learn's
     `DecisionTreeRegressor`); thresholds are then the shortest numbers that split the rows alike.
     """
-    made = (
+    return grown_to_sizes(rows, columns, [leaves], least_rows)[0]
+
+
+def grown_to_sizes(
+    rows: Rows, columns: tuple[str, ...], sizes: Sequence[int], least_rows: int
+) -> list[TreeRule]:
+    """Returns the trees of several sizes, of which the largest alone is grown.
+
+    Best first, the tree of a size is what the largest one was when it had as many leaves.
+    """
+    tree = (
         scikit_learn("sklearn.tree")
-        .DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=least_rows, random_state=0)
+        .DecisionTreeRegressor(
+            max_leaf_nodes=max(sizes), min_samples_leaf=least_rows, random_state=0
+        )
         .fit(rows.values, rows.returns)
+        .tree_
     )
-    root = split_at(made.tree_, 0, rows.values, np.arange(rows.values.shape[0]), columns)
-    if root is None:
+    order = best_first(tree)
+    if not order:
         raise InvalidLog(
             f"a tree of {', '.join(columns)} finds no split that tells returns apart with "
             f"{least_rows} rows on each side; expected measurements that say something of what is "
             f"earned, or bins of your own with {said('bins', '--bin')}"
         )
-    return TreeRule(columns, root)
+    everyone = np.arange(rows.values.shape[0])
+    rules = []
+    for leaves in sizes:
+        root = split_at(tree, 0, rows.values, everyone, columns, {*order[: leaves - 1]})
+        assert root is not None
+        rules.append(TreeRule(columns, root))
+    return rules
+
+
+def best_first(tree: Any) -> list[int]:
+    """Returns the nodes that are split, those that tell most first, none before its parent."""
+    mass = tree.weighted_n_node_samples * tree.impurity
+    below, above = tree.children_left, tree.children_right
+    waiting, order = [(0.0, 0)], list[int]()
+    while waiting:
+        _, node = heapq.heappop(waiting)
+        if below[node] < 0:
+            continue
+        order.append(node)
+        for child in (int(below[node]), int(above[node])):
+            told = mass[child] - mass[below[child]] - mass[above[child]] if below[child] >= 0 else 0
+            heapq.heappush(waiting, (-float(told), child))
+    return order
 
 
 def split_at(
-    tree: Any, node: int, values: FloatArray, members: IntArray, columns: tuple[str, ...]
+    tree: Any,
+    node: int,
+    values: FloatArray,
+    members: IntArray,
+    columns: tuple[str, ...],
+    kept: set[int],
 ) -> Split | None:
-    """Returns the split of a node of scikit-learn's tree, for the rows that reach it."""
-    if tree.children_left[node] < 0:
+    """Returns the split of a node that is kept of scikit-learn's tree, for rows that reach it."""
+    if node not in kept:
         return None
     place = int(tree.feature[node])
     # scikit-learn compares as 32-bit numbers: what goes left is what it says goes left.
@@ -48,8 +90,8 @@ def split_at(
     return Split(
         columns[place],
         threshold,
-        split_at(tree, int(tree.children_left[node]), values, below, columns),
-        split_at(tree, int(tree.children_right[node]), values, above, columns),
+        split_at(tree, int(tree.children_left[node]), values, below, columns, kept),
+        split_at(tree, int(tree.children_right[node]), values, above, columns, kept),
     )
 
 

@@ -104,8 +104,9 @@ class LaterEpisodes:
     number: int  # of episodes that are left out
 
     def sql(self, rows: str) -> str:
-        """Returns the SQL of the other rows."""
-        return episodes_where(f"{PLACE} > {self.number}", rows, self.mapping)
+        """Returns the SQL of the other rows; one without an episode is kept, to be refused."""
+        taught = first_episodes(rows, self.mapping, self.number)
+        return f"SELECT * FROM ({rows}) WHERE NOT EXISTS ({taught})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +118,21 @@ class FirstEpisodes:
 
     def sql(self, rows: str) -> str:
         """Returns the SQL of these rows."""
-        return episodes_where(f"{PLACE} <= {self.number}", rows, self.mapping)
+        taught = first_episodes(rows, self.mapping, self.number)
+        return f"SELECT * FROM ({rows}) WHERE EXISTS ({taught})"
 
 
-def episodes_where(condition: str, rows: str, mapping: ColumnMapping) -> str:
-    """Returns the SQL of the rows of some episodes, by their place in time: 1, 2, …"""
-    episode = f"PARTITION BY {sql_name(str(mapping.episode))}"
-    began = f"min({ROW}) OVER ({episode}) AS {BEGAN}"
-    order = BEGAN
+def first_episodes(rows: str, mapping: ColumnMapping, number: int) -> str:
+    """Returns SQL: of the first so many episodes in time, the one that a row is of."""
+    episode = sql_name(str(mapping.episode))
+    began, order = f"min({ROW}) AS {BEGAN}", BEGAN
     if mapping.time is not None:
         time = f"TRY_CAST({sql_name(mapping.time)} AS TIMESTAMP)"
-        began, order = f"{began}, min({time}) OVER ({episode}) AS {WHEN}", f"{WHEN}, {BEGAN}"
-    placed = (
-        f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS {PLACE} "
-        f"FROM (SELECT *, {began} FROM ({rows}))"
-    )
-    return f"SELECT * EXCLUDE ({order}, {PLACE}) FROM ({placed}) WHERE {condition}"
+        began, order = f"{began}, min({time}) AS {WHEN}", f"{WHEN}, {BEGAN}"
+    begun = f"SELECT {episode} AS {TAUGHT}, {began} FROM ({rows}) GROUP BY {episode}"
+    first = f"SELECT {TAUGHT} FROM ({begun}) ORDER BY {order} LIMIT {number}"
+    return f"SELECT {TAUGHT} FROM ({first}) WHERE {TAUGHT} = {episode}"
 
 
-BEGAN, WHEN, PLACE = '"surestep began"', '"surestep when"', '"surestep place"'
+BEGAN, WHEN, TAUGHT = '"surestep began"', '"surestep when"', '"surestep taught"'
+PLACE = '"surestep place"'
