@@ -22,7 +22,7 @@ from judged_results import JudgedResult, read_verdicts
 from surestep import DecisionLog, Policy
 from surestep.environments import Benchmark
 from surestep.experiments.cell import data_seed, made
-from surestep.experiments.plan import EnvironmentSpec, read_experiments
+from surestep.experiments.experiment import EnvironmentSpec, read_experiments
 
 SEED = 2024
 FILE = "verdicts.csv"

@@ -21,7 +21,7 @@ from surestep.experiments import (
 )
 from surestep.experiments.cell import counted_problems, data_seed
 from surestep.experiments.claims import claim_blocks, known_to_certifiers, prizes, told_of_log
-from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec
+from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.model.certificate import Certificate
 
 RANDOM = """

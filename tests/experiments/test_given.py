@@ -17,9 +17,9 @@ from surestep.environments import make
 from surestep.environments.bandit import bandit
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, make_experiment, read_experiments, run_experiment
+from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.experiments.given import module_of
 from surestep.experiments.origin import modules_of, origin_of
-from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.experiments.run import blocks_of
 from toy_extension import Halfway, Hopeful, coin
 

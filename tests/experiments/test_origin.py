@@ -17,6 +17,7 @@ from surestep.cli.main import main
 from surestep.experiments import Store, origin, read_experiments, run_experiment
 from surestep.experiments.cell import run_block
 from surestep.experiments.claims import run_claims
+from surestep.experiments.experiment import AlgorithmSpec
 from surestep.experiments.origin import (
     NOT_FOLLOWED,
     Origin,
@@ -25,7 +26,6 @@ from surestep.experiments.origin import (
     origin_of,
     sources_of,
 )
-from surestep.experiments.plan import AlgorithmSpec
 from surestep.experiments.run import blocks_of
 from surestep.extensions import Extension
 

@@ -16,7 +16,7 @@ from surestep.cli.main import main
 from surestep.errors import SurestepError
 from surestep.experiments import Store, read_experiments, run_experiment
 from surestep.experiments.cell import COLUMNS, Block
-from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
+from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
 from surestep.experiments.run import BLOCK_REPETITIONS, blocks_of
 
 EXPERIMENT = """

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from surestep.io.logs.inspection import Rewards
-from surestep.results.binning import Bin
+from surestep.results.chart_bins import Bin
 from surestep.results.inspection import (
     ActionUse,
     EpisodeLengths,

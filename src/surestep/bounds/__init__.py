@@ -1,6 +1,6 @@
 """N visits to a radius to a loss: the paper's bounds, as published, β mended, and inversions."""
 
-from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior
+from surestep.bounds.beta_corrected import BetaCorrected, BetaCorrectedPosterior
 from surestep.bounds.loss import (
     BOUNDS,
     BestBound,

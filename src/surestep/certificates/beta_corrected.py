@@ -4,8 +4,8 @@ In a log they were not: a logger who repeats an action until it looks good makes
 (see `Robust`, which has a strict form). So the standing is asymptotic, or that of a posterior.
 
 Let M̂ be the estimated MDP, and e(s,a) ≥ ‖P(·|s,a) − P̂(·|s,a)‖₁ for every pair, at 1 − δ together
-(see `bounds.corrected`; δ is shared among all rows that may have more than one successor, and the
-share of a row among its splits, before the data). Rewards R are known. For a policy π write
+(see `bounds.beta_corrected`; δ is shared among all rows that may have more than one successor, and
+the share of a row among its splits, before the data). Rewards R are known. For a policy π write
 W = R + γ V_M^π for what comes of a step. Subtract V_M̂ = Σ_a π Σ P̂ (R + γ V_M̂) from
 V_M = Σ_a π Σ P (R + γ V_M):
 
@@ -45,7 +45,12 @@ from surestep._arrays import (
     run_lengths,
     run_owners,
 )
-from surestep.bounds.corrected import BetaCorrected, BetaCorrectedPosterior, RowCounts, row_errors
+from surestep.bounds.beta_corrected import (
+    BetaCorrected,
+    BetaCorrectedPosterior,
+    RowCounts,
+    row_errors,
+)
 from surestep.certificates.apriori import gain_terms, performance_with_bound, usable_discount
 from surestep.certificates.common import (
     Needs,

@@ -28,7 +28,7 @@ from surestep.report.words.inspection import (
     suspicion_words,
     visits_words,
 )
-from surestep.results.binning import Bin
+from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection, Spread
 
 STATES, ACTIONS = 16, 6  # of the table of visits

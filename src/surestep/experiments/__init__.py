@@ -9,8 +9,8 @@ from surestep.experiments.coverage import (
     refuted,
     without_size,
 )
+from surestep.experiments.experiment import Experiment, catalog, make_experiment, read_experiments
 from surestep.experiments.metrics import Summary, first_better, method_of, normalised, summaries
-from surestep.experiments.plan import Experiment, catalog, make_experiment, read_experiments
 from surestep.experiments.run import run_experiment
 from surestep.experiments.store import Store
 from surestep.experiments.tails import Interval, cvar, cvar_interval

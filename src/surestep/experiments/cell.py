@@ -21,7 +21,7 @@ import numpy as np
 from surestep._arrays import AnyArray
 from surestep.algorithms import improve_batch, needs_log
 from surestep.environments import Benchmark
-from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec
+from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
 from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
 from surestep.sampling import CountSampler
 

@@ -44,7 +44,12 @@ from surestep.experiments.cell import (
     none_as_nan,
     timed,
 )
-from surestep.experiments.plan import AlgorithmSpec, CertifierSpec, EnvironmentSpec, Experiment
+from surestep.experiments.experiment import (
+    AlgorithmSpec,
+    CertifierSpec,
+    EnvironmentSpec,
+    Experiment,
+)
 from surestep.model import Counts, LoggedRewards, MDPBatch, Problem, ProblemBatch
 from surestep.rehearsal import calibrate
 from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains

@@ -39,7 +39,7 @@ NOT_FOLLOWED = frozenset(
         "surestep.certificates.registry",
         "surestep.environments.registry",
         "surestep.experiments.given",  # what these two read is in the settings
-        "surestep.experiments.plan",
+        "surestep.experiments.experiment",
         "surestep.errors",  # no number depends on these three
         "surestep.extensions",
         "surestep.parallel",

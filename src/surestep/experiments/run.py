@@ -9,8 +9,8 @@ from pathlib import Path
 from surestep.errors import SurestepError
 from surestep.experiments.cell import Block, Spent, run_block
 from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
+from surestep.experiments.experiment import Experiment
 from surestep.experiments.origin import Origin, origin_of
-from surestep.experiments.plan import Experiment
 from surestep.experiments.store import Store
 from surestep.extensions import check_importable
 from surestep.parallel import map_in_order, map_on_ray

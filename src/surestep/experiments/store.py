@@ -22,8 +22,8 @@ import numpy as np
 from surestep._arrays import AnyArray
 from surestep._files import BESIDE, beside, lock, write_together
 from surestep.errors import FileFailure, InvalidParameter
+from surestep.experiments.experiment import Experiment
 from surestep.experiments.origin import Origin, origin_from_json
-from surestep.experiments.plan import Experiment
 from surestep.io.sql import file_list, first_lines, in_memory, sql_text
 
 FORMAT = 1

@@ -32,7 +32,7 @@ from surestep.experiments import (
     first_certified,
     without_size,
 )
-from surestep.experiments.plan import read_label
+from surestep.experiments.experiment import read_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

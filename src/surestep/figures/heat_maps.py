@@ -12,7 +12,7 @@ from surestep._arrays import FloatArray
 from surestep._drawing import drawing, picture_format, rendered
 from surestep._files import write_together
 from surestep.experiments import Store, Summary, normalised, summaries
-from surestep.experiments.plan import read_label
+from surestep.experiments.experiment import read_label
 from surestep.figures.evaluation import SEED, as_csv
 
 if TYPE_CHECKING:

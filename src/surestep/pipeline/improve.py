@@ -21,7 +21,7 @@ from surestep.certificates.episodes import (
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.errors import OutOfTime
-from surestep.io.labels.names import named
+from surestep.io.labels.names import with_names
 from surestep.model import Policy, Problem, Statement, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.alarms import alarms_of
@@ -239,7 +239,7 @@ def draft_with(
     estimate, assembly = part.estimate(), evidence.assembly
     words = assembly.vocabulary
     if terms.labels is not None:
-        words = named(words, terms.labels)
+        words = with_names(words, terms.labels)
     table = PolicyTable.of(
         *(words, part, estimate, settled.improvement, assembly.quiet),
         judging=question.judging,

@@ -20,7 +20,7 @@ from surestep.io.logs.notation import Notation
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.overlap import compare, rare_pairs, some_of
-from surestep.results.binning import Bin
+from surestep.results.chart_bins import Bin
 from surestep.results.inspection import (
     ActionUse,
     Caution,

@@ -11,7 +11,7 @@ from surestep.io.labels.label import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import Rewards
 from surestep.io.logs.look import Suspicion
-from surestep.results.binning import Bin
+from surestep.results.chart_bins import Bin
 
 
 class Spread(NamedTuple):

@@ -24,7 +24,7 @@ from surestep._files import read_path, read_whole
 from surestep._reprs import html_table, short_repr
 from surestep.errors import InvalidParameter, InvalidResult, MissingExtra, SurestepError
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.names import named
+from surestep.io.labels.names import with_names
 from surestep.io.labels.vocabulary import read_columns
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
@@ -309,7 +309,7 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     rules = record.parameters["labels"]
     if rules is None:
         return table
-    return replace(table, vocabulary=named(table.vocabulary, rules))
+    return replace(table, vocabulary=with_names(table.vocabulary, rules))
 
 
 def text_of(folder: Path, name: str) -> str:

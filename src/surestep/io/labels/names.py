@@ -135,7 +135,7 @@ def plain(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
-def named(vocabulary: Vocabulary, rules: Iterable[str]) -> Vocabulary:
+def with_names(vocabulary: Vocabulary, rules: Iterable[str]) -> Vocabulary:
     """Returns the words with the names that the rules give; refuses names that nothing has."""
     names = names_of(rules)
     words = replace(vocabulary, names=names)

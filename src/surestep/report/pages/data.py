@@ -19,7 +19,7 @@ from surestep.report.tables import (
     row,
 )
 from surestep.report.words.histories import history_words
-from surestep.results.binning import Bin, visit_bins
+from surestep.results.chart_bins import Bin, visit_bins
 from surestep.results.findings import Findings, WantedPair
 from surestep.results.ranking import thinnest_states
 

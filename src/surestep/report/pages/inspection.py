@@ -30,7 +30,7 @@ from surestep.report.words.inspection import (
     suspicion_words,
     visits_words,
 )
-from surestep.results.binning import Bin
+from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection, reward_edges
 
 MOST_ACTIONS = 12  # columns of the table of visits

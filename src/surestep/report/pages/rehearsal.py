@@ -35,7 +35,7 @@ from surestep.report.words.rehearsal import (
     rehearsed_words,
     times_words,
 )
-from surestep.results.binning import gain_bins, gain_range
+from surestep.results.chart_bins import gain_bins, gain_range
 from surestep.results.findings import Findings
 
 HEADING = "Rehearsal: a stress test, not a confidence level"

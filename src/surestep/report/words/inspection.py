@@ -6,7 +6,7 @@ from surestep.errors import said
 from surestep.io.logs.inspection import Rewards
 from surestep.io.logs.look import Suspicion
 from surestep.report.numbers import counted, listed, number, percent
-from surestep.results.binning import Bin
+from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection
 
 DISCOUNTS = (0.9, 0.95, 0.99)  # that many would choose from

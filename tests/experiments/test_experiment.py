@@ -8,7 +8,7 @@ from surestep.algorithms import ALGORITHMS
 from surestep.environments import make
 from surestep.errors import SurestepError
 from surestep.experiments import catalog, read_experiments
-from surestep.experiments.plan import AlgorithmSpec, EnvironmentSpec, label_of, read_label
+from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec, label_of, read_label
 
 SMALL = """
 title = "A small one"

@@ -17,7 +17,7 @@ from surestep.bounds import (
     n_wedge,
     zeta,
 )
-from surestep.bounds.corrected import RowCounts, row_errors, split_error
+from surestep.bounds.beta_corrected import RowCounts, row_errors, split_error
 from surestep.errors import InvalidParameter
 
 BOTH = pytest.mark.parametrize("bound", [BetaCorrected(), BetaCorrectedPosterior()], ids=repr)

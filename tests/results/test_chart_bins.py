@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from surestep.results.binning import Bin, gain_bins, gain_range, round_width, visit_bins
+from surestep.results.chart_bins import Bin, gain_bins, gain_range, round_width, visit_bins
 
 VISITS = st.lists(st.integers(0, 3000), min_size=1, max_size=16)
 GAINS = st.one_of(
