@@ -111,7 +111,7 @@ class AutoNWedge:
         expect("problem", problem, Problem)
         grid = self.grid_for(int(problem.counts.visits.max()))
         improvements = self.improved(problem, grid)
-        policies = [each.policy for each in improvements]
+        policies = [improvement.policy for improvement in improvements]
         chosen_by, lower = self.bounds_of(problem, grid, policies)
         candidates = tuple(map(Candidate, grid, improvements, lower))
         return Choice(candidates, best_of(grid, lower), chosen_by)
@@ -126,7 +126,7 @@ class AutoNWedge:
         every = [improve_batch(self.at(n_wedge), batch).policy for n_wedge in grid]
         taken = []
         for b, problem in enumerate(problems):
-            policies = [Policy(problem.counts.pairs, found[b]) for found in every]
+            policies = [Policy(problem.counts.pairs, chances[b]) for chances in every]
             try:
                 _, lower = self.bounds_of(problem, grid, policies)
                 taken.append(every[best_of(grid, lower)][b])
@@ -153,7 +153,7 @@ class AutoNWedge:
         """Returns the lower bound of each candidate by one judge, or why there is none."""
 
         def again(part: Problem) -> list[Policy]:
-            return [each.policy for each in self.improved(part, grid)]
+            return [improvement.policy for improvement in self.improved(part, grid)]
 
         return choosing_bounds(judge, problem, policies, again)
 
@@ -171,7 +171,7 @@ def check_may_choose(name: str, certifier: object) -> None:
     check_certifier(certifier)
     kind = type(certifier)
     if not kind.may_choose:  # type: ignore[attr-defined]
-        choosing = " or ".join(each.__name__ for each in CERTIFIERS.values() if each.may_choose)
+        choosing = " or ".join(other.__name__ for other in CERTIFIERS.values() if other.may_choose)
         raise InvalidParameter(
             f"{name} is of type {kind.__name__}, expected {choosing}: the claims of others hold "
             "for an N∧ that was fixed beforehand"
@@ -180,7 +180,7 @@ def check_may_choose(name: str, certifier: object) -> None:
 
 def any_gain(lower: Sequence[Bound]) -> bool:
     """Tells whether one of the bounds promises a gain."""
-    return any(not isinstance(each, CertificateRefused) and each > 0 for each in lower)
+    return any(not isinstance(bound, CertificateRefused) and bound > 0 for bound in lower)
 
 
 Method = Algorithm | AutoNWedge | Limited  # whatever a pipeline may improve with
@@ -224,17 +224,17 @@ def choose_n_wedge(
         n_wedge=choice.best.n_wedge,
         policy=policy,
         certificate=certify(problem, policy, certifier),
-        grid=tuple(each.n_wedge for each in choice.candidates),
-        lower=tuple(number_or_none(each.lower) for each in choice.candidates),
+        grid=tuple(candidate.n_wedge for candidate in choice.candidates),
+        lower=tuple(number_or_none(candidate.lower) for candidate in choice.candidates),
     )
 
 
 def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:
     """Returns the position of the largest bound; of equal ones, that of the largest N∧."""
-    refused = [each for each in lower if isinstance(each, CertificateRefused)]
+    refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
     if len(refused) == len(lower):
         raise refused[0]
-    values = [-np.inf if isinstance(each, CertificateRefused) else each for each in lower]
+    values = [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
     return max(range(len(values)), key=lambda i: (values[i], grid[i]))
 
 
@@ -267,7 +267,7 @@ def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:
     (9, 10, 20, 50, 100)
     """
     usual = {digit * 10**power for power in range(19) for digit in (1, 2, 5)}
-    grid = sorted(each for each in {*usual, least} if each >= least)
+    grid = sorted(n_wedge for n_wedge in {*usual, least} if n_wedge >= least)
     enough = next(i for i, n_wedge in enumerate(grid) if n_wedge >= most_visits)
     return tuple(grid[: enough + 1])
 

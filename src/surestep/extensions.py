@@ -68,12 +68,18 @@ class Shelf(Generic[Thing]):
     def everything(self) -> dict[str, Thing]:
         """Returns all things by name, the built-in ones first; without those that are broken."""
         working = (self.tried(name) for name in self.names())
-        found = {each.name: each.thing for each in working if isinstance(each, Extension)}
-        return {**self.built_in, **found}
+        things = {
+            extension.name: extension.thing
+            for extension in working
+            if isinstance(extension, Extension)
+        }
+        return {**self.built_in, **things}
 
     def broken(self) -> list[str]:
         """Returns a sentence for each extension that cannot be used."""
-        return [str(each) for each in map(self.tried, self.names()) if isinstance(each, Exception)]
+        return [
+            str(tried) for tried in map(self.tried, self.names()) if isinstance(tried, Exception)
+        ]
 
     def extension(self, name: str) -> Extension | None:
         """Returns the extension of that name, if any; refused where it cannot be used."""
@@ -126,8 +132,8 @@ class Shelf(Generic[Thing]):
 
 def versions_of(names: Iterable[tuple[Shelf[Any], str]]) -> dict[str, str]:
     """Returns who brings what has these names and is not built in, each with its version."""
-    found = (shelf.extension(name) for shelf, name in names if name not in shelf.built_in)
-    return {each.by: each.version for each in found if each is not None}
+    brought = (shelf.extension(name) for shelf, name in names if name not in shelf.built_in)
+    return {extension.by: extension.version for extension in brought if extension is not None}
 
 
 def version_of(thing: Any) -> str:
@@ -142,10 +148,10 @@ def version_of(thing: Any) -> str:
 @cache
 def installed(sort: Sort) -> Mapping[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of a sort by name, none of them imported."""
-    found: dict[str, tuple[EntryPoint, ...]] = {}
+    entries: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in sorted(entry_points(group=f"surestep.{sort}"), key=lambda each: each.name):
-        found[entry.name] = (*found.get(entry.name, ()), entry)
-    return found
+        entries[entry.name] = (*entries.get(entry.name, ()), entry)
+    return entries
 
 
 def distribution(entry: EntryPoint) -> str:
@@ -198,7 +204,7 @@ def registered() -> tuple[Extension, ...]:
 
 def know(extensions: Iterable[Extension]) -> None:
     """Registers what another process, for which this one works, has registered."""
-    _registered.update({(each.sort, each.name): each for each in extensions})
+    _registered.update({(extension.sort, extension.name): extension for extension in extensions})
 
 
 def check_importable(things: Iterable[tuple[str, Any]]) -> None:

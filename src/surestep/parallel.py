@@ -94,7 +94,10 @@ def in_workers(
     After an error, tasks under way are finished; after an interrupt they are not.
     """
     extensions = registered()
-    check_importable((f"{SINGULAR[each.sort]} {each.name!r}", each.thing) for each in extensions)
+    check_importable(
+        (f"{SINGULAR[extension.sort]} {extension.name!r}", extension.thing)
+        for extension in extensions
+    )
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
     executor = ProcessPoolExecutor(

@@ -218,7 +218,7 @@ class Declared:
     )
 
 
-TERMS: dict[str, Term] = {each.name: each.metadata["term"] for each in fields(Declared)}
+TERMS: dict[str, Term] = {field.name: field.metadata["term"] for field in fields(Declared)}
 
 # What an improvement takes beside the log, and is no term: read and recorded as evidence.
 SOURCES: dict[str, Term] = {

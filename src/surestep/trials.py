@@ -120,7 +120,9 @@ def claimed(
         Policy(problem.counts.pairs, row) for problem, row in zip(problems, policies, strict=True)
     ]
     first = certifiers[0]
-    if not isinstance(first, CertificateRefused) and all(each == first for each in certifiers):
+    if not isinstance(first, CertificateRefused) and all(
+        certifier == first for certifier in certifiers
+    ):
         claims = certify_batch(problems, judged, first)
     else:
         claims = [

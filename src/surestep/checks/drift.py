@@ -19,17 +19,17 @@ def next_state_drift(log: DecisionLog, *, seed: int, level: float) -> Check:
     """Checks whether the half of the log tells the next state, beyond state and action."""
     rows, apart = compared_rows(log, log.pair, seed)
     outcome = log.next_state[rows].astype(np.int64)
-    found = label_test(log.pair[rows], halves(log)[rows], outcome, seed=seed, level=level)
-    return check_of("drift-next-state", found, level, apart)
+    tested = label_test(log.pair[rows], halves(log)[rows], outcome, seed=seed, level=level)
+    return check_of("drift-next-state", tested, level, apart)
 
 
 def reward_drift(log: DecisionLog, *, seed: int, level: float) -> Check:
     """Checks whether the half of the log tells the reward, beyond the whole transition."""
     rows, apart = compared_rows(log, log.pair, seed)
-    found = number_test(
+    tested = number_test(
         transitions(log)[rows], halves(log)[rows], log.reward[rows], seed=seed, level=level
     )
-    return reward_check_of("drift-reward", found, log, level, apart)
+    return reward_check_of("drift-reward", tested, log, level, apart)
 
 
 def halves(log: DecisionLog) -> IntArray:

@@ -25,8 +25,8 @@ def next_state_check(log: DecisionLog, *, seed: int, level: float) -> Check:
     outcome = log.next_state[rows].astype(np.int64)
     group = log.pair[rows]
     before = finest(group, [step[rows] for step in steps_before(log)])
-    found = label_test(group, before, outcome, seed=seed, level=level)
-    return check_of("markov-next-state", found, level, apart)
+    tested = label_test(group, before, outcome, seed=seed, level=level)
+    return check_of("markov-next-state", tested, level, apart)
 
 
 def reward_check(log: DecisionLog, *, seed: int, level: float) -> Check:
@@ -34,8 +34,8 @@ def reward_check(log: DecisionLog, *, seed: int, level: float) -> Check:
     rows, apart = compared_rows(log, log.pair, seed)
     group = transitions(log)[rows]
     before = finest(group, [step[rows] for step in steps_before(log)])
-    found = number_test(group, before, log.reward[rows], seed=seed, level=level)
-    return reward_check_of("markov-reward", found, log, level, apart)
+    tested = number_test(group, before, log.reward[rows], seed=seed, level=level)
+    return reward_check_of("markov-reward", tested, log, level, apart)
 
 
 def behavior_check(log: DecisionLog, *, seed: int, level: float) -> Check:
@@ -54,8 +54,8 @@ def behavior_check(log: DecisionLog, *, seed: int, level: float) -> Check:
     steps = [past for step in steps_before(log) for past in (2 * step + paid, step)]
     past = finest(group, [step[rows] for step in steps])
     action = log.action[rows].astype(np.int64)
-    found = label_test(group, past, action, seed=seed, level=level)
-    return check_of("behavior-memory", found, level, apart)
+    tested = label_test(group, past, action, seed=seed, level=level)
+    return check_of("behavior-memory", tested, level, apart)
 
 
 def check_of(code: CheckCode, found: Shuffled | None, level: float, one_an_episode: bool) -> Check:

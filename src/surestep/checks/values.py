@@ -51,21 +51,21 @@ def model_check(log: DecisionLog, discount: float, names: Sequence[str], *, leve
     knows but one policy. `names` [S] are those of the states.
     """
     try:
-        found = returns_of(log, discount)
+        earned = returns_of(log, discount)
     except (NeverEnds, NotConverged):
         return Check.unchecked("model-returns", "no-discount")
-    shown = np.argsort(-found.episodes, kind="stable")[:MOST_STATES]
-    shown = shown[found.episodes[shown] >= LEAST_EPISODES]
+    shown = np.argsort(-earned.episodes, kind="stable")[:MOST_STATES]
+    shown = shown[earned.episodes[shown] >= LEAST_EPISODES]
     if shown.size == 0:
         return Check.unchecked("model-returns", "nothing-to-compare")
-    if found.spread == 0:
+    if earned.spread == 0:
         return Check.unchecked("model-returns", "nothing-varies")
-    number, variance = found.episodes[shown], found.variance[shown]
-    distance = np.abs(found.mean - found.value)[shown]
-    room = 2 * variance + 2 * found.spread * distance / 3
+    number, variance = earned.episodes[shown], earned.variance[shown]
+    distance = np.abs(earned.mean - earned.value)[shown]
+    room = 2 * variance + 2 * earned.spread * distance / 3
     exponent = np.where(distance > 0, number * distance**2 / np.where(room > 0, room, 1.0), 0.0)
     p_value = min(1.0, shown.size * 2 * math.exp(-min(float(exponent.max()), 700.0)))
-    radius = bernstein_radius(number, variance, found.spread, level / shown.size)
+    radius = bernstein_radius(number, variance, earned.spread, level / shown.size)
     return Check(
         code="model-returns",
         outcome="failed" if p_value <= level else "passed",
@@ -76,8 +76,8 @@ def model_check(log: DecisionLog, discount: float, names: Sequence[str], *, leve
         noticed=float(radius.min()),
         figures={"states": float(shown.size)},
         picture=tuple(
-            Mark(names[s], float(found.mean[s] - r), float(found.mean[s] + r),
-                 float(found.mean[s]), float(found.value[s]))
+            Mark(names[s], float(earned.mean[s] - r), float(earned.mean[s] + r),
+                 float(earned.mean[s]), float(earned.value[s]))
             for s, r in zip(shown.tolist(), radius.tolist(), strict=True)
         ),
     )  # fmt: skip

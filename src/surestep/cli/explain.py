@@ -119,8 +119,8 @@ def print_explanation(explanation: Explanation) -> None:
                     visits_to_go(reason),
                 )
         if untried:
-            before_all = sum(each.behavior for each in untried)
-            after_all = sum(each.probability for each in untried)
+            before_all = sum(action.behavior for action in untried)
+            after_all = sum(action.probability for action in untried)
             others = [""] * (len(explanation.action_columns) - 1)
             table.add_row(
                 *(f"{len(untried):,} others", *others),

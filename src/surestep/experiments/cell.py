@@ -84,7 +84,11 @@ def timed(spent: Spent, what: str) -> Iterator[None]:
 def run_block(block: Block) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     every = range(block.first, block.last)
-    groups = [range(each, each + 1) for each in every] if block.environment.changes else [every]
+    groups = (
+        [range(repetition, repetition + 1) for repetition in every]
+        if block.environment.changes
+        else [every]
+    )
     spent = Spent()
     return Rows(joined([run_repetitions(block, group, spent) for group in groups]), spent)
 
@@ -114,7 +118,7 @@ def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str,
     with timed(spent, "improving"):
         answers = [improve_batch(algorithm, problems) for algorithm in algorithms]
     with timed(spent, "evaluating"):
-        values = benchmark.best_model.worth(np.concatenate([each.policy for each in answers]))
+        values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
         best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
         # Bounds must hold for all repetitions, also where each has an environment of its own.
         changes = block.environment.changes
@@ -132,7 +136,7 @@ def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str,
         "algorithm": spread([spec.name for spec in specs], object),
         "setting": spread([spec.label for spec in specs], object),
         "n_wedge": spread([none_as_nan(spec.n_wedge) for spec in specs], np.float64),
-        "n_wedge_used": spread([none_as_nan(each.n_wedge) for each in answers], np.float64),
+        "n_wedge_used": spread([none_as_nan(answer.n_wedge) for answer in answers], np.float64),
         "repetition": np.tile(np.array(repetitions, np.int64), len(specs)),
         "performance": values,
         "behavior_performance": np.full(total, behavior),

@@ -144,11 +144,11 @@ def run_claims(block: ClaimBlock) -> Rows:
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
         }
         for data in drawn(block, benchmark, episodes, spent):
-            for (algorithm, spec), found in outcomes.items():
-                found.append(outcome_of(block, data, algorithm, spec, spent))
+            for (algorithm, spec), so_far in outcomes.items():
+                so_far.append(outcome_of(block, data, algorithm, spec, spent))
         with timed(spent, "evaluating"):
             parts += [
-                rows_of(block, episodes, *meeting, found) for meeting, found in outcomes.items()
+                rows_of(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
             ]
     return Rows(joined(parts), spent)
 
@@ -193,7 +193,9 @@ def outcome_of(
     told = {}
     if data.batch is None:
         told = told_of_log(spec.kind, data.benchmark, data.problems[0], dict(spec.settings))
-    certifiers = [block.certifier(spec, data.episodes, each, **told) for each in data.repetitions]
+    certifiers = [
+        block.certifier(spec, data.episodes, repetition, **told) for repetition in data.repetitions
+    ]
     with timed(spent, "improving"):
         if data.batch is None:
             improves = improver(algorithm, certifiers[0])
@@ -240,7 +242,7 @@ def rows_of(
     """Returns the columns of what one certifier claimed of one algorithm."""
     benchmark = made(block.environment, block.first)
     truth = benchmark.truth
-    policies = np.concatenate([each.proposed.policy for each in outcomes])
+    policies = np.concatenate([outcome.proposed.policy for outcome in outcomes])
     gain, behavior, _ = true_gains(
         MDPBatch.from_models([truth.mdp]),
         policies[:, truth.pair],
@@ -265,9 +267,13 @@ def rows_of(
         "repetition": np.arange(block.first, block.last),
         "behavior_performance": np.full(gain.size, behavior[0]),
         "gain": gain,
-        "lower": np.concatenate([each.claimed.lower for each in outcomes]),
-        "standing": np.array([word for each in outcomes for word in each.claimed.standing], object),
-        "refusal": np.array([code for each in outcomes for code in each.claimed.refusal], object),
+        "lower": np.concatenate([outcome.claimed.lower for outcome in outcomes]),
+        "standing": np.array(
+            [word for outcome in outcomes for word in outcome.claimed.standing], object
+        ),
+        "refusal": np.array(
+            [code for outcome in outcomes for code in outcome.claimed.refusal], object
+        ),
     }
 
 

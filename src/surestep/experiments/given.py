@@ -107,8 +107,9 @@ def asks_for_repetition(source: Source) -> bool:
         return False
     parameters = inspect.signature(source).parameters.values()
     return any(
-        each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-        for each in parameters
+        parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        for parameter in parameters
     )
 
 

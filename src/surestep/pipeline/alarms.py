@@ -42,19 +42,19 @@ def alarms_of(
     `gain` is the estimated one, `checks` are those of its assumptions, `bounds_from_data` the value
     bounds where nobody gave any.
     """
-    found = [*claim_alarms(certificates, gain, baseline)]
-    found += check_alarms(checks)
+    alarms = [*claim_alarms(certificates, gain, baseline)]
+    alarms += check_alarms(checks)
     if baseline is not None and baseline.has_gap:
         figures = {"model": baseline.model, "low": baseline.low, "high": baseline.high}
-        found.append(Alarm("baseline-gap", figures))
+        alarms.append(Alarm("baseline-gap", figures))
     first = certificates[0]
     if bounds_from_data is not None and first.standing == "proved" and (first.lower or 0) > 0:
         low, high = bounds_from_data
-        found.append(Alarm("bounds-from-data", {"low": low, "high": high}))
-    exact = [each for each in certificates if takes_means(each.kind)]
-    if rewards_vary and any((each.lower or 0) > 0 for each in exact):
-        found.append(Alarm("rewards-vary", {}))
-    return (*found, *few_alarms(table))
+        alarms.append(Alarm("bounds-from-data", {"low": low, "high": high}))
+    exact = [claim for claim in certificates if takes_means(claim.kind)]
+    if rewards_vary and any((claim.lower or 0) > 0 for claim in exact):
+        alarms.append(Alarm("rewards-vary", {}))
+    return (*alarms, *few_alarms(table))
 
 
 def takes_means(kind: str) -> bool:
@@ -67,7 +67,7 @@ def claim_alarms(
     certificates: Sequence[Certificate], gain: float, baseline: Baseline | None
 ) -> Iterator[Alarm]:
     """Yields alarms about claims that are better than what was seen."""
-    claims = [each.lower for each in certificates if each.lower is not None]
+    claims = [claim.lower for claim in certificates if claim.lower is not None]
     highest = max(claims, default=0.0)
     if highest > max(gain, 0.0) + 1e-9 * abs(gain):
         yield Alarm("claim-above-estimate", {"claim": highest, "estimate": gain})
@@ -110,11 +110,11 @@ def few_alarms(table: PolicyTable) -> Iterator[Alarm]:
     decisions = run_sums(table.visits, pairs.offsets)[pairs.state]
     raised = table.probability > table.behavior + FIRST_PLACE / 2
     few = (table.visits < FEW_VISITS) | (table.visits < FEW_OF_ALL * decisions)
-    found = np.flatnonzero(raised & (table.probability >= FIRST_PLACE) & few & table.decided)
-    if found.size:
-        worst = found[np.argmin(table.visits[found])]
+    bold = np.flatnonzero(raised & (table.probability >= FIRST_PLACE) & few & table.decided)
+    if bold.size:
+        worst = bold[np.argmin(table.visits[bold])]
         figures = {
-            "situations": int(np.unique(pairs.state[found]).size),
+            "situations": int(np.unique(pairs.state[bold]).size),
             "visits": int(table.visits[worst]),
             "decisions": int(decisions[worst]),
         }

@@ -82,13 +82,13 @@ def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) 
     own = certified(problem, policy, certifier)
     if own.lower is None:
         return Claims(own, ())
-    found = [
+    made = [
         own
         if delta == own.delta
         else certify_batch([problem], [policy], with_delta(certifier, delta))[0]
         for delta in levels
     ]
-    return Claims(own, tuple(each for each in found if isinstance(each, Certificate)))
+    return Claims(own, tuple(claim for claim in made if isinstance(claim, Certificate)))
 
 
 def suits(certifier: Certifier, delta: float) -> bool:
@@ -111,15 +111,15 @@ def splitting(certifiers: Sequence[Certifier]) -> Certifier | None:
 
     The log is split once, so several of them must agree on the split.
     """
-    for each in certifiers:
-        if each.needs.held_out and not holds_out(each):
+    for certifier in certifiers:
+        if certifier.needs.held_out and not holds_out(certifier):
             raise InvalidParameter(
-                f"a {each.name} certificate has train_share 0, which says that the policy was "
+                f"a {certifier.name} certificate has train_share 0, which says that the policy was "
                 "chosen without this log; expected more than 0, or `surestep certify` with another "
                 "log"
             )
-    split = [each for each in certifiers if holds_out(each)]
-    if len({split_of(each) for each in split}) > 1:
+    split = [certifier for certifier in certifiers if holds_out(certifier)]
+    if len({split_of(certifier) for certifier in split}) > 1:
         raise InvalidParameter(
             "certificates with different train_share, logger or seed are asked for, but only one "
             "part of the log can choose the policy; expected the same for all"

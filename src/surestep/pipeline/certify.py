@@ -88,7 +88,7 @@ def certify_result(
     """
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    asked = [Asked.of(each) for each in kinds]
+    asked = [Asked.of(kind) for kind in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     made = SavedPolicy.of(directory, log, memory_limit, asked, reward_bounds, delta=delta)
@@ -124,11 +124,11 @@ def check_certificates(
     """Makes certificates about the policy in a folder again, and refuses them where they differ."""
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    asked = [Asked(each.kind, each.parameters) for each in certificates]
+    asked = [Asked(certificate.kind, certificate.parameters) for certificate in certificates]
     policies: dict[Any, SavedPolicy] = {}
-    for done, each in enumerate(certificates):
+    for done, former in enumerate(certificates):
         tell("certifying", done, len(certificates))
-        claim, bounds = without_given_bounds(each)
+        claim, bounds = without_given_bounds(former)
         if bounds not in policies:
             policies[bounds] = SavedPolicy.of(directory, log, memory_limit, asked, bounds)
         made = policies[bounds]

@@ -62,7 +62,7 @@ def result_checks(
     discount = problem.single_discount
     rewards = evidence.facts.rewards if terms.known_rewards is None else terms.known_rewards
     span = outcome_span(terms, problem, rewards)
-    new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(each)) for each in values)
+    new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
     log, names = log_of(evidence, problem), names_of(evidence.assembly.vocabulary)
     of_log = (
         check_log(log, names, discount=discount) if isinstance(log, DecisionLog) else unchecked(log)

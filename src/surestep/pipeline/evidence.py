@@ -145,13 +145,13 @@ def gather(
         "allowed": allowed,
     }
     files = [*(InputFile.of("log", path) for path in log.files)]
-    for role, each in given.items():
-        if isinstance(each, str | os.PathLike):
-            files += [InputFile.of(role, path) for path in matching(read_path(each))]
-    known = {role: "observed" if each is None else "listed" for role, each in lists.items()}
+    for role, given_as in given.items():
+        if isinstance(given_as, str | os.PathLike):
+            files += [InputFile.of(role, path) for path in matching(read_path(given_as))]
+    known = {role: "observed" if listed is None else "listed" for role, listed in lists.items()}
     if kind == "table" or declared is not None:
         known = dict.fromkeys(known, "behavior table" if kind == "table" else "possible pairs")
-    if any(is_lifted(each) for each in (table, declared)):
+    if any(is_lifted(lifted_table) for lifted_table in (table, declared)):
         known["state"] = "observed"
     locate = log.place_of if isinstance(log, LogSource) else nowhere
     assembly = assemble(
@@ -241,12 +241,13 @@ def open_source(
     """Opens a log in files, or the counts of one that `surestep count` wrote."""
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     files = tuple(map(read_path, paths))
-    found = [*map(is_counts_file, files)]
-    if not any(found):
+    hold_counts = [*map(is_counts_file, files)]
+    if not any(hold_counts):
         return open_log(paths, columns, reading, memory_limit)
-    if not all(found):
+    if not all(hold_counts):
         raise InvalidParameter(
-            f"{files[found.index(True)]} holds counts, but {files[found.index(False)]} does not; "
+            f"{files[hold_counts.index(True)]} holds counts, but "
+            f"{files[hold_counts.index(False)]} does not; "
             "expected a log or counts, not both"
         )
     given = [*reading.words()[:1], *map(naming, columns)]
@@ -289,7 +290,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     if not isinstance(given, list | tuple):
         return read_label_list(given, role, columns, counts.binnings)
     return read_labels(
-        role, columns, [(each,) if isinstance(each, str) else each for each in given]
+        role, columns, [(label,) if isinstance(label, str) else label for label in given]
     )
 
 
@@ -362,7 +363,9 @@ def assemble(
 
     `locate` finds the row of the log that a table or a list does not allow.
     """
-    tables = [each for each in (behavior, possible) if isinstance(each, BehaviorTable | PairTable)]
+    tables = [
+        table for table in (behavior, possible) if isinstance(table, BehaviorTable | PairTable)
+    ]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = (
             "behavior table"
@@ -381,11 +384,11 @@ def assemble(
             if possible is None
             else table_pairs(counts, possible)
         )
-        found = counts.to_counts(pairs)
-        policy, said = inferred_policy(behavior, counts, found)
+        observed = counts.to_counts(pairs)
+        policy, said = inferred_policy(behavior, counts, observed)
         nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
         premises = (*nothing_else, *only_lifted(possible), *starts_of(counts), *said)
-        return Assembly(vocabulary, found, policy, quiet, premises)
+        return Assembly(vocabulary, observed, policy, quiet, premises)
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
@@ -429,13 +432,13 @@ def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tup
         raise InvalidLog("no column of the log says with which probability actions were taken")
     low = np.minimum.reduceat(rows.lowest[order], first)
     high = np.maximum.reduceat(rows.highest[order], first)
-    found = policy_from_propensities(pairs, seen, low, high)
+    logged = policy_from_propensities(pairs, seen, low, high)
     said = []
-    if found.states_completed:
-        said.append(Statement("propensities-completed", {"states": found.states_completed}))
-    if found.states_unseen > np.count_nonzero(numbered.terminal):
+    if logged.states_completed:
+        said.append(Statement("propensities-completed", {"states": logged.states_completed}))
+    if logged.states_unseen > np.count_nonzero(numbered.terminal):
         said.append(Statement("undecided-states-any-action"))
-    return found.policy, tuple(said)
+    return logged.policy, tuple(said)
 
 
 def observed_pairs(

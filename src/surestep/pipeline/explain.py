@@ -60,17 +60,17 @@ class Explanation:
     @property
     def visits(self) -> int:
         """Counts the visits of the state in the part of the log that chose the policy."""
-        return sum(each.visits for each in self.actions)
+        return sum(action.visits for action in self.actions)
 
     @property
     def untried(self) -> tuple[ActionReason, ...]:
         """Returns the actions that nobody tried there, as far as that part shows."""
-        return tuple(each for each in self.actions if each.visits == 0)
+        return tuple(action for action in self.actions if action.visits == 0)
 
     @property
     def changed(self) -> bool:
         """Tells whether π_I does something else than π_b there."""
-        return any(abs(each.probability - each.behavior) > 1e-12 for each in self.actions)
+        return any(abs(action.probability - action.behavior) > 1e-12 for action in self.actions)
 
 
 def explain(result: Result, state: Labels) -> Explanation:
@@ -165,7 +165,7 @@ def other_words(explanation: Explanation) -> list[str]:
 
 def barred_words(explanation: Explanation) -> list[str]:
     """Explains which actions may not be recommended, if any."""
-    barred = [each for each in explanation.actions if each.allowed is False]
+    barred = [action for action in explanation.actions if action.allowed is False]
     if not barred:
         return []
     return [
@@ -177,12 +177,12 @@ def barred_words(explanation: Explanation) -> list[str]:
 def spibb_words(explanation: Explanation) -> list[str]:
     """Explains which actions keep their probability for lack of data, and where the rest goes."""
     sentences = barred_words(explanation)
-    open_ones = [each for each in explanation.actions if each.allowed is not False]
-    free = [each for each in open_ones if each.trusted is not False]
-    kept = [each for each in open_ones if each.trusted is False]
+    open_ones = [action for action in explanation.actions if action.allowed is not False]
+    free = [action for action in open_ones if action.trusted is not False]
+    kept = [action for action in open_ones if action.trusted is False]
     untried, seldom = (
-        [each for each in kept if not each.visits],
-        [each for each in kept if each.visits],
+        [action for action in kept if not action.visits],
+        [action for action in kept if action.visits],
     )
     n_wedge = explanation.n_wedge
     if untried:
@@ -208,12 +208,14 @@ def spibb_words(explanation: Explanation) -> list[str]:
             "there is nothing to choose from."
         )
     better = [
-        each for each in kept if each.visits and free and each.q > max(other.q for other in free)
+        action
+        for action in kept
+        if action.visits and free and action.q > max(other.q for other in free)
     ]
     sentences += [
-        f"{name_of(each.called)} looks better still ({number(each.q, 5)}); {each.more_visits:,} "
-        f"more visit{'s' if each.more_visits != 1 else ''} would free it."
-        for each in better
+        f"{name_of(action.called)} looks better still ({number(action.q, 5)}); "
+        f"{action.more_visits:,} more visit{'s' if action.more_visits != 1 else ''} would free it."
+        for action in better
     ]
     return sentences
 
@@ -226,7 +228,7 @@ def keeps(reasons: Sequence[ActionReason]) -> str:
 
 def names_of(reasons: Sequence[ActionReason]) -> str:
     """Returns actions in a sentence: all of a few, else the first ones and how many others."""
-    names = [name_of(each.called) for each in reasons]
+    names = [name_of(reason.called) for reason in reasons]
     if len(names) > MOST_NAMED:
         names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1:,} others"]
     return listed(names)

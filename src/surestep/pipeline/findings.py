@@ -205,12 +205,14 @@ def n_wedge_curve(
     visits = problem.counts.visits
     return tuple(
         NWedgePoint(
-            each.n_wedge,
-            int((visits > (each.improvement.n_wedge or each.n_wedge)).sum()),
-            gain_of(each.improvement),
-            certificate.lower if each.n_wedge == used else shown(settled, certifier, each.lower),
+            candidate.n_wedge,
+            int((visits > (candidate.improvement.n_wedge or candidate.n_wedge)).sum()),
+            gain_of(candidate.improvement),
+            certificate.lower
+            if candidate.n_wedge == used
+            else shown(settled, certifier, candidate.lower),
         )
-        for each in candidates
+        for candidate in candidates
     )
 
 
@@ -239,11 +241,11 @@ def other_candidates(
         improvements.append(limited(with_n_wedge(algorithm, n_wedge), limits).improve(problem))
     if certifier.may_choose:
         auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid, limits=limits)
-        _, lower = auto.bounds_of(problem, grid, [each.policy for each in improvements])
+        _, lower = auto.bounds_of(problem, grid, [made.policy for made in improvements])
     else:
         lower = [
-            lower_bounds(at_n_wedge(certifier, each.n_wedge), problem, [each.policy])[0]
-            for each in improvements
+            lower_bounds(at_n_wedge(certifier, made.n_wedge), problem, [made.policy])[0]
+            for made in improvements
         ]
     progress(len(grid), len(grid))
     return [*map(Candidate, grid, improvements, lower)]
@@ -259,7 +261,9 @@ def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:
 
 def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:
     """Returns L of the same policy at other δ; nothing where the certifier refuses it."""
-    return tuple(DeltaPoint(each.delta, each.lower) for each in claims if each.lower is not None)
+    return tuple(
+        DeltaPoint(claim.delta, claim.lower) for claim in claims if claim.lower is not None
+    )
 
 
 def zeta_curves(problem: Problem, delta: float) -> tuple[ZetaCurve, ...]:

@@ -333,7 +333,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     seen, allowed = evidence.possible == SEEN, evidence.assembly.allowed
     limits = terms.limits(seen=seen, allowed=allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
-    whole = [each.name for each in certifiers if needs_episodes(each)]
+    whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
     if whole:
@@ -345,7 +345,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
         if evidence.behavior in ESTIMATED:
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
-            problem, training = (replace(each, behavior=behavior) for each in (problem, training))
+            problem, training = (replace(part, behavior=behavior) for part in (problem, training))
         share, _, seed = split_of(split)
         judging = held_out_part(problem, share, seed)
     belief = belief_beside(certifiers)
@@ -355,9 +355,9 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
 def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
     """Returns whose claim is the belief to be shown; None where none, or that of the first, is."""
     believed = (
-        each
-        for place, each in enumerate(certifiers)
-        if may_be_believed(place, each.name, apart=holds_out(each))
+        certifier
+        for place, certifier in enumerate(certifiers)
+        if may_be_believed(place, certifier.name, apart=holds_out(certifier))
     )
     first = next(believed, None)
     return first if first is not certifiers[0] and believes(first) else None

@@ -172,8 +172,8 @@ def spread(values: IntArray, times: IntArray) -> Spread | None:
 def states_by_pairs(facts: LogFacts, counted: BoolArray) -> tuple[int, ...]:
     """Counts the states in which 0, 1, … all actions are counted."""
     number = np.bincount(facts.state[counted], minlength=len(facts.states))
-    found: list[int] = np.bincount(number, minlength=len(facts.actions) + 1).tolist()
-    return tuple(found)
+    numbers: list[int] = np.bincount(number, minlength=len(facts.actions) + 1).tolist()
+    return tuple(numbers)
 
 
 def action_use(facts: LogFacts, trusted: BoolArray) -> tuple[ActionUse, ...]:
@@ -193,12 +193,12 @@ def busiest_states(facts: LogFacts) -> tuple[StateUse, ...]:
     np.add.at(total, facts.state, facts.visits)
     chosen = np.argsort(-total, kind="stable")[:BUSIEST]
     begin, end = (np.searchsorted(facts.state, chosen, side) for side in ("left", "right"))
-    found = list[StateUse]()
+    used = list[StateUse]()
     for state, first, last in zip(chosen, begin, end, strict=True):
         row = np.zeros(len(facts.actions), np.int64)
         row[facts.action[first:last]] = facts.visits[first:last]
-        found.append(StateUse(facts.states[state], tuple(row.tolist())))
-    return tuple(found)
+        used.append(StateUse(facts.states[state], tuple(row.tolist())))
+    return tuple(used)
 
 
 def episode_lengths(facts: LogFacts) -> EpisodeLengths | None:
@@ -232,11 +232,11 @@ def cautions(
     by_trusted: Sequence[int],
 ) -> list[Caution]:
     """Returns warnings about what the log is too thin for."""
-    found = list[Caution]()
+    raised = list[Caution]()
     states, more = len(facts.states), f"more than {n_wedge:,} visits"
     free = sum(by_trusted[2:])
     if free == 0:
-        found.append(
+        raised.append(
             Caution(
                 "nothing to choose",
                 f"No state has two actions with {more}: with N∧ = {n_wedge:,} SPIBB changes "
@@ -244,7 +244,7 @@ def cautions(
             )
         )
     elif free < states:
-        found.append(
+        raised.append(
             Caution(
                 "kept states",
                 f"{states - free:,} of {states:,} states have fewer than two actions with {more}: "
@@ -253,7 +253,7 @@ def cautions(
         )
     alone = sum(by_tried[1:2])
     if alone:
-        found.append(
+        raised.append(
             Caution(
                 "no comparison",
                 f"In {alone:,} of {states:,} states only one action was ever tried, so "
@@ -262,14 +262,14 @@ def cautions(
         )
     seldom = [repr(joined(use.action)) for use in actions if use.visits <= n_wedge]
     if seldom:
-        found.append(
+        raised.append(
             Caution(
                 "seldom action",
                 f"{some_of(seldom)}: at most {n_wedge:,} visits in "
                 "the whole log, too few to be trusted anywhere.",
             )
         )
-    return found
+    return raised
 
 
 def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
@@ -303,9 +303,9 @@ def different_numbers(
 ) -> dict[str, int]:
     """Counts the different values of each column that holds numbers and is not binned."""
     notation = Notation(source.reading.decimal, source.reading.thousands)
-    found = dict[str, int]()
+    sizes = dict[str, int]()
     for place, column in enumerate(columns):
         texts = {label[place] for label in labels} - {MISSING}
         if column not in facts.binnings and texts and all(map(notation.reads, texts)):
-            found[column] = len(texts)
-    return found
+            sizes[column] = len(texts)
+    return sizes

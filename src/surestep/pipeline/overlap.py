@@ -60,10 +60,10 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
         unknown.size,
         len(set(words.states) - set(facts.states)),
     )
-    found = list[Caution]()
+    cautions = list[Caution]()
     if unknown.size:
         names = some_of([repr(joined(facts.states[s])) for s in unknown[:NAMED]], unknown.size)
-        found.append(
+        cautions.append(
             Caution(
                 "unknown state",
                 f"The policy says nothing about {unknown.size:,} of {len(facts.states):,} states "
@@ -71,7 +71,7 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
             )
         )
     if impossible.any():
-        found.append(
+        cautions.append(
             Caution(
                 "impossible pair",
                 f"{pairs_words(overlap.impossible)} in the log, but never taken by the policy, "
@@ -79,7 +79,7 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
             )
         )
     if unlikely.any():
-        found.append(
+        cautions.append(
             Caution(
                 "unlikely pair",
                 f"{pairs_words(overlap.unlikely)} taken far more or less often than the policy "
@@ -93,14 +93,14 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
             pair_name(words.states[s], words.actions[a])
             for s, a in zip(state[:NAMED], action[:NAMED], strict=True)
         ]
-        found.append(
+        cautions.append(
             Caution(
                 "never seen",
                 f"{pairs_words(never_seen.size)} taken by the policy, but never in the log, such "
                 f"as {some_of(first, never_seen.size)}: nobody knows where that leads.",
             )
         )
-    return overlap, found
+    return overlap, cautions
 
 
 def places_in(facts: LogFacts, table: BehaviorTable) -> tuple[IntArray, BoolArray]:

@@ -79,7 +79,7 @@ def record_of(
         {
             "state_columns": list(words.state_columns),
             "action_columns": list(words.action_columns),
-            "binnings": {name: each.to_json() for name, each in words.binnings.items()},
+            "binnings": {name: binning.to_json() for name, binning in words.binnings.items()},
             "states_without_decision": [list(label) for label in quiet],
         },
         data_summary(evidence.counts)._asdict(),
@@ -224,7 +224,7 @@ def words_of(
 
     What nobody gave is left out: it is taken by default again, and counts as such again.
     """
-    files = {role: [each.name for each in inputs if each.role == role] for role in FILE_ROLES}
+    files = {role: [file.name for file in inputs if file.role == role] for role in FILE_ROLES}
     words = files["log"] or ["LOG"]
     reading = Reading.of(parameters)
     columns = columns_in_files(parameters["columns"], reading)
@@ -282,7 +282,7 @@ def check_extensions(record: Record) -> None:
     for shelf, name in Names.said_in(record.parameters).on_shelves:
         if shelf.find(name) is None:
             others = record.versions.keys() - current_versions().keys()
-            named = ", ".join(f"{each} {record.versions[each]}" for each in sorted(others))
+            named = ", ".join(f"{package} {record.versions[package]}" for package in sorted(others))
             raise InvalidParameter(
                 f"there is no {SINGULAR[shelf.sort]} {name!r} here, with which the result was "
                 "made; expected its extension to be installed or registered"

@@ -74,8 +74,8 @@ def check_paid_at_end(
         )
     low, high = bounds
     ends = rows.terminated
-    least = min((int(each) for each in rows.least_reward[ends]), default=0) / unit
-    most = max((int(each) for each in rows.greatest_reward[ends]), default=0) / unit
+    least = min((int(reward) for reward in rows.least_reward[ends]), default=0) / unit
+    most = max((int(reward) for reward in rows.greatest_reward[ends]), default=0) / unit
     if ends.any() and not low <= least <= most <= high:
         raise RefutedBounds(
             f"ends of episodes pay {least:g} to {most:g}, expected {low:g} to {high:g}: wider "

@@ -109,7 +109,7 @@ def rehearse_log(
     if rehearsal.worlds < worlds:
         how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
     page = rehearsal_page(replace(made.findings, rehearsal=rehearsal))
-    found = RehearsedLog(rehearsal, page, record(how))
+    rehearsed_log = RehearsedLog(rehearsal, page, record(how))
     if folder is not None:
-        finish(folder, found.files())
-    return found
+        finish(folder, rehearsed_log.files())
+    return rehearsed_log

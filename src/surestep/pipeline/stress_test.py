@@ -58,7 +58,7 @@ class Question(NamedTuple):
     @property
     def believes(self) -> bool:
         """Tells whether something is only believed."""
-        return any(only_believed(each.name) for each in self.rehearsed)
+        return any(only_believed(certifier.name) for certifier in self.rehearsed)
 
 
 def planned(terms: Terms, question: Question) -> Rehearsed:
@@ -78,7 +78,7 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
     sizes = SIZES if seconds(usual, SIZES) <= most else OWN_SIZE
     worlds = terms.worlds
     if worlds is None:
-        affordable = (each for each in range(usual, least - 1, -1) if seconds(each, sizes) <= most)
+        affordable = (many for many in range(usual, least - 1, -1) if seconds(many, sizes) <= most)
         worlds = next(affordable, 0)
     if worlds > 0:
         return Rehearsed(worlds, sizes, seconds=seconds(worlds, sizes))
@@ -102,7 +102,9 @@ def rehearsal_of(
 
     With a folder, finished blocks are kept there, and those that it has are not made again.
     """
-    names = Names(question.algorithm.name, tuple(each.name for each in question.rehearsed))
+    names = Names(
+        question.algorithm.name, tuple(certifier.name for certifier in question.rehearsed)
+    )
     made_with = json.dumps([versions_with(names), current_machine()])
     return rehearse(
         question.problem,

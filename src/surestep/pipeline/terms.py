@@ -191,8 +191,8 @@ class Terms(Declared):
     def said_of_split(self, name: str) -> Any:
         """Returns what was said of the split: what is said of one kind holds for all."""
         kinds = [asked.settings for asked in self.asked if asked.settings.get("train_share") != 0]
-        said = [getattr(self, name), *(each.get(name) for each in kinds)]
-        return next((each for each in said if each is not None), TERMS[name].default)
+        said = [getattr(self, name), *(settings.get(name) for settings in kinds)]
+        return next((value for value in said if value is not None), TERMS[name].default)
 
     @property
     def splits(self) -> bool:
@@ -361,7 +361,7 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
     choose, or expects no gain, those of a posterior that is made beside it, or for that.
     """
     first, *others = certifiers
-    believers: list[Certifier] = [each for each in others if believes(each)]
+    believers: list[Certifier] = [certifier for certifier in others if believes(certifier)]
     if first.may_choose:
         return [first, *believers[:1]]
     return believers[:1] or [Asked("posterior", {}).make_with(told)]

@@ -148,10 +148,10 @@ def open_again(
     paths = [log] if isinstance(log, str | Path) else log
     counts = files and all(map(is_counts_file, paths))  # type: ignore[call-overload]
     if counts == made_from_log(record.parameters):
-        found, given = ("counts", "a log") if not counts else ("a log", "counts")
+        then, given = ("counts", "a log") if not counts else ("a log", "counts")
         raise ResultMismatch(
-            f"the result was made from {found}, and {given} {'is' if not counts else 'are'} given; "
-            f"expected {found}"
+            f"the result was made from {then}, and {given} {'is' if not counts else 'are'} given; "
+            f"expected {then}"
         )
     if counts:
         return open_source(paths, columns={}, reading=USUAL, memory_limit=memory_limit)  # type: ignore[arg-type]
@@ -226,9 +226,9 @@ def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> st
             )
     if record.machine != current_machine():
         return "it says that it was made on another kind of machine"
-    before = [each for each in record.inputs if each.role not in taken]
-    now = [each for each in evidence.files if each.role not in taken]
-    if [fingerprint(each) for each in before] != [fingerprint(each) for each in now]:
+    before = [file for file in record.inputs if file.role not in taken]
+    now = [file for file in evidence.files if file.role not in taken]
+    if [fingerprint(file) for file in before] != [fingerprint(file) for file in now]:
         return "the files given are not those it was made from, although they say the same"
     for was, given in zip(before, now, strict=True):
         if was.name != given.name:
@@ -377,7 +377,7 @@ def check_table(ours: PolicyTable, theirs: PolicyTable, slack: float) -> bool:
 def check_claims(saved: Result, made: Result, problem: Problem) -> None:
     """Refuses certificates of a policy whose ties fell otherwise, unless they hold for it."""
     before, now = saved.certificates, made.certificates
-    ours, theirs = ([(each.kind, each.delta) for each in claims] for claims in (before, now))
+    ours, theirs = ([(claim.kind, claim.delta) for claim in claims] for claims in (before, now))
     check_same("certificates.json", ours, theirs, 0.0)
     policy = Policy(problem.counts.pairs, saved.table.probability)
     for claim, again in zip(before, now, strict=True):

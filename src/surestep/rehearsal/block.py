@@ -67,7 +67,7 @@ class Outcomes(NamedTuple):
 
     def of_first(self, worlds: int) -> Outcomes:
         """Returns what came out in the first worlds alone."""
-        return Outcomes(*(None if each is None else each[:worlds] for each in self))  # type: ignore[arg-type]
+        return Outcomes(*(None if values is None else values[:worlds] for values in self))  # type: ignore[arg-type]
 
 
 def run_block(block: Block) -> Outcomes:
@@ -99,14 +99,16 @@ def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Out
         for world, rng in zip(worlds, rngs, strict=True)
     ]
     problems = [
-        problem_of(block.problem, world.truth, each)
-        for world, each in zip(worlds, data, strict=True)
+        problem_of(block.problem, world.truth, collected)
+        for world, collected in zip(worlds, data, strict=True)
     ]
     seeds = [int(rng.integers(2**63 - 1)) for rng in rngs]
     certifiers = [seeded(block.certifier, seed) for seed in seeds]
     # Of equal seeds, as a seed may decide which part of the log chooses.
-    believers = [] if block.belief is None else [seeded(block.belief, each) for each in seeds]
-    splitters = next((each for each in (certifiers, believers) if each and holds_out(each[0])), [])
+    believers = [] if block.belief is None else [seeded(block.belief, seed) for seed in seeds]
+    splitters = next(
+        (judges for judges in (certifiers, believers) if judges and holds_out(judges[0])), []
+    )
     policies = proposed_each(block.algorithm, problems, splitters).policy
     claims, draws = claims_and_draws(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)

@@ -82,7 +82,7 @@ def calibration_of(
     counts: Sequence[IntArray], family: tuple[str, ...], certifier: Believer
 ) -> Calibration:
     """The calibration by the u_w of each kind of world."""
-    ranks = [calibrated_rank(each, certifier.draws, certifier.delta) for each in counts]
+    ranks = [calibrated_rank(below, certifier.draws, certifier.delta) for below in counts]
     return Calibration(certifier.draws, certifier.rank, tuple(ranks), family)
 
 

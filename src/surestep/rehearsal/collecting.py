@@ -120,7 +120,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
 def is_stored(counts: Counts, truth: FiniteMDP) -> BoolArray:
     """The transitions of the truth [T] that the counts store."""
     size = np.int64(truth.num_states)
-    keys = [run_owners(each.offsets) * size + each.successor for each in (truth, counts)]
+    keys = [run_owners(rows.offsets) * size + rows.successor for rows in (truth, counts)]
     stored: BoolArray = np.isin(keys[0], keys[1])
     return stored
 

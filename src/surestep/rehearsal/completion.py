@@ -121,8 +121,8 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     mean = mean[owner] if counts.rewards.per == "pair" else mean[seen]
     pooled = np.bincount(place, counts.times[seen] * mean) / times
     key = pairs.state[run_owners(mdp.offsets)] * size + mdp.successor
-    found = np.minimum(np.searchsorted(cell, key), cell.size - 1)
-    return replace(mdp, reward=own(np.where(cell[found] == key, pooled[found], mdp.reward)))
+    place = np.minimum(np.searchsorted(cell, key), cell.size - 1)
+    return replace(mdp, reward=own(np.where(cell[place] == key, pooled[place], mdp.reward)))
 
 
 def run_places(begin: IntArray, lengths: IntArray) -> IntArray:

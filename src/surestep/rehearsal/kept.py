@@ -64,7 +64,7 @@ class KeptBlocks:
 
     def write(self, block: Block, outcomes: Outcomes) -> None:
         """Keeps what came out of a block."""
-        arrays = {name: each for name, each in outcomes._asdict().items() if each is not None}
+        arrays = {name: values for name, values in outcomes._asdict().items() if values is not None}
         file = io.BytesIO()
         np.savez(file, made_by=np.array(self.made_by(block)), **arrays)
         try:

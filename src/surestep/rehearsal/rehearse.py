@@ -115,13 +115,13 @@ def rehearse(
             f"{max(reached, 0)} of {worlds} worlds of each kind, expected at least "
             f"{time_limit.least_worlds}, and all in which luck alone is seen"
         )
-    found = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
+    by_place = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
     plan, alike = plan._replace(worlds=reached), alike._replace(worlds=max(reached, least_lucky))
 
     def of_stage(part: Plan, stage: int) -> list[Outcomes]:
         # The last block may have been planned for more worlds than there are after a time limit.
         return [
-            found[block.place].of_first(block.last - block.first)
+            by_place[block.place].of_first(block.last - block.first)
             for block in part.blocks(stage, ())
         ]
 
@@ -131,7 +131,7 @@ def rehearse(
         calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
     reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
     together = partial(rows_of, num_sizes=len(factors))
-    outside = together([each.outside for each in reported]) > tolerance
+    outside = together([outcome.outside for outcome in reported]) > tolerance
     return Rehearsal(
         kind=certifier.name,
         delta=certifier.delta,
@@ -141,16 +141,18 @@ def rehearse(
         episodes=tuple(size.episodes for size in data_sizes),
         horizon=tuple(size.horizon for size in data_sizes),
         own_episodes=own_size.episodes,
-        gain=together([each.gain for each in reported]),
-        claim=together([each.claim for each in reported]),
+        gain=together([outcome.gain for outcome in reported]),
+        claim=together([outcome.claim for outcome in reported]),
         calibrated_claim=claims_of_rank(calibration, reported),
         calibration=calibration,
         tolerance=tolerance,
         outside=outside,
         limits=limits_of(problem, outside),
-        luck=np.concatenate([each.claim[:, 0] - each.gain[:, 0] for each in lucky]),
-        belief=together([each.belief for each in reported]),
-        lucky_belief=np.concatenate([each.belief[:, 0] - each.gain[:, 0] for each in lucky]),
+        luck=np.concatenate([outcome.claim[:, 0] - outcome.gain[:, 0] for outcome in lucky]),
+        belief=together([outcome.belief for outcome in reported]),
+        lucky_belief=np.concatenate(
+            [outcome.belief[:, 0] - outcome.gain[:, 0] for outcome in lucky]
+        ),
     )
 
 
@@ -205,7 +207,7 @@ def run_blocks(
 
 def actions_alike(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:
     """Returns the kind of worlds of luck alone, with noise where one of the judges expects some."""
-    noises = [each.noise for each in judges if believes(each) and each.noise is not None]
+    noises = [judge.noise for judge in judges if believes(judge) and judge.noise is not None]
     return ActionsAlike(noises[0] if noises and not problem.counts.rewards.known else None)
 
 
@@ -235,8 +237,8 @@ def calibrate(
     chooser = with_fewest_draws(algorithm)
     plan = Plan(problem, chooser, with_few_draws(certifier), None, kinds, seed, worlds)
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
-    found = list(map_in_order(run_block, blocks, workers=workers))
-    return calibrated(plan, found, tolerance_of(problem))
+    outcomes = list(map_in_order(run_block, blocks, workers=workers))
+    return calibrated(plan, outcomes, tolerance_of(problem))
 
 
 def tolerance_of(problem: Problem) -> float:
@@ -284,8 +286,10 @@ class Plan(NamedTuple):
 def calibrated(plan: Plan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
     """The calibration of a certifier with draws, by the worlds of the first stage."""
     assert believes(plan.certifier)
-    draws = np.concatenate([each.draws[:, 0] for each in outcomes if each.draws is not None])
-    gain = np.concatenate([each.gain[:, 0] for each in outcomes])
+    draws = np.concatenate(
+        [outcome.draws[:, 0] for outcome in outcomes if outcome.draws is not None]
+    )
+    gain = np.concatenate([outcome.gain[:, 0] for outcome in outcomes])
     below = draws_below(draws, gain, tolerance).reshape(-1, plan.worlds)
     names = tuple(kind.name for kind in plan.kinds if kind.calibrates)
     return calibration_of(list(below), names, plan.certifier)
@@ -295,8 +299,8 @@ def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) ->
     """Returns the claims L by the calibrated rank [W, Z]; None where there is none."""
     if calibration is None or calibration.rank == 0:
         return None
-    draws = [each.draws for each in outcomes if each.draws is not None]
-    return np.concatenate([each[:, :, calibration.rank - 1] for each in draws])
+    draws = [outcome.draws for outcome in outcomes if outcome.draws is not None]
+    return np.concatenate([drawn[:, :, calibration.rank - 1] for drawn in draws])
 
 
 def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:

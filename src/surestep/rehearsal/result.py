@@ -132,7 +132,7 @@ class Rehearsal:
         """One size, in all worlds or in those of one kind."""
         if size not in self.sizes:
             raise InvalidParameter(
-                f"size is {size!r}, expected one of {', '.join(f'{each:g}' for each in self.sizes)}"
+                f"size is {size!r}, expected one of {', '.join(f'{own:g}' for own in self.sizes)}"
             )
         if kind is not None and kind not in self.family:
             raise InvalidParameter(
@@ -155,7 +155,7 @@ class Rehearsal:
             calibrated_violated=None if later is None else Rate.of(later > gain + self.tolerance),
             calibrated_certified=None if later is None else Rate.of(later > 0),
             mean_gain=float(gain.mean()),
-            gain_quantiles=tuple(float(each) for each in np.quantile(gain, QUANTILES)),
+            gain_quantiles=tuple(float(quantile) for quantile in np.quantile(gain, QUANTILES)),
             median_claim=float(np.median(claim[made])) if made.any() else None,
         )
 
@@ -238,7 +238,7 @@ class Rehearsal:
             "outside_value_bounds": np.argwhere(self.outside).tolist(),
             "summary": {
                 name: [self.summary(size, kind).in_json() for size in self.sizes]
-                for name, kind in [("all", None), *((each, each) for each in self.family)]
+                for name, kind in [("all", None), *((kind, kind) for kind in self.family)]
                 if self.worlds > 0
             },
             "luck": without_nan(self.luck[np.newaxis])[0],
@@ -262,7 +262,7 @@ def rehearsal_from_json(text: str) -> Rehearsal:
         outside = np.zeros(shape, np.bool_)
         for world, size in content["outside_value_bounds"]:
             outside[world, size] = True
-        found, later = content["calibration"], content["calibrated_claim"]
+        calibration, later = content["calibration"], content["calibrated_claim"]
         arrays = {
             "member": np.array(content["member"], np.int64),
             "outside": outside,
@@ -270,8 +270,11 @@ def rehearsal_from_json(text: str) -> Rehearsal:
             **{name: with_nan(content[name], shape[1]) for name in ("gain", "claim", "belief")},
             **{name: np.array(content[name], np.float64) for name in ("luck", "lucky_belief")},
         }
-        ranks = found and {"ranks": [*found["ranks"].values()], "family": [*found["ranks"]]}
-        parts = content | arrays | {"calibration": found and found | ranks}
+        ranks = calibration and {
+            "ranks": [*calibration["ranks"].values()],
+            "family": [*calibration["ranks"]],
+        }
+        parts = content | arrays | {"calibration": calibration and calibration | ranks}
         rehearsal: Rehearsal = converted(parts, Rehearsal)
         if json.loads(rehearsal.to_json()) != content:
             raise ValueError("its parts do not fit together")
@@ -295,4 +298,4 @@ def with_nan(table: list[list[float | None]], columns: int) -> FloatArray:
 
 def without_nan(table: FloatArray) -> list[list[float | None]]:
     """A table for JSON, in which null stands for no number."""
-    return [[None if math.isnan(each) else each for each in row] for row in table.tolist()]
+    return [[None if math.isnan(value) else value for value in row] for row in table.tolist()]

@@ -84,7 +84,7 @@ class Share(NamedTuple):
 class Work(NamedTuple):
     """The work of the parts of a rehearsal."""
 
-    each: Share  # a data set of a world
+    data_set: Share  # of a world
     built: tuple[float, ...]  # the truth of a world of each kind
     calibrating: tuple[float, ...]  # the same, of the kinds that calibrate
     lucky: float  # the truth of a world in which all actions are alike
@@ -92,7 +92,7 @@ class Work(NamedTuple):
 
     def of(self, worlds: int, sizes: Sequence[float]) -> float:
         """Returns the steps of a rehearsal in so many worlds of each kind, at these sizes."""
-        at_sizes, own = sum(map(self.each.at, sizes)), self.each.at(1.0)
+        at_sizes, own = sum(map(self.data_set.at, sizes)), self.data_set.at(1.0)
         rounds = sum(self.built) + len(self.built) * at_sizes
         rounds += sum(self.calibrating) + len(self.calibrating) * own
         return worlds * rounds + max(worlds, self.least_lucky) * (self.lucky + own)
@@ -132,17 +132,19 @@ def share_of(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifi
         planned += TO_SET_UP_EPISODES + policies * TO_SET_UP_A_PLAN
     judged: list[Share] = []
     if isinstance(algorithm, AutoNWedge):
-        judges = [each for each in (algorithm.certifier, algorithm.otherwise) if each is not None]
-        judged += [judging(problem, each, policies, fewest_draws(each.delta)) for each in judges]
-    for each in certifiers:
-        draws = fewest_draws(each.delta)
-        if believes(each) and each is first:
-            draws = with_few_draws(each).draws
-        judged.append(judging(problem, each, 1, draws))
+        judges = [
+            judge for judge in (algorithm.certifier, algorithm.otherwise) if judge is not None
+        ]
+        judged += [judging(problem, judge, policies, fewest_draws(judge.delta)) for judge in judges]
+    for certifier in certifiers:
+        draws = fewest_draws(certifier.delta)
+        if believes(certifier) and certifier is first:
+            draws = with_few_draws(certifier).draws
+        judged.append(judging(problem, certifier, 1, draws))
     recorded = TO_RECORD * float(problem.counts.visits.sum()) if whole else 0.0
     return Share(
-        TO_SET_UP + planned + sum(each.fixed for each in judged),
-        recorded + sum(each.of_data for each in judged),
+        TO_SET_UP + planned + sum(share.fixed for share in judged),
+        recorded + sum(share.of_data for share in judged),
     )
 
 

@@ -155,7 +155,7 @@ def reward_edges(rewards: Rewards) -> list[float]:
 def as_json(value: object) -> Any:
     """A value of this module as what JSON can hold."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: as_json(part) for name, part in zip(value._fields, value, strict=True)}
     if isinstance(value, tuple):

@@ -56,9 +56,9 @@ def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Ce
 
     It is the one that the stress test measures, so that none is shown with the errors of another.
     """
-    for place, each in enumerate(certificates):
-        if may_be_believed(place, each.kind, apart=fresh or is_held_out(each)):
-            return each if is_belief(each) else None
+    for place, certificate in enumerate(certificates):
+        if may_be_believed(place, certificate.kind, apart=fresh or is_held_out(certificate)):
+            return certificate if is_belief(certificate) else None
     return None
 
 

@@ -64,7 +64,9 @@ class Plots:
     def certificates(self) -> Figure:
         """Draws what each certificate claims at least of the gain, beside what is estimated."""
         claims = self.certificates_made
-        said = [each.lower for each in claims if each.lower is not None and not each.says_nothing]
+        said = [
+            claim.lower for claim in claims if claim.lower is not None and not claim.says_nothing
+        ]
         scale = max(abs(self.gain), min(map(abs, said), default=0.0), *said, 1e-300)
         low = min([0.0, *(lower for lower in said if lower >= -FEW * scale)]) - 0.3 * scale
         high = max(0.0, self.gain, *said) + 0.3 * scale
@@ -77,7 +79,7 @@ class Plots:
             side = "right" if self.gain > (low + high) / 2 else "left"
             above = len(claims) - 0.5
             axes.text(self.gain, above, " estimated gain ", color=GREEN, va="bottom", ha=side)
-            axes.set_yticks(range(len(claims)), [each.kind for each in claims[::-1]])
+            axes.set_yticks(range(len(claims)), [claim.kind for claim in claims[::-1]])
             axes.set_ylim(-0.6, len(claims) - 0.1)
             axes.set_xlim(low, high)
             axes.set_xlabel("difference to the current policy: at least L")

@@ -38,13 +38,13 @@ def read_rules(given: object) -> list[str]:
     if not isinstance(several, Sequence):
         raise InvalidParameter(f"labels is {given!r}, expected {FORM}")
     rules = list[str]()
-    for each in several:
-        if isinstance(each, str) and "=" in each:
-            rules.append(each)
-        elif isinstance(each, str | os.PathLike) and not Path(each).is_file():
-            raise InvalidParameter(f"labels is {str(each)!r}, which is no file; expected {FORM}")
+    for given in several:
+        if isinstance(given, str) and "=" in given:
+            rules.append(given)
+        elif isinstance(given, str | os.PathLike) and not Path(given).is_file():
+            raise InvalidParameter(f"labels is {str(given)!r}, which is no file; expected {FORM}")
         else:
-            rules += rules_in(each)
+            rules += rules_in(given)
     names_of(rules)
     return rules
 

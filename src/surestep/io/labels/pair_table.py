@@ -52,8 +52,8 @@ class PairTable:
         state = places_or_none(self.vocabulary.state_places, vocabulary.states)[pairs.state]
         action = places_or_none(self.vocabulary.action_places, vocabulary.actions)[pairs.action]
         known = (state >= 0) & (action >= 0)
-        found = self.pairs.find(np.maximum(state, 0), np.maximum(action, 0))
-        marked: BoolArray = known & (found >= 0)
+        place = self.pairs.find(np.maximum(state, 0), np.maximum(action, 0))
+        marked: BoolArray = known & (place >= 0)
         return marked
 
     def check_known(self, role: str, vocabulary: Vocabulary) -> None:
@@ -144,7 +144,7 @@ def binnings_of(
     columns: Sequence[str], binnings: Mapping[str, Binning] | None
 ) -> dict[str, Binning]:
     """Returns the binnings of these columns."""
-    return {name: each for name, each in (binnings or {}).items() if name in columns}
+    return {name: binning for name, binning in (binnings or {}).items() if name in columns}
 
 
 def check_each_once(

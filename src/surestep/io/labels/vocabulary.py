@@ -95,7 +95,7 @@ class Vocabulary:
         label = self.label_of(role, given)
         if label not in places:
             values = zip(columns, given_values(role, columns, given), label, strict=True)
-            binned = binned_words([each for each in values if each[0] in self.binnings])
+            binned = binned_words([value for value in values if value[0] in self.binnings])
             raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
         return places[label]
 
@@ -176,7 +176,7 @@ def in_order(
 def is_rows(given: Given) -> TypeGuard[Sequence[Given]]:
     """Tells whether several rows are given, each a mapping or one of pandas."""
     return isinstance(given, list | tuple) and any(
-        isinstance(as_mapping(each), Mapping) for each in given
+        isinstance(as_mapping(entry), Mapping) for entry in given
     )
 
 

@@ -73,12 +73,12 @@ def discount_words(inspection: Inspection) -> list[str]:
     meaning = "The discount γ is yours to choose: a reward n steps ahead counts γⁿ of one now."
     episodes = inspection.episodes
     if episodes is None or episodes.rows is None:
-        weights = [f"{percent(each**20)} with {each:g}" for each in DISCOUNTS]
+        weights = [f"{percent(discount**20)} with {discount:g}" for discount in DISCOUNTS]
         return [f"{meaning} One 20 steps ahead counts {listed(weights)}."]
     length = episodes.rows.median
     if episodes.rows.highest == 1:
         return [f"{meaning} Every episode here has one row, so that any γ means the same."]
-    weights = [f"{percent(each ** (length - 1))} with {each:g}" for each in DISCOUNTS]
+    weights = [f"{percent(discount ** (length - 1))} with {discount:g}" for discount in DISCOUNTS]
     sentences = [
         f"{meaning} Episodes here have {counted(length, 'row')} (median), up to "
         f"{episodes.rows.highest:,}: at its start, the reward in row {length:,} of an episode "
