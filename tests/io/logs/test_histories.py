@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import surestep.io.logs.source as source_module
 from log_tables import frame_of, rows_of, write_table
 from surestep import read_log
 from surestep.environments import make
@@ -218,6 +219,28 @@ def test_bins_are_those_of_a_log_that_was_binned_before(rule):
     assert inspect_log(source).states == tuple(
         state for state, decided in zip(counts.states, counts.decided, strict=True) if decided
     )
+
+
+@pytest.mark.parametrize("given", [{}, {"next_ward": True}])
+def test_rows_in_order_are_counted_in_one_pass_and_others_alike(monkeypatch, given):
+    rows = patients()
+    for row, after in zip(rows, [*rows[1:], rows[0]], strict=True):
+        row["next_ward"] = None if row["terminated"] else after["ward"]
+    names = (*NAMES, *given)
+    hopes = []
+    count = source_module.count_as_hoped
+
+    def watched(database, query, scan):
+        hopes.append(count(database, query, scan))
+        return hopes[-1]
+
+    monkeypatch.setattr(source_module, "count_as_hoped", watched)
+    columns = {"state": ["ward"]}
+    in_order = read_log(frame_of(rows, names), columns=columns, history=3).counts()
+    assert hopes == [True]
+    other = read_log(frame_of(rows[::-1], names), columns=columns, history=3).counts()
+    assert hopes == [True, False, True]
+    same_counts(in_order, other)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

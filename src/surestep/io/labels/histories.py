@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from surestep.errors import InvalidParameter, said
@@ -60,13 +61,18 @@ class History:
     @classmethod
     def among(cls, states: Sequence[str], actions: Sequence[str]) -> History | None:
         """Returns the history whose columns these are; None where a state is one row."""
-        names, acting = tuple(states), tuple(actions)
-        for rows in range(2, min(len(names), MOST_ROWS) + 1):
-            width = (len(names) - (rows - 1) * len(acting)) // rows
-            history = cls(rows, names[: max(width, 0)], acting)
-            if history.columns == names:
-                return history
-        return None
+        return history_of_columns(tuple(states), tuple(actions))
+
+
+@lru_cache  # whoever acts asks for every state
+def history_of_columns(states: tuple[str, ...], actions: tuple[str, ...]) -> History | None:
+    """Returns the history whose columns these are; see `History.among`."""
+    for rows in range(2, min(len(states), MOST_ROWS) + 1):
+        width = (len(states) - (rows - 1) * len(actions)) // rows
+        history = History(rows, states[: max(width, 0)], actions)
+        if history.columns == states:
+            return history
+    return None
 
 
 def past_name(column: str, back: int) -> str:

@@ -68,26 +68,30 @@ class HistoryColumns:
     mapping: ColumnMapping  # of single rows
     types: Mapping[str, str]
     binned: frozenset[str]  # columns
+    in_order: bool = False  # rows are taken to lie in the order of episodes and steps
 
     def sql(self, rows: str) -> str:
         """Returns the SQL of the rows with these columns."""
         episode = sql_name(str(self.mapping.episode))
         step = f"TRY_CAST({sql_name(str(self.mapping.step))} AS DOUBLE)"
-        earlier = [
-            f"lag({self.value(each.column)}, {each.back}, {self.padding(each)}) OVER near "
-            f"AS {sql_name(each.name)}"
-            for each in self.history.past
-        ]
-        lagged = (
-            f"SELECT *, {', '.join(earlier)} FROM ({rows}) "
-            f"WINDOW near AS (PARTITION BY {episode} ORDER BY {step})"
-        )
+        near = "" if self.in_order else f"PARTITION BY {episode} ORDER BY {step}"
+        earlier = [f"{self.lagged(each)} AS {sql_name(each.name)}" for each in self.history.past]
+        lagged = f"SELECT *, {', '.join(earlier)} FROM ({rows}) WINDOW near AS ({near})"
         if not self.mapping.next_state:
             return lagged
         later = [
             f"{self.following(each)} AS {sql_name(NEXT + each.name)}" for each in self.history.past
         ]
         return f"SELECT *, {', '.join(later)} FROM ({lagged})"
+
+    def lagged(self, past: Past) -> str:
+        """Returns SQL: what the earlier row has, or what stands where there is none."""
+        there = f"lag({self.value(past.column)}, {past.back}, {self.padding(past)}) OVER near"
+        if not self.in_order:
+            return there
+        episode = sql_name(str(self.mapping.episode))
+        same = f"lag({episode}, {past.back}) OVER near = {episode}"
+        return f"CASE WHEN {same} THEN {there} ELSE {self.padding(past)} END"
 
     def padding(self, past: Past) -> str:
         """Returns SQL: what stands where there is no such row."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import read_bin_option
 from surestep.io.logs.columns import ColumnMapping, closest, names, naming, resolve
 from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
+from surestep.io.logs.histories import HistoryColumns
 from surestep.io.logs.last_rows import TERMINATED, EndsWithLastRow
 from surestep.io.logs.learnt_states import (
     LaterEpisodes,
@@ -73,7 +74,21 @@ class Preparation:
     @property
     def keeps_order(self) -> bool:
         """Tells whether rows stay in the order of the files."""
-        return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
+        return all(
+            isinstance(stage, KEEPING_ORDER)
+            or (isinstance(stage, HistoryColumns) and stage.in_order)
+            for stage in self.stages
+        )
+
+    @property
+    def as_rows_lie(self) -> Preparation:
+        """Returns the same changes to rows that lie in the order of episodes and steps."""
+        return Preparation(
+            tuple(
+                replace(stage, in_order=True) if isinstance(stage, HistoryColumns) else stage
+                for stage in self.stages
+            )
+        )
 
     @property
     def numbers_stamps(self) -> bool:

@@ -419,11 +419,14 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     if query.roles.codes.episode is None:
         database.execute("SET preserve_insertion_order = false")
         return count_as_hoped(database, query, query.steps("log"))
-    if not table.preparation.keeps_order:
+    hoped = table.preparation.as_rows_lie
+    if not hoped.keeps_order:
         return count_as_hoped(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
-    lanes = lanes_of(table, database)
-    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
+    lanes, log = lanes_of(table, database), "log"
+    if hoped != table.preparation:
+        log = f"({replace(table, preparation=hoped).scan(database, table.files)})"
+    rows = query.in_lanes(database, lanes) if lanes else query.chained(log, "")
     return count_as_hoped(database, query, rows)
 
 
