@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import surestep
@@ -9,6 +10,7 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from pump_commands import run_surestep
 from surestep import read_log
+from surestep.errors import InvalidLog
 from surestep.pipeline import checks
 from surestep.pipeline.inspect import inspect
 
@@ -70,3 +72,34 @@ def test_the_terminal_and_json_have_a_line_each(log):
 
 def flat(names):
     return [names] if isinstance(names, str) else names
+
+
+@pytest.fixture(scope="module")
+def drifting():
+    """Visits of which the later half go on otherwise, sorted by a name that means nothing."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for visit in rng.permutation(200):
+        state = int(rng.integers(2))
+        for step in range(4):
+            when = f"2025-{1 + visit // 20:02d}-{1 + visit % 20:02d} 08:0{step}"
+            rows.append((visit, step, when, f"s{state}", f"a{rng.integers(2)}", 0.0, step == 3))
+            state = int(rng.random() < (0.2 if visit < 100 else 0.8))
+    names = ("episode", "number", "when", "state", "action", "reward", "terminated")
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "outcome"),
+    [
+        ({"step": "number"}, "passed"),
+        ({"step": "number", "time": "when"}, "failed"),
+        ({"step": "when", "time": "when"}, "failed"),  # one column may say both
+    ],
+)
+def test_drift_is_looked_for_in_the_order_of_time_where_there_is_one(drifting, columns, outcome):
+    found = inspect(read_log(drifting, columns=columns)).checks
+    (drift,) = [check for check in found if check.code == "drift-next-state"]
+    assert drift.outcome == outcome
+    with pytest.raises(InvalidLog, match="its steps are numbers; expected time stamps"):
+        read_log(drifting, columns={"step": "number", "time": "number"})

@@ -13,6 +13,7 @@ from surestep.io.labels.state_rules import StateRule, rule_from_json
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
 from surestep.io.logs.roles import Check
+from surestep.io.logs.stamps import time_column
 from surestep.io.sql import ROW, sql_name, sql_text
 
 STATE = "learnt state"
@@ -127,7 +128,7 @@ def first_episodes(rows: str, mapping: ColumnMapping, number: int) -> str:
     episode = sql_name(str(mapping.episode))
     began, order = f"min({ROW}) AS {BEGAN}", BEGAN
     if mapping.time is not None:
-        time = f"TRY_CAST({sql_name(mapping.time)} AS TIMESTAMP)"
+        time = f"TRY_CAST({time_column(mapping)} AS TIMESTAMP)"
         began, order = f"{began}, min({time}) AS {WHEN}", f"{WHEN}, {BEGAN}"
     begun = f"SELECT {episode} AS {TAUGHT}, {began} FROM ({rows}) GROUP BY {episode}"
     first = f"SELECT {TAUGHT} FROM ({begun}) ORDER BY {order} LIMIT {number}"

@@ -175,8 +175,13 @@ def prepared(
     if reading.complete:
         check_complete(types, mapping, reading)
         stages.append(EndsWithLastRow(str(mapping.episode), str(mapping.step)))
-    if mapping.time is not None:
+    if mapping.time is not None and mapping.time != mapping.step:
         stages.append(TimesAsStamps(mapping.time, types[mapping.time], reading.time_format))
+    elif mapping.time is not None and not stamped:
+        raise InvalidLog(
+            f"column {mapping.time!r} is that of the step and of the time at which episodes began, "
+            "but its steps are numbers; expected time stamps"
+        )
     labelled = {name: types[name] for name, rule in rules.items() if rule == "label"}
     if labelled:
         stages.append(MissingLabels(labelled))
@@ -186,7 +191,7 @@ def prepared(
         derived = tuple(map(read_derived, reading.derive))
         stages.append(DerivedColumns(derived, mapping, stamped))
     if stamped:
-        stages.append(WithoutStamps())
+        stages.append(WithoutStamps(mapping.time == mapping.step))
     rule = rule_of(reading.states_from)
     if rule is not None:
         stages.append(LearntStates(rule, dict(types)))

@@ -15,6 +15,7 @@ from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.histories import PADDING, past_columns, present_columns
 from surestep.io.logs.columns import ColumnMapping
+from surestep.io.logs.stamps import time_column
 from surestep.io.sql import sql_name
 
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -210,7 +211,7 @@ class RoleSql:
     @property
     def time(self) -> str:
         """Returns SQL: when the episode of a row began, NULL where no stamp is there."""
-        return f"TRY_CAST({self.text(str(self.mapping.time))} AS TIMESTAMP)"
+        return f"TRY_CAST(CAST({time_column(self.mapping)} AS VARCHAR) AS TIMESTAMP)"
 
     @property
     def decides(self) -> str:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from surestep.errors import InvalidParameter, said
+from surestep.io.logs.columns import ColumnMapping
 from surestep.io.sql import sql_name, sql_text
 
 ISO = (
@@ -21,7 +22,7 @@ EITHER_WAY = r"\s*(0?[0-9]|1[0-2])[./-](0?[0-9]|1[0-2])[./-][0-9]"  # day and mo
 UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
 GAP = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h|d|w)")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-STAMP, CUT = '"surestep stamp"', '"surestep cut"'
+STAMP, CUT, TIME = '"surestep stamp"', '"surestep cut"', '"surestep time"'
 
 
 def is_stamp_type(kind: str) -> bool:
@@ -147,8 +148,19 @@ class TimesAsStamps:
 
 @dataclass(frozen=True, slots=True)
 class WithoutStamps:
-    """Rows without the stamps that `Stamped` put beside them."""
+    """Rows without the stamps that `Stamped` put there, unless they say when episodes began."""
+
+    say_when: bool
 
     def sql(self, rows: str) -> str:
         """Returns the SQL of the rows as users know them."""
-        return f"SELECT * EXCLUDE ({STAMP}) FROM ({rows})"
+        time = f", {STAMP} AS {TIME}" if self.say_when else ""
+        return f"SELECT * EXCLUDE ({STAMP}){time} FROM ({rows})"
+
+
+def time_column(mapping: ColumnMapping) -> str:
+    """Returns the SQL name of the column that says when episodes began.
+
+    Steps that are stamps become numbers, so that their column cannot.
+    """
+    return TIME if mapping.time == mapping.step else sql_name(str(mapping.time))
