@@ -14,6 +14,7 @@ from surestep.certificates.posterior import model_draws
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import VALUES_BESIDE, Aim
 from surestep.kernels.posterior import REMAINDER
+from surestep.model import LoggedRewards
 
 # Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
 TABLE = np.zeros((5, 2, 5), int)
@@ -29,7 +30,7 @@ def models_of(**terms):
         counts=counts, behavior=Policy.uniform(counts), discount=0.75, value_bounds=(-1.0, 8.0)
     )
     settings = Posterior(prior="weight")
-    return replace(model_draws(problem, settings, *settings.priors_for(problem)), **terms)
+    return replace(model_draws(problem, settings, settings.priors_for(problem)), **terms)
 
 
 @pytest.mark.parametrize("memory", [10_000, 123_457])
@@ -66,6 +67,45 @@ def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
         drawn.room_for(models, 30, 10**9, least - 1)
     with pytest.raises(CertificateRefused, match="takes 12 MiB, expected at most 1;"):
         drawn.room_for(models, 2**19, 10**9, 2**20)
+
+
+@pytest.mark.parametrize("weight", [0.3, 5.0])  # a broken stick, and every state by itself
+@pytest.mark.parametrize("rewards", ["pair", "transition"])
+@pytest.mark.parametrize("starts", ["known", "posterior"])
+def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, rewards, starts):
+    earned = np.arange(10.0).reshape(5, 2)
+    counts = Counts.from_dense(TABLE, rewards=earned, terminal=[False] * 4 + [True])
+    if rewards == "transition":
+        sums = LoggedRewards(1.0 * counts.successor * counts.times, "transition", False)
+        counts = replace(counts, rewards=sums)
+    behavior = Policy.uniform(counts)
+    problem = Problem(counts=counts, behavior=behavior, discount=0.75, value_bounds=(-9.0, 36.0))
+    settings = Posterior(prior_weight=weight, starts=starts)
+    models = model_draws(problem, settings, settings.priors_for(problem))
+    assert models.rows.singly == (weight == 5.0)
+    used = np.isin(np.arange(10), [0, 1, 2, 4, 5, 6, 7])  # those of the end have no rows
+    chunk = drawn.room_for(models, 60, 7, 2**20)
+    drawn.draw_chunk(models, used, 3, chunk)
+    assert (chunk.ends[:, -1] > 0).all()
+    for p, alone in enumerate(models.apart()):
+        single = drawn.room_for(alone, 60, 7, 2**20)
+        drawn.draw_chunk(alone, used, 3, single)
+        part = chunk.part(7 * p, 7)
+        for name in ("ends", "reward", "initial"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(single, name))
+        for b, end in enumerate(single.ends[:, -1]):
+            np.testing.assert_array_equal(part.target[b, :end], single.target[b, :end])
+            np.testing.assert_array_equal(part.share[b, :end], single.share[b, :end])
+    other = Policy.deterministic(counts.pairs, [1, 0, 1, 0, 0]).probability[np.newaxis]
+    arguments = (behavior.probability, other, 9)
+    apart = [drawn.drawn_gains(each, *arguments, 2**20) for each in models.apart()]
+    both, _ = drawn.bytes_of(models, drawn.expected_cells(models, np.ones(10, bool)))
+    for memory in (2**20, both, both // 2):  # all draws at once, one after the other, not even one
+        together = drawn.drawn_gains(models, *arguments, memory)
+        for gains, (single,) in zip(together, apart, strict=True):
+            np.testing.assert_array_equal(gains.lower, single.lower)
+            assert gains.error == single.error
+    assert (apart[0][0].lower != apart[1][0].lower).any()
 
 
 def test_cells_are_expected_by_how_rows_are_drawn():

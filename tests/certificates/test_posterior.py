@@ -102,7 +102,7 @@ def drawn_rows(name):
         counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
     )
     settings = Posterior(prior=prior, prior_weight=weight)
-    models = model_draws(problem, settings, *settings.priors_for(problem))
+    models = model_draws(problem, settings, settings.priors_for(problem))
     used = np.arange(counts.pairs.num_pairs) == 0
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, DRAWS, 2**30)
     assert len(chunk.ends) == DRAWS
@@ -427,11 +427,11 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     assert (held < free - 0.1).any()
     assert (np.abs(held) <= 2.9).all()
     monkeypatch.setattr(drawn, "performances", lambda *_, **__: (PERFORMANCES, 0 * PERFORMANCES))
-    models = model_draws(problem, settings, *settings.priors_for(problem))
+    models = model_draws(problem, settings, settings.priors_for(problem))
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
-    lower = drawn.drawn_gains(models, problem.behavior.probability, others, 4, 2**20).lower
-    np.testing.assert_allclose(lower.T, [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]])
+    (gains,) = drawn.drawn_gains(models, problem.behavior.probability, others, 4, 2**20)
+    np.testing.assert_allclose(gains.lower.T, [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]])
 
 
 # ρ of π_b and of two others, where −1.4 ≤ ρ ≤ 3.6: all within the bounds, a loss of more than they
@@ -593,7 +593,7 @@ def test_steps_on_the_way_earn_nothing_where_only_ends_pay():
     # drawn model be above 1, which nothing can earn here.
     rng = np.random.default_rng(3)
     problem, settings = noisy_problem(noisy_world("at the end", rng), "at the end", 60, rng)
-    models = model_draws(problem, settings, settings.priors_for(problem)[1])
+    models = model_draws(problem, settings, settings.priors_for(problem)[1:])
     used = ~problem.counts.terminal[problem.counts.pairs.state]
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 100, 49, 2**24)
     drawn.draw_chunk(models, used, 0, chunk)
@@ -740,7 +740,7 @@ def test_gains_without_a_discount_are_those_of_discounts_near_1(states, memory):
 def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     problem, policy = ending_example(4)
     settings = Posterior(draws=19)
-    models = model_draws(problem, settings, settings.priors_for(problem)[0])
+    models = model_draws(problem, settings, settings.priors_for(problem)[:1])
     everyone = np.stack([problem.behavior.probability, policy.probability])
     bounds = []
 
@@ -753,8 +753,8 @@ def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     found = drawn.step_bounds
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawn, "step_bounds", first_endless)
-        gains = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29).lower[0]
-    plain = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29).lower[0]
+        gains = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29)[0].lower[0]
+    plain = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29)[0].lower[0]
     assert gains[0] == -1.0
     np.testing.assert_array_equal(gains[1:], plain[1:])
 
@@ -933,7 +933,8 @@ def test_a_claim_tells_its_settings_and_what_it_saw(monkeypatch):
 
     def gains(models, behavior, policies, draws, memory):
         asked.append((draws, memory))
-        return drawn.Gains(np.array([np.arange(-50.0, draws - 50)] * len(policies)), 0.25)
+        gains = np.array([np.arange(-50.0, draws - 50)] * len(policies))
+        return [drawn.Gains(gains + prior, 0.25) for prior in range(models.priors)]
 
     monkeypatch.setattr("surestep.certificates.posterior.drawn_gains", gains)
     problem, policy = example()

@@ -17,7 +17,7 @@ from surestep.certificates.prior import (
     prior_statements,
     priors_of,
 )
-from surestep.kernels.posterior import Row, weigh_all
+from surestep.kernels.posterior import Base, Row, weigh_all
 from surestep.model.successors import Successors
 
 # Four states, the last of which ends episodes; pair 0 may lead to three states, pair 1 to one.
@@ -84,8 +84,9 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
         target, shape = np.empty(3, np.int32), np.empty(3)
         first, last = counts.offsets[pair : pair + 2]
         state = counts.offsets[[pair // 2 * 2, pair // 2 * 2 + 2]]
-        row = Row(first, last, *state, prior.rows.pooled[pair], begin=0)
-        end = weigh_all.py_func(prior.rows, row, target, shape)
+        row = Row(pair, first, last, *state, draw=0)
+        base = Base(prior.rows.pooled[pair], prior.rows.elsewhere)
+        end = weigh_all.py_func(prior.rows, base, row, 0, target, shape)
         assert (end, target.tolist()) == (3, [0, 1, 2])
         shapes[pair] = shape
     for pair, shape in enumerate(shapes):

@@ -76,7 +76,7 @@ def example(*, allowed=ALLOWED, weight=WEIGHT, per="pair", known=True):
 
 def drawn_rows(problem, certifier, draws):
     """Drawn rows of all pairs [draws, K, S]."""
-    models = model_draws(problem, certifier, *certifier.priors_for(problem))
+    models = model_draws(problem, certifier, certifier.priors_for(problem))
     counts = problem.counts
     used = ~counts.terminal[counts.pairs.state]
     chunk = drawn.room_for(models, drawn.expected_cells(models, used), draws, 2**30)

@@ -6,7 +6,7 @@ Memory is bounded by drawing in chunks. A draw depends on the seed and its own n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from surestep.kernels.drawn import (
 )
 from surestep.kernels.posterior import (
     REMAINDER,
+    Bases,
     DirichletPosterior,
     PriorRows,
     RewardDraws,
@@ -44,11 +45,21 @@ class ModelDraws:
 
     counts: Counts
     rows: PriorRows
+    others: tuple[PriorRows, ...] = ()  # of further priors, under which the same is drawn again
     discount: float
     value_bounds: tuple[float, float]
     start_weight: FloatArray  # [S] of the posterior of starts; empty where they are known
     rewards: RewardDraws
     seed: int
+
+    @property
+    def priors(self) -> int:
+        """Returns the number of priors."""
+        return 1 + len(self.others)
+
+    def apart(self) -> list[ModelDraws]:
+        """Returns the posterior under each prior by itself."""
+        return [replace(self, rows=rows, others=()) for rows in (self.rows, *self.others)]
 
 
 class Gains(NamedTuple):
@@ -60,32 +71,66 @@ class Gains(NamedTuple):
 
 def drawn_gains(
     models: ModelDraws, behavior: FloatArray, policies: FloatArray, draws: int, memory: int
-) -> Gains:
-    """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors."""
+) -> list[Gains]:
+    """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors.
+
+    Returns them under each prior. Models are drawn under all of them at once, where they fit.
+    """
     everyone = np.concatenate([behavior[np.newaxis], policies])
     counts = models.counts
     used = (everyone > 0).any(axis=0) & ~counts.terminal[counts.pairs.state]
-    start = np.zeros((len(everyone), counts.pairs.num_states))
-    low, high = models.value_bounds
-    gains, errors, done = [], [], 0
-    room = room_for(models, expected_cells(models, used), draws, memory)
+    cells, done, room = expected_cells(models, used), 0, None
+    compared = [Comparison(each, everyone) for each in models.apart()]
     while done < draws:
-        chunk = room.first(draws - done)
+        if room is None:
+            if models.others and sum(bytes_of(models, cells)) > memory:
+                return [
+                    gains
+                    for alone in models.apart()
+                    for gains in drawn_gains(alone, behavior, policies, draws, memory)
+                ]
+            room = room_for(models, cells, draws, memory)
+        chunk = room.first(models.priors * (draws - done))
         draw_chunk(models, used, done, chunk)
         if (chunk.ends[:, -1] < 0).any():
-            room = room_for(models, 2 * room.target.shape[1], draws, memory)
+            cells, room = 2 * cells, None
             continue
-        if done == 0:  # iterations in every draw start from the values of the first
-            steps = float(np.max(step_bounds(models, chunk.first(1), everyone)))
-            performances(models, chunk.first(1), everyone, start, steps, keep=True)
-        performance, error = performances(models, chunk, everyone, start, steps, keep=False)
-        errors.append(np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low)))
-        gains.append(held_gains(models, performance) - errors[-1])
-        done += len(chunk.ends)
-    lower = np.ascontiguousarray(np.concatenate(gains).T)
-    lower = np.maximum(lower, low - high)  # nothing loses more
-    lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however it is evaluated
-    return Gains(lower, float(np.concatenate(errors).max()))
+        size = len(chunk.ends) // models.priors
+        for p, each in enumerate(compared):
+            each.compare(chunk.part(p * size, size))
+        done += size
+    return [each.gains() for each in compared]
+
+
+class Comparison:
+    """Policies [P, K], π_b first, compared in one chunk of models after the other."""
+
+    def __init__(self, models: ModelDraws, everyone: FloatArray) -> None:
+        self.models, self.everyone = models, everyone
+        self.start = np.zeros((len(everyone), models.counts.pairs.num_states))
+        self.steps: float | None = None
+        self.lower: list[FloatArray] = []
+        self.errors: list[FloatArray] = []
+
+    def compare(self, chunk: Chunk) -> None:
+        """Compares the policies in the models of a chunk."""
+        models, everyone, start = self.models, self.everyone, self.start
+        low, high = models.value_bounds
+        if self.steps is None:  # iterations in every draw start from the values of the first
+            self.steps = float(np.max(step_bounds(models, chunk.part(0, 1), everyone)))
+            performances(models, chunk.part(0, 1), everyone, start, self.steps, keep=True)
+        performance, error = performances(models, chunk, everyone, start, self.steps, keep=False)
+        self.errors.append(np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low)))
+        self.lower.append(held_gains(models, performance) - self.errors[-1])
+
+    def gains(self) -> Gains:
+        """Returns the gains in all models so far."""
+        low, high = self.models.value_bounds
+        behavior, policies = self.everyone[0], self.everyone[1:]
+        lower = np.ascontiguousarray(np.concatenate(self.lower).T)
+        lower = np.maximum(lower, low - high)  # nothing loses more
+        lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however evaluated
+        return Gains(lower, float(np.concatenate(self.errors).max()))
 
 
 def held_gains(models: ModelDraws, performance: FloatArray) -> FloatArray:
@@ -173,8 +218,8 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     return int(seen.sum() + more + 8 * math.sqrt(more) + 16)
 
 
-def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
-    """Arrays for as many drawn models of so many transitions as fit into `memory` bytes.
+def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
+    """Returns what one draw of so many transitions takes, and what evaluating it takes besides.
 
     Evaluating a large model takes a thinner copy and some more values on every core that does so.
     """
@@ -182,14 +227,21 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
     one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
     large = pairs.num_states > SMALL
     beside = one_model + 8 * VALUES_BESIDE * pairs.num_states if large else 0  # on every core
-    if one_model + beside > memory:
+    return models.priors * one_model, beside
+
+
+def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
+    """Arrays for as many draws of models of so many transitions as fit into `memory` bytes."""
+    pairs = models.counts.pairs
+    one_draw, beside = bytes_of(models, cells)
+    if one_draw + beside > memory:
         raise CertificateRefused(
-            f"one drawn model takes {(one_model + beside) / 2**20:.0f} MiB, expected at most "
+            f"one drawn model takes {(one_draw + beside) / 2**20:.0f} MiB, expected at most "
             f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory",
             code="too-little-memory",
         )
-    cores = min(available_cores(), memory // (one_model + beside))
-    size = min(draws, (memory - cores * beside) // one_model)
+    cores = min(available_cores(), memory // (one_draw + beside))
+    size = models.priors * min(draws, (memory - cores * beside) // one_draw)
     shares = models.counts.starts / models.counts.starts.sum()
     return Chunk(
         np.zeros((size, pairs.num_pairs + 1), np.int64),
@@ -201,7 +253,7 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
 
 
 def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
-    """The draws `first_draw` … into the chunk."""
+    """The draws `first_draw` … into the chunk, those under the first prior first."""
     counts, pairs = models.counts, models.counts.pairs
     posterior = DirichletPosterior(
         models.seed,
@@ -209,12 +261,13 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
         used,
         np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
         models.rows,
+        Bases.of([models.rows, *models.others]),
         np.cumsum(models.rows.times, dtype=np.float64),
         models.rows.singly,
         models.start_weight,
         models.rewards,
     )
-    draw_models.all(len(chunk.ends), posterior, first_draw, chunk)
+    draw_models.all(len(chunk.ends) // models.priors, posterior, first_draw, chunk)
 
 
 def startable(counts: Counts) -> BoolArray:

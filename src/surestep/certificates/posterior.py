@@ -246,10 +246,8 @@ class Posterior:
         counts = problem.counts
         used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
         try:
-            return [
-                expected_cells(model_draws(problem, self, prior), used)
-                for prior in self.priors_for(problem)
-            ]
+            models = model_draws(problem, self, self.priors_for(problem))
+            return [expected_cells(each, used) for each in models.apart()]
         except CertificateRefused:  # then nothing is drawn
             return [int(counts.successor.size)]
 
@@ -377,12 +375,8 @@ def gains_of(
     rows = np.stack([policy.probability for policy in policies])
     different, place = np.unique(rows, axis=0, return_inverse=True)
     behavior = problem.behavior.probability
-    every = [
-        drawn_gains(
-            model_draws(problem, settings, prior), behavior, different, settings.draws, memory
-        )
-        for prior in priors
-    ]
+    models = model_draws(problem, settings, priors)
+    every = drawn_gains(models, behavior, different, settings.draws, memory)
     lower = every[0].lower
     order = np.argsort(lower, axis=1)
     least = np.min([np.sort(gains.lower, axis=1) for gains in every], axis=0)
@@ -390,7 +384,7 @@ def gains_of(
     return Gains(lower[place.reshape(-1)], max(gains.error for gains in every))
 
 
-def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDraws:
+def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) -> ModelDraws:
     """Returns the posterior over models, once problem and settings are known to suit each other."""
     discount = problem.discount
     if not isinstance(discount, float):
@@ -411,12 +405,13 @@ def model_draws(problem: Problem, settings: Posterior, prior: Prior) -> ModelDra
         rewards = rewards.moved(place, problem.support.successor.size)
     return ModelDraws(
         counts=problem.counts,
-        rows=prior.rows,
+        rows=priors[0].rows,
+        others=tuple(prior.rows for prior in priors[1:]),
         discount=discount,
         value_bounds=problem.value_bounds,
         start_weight=np.zeros(0)
         if settings.starts == "known"
-        else problem.counts.starts + prior.start_alpha * startable(problem.counts),
+        else problem.counts.starts + priors[0].start_alpha * startable(problem.counts),
         rewards=rewards,
         seed=int(settings.seed),
     )

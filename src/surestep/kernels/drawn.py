@@ -40,7 +40,11 @@ class Chunk(NamedTuple):
 
     def first(self, size: int) -> Chunk:
         """Returns the first models only, in the same memory."""
-        arrays: tuple[Any, ...] = tuple(array[:size] for array in self)
+        return self.part(0, size)
+
+    def part(self, begin: int, size: int) -> Chunk:
+        """Returns some of the models, in the same memory."""
+        arrays: tuple[Any, ...] = tuple(array[begin : begin + size] for array in self)
         return Chunk(*arrays)
 
 

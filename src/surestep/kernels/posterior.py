@@ -14,17 +14,21 @@ state led, any of the log with the same chance, and otherwise a draw from `elsew
 Where c is large beside the number of states, or a row is about given successors only, all of them
 are drawn. Gamma numbers of tiny shapes are too small for doubles, so their logarithms are: for a
 shape a < 1, Gamma(a) has the law of Gamma(a + 1) · U^(1/a).
+
+Under several priors of one weight, each model is drawn with the same numbers. What was seen, and
+how the stick is broken, is the same then and drawn once; only where its pieces lie is not.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import helper, inlined, tasks
+from surestep.kernels._compile import borrowing, inlined, tasks
 from surestep.kernels._types import BoolsIn, FloatsIn, IndicesIn, IntsIn, TableIn
 from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, gamma, start_stream, uniform
@@ -93,6 +97,22 @@ class PriorRows(NamedTuple):
         return self.weight * -math.log(REMAINDER) >= self.elsewhere.size
 
 
+class Bases(NamedTuple):
+    """Where the weight of a row lies under each of P priors, as in `PriorRows`; else all agree."""
+
+    given: TableIn  # [P, T]
+    pooled: TableIn  # [P, K]
+    elsewhere: TableIn  # [P, S]
+
+    @classmethod
+    def of(cls, rows: Sequence[PriorRows]) -> Bases:
+        """Stacks the bases of several priors."""
+        given, pooled, elsewhere = zip(
+            *((each.given, each.pooled, each.elsewhere) for each in rows), strict=True
+        )
+        return cls(np.stack(given), np.stack(pooled), np.stack(elsewhere))
+
+
 class DirichletPosterior(NamedTuple):
     """A posterior over models, and which of their rows are drawn."""
 
@@ -100,7 +120,8 @@ class DirichletPosterior(NamedTuple):
     pair_offsets: IntsIn  # [S+1]
     used: BoolsIn  # [K] pairs whose rows are drawn
     ending: FloatsIn  # [K] what other pairs earn
-    rows: PriorRows
+    rows: PriorRows  # under the first prior
+    bases: Bases
     sums: FloatsIn  # [T] running sums of the times
     singly: bool  # every state has a share of its own in a row
     start_weight: FloatsIn  # [S]; empty where starts are not drawn
@@ -114,15 +135,22 @@ class AtomWeights(NamedTuple):
     kinship: FloatArray  # [groups]
 
 
-class Row(NamedTuple):
-    """A row to be drawn: its transitions, those of its state, and where it begins."""
+class Base(NamedTuple):
+    """Where the weight of a row lies under one prior."""
 
+    pooled: float
+    elsewhere: FloatArray  # [S]
+
+
+class Row(NamedTuple):
+    """A row to be drawn: its pair, its transitions, those of its state, and for which draw."""
+
+    pair: int
     first: int
     last: int
     state_first: int
     state_last: int
-    pooled: float  # the share of the base that lies where steps of the state led
-    begin: int
+    draw: int
 
 
 @inlined
@@ -137,77 +165,94 @@ def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
 
 
 @inlined
-def draw_state(
-    words: Words, successor: IndexArray, elsewhere: FloatArray, sums: FloatArray, row: Row
-) -> tuple[np.int64, Words]:
-    """Draws a state of the base: with the chance `pooled` where a step of the state led.
-
-    What is called for every piece takes arrays, not records: to take an array out of a record
-    counts its owners, which costs more than the rest.
-    """
+def state_at(
+    u: float, v: float, rows: PriorRows, sums: FloatArray, row: Row, base: Base
+) -> int | np.int64:
+    """Returns the state of a base for two numbers: where u < `pooled`, one where a step led."""
     first, last = row.state_first, row.state_last
-    u, words = uniform(words)
-    v, words = uniform(words)
-    if u < row.pooled:
+    if u < base.pooled:
         before = sums[first - 1] if first > 0 else 0.0
         t = first_above(sums, first, last, before + v * (sums[last - 1] - before))
-        return np.int64(successor[t]), words
+        return np.int64(rows.successor[t])
+    elsewhere = base.elsewhere
     x = v * elsewhere[-1]
     state = np.int64(v * elsewhere.size)  # where all have the same chance; v < 1
     if not (elsewhere[state] > x and (state == 0 or elsewhere[state - 1] <= x)):
         state = np.int64(first_above(elsewhere, 0 * first, elsewhere.size, x))
-    return state, words
+    return state
 
 
-@helper
-def draw_sparse_row(
+@borrowing
+def draw_sparse_rows(
     words: Words,
     rows: PriorRows,
+    bases: Bases,
     sums: FloatArray,
     row: Row,
+    begins: IntArray,
+    ends: IntArray,
     place: IntArray,
     target: IndexArray,
     share: FloatArray,
-) -> tuple[int, Words]:
-    """Draws a row, to `target` and `share` from `begin` on; its end, or −1 if it does not fit.
+) -> Words:
+    """Draws a row under each of P priors, from `ends`[p] on.
 
-    `place` [S] says where a state stands, if that is not before `begin`.
+    `ends` [P] then says where they end, the first −1 if one does not fit; `begins` [P] is to be
+    written. `place` [P, S] says where a
+    state stands, if that is not before the row.
     """
-    successor, times, elsewhere = rows.successor, rows.times, rows.elsewhere
-    weight, begin = rows.weight, row.begin
-    end, total = begin, 0.0
+    successor, times, weight = rows.successor, rows.times, rows.weight
+    num_priors = len(place)
+    width, draws, b = target.shape[1], target.shape[0] // num_priors, row.draw
+    seen, total = 0, 0.0
     for t in range(row.first, row.last):
         if times[t] > 0:
-            if end == target.size:
-                return -1, words
-            place[successor[t]], target[end] = end, successor[t]
-            share[end], words = gamma(words, np.float64(times[t]))
-            total += share[end]
-            end += 1
+            number, words = gamma(words, np.float64(times[t]))
+            total += number
+            for p in range(num_priors):
+                at = ends[p] + seen
+                if at == width:
+                    ends[0] = -1
+                    return words
+                place[p, successor[t]] = at
+                target[p * draws + b, at] = successor[t]
+                share[p * draws + b, at] = number
+            seen += 1
     left = 1.0
     if total > 0.0:
         left, words = gamma(words, weight)
     total += left
     remainder = REMAINDER * left
+    for p in range(num_priors):
+        begins[p] = ends[p]
+        ends[p] += seen
     while left > 0.0:
         broken = 1.0
         if left > remainder:
             u, words = uniform(words)
             broken = 1.0 - math.exp(math.log(u) / weight)
-        state, words = draw_state(words, successor, elsewhere, sums, row)
-        if place[state] < begin:
-            if end == target.size:
-                return -1, words
-            place[state], target[end], share[end] = end, state, 0.0
-            end += 1
-        share[place[state]] += left * broken
+        u, words = uniform(words)
+        v, words = uniform(words)
+        for p in range(num_priors):
+            m, base = p * draws + b, Base(bases.pooled[p, row.pair], bases.elsewhere[p])
+            state = state_at(u, v, rows, sums, row, base)
+            at = place[p, state]
+            if at < begins[p]:
+                at = ends[p]
+                if at == width:
+                    ends[0] = -1
+                    return words
+                place[p, state], target[m, at], share[m, at] = at, state, 0.0
+                ends[p] += 1
+            share[m, at] += left * broken
         left *= 1.0 - broken
-    for i in range(begin, end):
-        share[i] /= total
-    return end, words
+    for p in range(num_priors):
+        for i in range(begins[p], ends[p]):
+            share[p * draws + b, i] /= total
+    return words
 
 
-@helper
+@borrowing
 def draw_shares(words: Words, share: FloatArray, begin: int, end: int) -> Words:
     """Draws from a Dirichlet whose weights stand in `share`[begin:end], in their place."""
     largest, total = -np.inf, 0.0
@@ -230,11 +275,13 @@ def draw_shares(words: Words, share: FloatArray, begin: int, end: int) -> Words:
     return words
 
 
-@helper
-def weigh_all(rows: PriorRows, row: Row, target: IndexArray, share: FloatArray) -> int:
+@borrowing
+def weigh_all(
+    rows: PriorRows, base: Base, row: Row, begin: int, target: IndexArray, share: FloatArray
+) -> int:
     """Weighs all states in a row, into `share` from `begin` on; where it ends, or −1."""
-    successor, times, elsewhere = rows.successor, rows.times, rows.elsewhere
-    begin, weight, pooled = row.begin, rows.weight, row.pooled
+    successor, times, weight = rows.successor, rows.times, rows.weight
+    pooled, elsewhere = base
     end = begin + elsewhere.size
     if end > target.size:
         return -1
@@ -264,14 +311,11 @@ def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
 
 @inlined
 def draw_like(
-    words: Words,
-    atoms: FloatArray,
-    group_offsets: IntArray,
-    sums: FloatArray,
-    kinship: FloatArray,
-    group: int | np.int64,
+    words: Words, rewards: RewardDraws, weights: AtomWeights, group: int | np.int64
 ) -> tuple[float, Words]:
     """Draws the mean of an atom: with the chance of kinship one of the group, else any."""
+    atoms, group_offsets = rewards.atoms, rewards.group_offsets
+    sums, kinship = weights
     begin, end = group_offsets[group], group_offsets[group + 1]
     u, words = uniform(words)
     if u < kinship[group] and end - begin == 1 and atoms[begin, REACH] == 0.0:  # nearly always
@@ -286,28 +330,21 @@ def draw_like(
 
 @inlined
 def draw_reward(
-    words: Words,
-    seen: FloatArray,
-    others: float,
-    atoms: FloatArray,
-    group_offsets: IntArray,
-    sums: FloatArray,
-    kinship: FloatArray,
-    i: int,
-    group: int | np.int64,
+    words: Words, rewards: RewardDraws, weights: AtomWeights, i: int, group: int | np.int64
 ) -> tuple[float, Words]:
     """Returns the mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
+    seen = rewards.seen
     if i < 0 or np.isnan(seen[i, LOW]):
-        return draw_like(words, atoms, group_offsets, sums, kinship, group)
+        return draw_like(words, rewards, weights, group)
     mean, words = draw_mean(words, seen, i)
     if seen[i, WEIGHT] > 0.0:
-        other, words = draw_like(words, atoms, group_offsets, sums, kinship, group)
-        share, words = beta(words, seen[i, WEIGHT], others)
+        other, words = draw_like(words, rewards, weights, group)
+        share, words = beta(words, seen[i, WEIGHT], rewards.others)
         mean = share * mean + (1.0 - share) * other
     return mean, words
 
 
-@helper
+@borrowing
 def weigh_atoms(words: Words, rewards: RewardDraws, weights: AtomWeights) -> None:
     """Draws the weights of atoms, and how likely it is to be like one's own group.
 
@@ -329,79 +366,130 @@ def weigh_atoms(words: Words, rewards: RewardDraws, weights: AtomWeights) -> Non
         kinship[g] = inside / (inside + weight)
 
 
+@borrowing
+def draw_whole_row(
+    words: Words,
+    rows: PriorRows,
+    bases: Bases,
+    row: Row,
+    prior: int,
+    begin: int,
+    target: IndexArray,
+    share: FloatArray,
+) -> tuple[int, Words]:
+    """Draws a row of which every successor has a share of its own; its end, or −1."""
+    successor, times, given = rows.successor, rows.times, bases.given
+    if given.size == 0:
+        base = Base(bases.pooled[prior, row.pair], bases.elsewhere[prior])
+        end = weigh_all(rows, base, row, begin, target, share)
+    else:
+        end = begin + row.last - row.first
+        if end > target.size:
+            end = -1
+        else:
+            for t in range(row.first, row.last):
+                target[begin + t - row.first] = successor[t]
+                share[begin + t - row.first] = given[prior, t] + times[t]
+    if end >= 0:
+        words = draw_shares(words, share, begin, end)
+    return end, words
+
+
+class Desk(NamedTuple):
+    """Arrays to work with while a model is drawn."""
+
+    begins: IntArray  # [P] where a row begins
+    ends: IntArray  # [P] where it ends; the first is −1 where a model does not fit
+    place: IntArray  # [P, S]
+    known: IntArray  # [S] the transition of the counts that leads there
+    weights: AtomWeights
+
+
+@borrowing
+def draw_model(posterior: DirichletPosterior, draw: int, b: int, models: Chunk, desk: Desk) -> None:
+    """Writes one draw under each prior: its rows and their rewards; see `draw_models`."""
+    seed, pair_offsets, used, ending, rows, bases, sums, singly, _, rewards = posterior
+    ends, target, share, reward, _ = models
+    offsets, successor = rows.offsets, rows.successor
+    per_pair, by_successor, group = rewards.per_pair, rewards.by_successor, rewards.group
+    begins, end, place, known, weights = desk
+    num_priors = len(place)
+    draws, sparse = len(ends) // num_priors, bases.given.size == 0 and not singly
+    s = 0 * b  # a plain 0 has a type of its own
+    for k in range(used.size):
+        for p in range(num_priors):
+            ends[p * draws + b, k] = end[p]
+            reward[p * draws + b, k] = ending[k]
+        if not used[k] or end[0] < 0:
+            continue
+        while k >= pair_offsets[s + 1]:
+            s += 1
+        first, last = offsets[k], offsets[k + 1]
+        states = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
+        row = Row(k, first, last, states[0], states[1], b)
+        row_words = start_stream(seed, draw, k)
+        if sparse:
+            row_words = draw_sparse_rows(
+                row_words, rows, bases, sums, row, begins, end, place, target, share
+            )
+        if not per_pair:
+            for t in range(first, last):
+                known[successor[t]] = t
+        for p in range(num_priors):
+            m, words = p * draws + b, row_words
+            begin = ends[m, k]
+            if not sparse:
+                end[p], words = draw_whole_row(
+                    words, rows, bases, row, p, begin, target[m], share[m]
+                )
+            if end[0] < 0 or end[p] < 0:
+                end[0] = -1
+                break
+            if per_pair:
+                reward[m, k], words = draw_reward(words, rewards, weights, k, group[k])
+                continue
+            earned = 0.0
+            for i in range(begin, end[p]):
+                t = known[target[m, i]]
+                if not first <= t < last:
+                    t = -1
+                kin = np.int64(target[m, i]) if by_successor else group[k]
+                one_reward, words = draw_reward(words, rewards, weights, t, kin)
+                earned += share[m, i] * one_reward
+            reward[m, k] = earned
+    for p in range(num_priors):
+        ends[p * draws + b, used.size] = end[p]
+
+
 @tasks(threads_from=1_000)
 def draw_models(
     first_task: int, end_task: int, posterior: DirichletPosterior, first_draw: int, models: Chunk
 ) -> None:
-    """Writes the draws `first_draw` … of a chunk [B]: rows of the `used` pairs, rewards and starts.
+    """Writes the draws `first_draw` … [B]: rows of the `used` pairs, rewards and starts.
 
-    Pairs that are not used have no row and their `ending` reward.
+    The chunk is of P · B models, those of the first prior before those of the second. Pairs that
+    are not used have no row and their `ending` reward.
     """
-    seed, pair_offsets, used, ending, rows, sums, singly, start_weight, rewards = posterior
-    ends, target, share, reward, initial = models
-    offsets, successor, times, given = rows.offsets, rows.successor, rows.times, rows.given
-    per_pair, by_successor, group, seen, group_offsets, atoms, others = rewards
-    pooled = rows.pooled
-    num_pairs, num_states = used.size, pair_offsets.size - 1
+    start_weight, rewards, initial = posterior.start_weight, posterior.rewards, models.initial
+    seed, num_pairs = posterior.seed, posterior.used.size
+    num_states, num_priors = posterior.pair_offsets.size - 1, len(posterior.bases.given)
     zero = 0 * first_task  # a plain 0 has a type of its own: helpers would be compiled for it too
     for b in range(first_task, end_task):
-        place, known = np.full(num_states, -1), np.full(num_states, -1)
         draw = first_draw + b
-        atom_sums, kinship = np.empty(len(atoms)), np.empty(group_offsets.size - 1)
-        words = start_stream(seed, draw, num_pairs + 1)
-        weigh_atoms(words, rewards, AtomWeights(atom_sums, kinship))
-        end = zero
-        s = zero
-        for k in range(num_pairs):
-            ends[b, k] = end
-            reward[b, k] = ending[k]
-            if not used[k] or end < 0:
-                continue
-            while k >= pair_offsets[s + 1]:
-                s += 1
-            begin, first, last = end, offsets[k], offsets[k + 1]
-            words = start_stream(seed, draw, k)
-            if given.size > 0:
-                end = begin + last - first
-                if end > target.shape[1]:
-                    end = zero - 1
-                else:
-                    for t in range(first, last):
-                        target[b, begin + t - first] = successor[t]
-                        share[b, begin + t - first] = given[t] + times[t]
-                    words = draw_shares(words, share[b], begin, end)
-            else:
-                states = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
-                row = Row(first, last, states[0], states[1], pooled[k], begin)
-                if singly:
-                    end = weigh_all(rows, row, target[b], share[b])
-                    if end >= 0:
-                        words = draw_shares(words, share[b], begin, end)
-                else:
-                    end, words = draw_sparse_row(words, rows, sums, row, place, target[b], share[b])
-            if end < 0:
-                continue
-            if per_pair:
-                reward[b, k], words = draw_reward(
-                    words, seen, others, atoms, group_offsets, atom_sums, kinship, k, group[k]
-                )
-                continue
-            for t in range(first, last):
-                known[successor[t]] = t
-            earned = 0.0
-            for i in range(begin, end):
-                t = known[target[b, i]]
-                if not first <= t < last:
-                    t = -1
-                kin = np.int64(target[b, i]) if by_successor else group[k]
-                one_reward, words = draw_reward(
-                    words, seen, others, atoms, group_offsets, atom_sums, kinship, t, kin
-                )
-                earned += share[b, i] * one_reward
-            reward[b, k] = earned
-        ends[b, num_pairs] = end
+        weights = AtomWeights(
+            np.empty(len(rewards.atoms)), np.empty(rewards.group_offsets.size - 1)
+        )
+        weigh_atoms(start_stream(seed, draw, num_pairs + 1), rewards, weights)
+        place, known = np.full((num_priors, num_states), -1), np.full(num_states, -1)
+        begins, ends = np.zeros(num_priors, np.int64), np.zeros(num_priors, np.int64)
+        draw_model(posterior, draw, b, models, Desk(begins, ends, place, known, weights))
         if start_weight.size > 0:
             words = start_stream(seed, draw, num_pairs)
             for s in range(num_states):
                 initial[b, s] = start_weight[s]
-            words = draw_shares(words, initial[b], zero, num_states)
+            draw_shares(words, initial[b], zero, num_states)
+            for m in range(
+                b + len(initial) // num_priors, len(initial), len(initial) // num_priors
+            ):
+                for s in range(num_states):
+                    initial[m, s] = initial[b, s]
