@@ -278,3 +278,16 @@ def test_the_columns_of_log_and_table_are_compared():
     )
     with pytest.raises(ShapeMismatch, match="the state is ward in the dict and state in the log"):
         check_log_fits(table, log_of([(0, 0, 0, False)]))
+
+
+def test_numbers_of_a_binned_column_may_have_a_decimal_comma(tmp_path):
+    file = tmp_path / "policy.csv"
+    file.write_text("age;action;probability\n7,5;a;0,25\n7,5;b;0,75\n8.5;a;1\n")
+    table = read_behavior_table(file, ["age"], ["action"], {"age": Binning(edges=(8.0,))})
+    assert table.vocabulary.states == (("< 8",), (">= 8",))
+    assert table.policy.probability.tolist() == [0.25, 0.75, 1.0]
+    file.write_text("age;action;probability\n7,5;a;1\n1,234;a;1\n")
+    with pytest.raises(InvalidLog, match=r"row 2, column 'age': found '1,234'.*decimal point"):
+        read_behavior_table(file, ["age"], ["action"], {"age": Binning(edges=(8.0,))})
+    file.write_text("name;action;probability\n1,234;a;1\n")  # what is no number stays a label
+    assert read_behavior_table(file, ["name"], ["action"]).vocabulary.states == (("1,234",),)

@@ -16,6 +16,7 @@ from surestep.io.labels.histories import past_columns, present_columns
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import label_text, unknown_label
 from surestep.io.logs.columns import by_name, closest
+from surestep.io.logs.notation import Notation
 from surestep.io.logs.tables import connected, find_table
 from surestep.io.sql import sql_name
 
@@ -47,11 +48,30 @@ class LabelTable(NamedTuple):
             try:
                 if cell is None:
                     raise InvalidParameter(f"column {column!r}: found nothing, expected a value")
-                known[cell] = label_text(column, cell, binning)
+                number = cell if binning is None else with_point(column, cell)
+                known[cell] = label_text(column, number, binning)
             except InvalidParameter as problem:
                 row = cells.index(cell) + 1
                 raise InvalidLog(f"{self.name}, row {row:,}, {problem}") from None
         return [known[cell] for cell in cells]
+
+
+def with_point(column: str, cell: str) -> str:
+    """Returns a number with a decimal comma as it is usually written; all else as it is.
+
+    Refused where the comma may be one between thousands.
+
+    >>> with_point("age", "40,5"), with_point("age", "40 to < 60")
+    ('40.5', '40 to < 60')
+    """
+    if not Notation(",").reads(cell) or "," not in cell:
+        return cell
+    if Notation(".", ",").reads(cell):
+        raise InvalidParameter(
+            f"column {column!r}: found {cell!r}, expected a number, since the column is binned; "
+            "its comma may be that of decimals or one between thousands: write a decimal point"
+        )
+    return cell.replace(",", ".")
 
 
 def read_label_table(source: object, choose: Choose) -> LabelTable:
