@@ -58,7 +58,13 @@ SMALLEST = (
     "--stitched", "1",
     "--benchmarks", "1", "--episodes", "50", "--draws", "20", "--work",
 )  # fmt: skip
-STITCHED = (("gridworld", 300), ("gridworld", 1000), ("random-mdp", 1000), ("wet-chicken", 10_000))
+STITCHED = (
+    ("gridworld", 300),
+    ("gridworld", 1000),
+    ("random-mdp", 1000),
+    ("wet-chicken", 5000),
+    ("wet-chicken", 10_000),
+)
 ACTIONS, SUCCESSORS, VISITS = 2, 5, 20
 
 

@@ -29,7 +29,7 @@ from surestep import (
     estimate_behavior,
     sample_log,
 )
-from surestep.certificates import Stitched, verify
+from surestep.certificates import Stitched, stitched, verify
 from surestep.certificates.stacks import (
     Course,
     Draw,
@@ -41,7 +41,7 @@ from surestep.certificates.stacks import (
     roll_out_each,
     stacks_of,
 )
-from surestep.certificates.stitched_plans import Bet, Plan
+from surestep.certificates.stitched_plans import Plan
 from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
@@ -135,12 +135,13 @@ def test_the_mean_of_a_round_is_the_difference_given_all_rounds_before(
     policies = [Policy.deterministic(mdp.pairs, each) for each in (ours, DOWN)]
     course = course_between(mdp, *policies, true_tails(mdp, policies))
     truth = [exact_value(mdp, policy.probability)[0] for policy in policies]
-    expected = {BOTH: truth[0] - truth[1], OURS: truth[0], THEIRS: -truth[1]}
+    both, either = [truth[0] - truth[1]], [truth[0], -truth[1]]
+    expected = {BOTH: both * 3, OURS: either[:1] * 3, THEIRS: either[1:] * 3, 2: either * 2}
     means = {}
     for stacks, chance in all_stacks(mdp, depths):
         for who in expected:
-            draw = Draw(0, 1, who, 1, rounds)
-            found = roll_out(stacks, course, np.array(readable), horizon, draw)
+            way = Way(who, horizon, horizon)
+            found = roll_out(stacks, course, np.array(readable), way, Draw(0, 1, 1, rounds))
             assert found.complete[0] == rounds
             values = tuple(
                 Fraction(float(x)).limit_denominator(10**9) for x in found.differences[0]
@@ -149,8 +150,8 @@ def test_the_mean_of_a_round_is_the_difference_given_all_rounds_before(
                 total, mass = means.get((who, values[:i]), (Fraction(0), Fraction(0)))
                 means[who, values[:i]] = total + chance * values[i], mass + chance
     assert len(means) > 6  # the past matters for what is read next
-    for (who, _), (total, mass) in means.items():
-        assert abs(float(total / mass - expected[who])) < 1e-6
+    for (who, before), (total, mass) in means.items():
+        assert abs(float(total / mass - expected[who][len(before)])) < 1e-6
 
 
 def test_cuts_cost_what_lies_between_the_bounds_and_the_truth():
@@ -161,7 +162,7 @@ def test_cuts_cost_what_lies_between_the_bounds_and_the_truth():
     truth = [exact_value(mdp, policy.probability)[0] for policy in policies]
     mean = Fraction(0)
     for stacks, chance in all_stacks(mdp, (2, 1, 1, 1)):
-        found = roll_out(stacks, course, np.ones(6, bool), 2, Draw(0, 1, BOTH, 1, 1))
+        found = roll_out(stacks, course, np.ones(6, bool), Way(BOTH, 2, 2), Draw(0, 1, 1, 1))
         mean += chance * Fraction(float(found.differences[0, 0]))
     assert mean < truth[0] - truth[1] - 1
 
@@ -190,7 +191,8 @@ def followed(stacks: Stacks, course: Course, readable, who, numbers):
     for i, start in enumerate(stacks.starts):
         reads = np.zeros((2, base.size), int)
         totals = [0.0, 0.0]
-        for side in {BOTH: (0, 1), OURS: (0,), THEIRS: (1,)}[who]:
+        sides = {BOTH: (0, 1), OURS: (0,), THEIRS: (1,)}
+        for side in sides[who] if who in sides else ((0,) if i % who == 0 else (1,)):
             s, weight, total, visits = start, 1.0, 0.0, {}
             while not course.over[s]:
                 begin, end = course.pair_offsets[s : s + 2]
@@ -237,13 +239,12 @@ def number_of(seed, purpose, run):
     return lambda *place: ((joined(first, purpose, run, *place) >> 12) + 0.5) * 2.0**-52
 
 
-@given(seed=st.integers(0, 10**6), who=st.sampled_from([BOTH, OURS, THEIRS]))
+@given(seed=st.integers(0, 10**6), who=st.sampled_from([BOTH, OURS, THEIRS, 2, 3]))
 @settings(max_examples=15)
 def test_the_kernel_does_what_the_definition_says(seed, who):
     stacks, course = random_course(seed)
     readable = stacks.sizes > seed % 5
-    draw = Draw(seed, 2, who, 3, stacks.starts.size)
-    rounds = roll_out(stacks, course, readable, None, draw)
+    rounds = roll_out(stacks, course, readable, Way(who), Draw(seed, 2, 3, stacks.starts.size))
     for run in range(3):
         expected = followed(stacks, course, readable, who, number_of(seed, 2, run))
         assert rounds.complete[run] == len(expected)
@@ -252,13 +253,30 @@ def test_the_kernel_does_what_the_definition_says(seed, who):
 
 def test_ways_that_are_rolled_out_together_are_what_each_is_alone():
     stacks, course = random_course(3)
-    readable, draw = stacks.sizes > 1, Draw(3, 1, BOTH, 3, stacks.starts.size)
-    ways = [Way(who, horizon) for who in (BOTH, OURS, THEIRS) for horizon in (1, 3, None)]
+    readable, draw = stacks.sizes > 1, Draw(3, 1, 3, stacks.starts.size)
+    ways = [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in (1, 3, None)]
+    ways += [Way(2, 1, None), Way(2, None, 1), Way(4, 3, 3)]
     together = roll_out_each(stacks, course, readable, ways, draw)
     for way, rounds in zip(ways, together, strict=True):
-        alone = roll_out(stacks, course, readable, way.horizon, draw._replace(who=way.who))
+        alone = roll_out(stacks, course, readable, way, draw)
         for one, other in zip(rounds, alone, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():
+    # A walk that earns 1 in every step and never ends: so many steps, so much is earned.
+    walk = Stacks(
+        np.array([0, 40]), np.ones(40), np.zeros(40, int), np.zeros(40, bool), np.zeros(9, int)
+    )
+    course = Course(
+        np.array([0, 1]), np.ones((2, 2)), np.empty(0), np.zeros(1, bool), np.zeros((2, 1)),
+        Tails(np.zeros((2, 1)), np.zeros((2, 1))), 1.0, WIDE,
+    )  # fmt: skip
+    found = roll_out(walk, course, np.ones(1, bool), Way(3, 5, 2), Draw(0, 1, 1, 9))
+    assert found.differences[0].tolist() == [5.0, -2.0, -2.0] * 3
+    assert (found.complete.tolist(), found.cuts.tolist()) == ([9], [9])
+    short = walk._replace(offsets=np.array([0, 13]))
+    assert roll_out(short, course, np.ones(1, bool), Way(3, 5, 2), Draw(0, 1, 1, 9)).complete == 3
 
 
 def test_the_same_policy_twice_makes_no_difference():
@@ -267,7 +285,7 @@ def test_the_same_policy_twice_makes_no_difference():
         chances=np.stack([course.chances[1], course.chances[1]]),
         tails=Tails(*(np.zeros_like(each) for each in course.tails)),
     )
-    found = roll_out(stacks, twice, stacks.sizes > 0, None, Draw(0, 1, BOTH, 8, 40))
+    found = roll_out(stacks, twice, stacks.sizes > 0, Way(BOTH), Draw(0, 1, 8, 40))
     assert found.complete.min() > 2
     assert not found.differences.any()
 
@@ -394,7 +412,7 @@ def test_the_training_part_expects_as_much_more_as_the_rest_is_larger(share, rat
 
     def plan(self, stacks, course, ratio, tails):
         asked.append(ratio)
-        return Plan((Bet(BOTH, 0.1, None, 1.0, 0.5),))
+        return Plan(Way(BOTH), 0.1, 1.0, score=0.5)
 
     monkeypatch.setattr(Stitched, "plan", plan)
     problem, better = arms(3)
@@ -404,15 +422,20 @@ def test_the_training_part_expects_as_much_more_as_the_rest_is_larger(share, rat
 
 
 @pytest.mark.parametrize(("share", "steps"), [(0.3, 120), (0.0, 80)])
-def test_tails_to_plan_with_come_from_the_first_part_alone(share, steps, monkeypatch):
-    sizes = []
+def test_tails_to_plan_with_come_from_the_first_part_as_if_it_were_all(share, steps, monkeypatch):
+    foreseen = []
+
+    def grown(problem, factor):
+        foreseen.append((problem.log.num_steps, factor))
+        return "grown"
 
     def robust_tails(self, problem, policy):
-        sizes.append(problem.log.num_steps)
+        assert problem == "grown"
 
+    monkeypatch.setattr(stitched, "grown", grown)
     monkeypatch.setattr(Stitched, "robust_tails", robust_tails)
     certify(*arms(3), Stitched(train_share=share))
-    assert sizes == [steps]
+    assert foreseen == [(steps, pytest.approx(400 / steps))]
 
 
 def test_nothing_that_certifies_had_a_part_in_the_plan():

@@ -8,12 +8,13 @@ import pytest
 
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Stitched, stitched, stitched_plans
-from surestep.certificates.stacks import Draw, Rounds
-from surestep.certificates.stitched import Folds
+from surestep.certificates.bets import usual_stake, usual_stakes
+from surestep.certificates.stacks import Draw, Rounds, Way
+from surestep.certificates.stitched import Folds, grown
 from surestep.certificates.stitched_plans import (
-    Bet,
     Plan,
     bet_on,
+    kinds_of,
     least_of,
     most_rounds,
     plan_at,
@@ -24,14 +25,19 @@ from surestep.kernels.stitched import BOTH, OURS, THEIRS
 
 COURSE = SimpleNamespace(limits=(0.0, 2.0), discount=0.5, start_chances=np.empty(0))
 STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
-UNPLANNED = Bet(BOTH, 0.1, None, 0.0, 0.0)
+UNPLANNED = Plan(Way(BOTH), 0.1)
 
 
-def planned(values, ratio):
-    """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
+def rounds_of(values):
+    """Rounds [runs, rounds] that are all there."""
     values = np.array(values)
     complete = np.full(values.shape[0], values.shape[1])
-    return bet_on(Rounds(values, complete, np.zeros_like(complete)), COURSE, ratio, UNPLANNED)
+    return Rounds(values, complete, np.zeros_like(complete))
+
+
+def planned(values, ratio, who=BOTH):
+    """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
+    return bet_on(rounds_of(values), COURSE, ratio, Plan(Way(who), 0.1))
 
 
 def test_the_limit_to_be_expected_is_that_of_the_stake():
@@ -62,54 +68,89 @@ def test_the_least_of_a_round_is_a_little_less_for_rounding(who, least):
     assert span_of(course) == pytest.approx(5.0 + 3e-9, abs=1e-12)
 
 
+def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
+    # Of three rounds the first is of π_I, and gives 0.5 or 1.5; the others are of π_b.
+    plan = planned([[0.5, -0.4, -0.6, 1.5, -0.6, -0.4] * 100], 2.0, who=3)
+    lengths, variances = (400.0, 800.0), (0.25, 0.01)
+    stakes = usual_stakes(lengths, variances, 0.1)
+    turns = plan.turns
+    assert (turns.cycle, turns.together) == (3, 0.8)
+    assert (turns.ours, turns.theirs) == pytest.approx(stakes)
+    alone = [usual_stake(n, v, 0.1) for n, v in zip(lengths, variances, strict=True)]
+    assert (turns.ours_alone, turns.theirs_alone) == pytest.approx(alone)
+    assert turns.limits == (pytest.approx(-2e-9), pytest.approx(2.0 + 2e-9))
+    factor, spread = stakes[0] * 400, 0.25 / 400 + 0.01 / 800
+    goal = math.log(30.0 / 0.8)
+    assert plan.score == pytest.approx(1.0 - 0.5 - goal / factor - factor * spread / 2)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(1.0, -0.2), (1.8, -1.0)])
+def test_the_smaller_cap_of_two_is_expected_to_hold_for_both(ours, theirs):
+    # Values of no spread: 1 may be lost of 1, or 1.8 of 2; and 2 − 0.2, or 2 − 1.
+    plan = planned([[ours, theirs] * 10], 1.0, who=2)
+    factor = 10 * 0.99 / 1.8
+    spread = 2 * 2e-3**2 / 10
+    expected = ours + theirs - math.log(30.0 / 0.8) / factor - factor * spread / 2
+    assert plan.score == pytest.approx(expected, rel=1e-6)
+
+
+def test_without_rounds_of_both_the_least_is_expected_in_turn():
+    for values in (np.zeros((2, 0)), np.zeros((2, 1))):
+        plan = planned(values, 1.0, who=2)
+        assert plan.turns is None
+        assert plan.score == pytest.approx(-2.0 - 4e-9, abs=1e-12)
+
+
+def test_rounds_in_turn_are_of_two_kinds():
+    rounds = Rounds(np.arange(10.0).reshape(2, 5), np.array([5, 2]), np.zeros(2, int))
+    assert [kind.tolist() for kind in kinds_of(3, rounds)] == [
+        [0.0, 3.0, 5.0],
+        [1.0, 2.0, 4.0, 6.0],
+    ]
+    for who in (BOTH, OURS, THEIRS):
+        (every,) = kinds_of(who, rounds)
+        assert every.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
 def planned_at(monkeypatch, score):
-    """The bets of a plan where fold 1 expects `score(bet)`, and all that it looked at."""
-    asked, looked_at = [], []
+    """The plan where fold 1 expects `score(way)`, and all ways that it looked at."""
+    looked_at = []
 
     def roll_out_each(stacks, course, readable, ways, draw):
-        asked.append((readable.tolist(), draw))
+        assert readable.tolist() == [True, False, True]
+        assert draw == Draw(5, 1, 4, 7)
+        looked_at.append(ways)
         return [*ways]
 
-    def bet_on(way, course, ratio, bet):
-        looked_at.append(bet)
-        assert (way, ratio) == ((bet.who, bet.horizon), 1.5)
-        return bet._replace(score=score(bet))
+    def bet_on(way, course, ratio, plan):
+        assert (way, ratio, plan.delta) == (plan.way, 1.5, 0.1)
+        return plan._replace(score=score(way))
 
     monkeypatch.setattr(stitched_plans, "roll_out_each", roll_out_each)
     monkeypatch.setattr(stitched_plans, "bet_on", bet_on)
-    bets = plan_at(STACKS, COURSE, 1.5, 0.1, 5).bets
-    assert asked == [([True, False, True], Draw(5, 1, BOTH, 4, 7))]
-    return bets, looked_at
+    return plan_at(STACKS, COURSE, 1.5, 0.1, 5), looked_at
 
 
-def scored(monkeypatch, scores):
-    """The bets of a plan where fold 1 expects so much of BOTH, OURS and THEIRS."""
-    return planned_at(monkeypatch, lambda bet: scores[bet.who])[0]
-
-
-def test_policies_are_rolled_out_apart_where_that_promises_clearly_more(monkeypatch):
-    # 3 % of a range of 2, and a little.
-    (both,) = scored(monkeypatch, [1.0, 0.53, 0.53])
-    assert (both.who, both.delta) == (BOTH, 0.1)
-    apart = scored(monkeypatch, [1.0, 0.53, 0.531])
-    assert [bet.who for bet in apart] == [OURS, THEIRS]
-    assert [bet.delta for bet in apart] == pytest.approx([0.075, 0.025])
-    equal = 0.03 * span_of(COURSE)
-    assert len(scored(monkeypatch, [0.0, equal, 0.0])) == 1
+def test_policies_are_rolled_out_in_turn_where_that_promises_clearly_more(monkeypatch):
+    # 10 % of a range of 2, and a little.
+    for in_turn, expected in ((1.2, BOTH), (1.201, 3)):
+        scores = {BOTH: 1.0, OURS: 9.0, THEIRS: 9.0, 3: in_turn}
+        plan, _ = planned_at(monkeypatch, lambda way, scores=scores: scores.get(way.who, 0.0))
+        assert plan.way.who == expected
 
 
 def test_the_best_horizon_of_each_is_taken(monkeypatch):
     best = {BOTH: 6.0, OURS: 7.0, THEIRS: 99.0}
 
-    def score(bet):
-        return (bet.who != BOTH) - abs((bet.horizon or 99) - best[bet.who])
+    def score(way):
+        return 9.0 if way.who == 4 else -abs((way.horizon or 99) - best.get(way.who, 0.0))
 
-    (ours, theirs), asked = planned_at(monkeypatch, score)
-    assert (ours.horizon, theirs.horizon) == (7, None)
-    assert asked == [
-        Bet(who, pytest.approx(delta), horizon, 0.0, 0.0)
-        for who, delta in ((BOTH, 0.1), (OURS, 0.075), (THEIRS, 0.025))
-        for horizon in (2, 4, 6, 7, 10, None)
+    plan, looked_at = planned_at(monkeypatch, score)
+    assert plan.way == Way(4, 7, None)
+    lengths = (2, 4, 6, 7, 10, None)
+    assert looked_at == [
+        [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in lengths],
+        [Way(cycle, 7, None) for cycle in (2, 3, 4, 6)],
     ]
 
 
@@ -121,7 +162,7 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
 
     def plan_at(stacks, course, ratio, delta, seed):
         asked.append((course.tails, delta))
-        return Plan((UNPLANNED._replace(score=1.0 + gain * (course.tails == "robust")),))
+        return UNPLANNED._replace(score=1.0 + gain * (course.tails == "robust"))
 
     class Tailed(SimpleNamespace):
         def _replace(self, tails):
@@ -165,18 +206,29 @@ def test_a_run_has_as_many_rounds_as_starts_or_as_steps(steps, starts, most):
 
 
 def test_24_runs_certify_with_numbers_of_their_own(monkeypatch):
-    draws, given = [], [np.array([[-2.0]])]
+    asked, given = [], []
 
-    def roll_out(stacks, course, readable, horizon, draw):
-        draws.append(draw)
-        return Rounds(given[-1], np.ones(1, int), np.zeros(1, int))
+    def roll_out(stacks, course, readable, way, draw):
+        asked.append((way, draw))
+        return rounds_of([given])
 
     monkeypatch.setattr(stitched, "roll_out", roll_out)
-    Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), UNPLANNED)
-    assert draws == [Draw(5, 2, BOTH, 24, 7)]
-    given.append(np.array([[-2.1]]))
-    with pytest.raises(RefutedBounds, match=r"come to -2.1, but returns between 0.0 and 2.0 allow"):
-        Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), UNPLANNED)
+
+    def refused(way, values, words):
+        given[:] = values
+        with pytest.raises(RefutedBounds, match=words):
+            Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), way)
+
+    def taken(way, values):
+        given[:] = values
+        return Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), way)
+
+    assert taken(Way(BOTH), [-2.0]).differences.tolist() == [[-2.0]]
+    assert asked == [(Way(BOTH), Draw(5, 2, 24, 7))]
+    refused(Way(BOTH), [-2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
+    assert taken(Way(2), [0.0, -2.0]).complete.tolist() == [2]
+    refused(Way(2), [-0.1, -2.0], r"come to -0.1, but returns between 0.0 and 2.0 allow -2e-09")
+    refused(Way(2), [0.0, -2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
 
 
 def small_problem():
@@ -194,38 +246,61 @@ def test_a_known_start_is_that_of_the_counts():
     assert Stitched().initial(small_problem()) is None
 
 
+@pytest.mark.parametrize("per", ["pair", "transition"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
+    times = np.array([[[3, 1], [0, 0]], [[0, 5], [2, 2]]])
+    shape = times.shape[:2] if per == "pair" else times.shape
+    values = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    sums = np.where(times.sum(axis=2) > 0 if per == "pair" else times > 0, values, 0.0)
+    given = {"rewards": values} if known else {"reward_sums": sums}
+    counts = Counts.from_dense(times, starts=np.array([3, 1]), **given)
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-9.0, 99.0)
+    )
+    more = grown(problem, 2.5)
+    assert more.counts.visits.tolist() == [10, 0, 12, 10]  # 7.5 is 8, 2.5 is 2, 12.5 is 12
+    np.testing.assert_allclose(
+        more.counts.mean_reward(), problem.counts.mean_reward(), rtol=1e-12, equal_nan=True
+    )
+    assert more.counts.starts.tolist() == [3, 1]
+    assert more.log is None
+
+
 @pytest.mark.parametrize(
-    ("number", "complete", "cuts", "figures"),
+    ("who", "complete", "cuts", "figures"),
     [
         # 2 rollouts in each of 4 rounds of the two runs, of which 3 were cut.
-        (1, [3, 1], [2, 1], {"paired": True, "cut_share": 3 / 8, "estimate": 0.25}),
-        # One rollout in each of 4 rounds of either policy.
-        (2, [3, 1], [2, 1], {"paired": False, "cut_share": 6 / 8, "estimate": 0.5}),
-        (1, [0, 0], [0, 0], {"paired": True, "cut_share": 0.0, "estimate": None}),
+        (BOTH, [3, 1], [2, 1], {"rounds": 2.0, "cut_share": 3 / 8, "estimate": 0.25}),
+        # One rollout in each of 4 rounds, of which 3 are of π_I.
+        (2, [3, 1], [2, 1], {"rounds": 1.5, "cut_share": 3 / 4, "estimate": 0.5}),
+        (BOTH, [0, 0], [0, 0], {"rounds": 0.0, "cut_share": 0.0, "estimate": None}),
+        (2, [1, 1], [0, 0], {"rounds": 1.0, "cut_share": 0.0, "estimate": None}),
     ],
 )
-def test_a_claim_tells_how_its_rounds_went(number, complete, cuts, figures, monkeypatch):
-    bets = (Bet(BOTH, 0.1, 4, 0.5, 0.0), Bet(THEIRS, 0.1, None, 0.5, 0.5))[:number]
+def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeypatch):
     rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
+    way = Way(who, 4, None)
     seen = []
 
-    def judged(self, stacks, course, readable, bet):
-        seen.append(readable.tolist())
+    def judged(self, stacks, course, readable, how):
+        seen.append((readable.tolist(), how))
         return rounds
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
     monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))
-    monkeypatch.setattr(Stitched, "plan", lambda *_: Plan(bets))
+    monkeypatch.setattr(Stitched, "plan", lambda *_: Plan(way, 0.1, score=0.5))
+    monkeypatch.setattr(Plan, "lower", lambda _, found, course: -9.0)
     monkeypatch.setattr(Stitched, "rounds", judged)
     problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])
     lower, found = Stitched(tails=0.0).claim(problem, first, Folds(None, None, 1.0))
-    assert seen == [[True, False, True]] * number
-    assert -4.0 <= lower < 0.25 * number
+    assert seen == [([True, False, True], way)]
+    assert lower == -4.0
     assert found == figures | {
+        "paired": who == BOTH,
         "robust_tails": False,
-        "rounds": np.mean(complete),
-        "behavior_rounds": np.mean(complete),
+        "behavior_rounds": np.mean(complete) - (figures["rounds"] if who else 0.0),
         "horizon": 4,
-        "behavior_horizon": 4 if number == 1 else None,
-        "expected": 0.0 if number == 1 else 0.5,
+        "behavior_horizon": None,
+        "expected": 0.5,
     }

@@ -21,10 +21,10 @@ from surestep import (
     performance,
     sample_log,
 )
-from surestep.certificates import Stitched
+from surestep.certificates import Stitched, stitched_plans
 from surestep.certificates.bets import lower_limit
 from surestep.certificates.episodes import held_out_part
-from surestep.certificates.stacks import Draw, Stacks, course_of, roll_out, stacks_of
+from surestep.certificates.stacks import Draw, Stacks, Way, course_of, roll_out, stacks_of
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS
 from surestep.model import Statement
@@ -103,7 +103,7 @@ def test_the_capital_against_the_truth_has_the_mean_1():
     capital = []
     for seed in range(1500):
         stacks = endless(mdp, np.random.default_rng(seed), 60)
-        found = roll_out(stacks, course, np.ones(8, bool), None, Draw(seed, 1, BOTH, 1, 6))
+        found = roll_out(stacks, course, np.ones(8, bool), Way(BOTH), Draw(seed, 1, 1, 6))
         assert found.complete[0] == 6
         stake = 0.99 / (truth - (low - high))
         capital.append(np.prod(1 + stake * (found.differences[0] - truth)))
@@ -226,10 +226,13 @@ def test_it_keeps_its_promise_in_worlds_made_to_break_it(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("certifier", [ADAPTIVE, Stitched(delta=0.3)], ids=repr)
 @pytest.mark.parametrize("name", WORLDS)
-def test_it_keeps_its_promise_in_many_logs(name, certifier):
-    number = 600
+def test_it_keeps_its_promise_in_many_logs(name, certifier, in_turn, monkeypatch):
+    number = 300 if in_turn else 600
+    if in_turn:
+        monkeypatch.setattr(stitched_plans, "CLEARLY", -100.0)
     wrong = failures(number, WORLDS[name], certifier)
     assert wrong <= allowed_failures(number, certifier.delta)
 
@@ -373,8 +376,7 @@ def test_stacks_in_another_order_than_that_of_the_log_are_wrong():
         course = course_of(problem, policy, (0.0, 1.0), None)
         in_order = stacks_of(problem.log)
         for name, stacks in (("in order", in_order), ("shuffled", shuffled(in_order, rng))):
-            draw = Draw(seed, 2, OURS, 24, 3)
-            found = roll_out(stacks, course, stacks.sizes > 0, None, draw)
+            found = roll_out(stacks, course, stacks.sizes > 0, Way(OURS), Draw(seed, 2, 24, 3))
             lower = lower_limit(found.differences, found.complete, 1e30, 0.0, 0.1)
             wrong[name] += lower > truth
     assert wrong["in order"] <= allowed_failures(number)
@@ -449,7 +451,7 @@ def test_to_cut_a_rollout_where_the_log_ends_and_go_on_is_wrong():
         stacks = stacks_of(problem.log)
         forms = {"until one is missing": stacks, "cut there": padded(stacks, 100)}
         for name, form in forms.items():
-            found = roll_out(form, course, stacks.sizes > 0, None, Draw(seed, 2, BOTH, 24, 300))
+            found = roll_out(form, course, stacks.sizes > 0, Way(BOTH), Draw(seed, 2, 24, 300))
             wrong[name] += lower_limit(found.differences, found.complete, 1.0, -2.0, 0.1) > 0
     assert wrong["until one is missing"] <= allowed_failures(number)
     assert wrong["cut there"] >= 10

@@ -21,20 +21,37 @@ a share 1/q of the first t series reaches q/δ, with probability at most δ.
 Every factor falls as μ rises: with a constant stake clearly, with the stake c / (μ − least) since
 (X − μ) / (μ − least) = (X − least) / (μ − least) − 1 does. So the μ at which that happens fill an
 interval up to L, and L > Δ would mean that Δ is one of them: P(L > Δ) ≤ δ.
+
+**Two means in turn.** Let every c-th value be one of G, with a mean of at most ρ given those
+before and at least `least`, and the others values of −G′, with a mean of at most −ρ′ and at least
+−`most`; Δ = ρ − ρ′ is asked for. Against the means μ and μ′ there are three capitals, all of which
+are nonnegative supermartingales at μ = ρ, μ′ = ρ′, and so is any mean of them with fixed weights:
+
+    K(μ, μ′) = w Π (1 + λ(G − μ)) Π (1 + λ′(μ′ − G′)) + u Π (1 + κ(G − μ)) + u Π (1 + κ′(μ′ − G′)).
+
+The first needs *one* goal for both means, not one for each at a share of δ, and each of its stakes
+has to fear the bad luck of one of the two only. With mλ = m′λ′ for m and m′ values, it does not
+matter to the first order which of the means is how wrong, as long as they differ by too much. The
+other two are for means that are far off. K falls in μ and rises in μ′. L is the largest gain with
+which *all* μ′, and μ = μ′ + L, are refuted; a μ below `least` needs no refuting. If L > Δ, then
+(ρ′ + L, ρ′) is refuted, and with it (ρ, ρ′), as K falls in μ: P(L > Δ) ≤ δ.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.kernels.stitched import enough_series_reach
+from surestep.kernels.stitched import Turns, enough_series_reach, every_split_refuted
 
 ONE_OF = 3  # q: one of so many series has to reach q/δ
 LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
 HALVINGS = 60  # of the bisection
+HALVINGS_IN_TURN = 24  # of the one that goes through many pairs of means each time
+TOGETHER = 0.8  # w: of the capital, the part that bets on two means at once
 ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
 
 
@@ -64,8 +81,38 @@ def lower_limit(
         capped = min(stake, LARGEST_SHARE / (mean - least))
         return bool(enough_series_reach(series, complete, capped, mean, goal, ONE_OF))
 
-    below, above = least, float(series[there].max())  # nothing is won against the greatest value
-    for _ in range(HALVINGS):
+    greatest = float(series[there].max())  # nothing is won against it
+    return last_refuted(refuted, least, greatest, HALVINGS)
+
+
+def usual_stakes(
+    lengths: tuple[float, float], variances: tuple[float, float], delta: float
+) -> tuple[float, float]:
+    """Returns λ = Λ/m and λ′ = Λ/m′, with Λ = √(2 ln(q/δ) / (σ²/m + σ′²/m′))."""
+    (ours, theirs), (our_variance, their_variance) = lengths, variances
+    spread = our_variance / ours + their_variance / theirs
+    stake = math.sqrt(2.0 * log_goal(delta) / spread)
+    return stake / ours, stake / theirs
+
+
+def lower_limit_in_turn(
+    series: FloatArray, complete: IntArray, turns: Turns, delta: float
+) -> float:
+    """L of series [R, M] of values of two kinds in turn; minus the range where nothing is shown."""
+    goal = math.exp(log_goal(delta)) * (1 + ROUNDING)
+    least, most = turns.limits
+
+    def refuted(gain: float) -> bool:
+        return bool(every_split_refuted(series, complete, turns, gain, goal, ONE_OF))
+
+    return last_refuted(refuted, least - most, most - least, HALVINGS_IN_TURN)
+
+
+def last_refuted(
+    refuted: Callable[[float], bool], below: float, above: float, halvings: int
+) -> float:
+    """Returns the largest number between the two that is found to be refuted, or `below`."""
+    for _ in range(halvings):
         middle = below + (above - below) / 2
         if not below < middle < above:
             break

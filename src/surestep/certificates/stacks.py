@@ -100,17 +100,16 @@ def course_of(
 
 
 class Way(NamedTuple):
-    """The policies to roll out, and the most steps of a rollout."""
+    """The policies to roll out, and the most steps of a rollout of either; None for no limit."""
 
-    who: int  # BOTH, OURS or THEIRS
-    horizon: int | None  # None: a rollout is never cut for its length
+    who: int  # BOTH, OURS, THEIRS, or a number of rounds in turn, of which the first is of π_I
+    horizon: int | None = None
+    their_horizon: int | None = None
 
 
-def roll_out(
-    stacks: Stacks, course: Course, readable: BoolArray, horizon: int | None, draw: Draw
-) -> Rounds:
+def roll_out(stacks: Stacks, course: Course, readable: BoolArray, way: Way, draw: Draw) -> Rounds:
     """Rounds until an entry is missing; a pair that is not `readable` [K] cuts a rollout."""
-    return roll_out_each(stacks, course, readable, [Way(draw.who, horizon)], draw)[0]
+    return roll_out_each(stacks, course, readable, [way], draw)[0]
 
 
 def roll_out_each(
@@ -121,9 +120,9 @@ def roll_out_each(
     rounds = Rounds(
         np.zeros((tasks, draw.rounds)), np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
     )
-    sides = np.array([way.who for way in ways])
-    longest = np.array([FOREVER if way.horizon is None else way.horizon for way in ways])
-    stitched_rounds.all(tasks, draw, sides, longest, stacks, course, readable, rounds)
+    turns = np.array([way.who for way in ways])
+    longest = np.array([FOREVER if steps is None else steps for way in ways for steps in way[1:]])
+    stitched_rounds.all(tasks, draw, turns, longest, stacks, course, readable, rounds)
     differences, complete, cuts = rounds
     parts = [slice(first, first + draw.runs) for first in range(0, tasks, draw.runs)]
     return [Rounds(differences[part], complete[part], cuts[part]) for part in parts]

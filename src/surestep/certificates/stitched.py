@@ -35,11 +35,17 @@ is L, which rises with every X. Hence P(L > Δ) ≤ δ″ + δ′, with L at lev
 whatever the event has to do with the rounds. Stakes, cuts, the least X, and whether to do this at
 all, come from fold 1, with such tails from fold 1 alone.
 
-**Paired or apart.** A pair of rollouts shares its chances, but X may be as low as the least return
-less the greatest, and such a loss must stay possible in every bet. So fold 1 may also choose to
-roll out either policy alone, over all stacks: G_I ≥ the least return gives ρ(π_I) ≥ L_I at ¾δ,
-−G_b ≥ minus the greatest gives −ρ(π_b) ≥ L_b at ¼δ, and L = L_I + L_b fails with probability at
-most δ. π_b, who made the log or one like it, then has many more rounds than π_I.
+**Paired or in turn.** A pair of rollouts shares its chances, but X may be as low as the least
+return less the greatest, and such a loss must stay possible in every bet. So fold 1 may also choose
+that the policies take turns: one round of π_I, then one or more of π_b, each from its own start and
+on entries that no round before has read. By the lemma, a round of π_I has a mean of at most ρ(π_I)
+given all rounds before, and a round of π_b, counted as −G_b, one of at most −ρ(π_b);
+`bets.lower_limit_in_turn` makes one L of both at the whole δ. A bet on either then has to fear the
+bad luck of that one only.
+
+**Foreseen tails.** The robust set that certifies comes from all of the log, and knows more than one
+of fold 1 alone. Plans foresee it by fold 1 with all counts as many times as large; whether that
+comes true changes what is claimed, and not how often it is wrong.
 
 What is *not* valid: to shuffle a stack, or to count N_k as fixed; to cut a rollout where the log
 happens to end and go on; to sort episodes by how they went; to split the log of a logger who learns
@@ -50,13 +56,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, is_number, shown
-from surestep.certificates.bets import lower_limit
+from surestep._arrays import BoolArray, FloatArray, is_number, run_sums, shown
 from surestep.certificates.common import LARGEST, Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
     Logger,
@@ -69,23 +74,27 @@ from surestep.certificates.episodes import (
 from surestep.certificates.known import Known, ends
 from surestep.certificates.protocol import Bound
 from surestep.certificates.refuting import check_ends, check_observed, check_returns
-from surestep.certificates.stacks import (
-    course_of,
-    roll_out,
-    stacks_of,
-    tails_of_set,
-)
+from surestep.certificates.stacks import Way, course_of, roll_out, stacks_of, tails_of_set
 from surestep.certificates.stitched_plans import (
     CERTIFYING,
-    Bet,
     Plan,
+    kinds_of,
     least_of,
     most_rounds,
     plan_at,
 )
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.kernels.stitched import Course, Draw, Rounds, Stacks, Tails
+from surestep.kernels.stitched import (
+    BOTH,
+    OURS,
+    THEIRS,
+    Course,
+    Draw,
+    Rounds,
+    Stacks,
+    Tails,
+)
 from surestep.model.certificate import Certificate
 from surestep.model.estimate import estimate_behavior
 from surestep.model.log import DecisionLog
@@ -247,13 +256,13 @@ class Stitched:
         check_level(self.delta)
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
-        expected = []
+        foreseen, expected = grown(training, 1 + ratio), []
         for policy in policies:
             if (policy.probability == behavior).all():
                 expected.append(0.0)
                 continue
             course = course_of(training, policy, self.limits(training), self.initial(training))
-            tails = self.robust_tails(training, policy)
+            tails = self.robust_tails(foreseen, policy)
             expected.append(self.plan(stacks, course, ratio, tails).score)
         return expected
 
@@ -269,33 +278,17 @@ class Stitched:
         tails = None
         if self.may_have_tails(problem):
             part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
-            tails = self.robust_tails(part, policy)
+            tails = self.robust_tails(grown(part, 1 + folds.ratio), policy)
         plan = self.plan(first, course, folds.ratio, tails)
         whole = self.robust_tails(problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
-        outcomes = [self.rounds(second, course, first.sizes > 0, bet) for bet in plan.bets]
-        lower = sum(
-            lower_limit(
-                rounds.differences, rounds.complete, bet.stake, least_of(bet.who, course), bet.delta
-            )
-            for bet, rounds in zip(plan.bets, outcomes, strict=True)
-        )
-        means = [float(rounds.values.mean()) for rounds in outcomes if rounds.complete.any()]
-        rollouts = [rounds.complete.sum() * (2 if len(outcomes) == 1 else 1) for rounds in outcomes]
+        rounds = self.rounds(second, course, first.sizes > 0, plan.way)
         low, high = course.limits
-        return max(lower, low - high), {
-            "paired": len(outcomes) == 1,
+        return max(plan.lower(rounds, course), low - high), {
             "robust_tails": plan.robust,
-            "rounds": float(outcomes[0].complete.mean()),
-            "behavior_rounds": float(outcomes[-1].complete.mean()),
-            "horizon": plan.bets[0].horizon,
-            "behavior_horizon": plan.bets[-1].horizon,
-            "cut_share": float(
-                sum(rounds.cuts.sum() for rounds in outcomes) / max(sum(rollouts), 1)
-            ),
             "expected": plan.score,
-            "estimate": sum(means) if len(means) == len(outcomes) else None,
+            **figures_of(plan.way, rounds),
         }
 
     def may_have_tails(self, problem: Problem) -> bool:
@@ -324,19 +317,21 @@ class Stitched:
         except CertificateRefused:  # rewards, of which not enough is known
             return None
 
-    def rounds(self, stacks: Stacks, course: Course, seen: BoolArray, bet: Bet) -> Rounds:
-        """Returns all rounds of a bet; refused where one refutes the bounds of returns."""
-        draw = Draw(int(self.seed), CERTIFYING, bet.who, RUNS, most_rounds(stacks, course))
-        rounds = roll_out(stacks, course, seen, bet.horizon, draw)
-        least = least_of(bet.who, course)
-        worst = float(rounds.values.min(initial=least))
-        if worst < least:
-            raise RefutedBounds(
-                f"rollouts come to {worst:.10g}, but returns between {course.limits[0]} and "
-                f"{course.limits[1]} allow {least:.10g} at the least; expected wider bounds of "
-                "returns",
-                code="rollouts-beyond-returns",
-            )
+    def rounds(self, stacks: Stacks, course: Course, seen: BoolArray, way: Way) -> Rounds:
+        """Returns all rounds of a way; refused where one refutes the bounds of returns."""
+        draw = Draw(int(self.seed), CERTIFYING, RUNS, most_rounds(stacks, course))
+        rounds = roll_out(stacks, course, seen, way, draw)
+        kinds = (BOTH,) if way.who == BOTH else (OURS, THEIRS)
+        for who, values in zip(kinds, kinds_of(way.who, rounds), strict=True):
+            least = least_of(who, course)
+            worst = float(values.min(initial=least))
+            if worst < least:
+                raise RefutedBounds(
+                    f"rollouts come to {worst:.10g}, but returns between {course.limits[0]} and "
+                    f"{course.limits[1]} allow {least:.10g} at the least; expected wider bounds of "
+                    "returns",
+                    code="rollouts-beyond-returns",
+                )
         return rounds
 
     def plan(self, stacks: Stacks, course: Course, ratio: float, tails: Tails | None) -> Plan:
@@ -425,6 +420,42 @@ class Stitched:
         if problem.value_bounds != (low, high):
             statements.append(values_statement(problem))
         return (*statements, Statement("seed-fixed"))
+
+
+def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
+    """Returns what there is to tell of the rounds that certified."""
+    paired, runs = way.who == BOTH, rounds.complete.size
+    kinds = kinds_of(way.who, rounds)
+    rollouts = rounds.complete.sum() * (2 if paired else 1)
+    return {
+        "paired": paired,
+        "rounds": kinds[0].size / runs,
+        "behavior_rounds": kinds[-1].size / runs,
+        "horizon": way.horizon,
+        "behavior_horizon": way.their_horizon,
+        "cut_share": float(rounds.cuts.sum() / max(rollouts, 1)),
+        "estimate": float(sum(each.mean() for each in kinds))
+        if all(each.size for each in kinds)
+        else None,
+    }
+
+
+def grown(problem: Problem, factor: float) -> Problem:
+    """Returns counts of so many times as much data that looks the same, to foresee its robust set.
+
+    The set that certifies comes from all of the log, of which the problem here is a part.
+    """
+    counts, rewards = problem.counts, problem.counts.rewards
+    times = np.rint(factor * counts.times).astype(np.int64)
+    if not rewards.known:
+        before, after = (
+            (counts.visits, run_sums(times, counts.offsets))
+            if rewards.per == "pair"
+            else (counts.times, times)
+        )
+        sums = rewards.values * after / np.maximum(before, 1)
+        rewards = replace(rewards, values=sums)
+    return replace(problem, counts=replace(counts, times=times, rewards=rewards), log=None)
 
 
 def usable_log(problem: Problem) -> DecisionLog:

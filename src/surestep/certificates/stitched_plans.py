@@ -1,7 +1,7 @@
-"""Plans of stitched certificates: which bets on rounds to make, as fold 1 expects the most of them.
+"""Plans of stitched certificates: which bet on rounds to make, as fold 1 expects the most of it.
 
-Both policies may be rolled out together, which makes their difference vary less, or each for
-itself, which lets each be cut after a horizon of its own. Fold 1 rehearses all ways; fold 2, which
+Both policies may be rolled out together, which makes their difference vary less, or in turn, which
+lets a bet on either fear the bad luck of that one only. Fold 1 rehearses all ways; fold 2, which
 certifies, never sees which of them would have been best on it.
 """
 
@@ -9,78 +9,143 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from surestep.certificates.bets import LARGEST_SHARE, log_goal, usual_stake
+import numpy as np
+
+from surestep._arrays import FloatArray
+from surestep.certificates.bets import (
+    LARGEST_SHARE,
+    TOGETHER,
+    log_goal,
+    lower_limit,
+    lower_limit_in_turn,
+    usual_stake,
+    usual_stakes,
+)
 from surestep.certificates.refuting import SAME
 from surestep.certificates.stacks import Way, horizons, roll_out_each
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Draw, Rounds, Stacks
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Draw, Rounds, Stacks, Turns
 
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
 REHEARSALS = 4  # runs on fold 1
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
-CLEARLY = 0.03  # of the range of returns: what rollouts apart must promise more than paired ones
-BEHAVIOR_SHARE = 0.25  # of δ, for π_b where it is rolled out alone
-
-
-class Bet(NamedTuple):
-    """A bet on the rounds of one policy, or of both, with the L that fold 1 expects of it."""
-
-    who: int  # BOTH, OURS or THEIRS
-    delta: float
-    horizon: int | None  # None: a rollout is never cut for its length
-    stake: float
-    score: float  # the lower limit to be expected
+CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise more than paired ones
+CYCLES = (2, 3, 4, 6)  # rounds in turn, of which one is of π_I
 
 
 class Plan(NamedTuple):
-    """A bet on both policies at once, or one on either."""
+    """A bet on rounds, with the L that fold 1 expects of it."""
 
-    bets: tuple[Bet, ...]
+    way: Way
+    delta: float
+    stake: float = 0.0  # on rounds of both policies, or of one of them
+    turns: Turns | None = None  # the stakes where policies take turns
+    score: float = 0.0  # the lower limit to be expected
     robust: bool = False  # with robust tails
 
-    @property
-    def score(self) -> float:
-        """Returns the L to be expected."""
-        return sum(bet.score for bet in self.bets)
+    def lower(self, rounds: Rounds, course: Course) -> float:
+        """Returns L of rounds that were made this way."""
+        if self.turns is not None:
+            return lower_limit_in_turn(rounds.differences, rounds.complete, self.turns, self.delta)
+        least = least_of(self.way.who, course)
+        return lower_limit(rounds.differences, rounds.complete, self.stake, least, self.delta)
 
 
 def plan_at(stacks: Stacks, course: Course, ratio: float, delta: float, seed: int) -> Plan:
-    """Returns the bet on both policies at once, or on either where fold 1 expects clearly more."""
-    levels = {
-        BOTH: delta,
-        OURS: (1 - BEHAVIOR_SHARE) * delta,
-        THEIRS: BEHAVIOR_SHARE * delta,
-    }
-    ways = [Way(who, horizon) for who in levels for horizon in horizons(course.discount)]
-    draw = Draw(seed, PLANNING, BOTH, REHEARSALS, most_rounds(stacks, course))
-    rounds = roll_out_each(stacks, course, stacks.sizes > 0, ways, draw)
-    bets = [
-        bet_on(rolled, course, ratio, Bet(way.who, levels[way.who], way.horizon, 0.0, 0.0))
-        for way, rolled in zip(ways, rounds, strict=True)
-    ]
-    both, ours, theirs = (
-        max((bet for bet in bets if bet.who == who), key=lambda bet: bet.score) for who in levels
+    """Returns the bet on both policies at once, or in turn where fold 1 expects clearly more."""
+    draw = Draw(seed, PLANNING, REHEARSALS, most_rounds(stacks, course))
+    seen = stacks.sizes > 0
+
+    def rehearsed(ways: list[Way]) -> list[Plan]:
+        rounds = roll_out_each(stacks, course, seen, ways, draw)
+        return [
+            bet_on(each, course, ratio, Plan(way, delta))
+            for way, each in zip(ways, rounds, strict=True)
+        ]
+
+    def best(plans: list[Plan]) -> Plan:
+        return max(plans, key=lambda plan: plan.score)
+
+    sides, lengths = (BOTH, OURS, THEIRS), horizons(course.discount)
+    plans = rehearsed([Way(who, steps, steps) for who in sides for steps in lengths])
+    paired, ours, theirs = (best([plan for plan in plans if plan.way.who == who]) for who in sides)
+    in_turn = best(
+        rehearsed([Way(each, ours.way.horizon, theirs.way.their_horizon) for each in CYCLES])
     )
-    paired, apart = Plan((both,)), Plan((ours, theirs))
-    return apart if apart.score > paired.score + CLEARLY * span_of(course) else paired
+    return in_turn if in_turn.score > paired.score + CLEARLY * span_of(course) else paired
 
 
-def bet_on(rounds: Rounds, course: Course, ratio: float, bet: Bet) -> Bet:
-    """Returns the bet with its stake, and with what to expect of it, by rounds on fold 1.
+def bet_on(rounds: Rounds, course: Course, ratio: float, plan: Plan) -> Plan:
+    """Returns the bet with its stakes, and with what to expect of it, by rounds on fold 1.
 
     With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
     the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
     """
-    values, least = rounds.values, least_of(bet.who, course)
+    if plan.way.who > OURS:
+        return bet_in_turn(rounds, course, ratio, plan)
+    values, least = rounds.values, least_of(plan.way.who, course)
     if values.size == 0:
-        return bet._replace(score=least)
-    mean, smallest = float(values.mean()), SMALLEST_SPREAD * span_of(course)
-    variance = max(float(values.var()), smallest**2)
+        return plan._replace(score=least)
+    mean, variance = spread_of(values, course)
     number = ratio * float(rounds.complete.mean())
-    stake = usual_stake(number, variance, bet.delta)
-    capped = min(stake, LARGEST_SHARE / max(mean - least, smallest))
-    score = mean - log_goal(bet.delta) / (capped * number) - capped * variance / 2
-    return bet._replace(stake=stake, score=max(score, least))
+    stake = usual_stake(number, variance, plan.delta)
+    capped = min(stake, largest_stake(mean - least, course))
+    score = mean - log_goal(plan.delta) / (capped * number) - capped * variance / 2
+    return plan._replace(stake=stake, score=max(score, least))
+
+
+def bet_in_turn(rounds: Rounds, course: Course, ratio: float, plan: Plan) -> Plan:
+    """Returns the bet on rounds in turn, with its stakes, and with what to expect of it.
+
+    With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
+    and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
+    """
+    kinds = kinds_of(plan.way.who, rounds)
+    ends = [least_of(who, course) for who in (OURS, THEIRS)]
+    if min(values.size for values in kinds) == 0:
+        return plan._replace(score=sum(ends))
+    (mean, variance), (their_mean, their_variance) = (spread_of(each, course) for each in kinds)
+    runs = rounds.complete.size
+    lengths = ratio * kinds[0].size / runs, ratio * kinds[1].size / runs
+    usual = usual_stakes(lengths, (variance, their_variance), plan.delta)
+    caps = [largest_stake(mean - ends[0], course), largest_stake(their_mean - ends[1], course)]
+    factor = min(usual[0] * lengths[0], caps[0] * lengths[0], caps[1] * lengths[1])
+    turns = Turns(
+        plan.way.who,
+        TOGETHER,
+        *usual,
+        usual_stake(lengths[0], variance, plan.delta),
+        usual_stake(lengths[1], their_variance, plan.delta),
+        LARGEST_SHARE,
+        (ends[0], -ends[1]),
+    )
+    goal = log_goal(plan.delta * TOGETHER)
+    spread = variance / lengths[0] + their_variance / lengths[1]
+    score = mean + their_mean - goal / factor - factor * spread / 2
+    return plan._replace(turns=turns, score=max(score, sum(ends)))
+
+
+def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
+    """Returns what the complete rounds gave, flat: those of π_I and of π_b, if they take turns."""
+    if who <= OURS:
+        return [rounds.values]
+    place = np.arange(rounds.differences.shape[1])
+    there = place < rounds.complete[:, np.newaxis]
+    return [
+        rounds.differences[there & (place % who == 0)],
+        rounds.differences[there & (place % who > 0)],
+    ]
+
+
+def spread_of(values: FloatArray, course: Course) -> tuple[float, float]:
+    """Returns mean and variance of rounds, the latter not less than for a thousandth of a range."""
+    smallest = SMALLEST_SPREAD * span_of(course)
+    return float(values.mean()), max(float(values.var()), smallest**2)
+
+
+def largest_stake(above_least: float, course: Course) -> float:
+    """Returns the largest stake on a mean that lies so far above the least value."""
+    return LARGEST_SHARE / max(above_least, SMALLEST_SPREAD * span_of(course))
 
 
 def most_rounds(stacks: Stacks, course: Course) -> int:

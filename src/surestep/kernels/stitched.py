@@ -3,7 +3,8 @@
 The visits of pair k are a stack: entry j is what came of the j-th visit. In a round both policies,
 or one of them, are rolled out from one start; each reads the entries that no earlier round has
 read, in their order, and both may read the same ones. For the j-th visit of a state both draw their
-actions with the same number, which makes them agree as often as they can.
+actions with the same number, which makes them agree as often as they can. Or the policies take
+turns: one round of π_I, then some of π_b, and so on.
 
 Numbers depend on (seed, purpose, run, round, state, visit) alone, so none has to be kept.
 """
@@ -19,7 +20,8 @@ from surestep.kernels._compile import helper, kernel, tasks
 from surestep.kernels._types import BoolsIn, FloatsIn, IntsIn, IntsOut, TableIn, TableOut
 from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
 
-BOTH, OURS, THEIRS = 0, 1, 2  # who is rolled out
+BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
+SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
 
 
@@ -63,7 +65,6 @@ class Draw(NamedTuple):
 
     seed: int
     purpose: int
-    who: int  # BOTH, OURS or THEIRS
     runs: int
     rounds: int
 
@@ -134,7 +135,7 @@ def stitched_rounds(
     first: int,
     last: int,
     draw: Draw,
-    sides: IntsIn,
+    turns: IntsIn,
     horizons: IntsIn,
     stacks: Stacks,
     course: Course,
@@ -144,8 +145,9 @@ def stitched_rounds(
     """G_I − G_b of each round of the tasks first, …, last − 1.
 
     There are several ways, each with as many runs, one after the other: the way w rolls out who
-    `sides`[w] says, BOTH or one policy alone (OURS gives G_I, THEIRS −G_b), and cuts rollouts after
-    `horizons`[w] steps. Runs of the same number have the same random numbers, whatever the way.
+    `turns`[w] says, BOTH at once, or one policy in a round (OURS gives G_I, THEIRS −G_b), and cuts
+    rollouts of π_I after `horizons`[2w] steps, those of π_b after `horizons`[2w + 1]. Runs of the
+    same number have the same random numbers, whatever the way.
 
     A rollout ends where the process is over. It is cut where it takes a pair that is not `readable`
     [K], or after its horizon. Where the log lacks an entry, the run is over.
@@ -162,7 +164,8 @@ def stitched_rounds(
     read_pairs = np.empty(num_pairs, np.int64)
     seen_states = np.empty(num_states, np.int64)
     for task in range(first, last):
-        who, horizon, run = sides[task // runs], horizons[task // runs], task % runs
+        way, run = task // runs, task % runs
+        who = turns[way]
         for k in range(num_pairs):
             base[k] = 0
             reads[0, k] = 0
@@ -181,13 +184,14 @@ def stitched_rounds(
             num_read = 0
             earned = 0.0
             cut_here = 0
-            for side in range(who == THEIRS, 2 - (who == OURS)):
+            theirs_alone = who == THEIRS or (who > 1 and i % who > 0)
+            for side in range(theirs_alone, 2 if who == BOTH or theirs_alone else 1):
                 s, weight, total, step, num_seen = begin, 1.0, 0.0, 0, 0
                 while True:
                     if over[s]:
                         total += weight * at_end[side, s]
                         break
-                    if step == horizon:
+                    if step == horizons[2 * way + side]:
                         total += weight * at_state[side, s]
                         total = max(total, limits[0]) if side == 0 else min(total, limits[1])
                         cut_here += 1
@@ -257,3 +261,83 @@ def enough_series_reach(
         if reached * one_of >= run + 1:
             return 1
     return 0
+
+
+class Turns(NamedTuple):
+    """Bets on rounds of either policy in turn: who is next, how much is at stake, and the limits.
+
+    Of the capital, `together` is put on both means at once, and half of the rest on each alone.
+    """
+
+    cycle: int  # of so many rounds, the first is of π_I, the others are of π_b
+    together: float
+    ours: float  # stakes of the bet on both means
+    theirs: float
+    ours_alone: float
+    theirs_alone: float
+    largest_share: float  # of all that may be lost, the part that a bet may lose
+    limits: tuple[float, float]  # of all returns
+
+
+@helper
+def enough_turns_reach(
+    series: FloatArray,
+    complete: IntArray,
+    turns: Turns,
+    ours: float,
+    theirs: float,
+    goal: float,
+    one_of: int,
+) -> bool:
+    """Tells whether, for some t, one of `one_of` of the first t series reaches the goal.
+
+    `ours` and `theirs` are the means that are to be refuted: of G_I from below, of G_b from above.
+    """
+    least, most = turns.limits
+    our_cap, their_cap = turns.largest_share / (ours - least), turns.largest_share / (most - theirs)
+    stake_ours, alone_ours = min(turns.ours, our_cap), min(turns.ours_alone, our_cap)
+    stake_theirs, alone_theirs = min(turns.theirs, their_cap), min(turns.theirs_alone, their_cap)
+    reached = 0
+    for run in range(complete.size):
+        together = turns.together
+        our_own = their_own = (1.0 - together) / 2
+        for i in range(complete[run]):
+            if i % turns.cycle == 0:
+                won = series[run, i] - ours
+                together *= 1.0 + stake_ours * won
+                our_own *= 1.0 + alone_ours * won
+            else:
+                won = series[run, i] + theirs
+                together *= 1.0 + stake_theirs * won
+                their_own *= 1.0 + alone_theirs * won
+            if together + our_own + their_own >= goal:
+                reached += 1
+                break
+        if reached * one_of >= run + 1:
+            return True
+    return False
+
+
+@kernel()
+def every_split_refuted(
+    series: TableIn, complete: IntsIn, turns: Turns, gain: float, goal: float, one_of: int
+) -> int:
+    """1 where no two means that differ by the gain are left, wherever they lie, else 0.
+
+    The means of π_b are gone through in cells. In a cell from ρ to ρ + w the capital is nowhere
+    less than where π_b has the mean ρ and π_I the mean ρ + w + gain. A cell in which that does not
+    reach the goal is halved. Means of π_I below the least return need no refuting.
+    """
+    least, most = turns.limits
+    begin, width = least, most - least
+    smallest = SMALLEST_CELL * width
+    while begin < most:
+        ours = begin + width + gain
+        if ours <= least or enough_turns_reach(series, complete, turns, ours, begin, goal, one_of):
+            begin += width
+            width = min(2 * width, most - begin)
+        elif width > smallest:
+            width /= 2
+        else:
+            return 0
+    return 1
