@@ -7,6 +7,7 @@ certifies, never sees which of them would have been best on it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +104,7 @@ def bet_in_turn(rounds: Rounds, course: Course, ratio: float, plan: Plan) -> Pla
     kinds = kinds_of(plan.way.who, rounds)
     ends = [least_of(who, course) for who in (OURS, THEIRS)]
     if min(values.size for values in kinds) == 0:
-        return plan._replace(score=sum(ends))
+        return plan._replace(score=-math.inf)  # no stake would be known
     (mean, variance), (their_mean, their_variance) = (spread_of(each, course) for each in kinds)
     runs = rounds.complete.size
     lengths = ratio * kinds[0].size / runs, ratio * kinds[1].size / runs
