@@ -1,5 +1,6 @@
 """The length of histories: chosen by held-out likelihood, on episodes that judge nothing else."""
 
+import json
 import math
 from collections import Counter
 
@@ -13,7 +14,9 @@ from remembering_worlds import remembering_log
 from surestep import read_log
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.histories import Length
+from surestep.io.labels.state_rules import Split, TreeRule
 from surestep.pipeline import certify_result, verify_result
+from surestep.pipeline.evidence import gather
 from surestep.states import choose_history
 from surestep.states.histories import WEIGHTS, choice, log_likelihoods
 
@@ -152,8 +155,6 @@ def test_a_result_tells_what_was_chosen_and_is_verified(tmp_path):
     assert premises["states-are-histories"] == {"rows": 2}
     assert premises["states-learnt-apart"] == {"episodes": 30}
     assert verify_result(tmp_path / "out", log).level == "same bytes"
-    (same,) = certify_result(tmp_path / "out", log, ["robust"]).certificates
-    assert same == result.certificate
     later = write_table(tmp_path / "later.csv", lagging_rows(60, seed=9), NAMES)
     (other,) = certify_result(tmp_path / "out", later, ["robust"]).certificates
     premises = {each.code: dict(each.values) for each in other.assumptions}
@@ -175,21 +176,22 @@ def test_learnt_states_have_histories_of_the_same_episodes():
         {**row, "state": round(float(rng.uniform(0, 1)) + int(row["state"][1]), 3)}
         for row in lagging_rows()
     ]
-    ways = {"states_from": "tree:size=3,share=0.3"}
-    source = read_log(frame_of(rows, NAMES), **ways, history="auto")
+    table = frame_of(rows, NAMES)
+    binned = read_log(table, states_from="bins:size=2,share=0.3", history="auto")
     with pytest.raises(InvalidParameter, match=r"states are to be learnt .*states.learn returns"):
-        choose_history(source)
-    chosen = choose_history(surestep.states.learn(source, discount=0.9))
+        choose_history(binned)
+    chosen = choose_history(surestep.states.learn(binned, discount=0.9))
     assert chosen.reading.learnt_from == 45
     assert chosen.counts().episodes.recorded == 105
-    fixed = read_log(frame_of(rows, NAMES), **ways, history=2)
-    result = surestep.improve(fixed, discount=0.9, worlds=0, certificates=["robust"])
-    assert result.record.parameters["learnt_from"] == 45
-    words = result.table.vocabulary
+    fixed = surestep.states.learn(read_log(table, states_from="bins:size=2", history=2), discount=1)
+    assert fixed.columns.state == ("state", "state 1 before", "action 1 before")
+    assert set(fixed.counts().binnings) == {"state", "state 1 before"}
+    rule = TreeRule(("state",), Split("state", 1.0, None, Split("state", 2.0, None, None)))
+    ways = {"states_from": json.dumps(rule.to_json(), ensure_ascii=False), "learnt_from": 45}
+    words = gather(read_log(table, **ways, history=2)).assembly.vocabulary
     assert words.state_columns == ("learnt state", "learnt state 1 before", "action 1 before")
     there = words.states[words.state_index([{"state": 0.1, "action": "a1"}, {"state": 2.9}])]
-    assert there[2] == "a1"
-    assert there[0] != there[1]
+    assert there == ("state ≥ 2", "state < 1", "a1")
     by_label = dict(zip(words.state_columns, there, strict=True))
     assert words.states[words.state_index(by_label)] == there
 

@@ -102,7 +102,7 @@ def logs(draw):
     return states, actions, draw(st.lists(st.lists(step, min_size=1, max_size=5), min_size=1))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(logs(), st.integers(2, 4))
 def test_states_are_the_windows_of_rows_and_no_two_are_confused(log, rows):
     states, actions, episodes = log
@@ -141,7 +141,7 @@ def test_a_history_is_known_by_its_columns(rows, names, data):
     assert History.among(state, action) is None
 
 
-@pytest.mark.parametrize("memory", [0, 1, 2])
+@pytest.mark.parametrize("memory", [1, 2])
 @pytest.mark.parametrize("name", ["tiger", "voicemail", "cheese-maze"])
 def test_observations_read_as_histories_are_the_states_of_the_environments(name, memory):
     """Their windows are made otherwise: while the environment is simulated."""
@@ -243,7 +243,7 @@ def test_rows_in_order_are_counted_in_one_pass_and_others_alike(monkeypatch, giv
     same_counts(in_order, other)
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_files_are_read_as_tables_in_memory(tmp_path, kind):
     rows = patients(8)
     given = {"columns": BOTH, "bins": ["age:width=5"], "history": 3}

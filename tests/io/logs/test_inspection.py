@@ -225,7 +225,7 @@ def test_every_kind_is_shown_with_its_file_row_episode_step_and_value(tmp_path):
     assert places["reward outside bounds"][2] == Example(second, 1, "b", "0", "1")
     unusable = [s for s in facts.suspicions if s.kind == "unusable value"]
     assert [(s.says, s.examples) for s in unusable] == [
-        ("without a label in column 'state'", (Example(second, 4, "c", "0", None),)),
+        ("without a value in column 'state'", (Example(second, 4, "c", "0", None),)),
         ("without a finite number in column 'reward'", (Example(first, 2, "a", "1", "oops"),)),
     ]
 
