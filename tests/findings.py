@@ -283,6 +283,8 @@ def record(problem, n_wedge):
             "value_bounds": list(problem.value_bounds),
             "unseen": problem.unseen,
             "possible": "all",
+            "history": None,
+            "learnt_from": None,
         },
         defaults=("delta", "unseen"),
         vocabulary={},

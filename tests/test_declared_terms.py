@@ -20,8 +20,8 @@ from pump_commands import LINES, PUMPS, write_lines
 from surestep import pipeline
 from surestep.certificates.episodes import Logger
 from surestep.cli.improve import command as improve_command
+from surestep.cli.options import read
 from surestep.cli.rehearse import command as rehearse_command
-from surestep.cli.terms import read
 from surestep.declaring import (
     AlgorithmName,
     AlgorithmSettings,

@@ -28,7 +28,7 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import APriori
 from surestep.environments import make
 from surestep.model.counts import LoggedRewards
-from surestep.model.marks import Marks
+from surestep.model.mdp import Marks
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
 from surestep.model.successors import Successors
 from surestep.offpolicy import (

@@ -2,8 +2,8 @@
 
 A declaration says what a value looks like and within which limits, what is taken where nobody says
 anything, and the words of its option. All else follows from it: the options of the command line
-(`surestep.cli.terms`), the checks (`surestep.pipeline.terms`), the parameters of run.json and their
-types (`surestep.results.record`), how they are read back, and the command that makes a result
+(`surestep.cli.options`), the checks (`surestep.pipeline.terms`), the parameters of run.json and
+their types (`surestep.results.record`), how they are read back, and the command that makes a result
 again (`surestep.pipeline.recording`). A new term is a field of `Declared`, a parameter of
 `surestep.improve`, and whatever uses it.
 

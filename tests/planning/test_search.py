@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surestep.planning.search import breadth_first
+from surestep.planning.ends import breadth_first
 
 
 @st.composite

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surestep.cli import options
+from surestep.cli.options import term_options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
-from surestep.cli.terms import term_options
 from surestep.io.logs.reading import Reading
 from surestep.report.numbers import duration
 from surestep.terms import label_of

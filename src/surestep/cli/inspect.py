@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from surestep.cli import options
+from surestep.cli.options import term_option
 from surestep.cli.terminal import say, say_json, terminal
-from surestep.cli.terms import term_option
 from surestep.io.logs.columns import option_of
 from surestep.io.logs.reading import Reading
 from surestep.terms import TERMS

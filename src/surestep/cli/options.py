@@ -8,9 +8,20 @@ from typing import Any
 
 import click
 
-from surestep.cli.terms import term_option
+from surestep.declaring import (
+    AlgorithmSettings,
+    Bounds,
+    Choice,
+    Flag,
+    Number,
+    Shape,
+    Term,
+    Texts,
+    Whole,
+)
 from surestep.io.logs.columns import ROLE_OPTIONS, ROLES, option_of
 from surestep.io.logs.reading import READING, Reading
+from surestep.terms import AUTO, SOURCES, TERMS
 
 memory_limit = click.option(
     "--memory-limit",
@@ -54,3 +65,111 @@ def log_options(command: Callable[..., None]) -> Callable[..., None]:
             help=ROLES[role].help,
         )(decorated)
     return decorated
+
+
+# ---- the options that say what an improvement is made of, for all verbs that improve ------------
+#
+# They are those that `surestep.terms` declares.
+
+Command = Callable[..., None]
+
+
+class NWedge(click.ParamType[int | str]):
+    """A whole number, or `auto`."""
+
+    name = "integer|auto"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Reads a whole number, or `auto`."""
+        if value == AUTO:
+            return AUTO
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a whole number nor 'auto'", param, ctx)
+
+
+def term_options(*, but: str = "") -> Callable[[Command], Command]:
+    """Adds the options, `but` one that the verb has of its own.
+
+    The command is given `terms` and `sources`, ready for `Terms` and `gather`.
+    """
+    declared = {name: term for name, term in TERMS.items() if name != but}
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_terms(**options: Any) -> None:
+            terms = {name: read(term.shape, options.pop(name)) for name, term in declared.items()}
+            sources = {name: options.pop(name) for name in SOURCES}
+            command(terms=terms, sources=sources, **options)
+
+        decorated: Command = with_terms
+        for name, term in reversed((SOURCES | declared).items()):
+            decorated = term_option(name, term)(decorated)
+        return decorated
+
+    return decorate
+
+
+def term_option(name: str, term: Term) -> Callable[[Command], Command]:
+    """Returns the option of a term."""
+    return click.option(
+        term.option_for(name),
+        name,
+        type=click_type(term.shape),
+        # Where it is said to be no flag, click takes a number below 0 for another option.
+        is_flag=True if isinstance(term.shape, Flag) else None,
+        multiple=isinstance(term.shape, Texts | AlgorithmSettings),
+        required=term.required,
+        metavar="LOW HIGH" if isinstance(term.shape, Bounds) else term.metavar,
+        help=term.full_help,
+    )
+
+
+def click_type(shape: Shape) -> Any:
+    """Returns how click reads a value; limits are checked where all terms are."""
+    match shape:
+        case Number():
+            return float
+        case Whole(or_auto=or_auto):
+            return NWedge() if or_auto else int
+        case Bounds():
+            return (float, float)
+        case Choice(words):
+            return click.Choice(words)
+        case Flag():
+            return bool
+    return str
+
+
+def read(shape: Shape, given: Any) -> Any:
+    """Returns an option's value as a term has it: None, or no settings, where nobody gave one."""
+    match shape:
+        case AlgorithmSettings():
+            return read_settings(given)
+        case Texts():
+            return list(given) or None
+    return given
+
+
+def read_settings(given: tuple[str, ...]) -> dict[str, object]:
+    """Reads settings as numbers where they are some, else as words."""
+    settings: dict[str, object] = {}
+    for setting in given:
+        name, equals, text = setting.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--setting is {setting!r}, expected NAME=VALUE")
+        settings[name.strip().replace("-", "_")] = read_value(text.strip())
+    return settings
+
+
+def read_value(text: str) -> object:
+    """Reads a whole number, a number, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -25,7 +25,7 @@ from surestep.environments.building import (
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.planning.search import breadth_first
+from surestep.planning.ends import breadth_first
 
 ACTIONS = ("north", "east", "south", "west")
 SLIP = (0.75, 0.10, 0.05, 0.10)  # by quarter turns to the right

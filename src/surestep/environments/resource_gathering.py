@@ -29,7 +29,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.planning import optimal
-from surestep.planning.search import breadth_first
+from surestep.planning.ends import breadth_first
 
 ACTIONS = ("right", "left", "top", "down")
 SLOTS = ("slot 0", "slot 1", "slot 2", "slot 3")

@@ -16,6 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from surestep._arrays import (
     BoolArray,
@@ -32,7 +34,6 @@ from surestep.kernels.components import strong_components
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.planning.chain import RowModel
-from surestep.planning.search import breadth_first
 
 
 class EndComponents(NamedTuple):
@@ -178,3 +179,22 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
     stays = np.zeros(states, np.bool_)
     stays[source] = True
     return EndComponents(np.where(stays, component, -1), inner)
+
+
+# ---- breadth-first search over runs of successors, by SciPy -------------------------------------
+
+
+def breadth_first(
+    offsets: IntArray, successor: IndexArray, start: int
+) -> tuple[IntArray, IntArray]:
+    """Returns the states that can be reached from `start` as they are met, and their parents [S].
+
+    The successors of a state are met in the order of its run. A parent is the state from which one
+    was met first: itself for the start, −1 where no way leads.
+    """
+    size = offsets.size - 1
+    ways = csr_array((np.ones(successor.size), successor, offsets), shape=(size, size))
+    order, parent = breadth_first_order(ways, start)
+    parent = np.maximum(parent, -1).astype(np.int64)  # −9999 for the start and what is not met
+    parent[start] = start
+    return order.astype(np.int64), parent

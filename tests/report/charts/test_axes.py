@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from surestep.report.charts.axes import Axis
+from surestep.report.charts.svg import Axis
 
 POSITIVE = st.floats(1e-9, 1e12)
 ANY = st.floats(-1e12, 1e12, allow_subnormal=False)

@@ -21,8 +21,16 @@ from surestep._arrays import AnyArray
 from surestep._files import check_utf8, read_path, temporary_folder, write_together
 from surestep._json import read_json, typed
 from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
-from surestep.io.counts.labelled import Episodes, LabelledCounts, merge_counts
-from surestep.io.counts.transitions import END, REWARDS, Transitions, limbs, whole_numbers
+from surestep.io.counts.labelled import (
+    END,
+    REWARDS,
+    Episodes,
+    LabelledCounts,
+    Transitions,
+    limbs,
+    merge_counts,
+    whole_numbers,
+)
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text

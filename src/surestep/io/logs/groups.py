@@ -14,8 +14,18 @@ import numpy as np
 
 from surestep._arrays import freeze, own
 from surestep.errors import InvalidParameter
-from surestep.io.counts.labelled import Episodes, LabelledCounts, positions, smallest_scale
-from surestep.io.counts.transitions import END, REWARDS, SAFE, Transitions, limbs, whole_numbers
+from surestep.io.counts.labelled import (
+    END,
+    REWARDS,
+    SAFE,
+    Episodes,
+    LabelledCounts,
+    Transitions,
+    limbs,
+    positions,
+    smallest_scale,
+    whole_numbers,
+)
 from surestep.io.labels.label import Label
 from surestep.io.logs.counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
 from surestep.io.logs.lanes import rows_of

@@ -9,12 +9,12 @@ import numpy as np
 from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
 from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import (
+    END,
     LabelledCounts,
     action_places,
     known_places,
     pooled_actions,
 )
-from surestep.io.counts.transitions import END
 from surestep.io.labels.label import joined
 from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, CountQuery
 from surestep.io.logs.groups import joined_codes, number_codes

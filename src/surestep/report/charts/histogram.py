@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from surestep.report.charts.axes import Axis
 from surestep.report.charts.strips import LINE, Flag, flag_lines
 from surestep.report.charts.svg import (
     BOTTOM,
@@ -13,6 +12,7 @@ from surestep.report.charts.svg import (
     RIGHT,
     TOP,
     WIDTH,
+    Axis,
     Caption,
     Tone,
     grid_column,

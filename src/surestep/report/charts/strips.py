@@ -8,8 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from surestep.report.charts.axes import Axis
-from surestep.report.charts.svg import WIDTH, Caption, Tone, picture, rect, side_of, stroke, text_at
+from surestep.report.charts.svg import (
+    WIDTH,
+    Axis,
+    Caption,
+    Tone,
+    picture,
+    rect,
+    side_of,
+    stroke,
+    text_at,
+)
 from surestep.report.html import Element, Node, element
 
 LEFT, RIGHT = 12.0, WIDTH - 12.0

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from surestep.certificates.registry import BUILT_IN
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
-from surestep.report.charts.axes import Axis
 from surestep.report.charts.claim_line import claim_line
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
-from surestep.report.charts.svg import Caption, Tone
+from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.pages.shared_parts import estimated_tag

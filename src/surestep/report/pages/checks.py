@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surestep.checks import Check, Mark
-from surestep.report.charts.axes import Axis
 from surestep.report.charts.small_bars import luck_bars
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
-from surestep.report.charts.svg import Caption, Tone
+from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import number, percent, signed
 from surestep.report.tables import Cell, Column, Row, data_table, figure, more

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from surestep.report.charts.axes import Axis
-from surestep.report.charts.svg import TONES, Caption, Level, Line, Mark, legend, line_chart
+from surestep.report.charts.svg import TONES, Axis, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.html import Element, Node, element
 from surestep.report.numbers import about, number, percent, signed
 from surestep.report.pages.certificates import tone_of_gain

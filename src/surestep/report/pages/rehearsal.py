@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from surestep.rehearsal import Rate, Rehearsal, SizeSummary
-from surestep.report.charts.axes import Axis
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import (
+    Axis,
     Band,
     Caption,
     Level,

@@ -26,8 +26,8 @@ TITLES: Mapping[CheckCode, str] = {
 FAILED: Mapping[CheckCode, str] = {
     "markov-next-state": (
         "The step before tells what comes next, beyond the state and the action: the states leave "
-        "something out, and what the model says may be wrong. Finer states, or "
-        "states of several rows (`--history auto`), may mend it."
+        "something out, and what the model says may be wrong. Finer states may mend it, or "
+        "histories: states of several rows."
     ),
     "markov-reward": (
         "The step before tells the reward, beyond state, action and next state: the states leave "
