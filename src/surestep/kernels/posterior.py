@@ -334,12 +334,15 @@ def draw_reward(
 ) -> tuple[float, Words]:
     """Returns the mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
     seen = rewards.seen
-    if i < 0 or np.isnan(seen[i, LOW]):
-        return draw_like(words, rewards, weights, group)
-    mean, words = draw_mean(words, seen, i)
-    if seen[i, WEIGHT] > 0.0:
+    known = i >= 0 and not np.isnan(seen[i, LOW])
+    mean = 0.0
+    if known:
+        mean, words = draw_mean(words, seen, i)
+    if not known or seen[i, WEIGHT] > 0.0:
         other, words = draw_like(words, rewards, weights, group)
-        share, words = beta(words, seen[i, WEIGHT], rewards.others)
+        share = 0.0
+        if known:
+            share, words = beta(words, seen[i, WEIGHT], rewards.others)
         mean = share * mean + (1.0 - share) * other
     return mean, words
 
@@ -445,17 +448,17 @@ def draw_model(posterior: DirichletPosterior, draw: int, b: int, models: Chunk, 
             if end[0] < 0 or end[p] < 0:
                 end[0] = -1
                 break
-            if per_pair:
-                reward[m, k], words = draw_reward(words, rewards, weights, k, group[k])
-                continue
             earned = 0.0
-            for i in range(begin, end[p]):
-                t = known[target[m, i]]
-                if not first <= t < last:
-                    t = -1
-                kin = np.int64(target[m, i]) if by_successor else group[k]
+            for i in range(begin, begin + 1 if per_pair else end[p]):
+                t, kin, weight = k, group[k], 1.0
+                if not per_pair:
+                    t, weight = known[target[m, i]], share[m, i]
+                    if not first <= t < last:
+                        t = -1
+                    if by_successor:
+                        kin = np.int64(target[m, i])
                 one_reward, words = draw_reward(words, rewards, weights, t, kin)
-                earned += share[m, i] * one_reward
+                earned += weight * one_reward
             reward[m, k] = earned
     for p in range(num_priors):
         ends[p * draws + b, used.size] = end[p]
