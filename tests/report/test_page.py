@@ -152,6 +152,9 @@ def test_the_page_is_a_file_of_unicode():
 # ---- structure -----------------------------------------------------------------------------------
 
 
+LEAST = {"behavior": "table", "history": None, "learnt_from": None}  # that a page must know
+
+
 def bare():
     """Findings without all that may be missing."""
     return replace(
@@ -163,7 +166,7 @@ def bare():
         delta_curve=(),
         wanted=(),
         data=machine().data._replace(episodes=None, terminated=None, truncated=None, dropped={}),
-        record=replace(machine().record, inputs=(), parameters={}, defaults=()),
+        record=replace(machine().record, inputs=(), parameters=LEAST, defaults=()),
     )
 
 
