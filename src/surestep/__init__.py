@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from surestep.certificates import certify as certify
     from surestep.errors import SurestepError as SurestepError
     from surestep.io import read_log as read_log
+    from surestep.kernels._device import device as device
     from surestep.model import Certificate as Certificate
     from surestep.model import Counts as Counts
     from surestep.model import DecisionLog as DecisionLog
@@ -58,6 +59,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "certificates": "certify",
         "pipeline": "improve",
         "io": "read_log",
+        "kernels._device": "device",
         "registering": "register",
         "rehearsal": "rehearse",
         "planning": "evaluate evaluate_batch evaluate_with_bound modified_policy_iteration "

@@ -61,6 +61,10 @@ class InvalidParameter(SurestepError):
     """A setting outside its range."""
 
 
+class DeviceUnavailable(SurestepError):
+    """A GPU that was asked for and cannot be used."""
+
+
 class ShapeMismatch(SurestepError):
     """Two things combined that do not describe the same states, actions or transitions."""
 

@@ -154,7 +154,7 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
     def solver(name):
         def solve(size, *given):
             *_, performance = given
-            asked.append((name, given[4:-1]))
+            asked.append((name, given[5:-1]))
             performance.mean[:], performance.residual[:], performance.scale[:] = 2.0, 0.2, 4.0
 
         return SimpleNamespace(all=solve)

@@ -20,7 +20,7 @@ from surestep.checks.shuffling import (
     least_noticed,
     number_test,
 )
-from surestep.kernels.shuffles import shuffled_information, shuffled_spread
+from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 
 GROUP = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
 PAST = np.array([0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 1])
@@ -83,9 +83,11 @@ def test_kernels_have_the_statistics_of_plain_formulas():
     local, times = label[own].astype(np.int32), np.arange(201.0)
     found = np.empty(1)
     n_log_n = times * np.log(np.maximum(times, 1))
-    shuffled_information.all(1, 0, 0.0, placed.groups, placed.runs, local, n_log_n, found)
+    runs = placed.groups, placed.runs
+    room = room_to_shuffle(*runs)
+    shuffled_information.all(1, room, 0, 0.0, *runs, local, n_log_n, found)
     assert found[0] == pytest.approx(information(group[own], past[own], label[own]))
-    shuffled_spread.all(1, 0, 0.0, placed.groups, placed.runs, number[own], found)
+    shuffled_spread.all(1, room, 0, 0.0, *runs, number[own], found)
     assert found[0] == pytest.approx(between(group[own], past[own], number[own]))
 
 

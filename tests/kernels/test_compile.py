@@ -14,9 +14,13 @@ import pytest
 
 import surestep
 from surestep.kernels import _compile
-from surestep.kernels._compile import compiling_told_to, first_writable, source_hash
-from surestep.kernels._machine_code import MachineCode
-from surestep.kernels._types import FloatsIn, FloatsOut, signature_of
+from surestep.kernels._machine_code import (
+    MachineCode,
+    compiling_told_to,
+    first_writable,
+    source_hash,
+)
+from surestep.kernels._types import FloatsIn, FloatsOut, Room, RoomSize, signature_of
 
 KERNELS = Path(_compile.__file__).parent
 
@@ -102,7 +106,7 @@ def tiny(tmp_path):
     package = tmp_path / "code" / "tiny"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    for name in ("_compile.py", "_machine_code.py", "_types.py"):
+    for name in ("_compile.py", "_device.py", "_machine_code.py", "_types.py"):
         source = (KERNELS / name).read_text(encoding="utf-8")
         (package / name).write_text(source.replace("surestep.kernels", "tiny"), encoding="utf-8")
     (package / "helpers.py").write_text(HELPER.replace("FACTOR", "3.0"))
@@ -303,10 +307,10 @@ def test_other_processors_and_versions_have_files_of_their_own(tmp_path):
         ("x86_64", "znver4", ""),
         ("x86_64", "znver4", "+avx512f"),
     ]
-    paths = [code.path(SimpleNamespace(magic_tuple=lambda target=t: target)) for t in targets]
+    paths = [code.path(None, SimpleNamespace(magic_tuple=lambda target=t: target)) for t in targets]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numba, "__version__", "0.0")
-        paths.append(code.path(SimpleNamespace(magic_tuple=lambda: targets[0])))
+        paths.append(code.path(None, SimpleNamespace(magic_tuple=lambda: targets[0])))
     assert len(set(paths)) == 4
 
 
@@ -373,7 +377,7 @@ def test_threads_are_woken_for_large_arrays_only(monkeypatch):
         asked.clear()
 
 
-def count_up(first_task: int, end_task: int, done: FloatsOut) -> None:
+def count_up(first_task: int, end_task: int, room: Room, done: FloatsOut) -> None:
     for task in range(first_task, end_task):
         done[task] += 1.0
 
@@ -387,19 +391,19 @@ def test_every_task_is_done_once_with_any_number_of_threads(threads_from, monkey
         monkeypatch.setattr(numba, "get_num_threads", lambda threads=threads: threads)
         for number in (0, 1, 2, 9, 100):
             done = np.zeros(100)
-            counting.all(number, done)
+            counting.all(number, RoomSize(), done)
             assert done.tolist() == [1.0] * number + [0.0] * (100 - number)
 
 
 def test_an_error_in_a_task_is_raised(monkeypatch):
-    def fail(first_task, end_task, done):
+    def fail(first_task, end_task, room, done):
         raise OverflowError(f"task {first_task}")
 
     failing = _compile.Tasks(fail, 0)
     monkeypatch.setattr(failing, "compile", lambda parallel, directory: fail)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
     with pytest.raises(OverflowError, match="task 0"):
-        failing.all(10, np.zeros(10))
+        failing.all(10, RoomSize(), np.zeros(10))
 
 
 # ---- the types of annotations -----------------------------------------------------------------
@@ -461,5 +465,7 @@ def test_a_signature_is_read_from_the_annotations():
     signature = signature_of(count_up)
     assert signature.return_type == numba.types.void
     numbers = numba.types.Array(numba.types.float64, 1, "C")
-    assert signature.args == (numba.types.int64, numba.types.int64, numbers)
+    assert signature.args[:2] == (numba.types.int64, numba.types.int64)
+    assert signature.args[2].instance_class is Room
+    assert signature.args[3:] == (numbers,)
     assert signature_of(scale_all).return_type == numba.types.int64

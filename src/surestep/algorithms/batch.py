@@ -16,7 +16,7 @@ from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.records import EliminationPlan
 from surestep.kernels.small import Solutions
-from surestep.kernels.spibb_batch import DataSets, improve_each
+from surestep.kernels.spibb_batch import DataSets, improve_each, room_to_improve
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.problem import Problem
@@ -111,7 +111,8 @@ def bootstrapped_batch(
     )
     solutions = Solutions.to_write(size, pairs.num_pairs, pairs.num_states)
     least = int(min(n_wedge, LARGEST_TOTAL))  # no pair has more visits
-    improve_each.all(size, data, plan, least, TIE_TOLERANCE, ITERATION_LIMIT, solutions)
+    room = room_to_improve(data, plan)
+    improve_each.all(size, room, data, plan, least, TIE_TOLERANCE, ITERATION_LIMIT, solutions)
     policy, value, _, iterations = solutions
     if iterations.max() > ITERATION_LIMIT:
         raise NotConverged(

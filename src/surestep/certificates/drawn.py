@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from surestep._arrays import BoolArray, FloatArray, run_lengths
+from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths
+from surestep.certificates.stepping import step_until_near
 from surestep.errors import CertificateRefused, NotConverged
+from surestep.kernels._device import PROCESSOR, Machine, machine_for_tasks
+from surestep.kernels._types import RoomSize, is_there
 from surestep.kernels.drawn import (
     VALUES_BESIDE,
     Aim,
@@ -20,14 +24,17 @@ from surestep.kernels.drawn import (
     Performance,
     eliminate_drawn,
     iterate_drawn,
+    room_to_eliminate,
 )
 from surestep.kernels.posterior import (
     REMAINDER,
     Bases,
+    Blocks,
     DirichletPosterior,
     PriorRows,
     RewardDraws,
     draw_models,
+    room_to_draw,
 )
 from surestep.model.counts import Counts
 from surestep.parallel import available_cores
@@ -36,6 +43,7 @@ from surestep.planning.proof import SMALLEST_NORMAL
 
 SMALL = 128  # states up to which a dense elimination is the fastest
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
+BUSY, BLOCK_PAIRS = 1 << 16, 64  # tasks that keep a GPU busy, and the least pairs of one
 ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
 
 
@@ -79,21 +87,25 @@ def drawn_gains(
     everyone = np.concatenate([behavior[np.newaxis], policies])
     counts = models.counts
     used = (everyone > 0).any(axis=0) & ~counts.terminal[counts.pairs.state]
-    cells, done, room = expected_cells(models, used), 0, None
+    machine = machine_for_tasks(draws)
+    blocks, done, room = blocks_of(models, used, machine, draws), 0, None
     compared = [Comparison(each, everyone) for each in models.apart()]
     while done < draws:
         if room is None:
+            cells = int(blocks.cells[-1])
+            if machine.gpu is not None:
+                memory = int(machine.gpu.free / 2)
             if models.others and sum(bytes_of(models, cells)) > memory:
                 return [
                     gains
                     for alone in models.apart()
                     for gains in drawn_gains(alone, behavior, policies, draws, memory)
                 ]
-            room = room_for(models, cells, draws, memory)
+            room = room_for(models, cells, draws, memory, machine)
         chunk = room.first(models.priors * (draws - done))
-        draw_chunk(models, used, done, chunk)
-        if (chunk.ends[:, -1] < 0).any():
-            cells, room = 2 * cells, None
+        draw_chunk(models, used, done, chunk, blocks)
+        if (chunk.ends < 0).any():
+            blocks, room = blocks._replace(cells=2 * blocks.cells), None
             continue
         size = len(chunk.ends) // models.priors
         for p, each in enumerate(compared):
@@ -174,9 +186,13 @@ def evaluated(
     offsets, discount = models.counts.pairs.offsets, models.discount
     performance = Performance(np.empty(shape), np.empty(shape), np.empty(shape))
     if models.counts.pairs.num_states <= SMALL:
-        eliminate_drawn.all(size, offsets, discount, chunk, policies, performance)
+        room = room_to_eliminate(models.counts.pairs.num_states)
+        eliminate_drawn.all(size, room, offsets, discount, chunk, policies, performance)
+    elif is_there(chunk.share):
+        return step_until_near(chunk, offsets, discount, policies, aim, start)
     else:
-        iterate_drawn.all(size, offsets, discount, chunk, policies, aim, start, performance)
+        none = RoomSize()
+        iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
     return performance
 
 
@@ -202,6 +218,22 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
     proven = (theta > 0) & (steps.mean > 0)
     bounds: FloatArray = np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
     return bounds
+
+
+def blocks_of(models: ModelDraws, used: BoolArray, machine: Machine, draws: int) -> Blocks:
+    """Returns the blocks in which models are drawn; all pairs at once but on a GPU.
+
+    There are as many as keep a GPU busy; but every task draws what all rewards of a model have in
+    common, so that blocks are no smaller than that.
+    """
+    rewards, number = models.rewards, 1
+    if machine.gpu is not None:
+        common = len(rewards.atoms) + rewards.group_offsets.size
+        number = max(1, min(BUSY // draws, used.size // max(common, BLOCK_PAIRS)))
+    firsts = np.linspace(0, used.size, number + 1).astype(np.int64)
+    block = np.repeat(np.arange(number), np.diff(firsts))
+    cells = np.array([expected_cells(models, used & (block == i)) for i in range(number)])
+    return Blocks(firsts, offsets_of(cells))
 
 
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
@@ -230,9 +262,13 @@ def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
     return models.priors * one_model, beside
 
 
-def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
-    """Arrays for as many draws of models of so many transitions as fit into `memory` bytes."""
-    pairs = models.counts.pairs
+def room_for(
+    models: ModelDraws, cells: int, draws: int, memory: int, machine: Machine = PROCESSOR
+) -> Chunk:
+    """Arrays for as many draws of models of so many transitions as fit into `memory` bytes.
+
+    On a GPU, where all models are evaluated at once, each needs what others need on a core.
+    """
     one_draw, beside = bytes_of(models, cells)
     if one_draw + beside > memory:
         raise CertificateRefused(
@@ -241,20 +277,40 @@ def room_for(models: ModelDraws, cells: int, draws: int, memory: int) -> Chunk:
             code="too-little-memory",
         )
     cores = min(available_cores(), memory // (one_draw + beside))
-    size = models.priors * min(draws, (memory - cores * beside) // one_draw)
-    shares = models.counts.starts / models.counts.starts.sum()
-    return Chunk(
-        np.zeros((size, pairs.num_pairs + 1), np.int64),
-        np.empty((size, cells), np.int32),
-        np.empty((size, cells)),
-        np.empty((size, pairs.num_pairs)),
-        np.tile(shares, (size, 1)),  # known starts stay as they are
-    )
+    most = (memory - cores * beside) // one_draw
+    if machine.gpu is not None:
+        most = memory // (one_draw + models.priors * beside)
+    return chunk_on(machine, models, cells, models.priors * min(draws, most))
 
 
-def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
-    """The draws `first_draw` … into the chunk, those under the first prior first."""
+def chunk_on(machine: Machine, models: ModelDraws, cells: int, size: int) -> Chunk:
+    """Returns arrays for so many drawn models, with their starts, as far as these are known."""
+    pairs = models.counts.pairs
+    small = pairs.num_states <= SMALL  # a thread has all of a model then, else a state
+
+    def rows(columns: int, dtype: DTypeLike = np.float64) -> Any:
+        return machine.rows(size, columns, dtype, side_by_side=small)
+
+    ends, initial = rows(pairs.num_pairs + 1, np.int64), rows(pairs.num_states)
+    ends[:] = 0
+    initial[:] = machine.own(models.counts.starts / models.counts.starts.sum())
+    return Chunk(ends, rows(cells, np.int32), rows(cells), rows(pairs.num_pairs), initial)
+
+
+def draw_chunk(
+    models: ModelDraws,
+    used: BoolArray,
+    first_draw: int,
+    chunk: Chunk,
+    blocks: Blocks | None = None,
+) -> None:
+    """The draws `first_draw` … into the chunk, those under the first prior first.
+
+    Without blocks, each model is drawn in one go.
+    """
     counts, pairs = models.counts, models.counts.pairs
+    if blocks is None:
+        blocks = Blocks(np.array([0, pairs.num_pairs]), np.array([0, chunk.share.shape[1]]))
     posterior = DirichletPosterior(
         models.seed,
         pairs.offsets,
@@ -267,7 +323,8 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
         models.start_weight,
         models.rewards,
     )
-    draw_models.all(len(chunk.ends) // models.priors, posterior, first_draw, chunk)
+    tasks = len(chunk.ends) // models.priors * (blocks.pairs.size - 1)
+    draw_models.all(tasks, room_to_draw(posterior), posterior, first_draw, blocks, chunk)
 
 
 def startable(counts: Counts) -> BoolArray:

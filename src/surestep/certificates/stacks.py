@@ -26,6 +26,7 @@ from surestep.kernels.stitched import (
     Stacks,
     Tails,
     coupled_chances,
+    room_to_stitch,
     stitched_rounds,
 )
 from surestep.model.log import DecisionLog
@@ -122,7 +123,8 @@ def roll_out_each(
     )
     turns = np.array([way.who for way in ways])
     longest = np.array([FOREVER if steps is None else steps for way in ways for steps in way[1:]])
-    stitched_rounds.all(tasks, draw, turns, longest, stacks, course, readable, rounds)
+    room = room_to_stitch(stacks.offsets.size - 1, course.over.size)
+    stitched_rounds.all(tasks, room, draw, turns, longest, stacks, course, readable, rounds)
     differences, complete, cuts = rounds
     parts = [slice(first, first + draw.runs) for first in range(0, tasks, draw.runs)]
     return [Rounds(differences[part], complete[part], cuts[part]) for part in parts]

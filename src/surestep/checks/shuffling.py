@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_lengths
-from surestep.kernels.shuffles import shuffled_information, shuffled_spread
+from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
 
 MANY, FEW = 999, 299  # shuffles
@@ -183,9 +183,9 @@ def label_test(
 
     def draws(number: int, effect: float) -> FloatArray:
         statistic = np.empty(number + 1)
-        shuffled_information.all(
-            number + 1, seed, effect, placed.groups, placed.runs, local, n_log_n, statistic
-        )
+        runs = placed.groups, placed.runs
+        room = room_to_shuffle(*runs)
+        shuffled_information.all(number + 1, room, seed, effect, *runs, local, n_log_n, statistic)
         return statistic
 
     return tested(placed, draws, level)
@@ -208,7 +208,9 @@ def number_test(
 
     def draws(number: int, effect: float) -> FloatArray:
         statistic = np.empty(number + 1)
-        shuffled_spread.all(number + 1, seed, effect, placed.groups, placed.runs, values, statistic)
+        runs = placed.groups, placed.runs
+        room = room_to_shuffle(*runs)
+        shuffled_spread.all(number + 1, room, seed, effect, *runs, values, statistic)
         return statistic
 
     return tested(placed, draws, level)

@@ -8,12 +8,13 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -36,6 +37,27 @@ VERBS = {
     "run": "surestep.cli.run",
     "figure": "surestep.cli.figure",
 }
+
+
+COMPUTING = ("improve", "certify", "verify", "rehearse", "run")
+
+
+def choose_device(ctx: click.Context, option: click.Parameter, name: str | None) -> None:
+    """Lets the verb compute on the device of that name; a GPU that is not there is refused."""
+    if name is not None:
+        from surestep.kernels._device import device
+
+        ctx.with_resource(device(cast(Any, name)))
+
+
+DEVICE = click.Option(
+    ["--device"],
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    expose_value=False,
+    callback=choose_device,
+    help="Compute on the processor, on a GPU (cuda), or on one where it helps.  [default: what "
+    "SURESTEP_DEVICE says, or auto]",
+)
 
 
 class Mistake(click.ClickException):
@@ -75,6 +97,8 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         command: click.Command = import_module(VERBS[cmd_name]).command
+        if cmd_name in COMPUTING and DEVICE not in command.params:
+            command.params.append(DEVICE)
         return command
 
     def resolve_command(
@@ -92,7 +116,8 @@ class Verbs(click.Group):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
         try:
-            with speaking_of_options():
+            with speaking_of_options(), warnings.catch_warnings():
+                warnings.showwarning = print_note
                 return super().invoke(ctx)
         except SurestepError as problem:
             raise Mistake(visible(str(problem).replace("\n", " "))) from None
@@ -101,6 +126,11 @@ class Verbs(click.Group):
 def told(number: int) -> str:
     """Returns the words for a signal."""
     return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+
+
+def print_note(message: Warning | str, *where: object, **places: object) -> None:
+    """Prints a warning as one line of its own, without the place in the code."""
+    click.echo(f"Note: {visible(str(message))}", err=True)
 
 
 def broken_output() -> str:

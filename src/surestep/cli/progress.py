@@ -131,7 +131,7 @@ def task_progress() -> Iterator[Callable[[str, int, int], None]]:
             first, now = now[0] == "", (what, done, total)
             draw()
             if first:  # loading the compiler takes its time: after the first word
-                from surestep.kernels._compile import compiling_told_to
+                from surestep.kernels._machine_code import compiling_told_to
 
                 listening.enter_context(compiling_told_to(compiling))
 

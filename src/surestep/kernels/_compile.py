@@ -8,13 +8,8 @@ leave its callers stale. Where no place is writable the code lives in memory onl
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
@@ -22,8 +17,9 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
-from surestep.kernels._machine_code import MachineCode
-from surestep.kernels._types import signature_of
+from surestep.kernels._device import gpu_is_for, loop_on_gpu, on_gpu, run_on_gpu
+from surestep.kernels._machine_code import MachineCode, cache_directory, tell_compiling
+from surestep.kernels._types import Room, RoomSize, signature_of
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -48,7 +44,13 @@ class Kernel(Generic[Arguments, Result]):
         self._compiled: dict[bool, Callable[Arguments, Result]] = {}
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        """Runs the machine code, made or read from disk at the first call."""
+        """Runs the machine code, made or read from disk at the first call.
+
+        It runs on the GPU where arrays are there, one turn of its `prange` loops a thread.
+        """
+        if on_gpu(args):
+            loop_on_gpu(self.function, args)
+            return cast(Result, None)
         parallel = self.threads_from is not None and largest_size(args) >= self.threads_from
         return self.code(parallel)(*args, **kwargs)
 
@@ -84,15 +86,14 @@ class Kernel(Generic[Arguments, Result]):
 
     def tell(self) -> None:
         """Tells all who listen that this kernel is about to be compiled."""
-        for listener in tuple(LISTENERS):
-            listener(self.name)
+        tell_compiling(self.name)
 
 
-class Tasks(Kernel[Concatenate[int, int, Arguments], None]):
+class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
     """A kernel that does the tasks first, …, last − 1, which do not know each other.
 
     It is compiled once, for one thread: that takes a fraction of what a `prange` takes. Where there
-    is work for several threads, each runs it for some of the tasks.
+    is work for several threads, each runs it for some of the tasks; on a GPU each has one of them.
     """
 
     @property
@@ -100,18 +101,24 @@ class Tasks(Kernel[Concatenate[int, int, Arguments], None]):
         """Tells that there is none: all threads run the same code."""
         return False
 
-    def all(self, number: int, *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        """Does the tasks 0, …, number − 1."""
+    def all(
+        self, number: int, size: RoomSize, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> None:
+        """Does the tasks 0, …, number − 1, each of which needs room of that size."""
+        if gpu_is_for(number, args) and run_on_gpu(self.function, number, size, args):
+            return
         run, threads = self.code(parallel=False), 1
         if self.threads_from is not None and largest_size(args) >= self.threads_from:
             threads = min(numba.get_num_threads(), number)
         if threads < 2:
-            run(0, number, *args, **kwargs)
+            run(0, number, size.room(), *args, **kwargs)
             return
         parts = min(PARTS_A_THREAD * threads, number)
         bounds = [number * part // parts for part in range(parts + 1)]
         with ThreadPoolExecutor(threads) as pool:
-            done = [pool.submit(run, *part, *args, **kwargs) for part in pairwise(bounds)]
+            done = [
+                pool.submit(run, *part, size.room(), *args, **kwargs) for part in pairwise(bounds)
+            ]
             for part in done:
                 part.result()
 
@@ -145,13 +152,16 @@ def kernel(
 
 def tasks(
     *, threads_from: int
-) -> Callable[[Callable[Concatenate[int, int, Arguments], None]], Tasks[Arguments]]:
+) -> Callable[[Callable[Concatenate[int, int, Room, Arguments], None]], Tasks[Arguments]]:
     """Makes `Tasks` of a function of two numbers, raw arrays and records, typed as annotated.
 
-    They are spread over all cores once an array has `threads_from` entries.
+    They are spread over all cores once an array has `threads_from` entries. A task makes no arrays:
+    it works in the room that it is given, since a GPU has no other memory to hand out.
     """
 
-    def decorate(function: Callable[Concatenate[int, int, Arguments], None]) -> Tasks[Arguments]:
+    def decorate(
+        function: Callable[Concatenate[int, int, Room, Arguments], None],
+    ) -> Tasks[Arguments]:
         made = Tasks(function, threads_from)
         ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
         return made
@@ -179,52 +189,3 @@ def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result
 
 
 ALL_KERNELS: dict[str, Kernel[Any, Any]] = {}
-LISTENERS: list[Callable[[str], None]] = []
-
-
-@contextmanager
-def compiling_told_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """Calls `listener` with the name of every kernel that has to be compiled meanwhile."""
-    LISTENERS.append(listener)
-    try:
-        yield
-    finally:
-        LISTENERS.remove(listener)
-
-
-def source_hash(folder: Path) -> str:
-    """Returns a hash of all Python sources in the folder: names and contents."""
-    digest = hashlib.sha256()
-    for source in sorted(folder.glob("*.py")):
-        content = source.read_bytes()
-        digest.update(f"{source.name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()[:16]
-
-
-@cache
-def cache_directory() -> Path | None:
-    """Returns the folder for the machine code of these sources, or None for memory only.
-
-    `NUMBA_CACHE_DIR` if it is set; else beside the sources, else in the user's cache folder.
-    """
-    here = Path(__file__).parent
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        roots = [Path(chosen)]
-    else:
-        user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        roots = [here / "__pycache__", Path(user) / "surestep"]
-    return first_writable(root / f"surestep-kernels-{source_hash(here)}" for root in roots)
-
-
-def first_writable(folders: Iterable[Path]) -> Path | None:
-    """Returns the first folder that exists or can be made, and that can be written to."""
-    for folder in folders:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
-            continue
-        return folder
-    return None

@@ -1,13 +1,14 @@
 """Annotations of kernels, from which Numba's types are read: arrays, numbers, records.
 
-An array is read or written: `FloatsIn`, `FloatsOut`. What is read may be frozen or not. A record is
-a NamedTuple of these, for arrays that always travel together.
+An array is read or written: `FloatsIn`, `FloatsOut`. What is read may be frozen or not. A batch has
+a row for each task, or one for all; on a GPU its rows lie side by side. A record is a NamedTuple of
+these, for arrays that always travel together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numba import types
@@ -21,13 +22,40 @@ IntsIn: TypeAlias = Annotated[IntArray, types.Array(types.int64, 1, "C", readonl
 IndicesIn: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 1, "C", readonly=True)]
 BoolsIn: TypeAlias = Annotated[BoolArray, types.Array(types.boolean, 1, "C", readonly=True)]
 TableIn: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 2, "C", readonly=True)]
-CountTableIn: TypeAlias = Annotated[IntArray, types.Array(types.int64, 2, "C", readonly=True)]
 FloatsOut: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 1, "C")]
 IntsOut: TypeAlias = Annotated[IntArray, types.Array(types.int64, 1, "C")]
 IndicesOut: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 1, "C")]
 TableOut: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 2, "C")]
+CountTableIn: TypeAlias = Annotated[IntArray, types.Array(types.int64, 2, "C", readonly=True)]
 CountTableOut: TypeAlias = Annotated[IntArray, types.Array(types.int64, 2, "C")]
-IndexTableOut: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 2, "C")]
+
+BATCH = "a row a task"
+BatchIn: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 2, "C", readonly=True), BATCH]
+CountBatchIn: TypeAlias = Annotated[
+    IntArray, types.Array(types.int64, 2, "C", readonly=True), BATCH
+]
+BatchOut: TypeAlias = Annotated[FloatArray, types.Array(types.float64, 2, "C"), BATCH]
+CountBatchOut: TypeAlias = Annotated[IntArray, types.Array(types.int64, 2, "C"), BATCH]
+IndexBatchOut: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 2, "C"), BATCH]
+
+
+class Room(NamedTuple):
+    """Memory for a task to work in, with anything in it; the next task has the same."""
+
+    floats: FloatsOut
+    ints: IntsOut
+
+
+class RoomSize(NamedTuple):
+    """How much room a task needs."""
+
+    floats: int = 0
+    ints: int = 0
+
+    def room(self) -> Room:
+        """Returns so much room."""
+        return Room(np.empty(self.floats), np.empty(self.ints, np.int64))
+
 
 PLAIN = {
     type(None): types.void,
@@ -76,3 +104,8 @@ def type_of(annotation: Any) -> Any:
     if hasattr(annotation, "_fields"):
         return Record([type_of(field) for field in annotations_of(annotation).values()], annotation)
     return PLAIN[annotation]
+
+
+def is_there(array: object) -> bool:
+    """Tells whether an array is on a GPU."""
+    return hasattr(array, "__cuda_array_interface__")

@@ -25,17 +25,25 @@ def pair_values(model: Model, value: FloatsIn, q: FloatsOut) -> None:
 
 @kernel(threads_from=SWEEP_THREADS)
 def best_values(model: Model, value: FloatsIn, best: FloatsOut) -> None:
-    """max_a q(s,a) for all states, into `best` [S]: a sweep of value iteration."""
+    """max_a q(s,a) for all states, into `best` [S]: a sweep of value iteration.
+
+    Positions run on from row to row and are unsigned; see `kernels.rows`.
+    """
     pair_offsets, offsets, successor, probability, discount, reward = model
+    targets, one = successor.view(np.uint32), np.uint64(1)
     for b in prange((best.size - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, best.size)
-        first_pair, last_pair = pair_offsets[first], pair_offsets[last]
-        expected = np.empty(last_pair - first_pair)
-        row_sums(first_pair, last_pair, offsets, successor, probability, value, expected)
+        k = np.uint64(pair_offsets[first])
+        t = np.uint64(offsets[k])
         for s in range(first, last):
-            highest = -np.inf
-            for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                highest = max(highest, reward[k] + discount[k] * expected[k - first_pair])
+            highest, last_pair = -np.inf, np.uint64(pair_offsets[s + 1])
+            while k < last_pair:
+                total, end = 0.0, np.uint64(offsets[k + one])
+                while t < end:
+                    total += probability[t] * value[targets[t]]
+                    t += one
+                highest = max(highest, reward[k] + discount[k] * total)
+                k += one
             best[s] = highest
 
 

@@ -15,7 +15,16 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, tasks
-from surestep.kernels._types import CountTableOut, IndexTableOut, IntsIn, TableIn, TableOut
+from surestep.kernels._types import (
+    BatchOut,
+    CountBatchOut,
+    IndexBatchOut,
+    IntsIn,
+    Room,
+    RoomSize,
+    TableIn,
+    TableOut,
+)
 from surestep.kernels.extremes import largest_of
 
 CHUNK_THREADS = 1_000  # entries of all models together
@@ -32,11 +41,11 @@ class Chunk(NamedTuple):
     It earns `reward`[b, k] on average. Where a model does not fit, `ends`[b, K] is −1.
     """
 
-    ends: CountTableOut  # [B, K+1]
-    target: IndexTableOut  # [B, cells]
-    share: TableOut  # [B, cells]
-    reward: TableOut  # [B, K]
-    initial: TableOut  # [B, S]
+    ends: CountBatchOut  # [B, K+1]
+    target: IndexBatchOut  # [B, cells]
+    share: BatchOut  # [B, cells]
+    reward: BatchOut  # [B, K]
+    initial: BatchOut  # [B, S]
 
     def first(self, size: int) -> Chunk:
         """Returns the first models only, in the same memory."""
@@ -59,9 +68,9 @@ class Aim(NamedTuple):
 class Performance(NamedTuple):
     """The performance of each policy in each drawn model, and its residual; to be written."""
 
-    mean: TableOut  # [B, P] ρ = Σ_s ι(s) v(s)
-    residual: TableOut  # [B, P] max_s |(T_π v)(s) − v(s)|
-    scale: TableOut  # [B, P] what the rounding of the residual is relative to
+    mean: BatchOut  # [B, P] ρ = Σ_s ι(s) v(s)
+    residual: BatchOut  # [B, P] max_s |(T_π v)(s) − v(s)|
+    scale: BatchOut  # [B, P] what the rounding of the residual is relative to
 
 
 class DrawnChain(NamedTuple):
@@ -140,22 +149,27 @@ def mean_over(initial: FloatArray, value: FloatArray) -> float:
 
 @helper
 def solve_in_place(matrix: FloatArray, right: FloatArray) -> None:
-    """Solves matrix · x = right by elimination without pivoting; x into `right`."""
+    """Solves matrix · x = right by elimination without pivoting; x into `right`.
+
+    The rows of the matrix follow each other in one array.
+    """
     size = right.size
     for i in range(size):
-        inverse = 1.0 / matrix[i, i]
+        upper = matrix[i * size : (i + 1) * size]
+        inverse = 1.0 / upper[i]
         for j in range(i + 1, size):
-            factor = matrix[j, i] * inverse
+            row = matrix[j * size : (j + 1) * size]
+            factor = row[i] * inverse
             if factor != 0.0:
                 right[j] -= factor * right[i]
                 for c in range(i + 1, size):
-                    matrix[j, c] -= factor * matrix[i, c]
+                    row[c] -= factor * upper[c]
     for back in range(size):
         i = size - 1 - back
         total = right[i]
         for c in range(i + 1, size):
-            total -= matrix[i, c] * right[c]
-        right[i] = total / matrix[i, i]
+            total -= matrix[i * size + c] * right[c]
+        right[i] = total / matrix[i * size + i]
 
 
 @helper
@@ -166,14 +180,16 @@ def eliminate(
 ) -> None:
     """From r_π in `value` to v = r_π + W v, without pivoting; see `kernels.elimination`."""
     pair_offsets, discount, ends, target, share, policy = chain
-    matrix[:, :] = 0.0
+    for i in range(value.size * value.size):
+        matrix[i] = 0.0
     for s in range(value.size):
-        matrix[s, s] = 1.0
+        first = s * value.size
+        matrix[first + s] = 1.0
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
             if policy[k] > 0.0:
                 weight = policy[k] * discount
                 for i in range(ends[k], ends[k + 1]):
-                    matrix[s, target[i]] -= weight * share[i]
+                    matrix[first + target[i]] -= weight * share[i]
     solve_in_place(matrix, value)
 
 
@@ -336,10 +352,16 @@ def improve(
             value[:] = 0.0
 
 
+def room_to_eliminate(num_states: int) -> RoomSize:
+    """Returns the room that `eliminate_drawn` needs: a matrix, and some values."""
+    return RoomSize(num_states * num_states + 3 * num_states)
+
+
 @tasks(threads_from=CHUNK_THREADS)
 def eliminate_drawn(
     first_task: int,
     end_task: int,
+    room: Room,
     pair_offsets: IntsIn,
     discount: float,
     models: Chunk,
@@ -349,8 +371,10 @@ def eliminate_drawn(
     """ρ of each policy [P, K] in each drawn model, for few states."""
     ends, target, share, reward, initial = models
     num_states = pair_offsets.size - 1
-    matrix, following = np.empty((num_states, num_states)), np.empty(num_states)
-    earned, value = np.empty(num_states), np.empty(num_states)
+    cells = num_states * num_states
+    matrix, following = room.floats[:cells], room.floats[cells : cells + num_states]
+    earned = room.floats[cells + num_states : cells + 2 * num_states]
+    value = room.floats[cells + 2 * num_states : cells + 3 * num_states]
     for b in range(first_task, end_task):
         for p in range(policy.shape[0]):
             chain = DrawnChain(pair_offsets, discount, ends[b], target[b], share[b], policy[p])
@@ -364,9 +388,42 @@ def eliminate_drawn(
 
 
 @tasks(threads_from=CHUNK_THREADS)
+def step_drawn(
+    first_task: int,
+    end_task: int,
+    room: Room,
+    pair_offsets: IntsIn,
+    discount: float,
+    models: Chunk,
+    policy: TableIn,
+    value: TableIn,
+    result: TableOut,
+) -> None:
+    """r_π + W v of each policy [P, K] in each drawn model, a state a task, from `value` [B·P, S].
+
+    For a GPU: a state of a model is enough for a thread there, and a model is too much.
+    """
+    ends, target, share, reward, _ = models
+    num_states, num_policies = pair_offsets.size - 1, policy.shape[0]
+    for task in range(first_task, end_task):
+        s, row = task % num_states, task // num_states
+        b, p = row // num_policies, row % num_policies
+        total = 0.0
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            chance = policy[p, k]
+            if chance > 0.0:
+                sum_of_row = 0.0
+                for i in range(ends[b, k], ends[b, k + 1]):
+                    sum_of_row += share[b, i] * value[row, target[b, i]]
+                total += chance * (reward[b, k] + discount * sum_of_row)
+        result[row, s] = total
+
+
+@tasks(threads_from=CHUNK_THREADS)
 def iterate_drawn(
     first_task: int,
     end_task: int,
+    room: Room,
     pair_offsets: IntsIn,
     discount: float,
     models: Chunk,

@@ -16,8 +16,28 @@ from surestep.kernels.records import EliminationPlan, Model
 class Work(NamedTuple):
     """The memory that a solution needs."""
 
-    rows: FloatArray  # [3, S]
+    row: FloatArray  # [S]
+    inverse: FloatArray  # [S]
+    right: FloatArray  # [S]
     factor: FloatArray  # an entry for each of `upper`
+
+
+def work_size(plan: EliminationPlan) -> int:
+    """Returns how many numbers a solution has to remember."""
+    return 3 * plan.order.size + plan.upper.size
+
+
+@helper
+def work_in(floats: FloatArray, plan: EliminationPlan) -> Work:
+    """Takes the first `work_size` numbers for a solution to work in."""
+    states = plan.order.size
+    last = 3 * states + plan.upper.size
+    return Work(
+        floats[:states],
+        floats[states : 2 * states],
+        floats[2 * states : 3 * states],
+        floats[3 * states : last],
+    )
 
 
 @helper
@@ -27,7 +47,7 @@ def solve_policy(
     """V = (I − Γ_π P_π)⁻¹ r_π, into `value` [S]."""
     pair_offsets, offsets, successor, chance, discount, reward = model
     order, place, lower_offsets, lower, upper_offsets, upper = plan
-    row, inverse, right, factor = work.rows[0], work.rows[1], work.rows[2], work.factor
+    row, inverse, right, factor = work
     for i in range(order.size):
         s = order[i]
         for j in range(lower_offsets[i], lower_offsets[i + 1]):

@@ -7,13 +7,22 @@ from numba import prange
 
 from surestep._arrays import FloatArray
 from surestep.kernels._compile import LIGHT_THREADS, helper, kernel
-from surestep.kernels._types import FloatsIn
+from surestep.kernels._types import FloatsIn, is_there
 
 BLOCK = 4096
 
 
+def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+    """(min, max) of first − second; (NaN, NaN) where one difference is NaN or infinite."""
+    if is_there(first):  # on a GPU, whose library has such reductions
+        difference = first - second
+        doubt = (difference - difference).sum()
+        return float(difference.min() + doubt), float(difference.max() + doubt)
+    return range_of_difference(first, second)
+
+
 @kernel(threads_from=LIGHT_THREADS)
-def difference_range(first: FloatsIn, second: FloatsIn) -> tuple[float, float]:
+def range_of_difference(first: FloatsIn, second: FloatsIn) -> tuple[float, float]:
     """(min, max) of first − second; (NaN, NaN) where one difference is NaN or infinite.
 
     `doubt` stays 0 as long as all differences are finite: x − x is NaN for the others.

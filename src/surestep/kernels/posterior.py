@@ -29,7 +29,15 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import borrowing, inlined, tasks
-from surestep.kernels._types import BoolsIn, FloatsIn, IndicesIn, IntsIn, TableIn
+from surestep.kernels._types import (
+    BoolsIn,
+    FloatsIn,
+    IndicesIn,
+    IntsIn,
+    Room,
+    RoomSize,
+    TableIn,
+)
 from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, gamma, start_stream, uniform
 
@@ -128,6 +136,13 @@ class DirichletPosterior(NamedTuple):
     rewards: RewardDraws
 
 
+class Blocks(NamedTuple):
+    """The pairs of a model in blocks that are drawn by themselves, and the cells for their rows."""
+
+    pairs: IntsIn  # [N+1]
+    cells: IntsIn  # [N+1]
+
+
 class AtomWeights(NamedTuple):
     """The drawn weights of atoms, and how likely it is to be like one of one's own group."""
 
@@ -143,7 +158,7 @@ class Base(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row to be drawn: its pair, its transitions, those of its state, and for which draw."""
+    """A row to be drawn: its pair and transitions, those of its state, its draw, and its limit."""
 
     pair: int
     first: int
@@ -151,6 +166,7 @@ class Row(NamedTuple):
     state_first: int
     state_last: int
     draw: int
+    limit: int  # the first cell that belongs to others
 
 
 @inlined
@@ -198,12 +214,11 @@ def draw_sparse_rows(
     """Draws a row under each of P priors, from `ends`[p] on.
 
     `ends` [P] then says where they end, the first −1 if one does not fit; `begins` [P] is to be
-    written. `place` [P, S] says where a
-    state stands, if that is not before the row.
+    written. `place` [P · S] says where a state stands, if that is not before the row.
     """
     successor, times, weight = rows.successor, rows.times, rows.weight
-    num_priors = len(place)
-    width, draws, b = target.shape[1], target.shape[0] // num_priors, row.draw
+    num_priors, num_states = begins.size, bases.elsewhere.shape[1]
+    width, draws, b = row.limit, target.shape[0] // num_priors, row.draw
     seen, total = 0, 0.0
     for t in range(row.first, row.last):
         if times[t] > 0:
@@ -214,7 +229,7 @@ def draw_sparse_rows(
                 if at == width:
                     ends[0] = -1
                     return words
-                place[p, successor[t]] = at
+                place[p * num_states + successor[t]] = at
                 target[p * draws + b, at] = successor[t]
                 share[p * draws + b, at] = number
             seen += 1
@@ -236,13 +251,14 @@ def draw_sparse_rows(
         for p in range(num_priors):
             m, base = p * draws + b, Base(bases.pooled[p, row.pair], bases.elsewhere[p])
             state = state_at(u, v, rows, sums, row, base)
-            at = place[p, state]
+            at = place[p * num_states + state]
             if at < begins[p]:
                 at = ends[p]
                 if at == width:
                     ends[0] = -1
                     return words
-                place[p, state], target[m, at], share[m, at] = at, state, 0.0
+                place[p * num_states + state] = at
+                target[m, at], share[m, at] = state, 0.0
                 ends[p] += 1
             share[m, at] += left * broken
         left *= 1.0 - broken
@@ -403,23 +419,34 @@ class Desk(NamedTuple):
 
     begins: IntArray  # [P] where a row begins
     ends: IntArray  # [P] where it ends; the first is −1 where a model does not fit
-    place: IntArray  # [P, S]
+    place: IntArray  # [P · S]
     known: IntArray  # [S] the transition of the counts that leads there
     weights: AtomWeights
 
 
 @borrowing
-def draw_model(posterior: DirichletPosterior, draw: int, b: int, models: Chunk, desk: Desk) -> None:
-    """Writes one draw under each prior: its rows and their rewards; see `draw_models`."""
+def draw_block(
+    posterior: DirichletPosterior,
+    draw: int,
+    b: int,
+    blocks: Blocks,
+    block: int,
+    models: Chunk,
+    desk: Desk,
+) -> None:
+    """Writes a block of one draw under each prior: rows and rewards; see `draw_models`."""
     seed, pair_offsets, used, ending, rows, bases, sums, singly, _, rewards = posterior
     ends, target, share, reward, _ = models
     offsets, successor = rows.offsets, rows.successor
     per_pair, by_successor, group = rewards.per_pair, rewards.by_successor, rewards.group
     begins, end, place, known, weights = desk
-    num_priors = len(place)
+    num_priors, first_pair, last_pair = begins.size, blocks.pairs[block], blocks.pairs[block + 1]
+    limit = blocks.cells[block + 1]
     draws, sparse = len(ends) // num_priors, bases.given.size == 0 and not singly
     s = 0 * b  # a plain 0 has a type of its own
-    for k in range(used.size):
+    for p in range(num_priors):
+        end[p] = blocks.cells[block]
+    for k in range(first_pair, last_pair):
         for p in range(num_priors):
             ends[p * draws + b, k] = end[p]
             reward[p * draws + b, k] = ending[k]
@@ -429,7 +456,7 @@ def draw_model(posterior: DirichletPosterior, draw: int, b: int, models: Chunk, 
             s += 1
         first, last = offsets[k], offsets[k + 1]
         states = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
-        row = Row(k, first, last, states[0], states[1], b)
+        row = Row(k, first, last, states[0], states[1], b, limit)
         row_words = start_stream(seed, draw, k)
         if sparse:
             row_words = draw_sparse_rows(
@@ -443,7 +470,7 @@ def draw_model(posterior: DirichletPosterior, draw: int, b: int, models: Chunk, 
             begin = ends[m, k]
             if not sparse:
                 end[p], words = draw_whole_row(
-                    words, rows, bases, row, p, begin, target[m], share[m]
+                    words, rows, bases, row, p, begin, target[m, :limit], share[m, :limit]
                 )
             if end[0] < 0 or end[p] < 0:
                 end[0] = -1
@@ -460,33 +487,57 @@ def draw_model(posterior: DirichletPosterior, draw: int, b: int, models: Chunk, 
                 one_reward, words = draw_reward(words, rewards, weights, t, kin)
                 earned += weight * one_reward
             reward[m, k] = earned
+    if end[0] < 0:
+        ends[b, last_pair - 1] = -1
     for p in range(num_priors):
-        ends[p * draws + b, used.size] = end[p]
+        if last_pair == used.size:
+            ends[p * draws + b, last_pair] = end[p]
+        elif end[0] >= 0:  # the last row goes on to where the next block begins
+            for i in range(end[p], limit):
+                target[p * draws + b, i], share[p * draws + b, i] = 0, 0.0
+
+
+def room_to_draw(posterior: DirichletPosterior) -> RoomSize:
+    """Returns the room that `draw_models` needs: a `Desk`."""
+    rewards, num_priors = posterior.rewards, len(posterior.bases.given)
+    num_states = posterior.pair_offsets.size - 1
+    atoms = len(rewards.atoms) + rewards.group_offsets.size - 1
+    return RoomSize(atoms, 2 * num_priors + (num_priors + 1) * num_states)
 
 
 @tasks(threads_from=1_000)
 def draw_models(
-    first_task: int, end_task: int, posterior: DirichletPosterior, first_draw: int, models: Chunk
+    first_task: int,
+    end_task: int,
+    room: Room,
+    posterior: DirichletPosterior,
+    first_draw: int,
+    blocks: Blocks,
+    models: Chunk,
 ) -> None:
     """Writes the draws `first_draw` … [B]: rows of the `used` pairs, rewards and starts.
 
-    The chunk is of P · B models, those of the first prior before those of the second. Pairs that
-    are not used have no row and their `ending` reward.
+    The chunk is of P · B models, those of the first prior before those of the second. A task is a
+    block of a draw. Pairs that are not used have no row and their `ending` reward.
     """
     start_weight, rewards, initial = posterior.start_weight, posterior.rewards, models.initial
-    seed, num_pairs = posterior.seed, posterior.used.size
+    seed, num_pairs, num_blocks = posterior.seed, posterior.used.size, blocks.pairs.size - 1
     num_states, num_priors = posterior.pair_offsets.size - 1, len(posterior.bases.given)
+    num_atoms, groups = len(rewards.atoms), rewards.group_offsets.size - 1
+    weights = AtomWeights(room.floats[:num_atoms], room.floats[num_atoms : num_atoms + groups])
+    begins, ends = room.ints[:num_priors], room.ints[num_priors : 2 * num_priors]
+    places = room.ints[2 * num_priors : 2 * num_priors + (num_priors + 1) * num_states]
+    place, known = places[num_states:], places[:num_states]
+    desk = Desk(begins, ends, place, known, weights)
     zero = 0 * first_task  # a plain 0 has a type of its own: helpers would be compiled for it too
-    for b in range(first_task, end_task):
+    for task in range(first_task, end_task):
+        b, block = task // num_blocks, task % num_blocks
         draw = first_draw + b
-        weights = AtomWeights(
-            np.empty(len(rewards.atoms)), np.empty(rewards.group_offsets.size - 1)
-        )
         weigh_atoms(start_stream(seed, draw, num_pairs + 1), rewards, weights)
-        place, known = np.full((num_priors, num_states), -1), np.full(num_states, -1)
-        begins, ends = np.zeros(num_priors, np.int64), np.zeros(num_priors, np.int64)
-        draw_model(posterior, draw, b, models, Desk(begins, ends, place, known, weights))
-        if start_weight.size > 0:
+        for i in range(places.size):
+            places[i] = -1
+        draw_block(posterior, draw, b, blocks, block, models, desk)
+        if start_weight.size > 0 and block == 0:
             words = start_stream(seed, draw, num_pairs)
             for s in range(num_states):
                 initial[b, s] = start_weight[s]

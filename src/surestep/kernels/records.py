@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from surestep.kernels._types import BoolsIn, FloatsIn, IndicesIn, IntsIn, TableIn
+from surestep.kernels._types import BatchIn, BoolsIn, FloatsIn, IndicesIn, IntsIn
 
 
 class Model(NamedTuple):
@@ -24,9 +24,9 @@ class Models(NamedTuple):
     pair_offsets: IntsIn  # [S+1]
     offsets: IntsIn  # [K+1]
     successor: IndicesIn  # [T]
-    probability: TableIn  # [B, T]
+    probability: BatchIn  # [B, T]
     discount: FloatsIn  # [K]
-    reward: TableIn  # [B, K] expected
+    reward: BatchIn  # [B, K] expected
 
 
 class EliminationPlan(NamedTuple):

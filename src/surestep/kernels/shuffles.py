@@ -9,23 +9,22 @@ probability ε, by what its run alone decides: so one learns which effects would
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from surestep._arrays import AnyArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, tasks
-from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IntsIn
+from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IntsIn, Room, RoomSize
 from surestep.kernels.random_streams import Words, start_stream, uniform
 
 NOTHING = 1e-12  # of the squares of a group: what rounding leaves of none
 
 
-@helper
-def largest_group(groups: IntArray, runs: IntArray) -> int:
-    """Returns the number of rows of the largest group."""
-    largest = 0
-    for g in range(groups.size - 1):
-        largest = max(largest, int(runs[groups[g + 1]] - runs[groups[g]]))
-    return largest
+def room_to_shuffle(groups: IntArray, runs: IntArray) -> RoomSize:
+    """Returns the room that either kernel needs: for the rows of the largest group."""
+    rows = int(np.diff(runs[groups]).max())
+    return RoomSize(rows, 3 * rows)
 
 
 @helper
@@ -42,6 +41,7 @@ def shuffle(values: AnyArray, rows: int, words: Words) -> Words:
 def shuffled_information(
     first: int,
     last: int,
+    room: Room,
     seed: int,
     effect: float,
     groups: IntsIn,
@@ -56,9 +56,10 @@ def shuffled_information(
     information of run and outcome given the group. `outcome` has numbers from 0 on in each group,
     and `n_log_n` is long enough for the largest group.
     """
-    size = largest_group(groups, runs)
-    shuffled = np.empty(size, np.int64)
-    in_run, in_group = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    size = room.ints.size // 3
+    shuffled, in_run, in_group = room.ints[:size], room.ints[size : 2 * size], room.ints[2 * size :]
+    for i in range(size):
+        in_run[i], in_group[i] = 0, 0
     for draw in range(first, last):
         total = 0.0
         for g in range(groups.size - 1):
@@ -94,6 +95,7 @@ def shuffled_information(
 def shuffled_spread(
     first: int,
     last: int,
+    room: Room,
     seed: int,
     effect: float,
     groups: IntsIn,
@@ -105,7 +107,7 @@ def shuffled_spread(
 
     An effect here is a shift of every run, up or down by ε standard deviations of its group.
     """
-    shuffled = np.empty(largest_group(groups, runs))
+    shuffled = room.floats
     for draw in range(first, last):
         total = 0.0
         for g in range(groups.size - 1):
@@ -127,7 +129,7 @@ def shuffled_spread(
                 low, high = runs[j] - begin, runs[j + 1] - begin
                 if effect > 0.0:
                     u, words = uniform(words)
-                    shift = effect * np.sqrt(squares / rows) * (1.0 if u < 0.5 else -1.0)
+                    shift = effect * math.sqrt(squares / rows) * (1.0 if u < 0.5 else -1.0)
                 sum_of_run = 0.0
                 for i in range(low, high):
                     value = shuffled[i] + shift

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from numba import prange
 
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
 from surestep.kernels._types import BoolsIn, FloatsIn, FloatsOut, IntsIn
 
 
 @helper
-def best_trusted(first: int, last: int, q: FloatArray, trusted: BoolArray, tie: float) -> int:
+def best_trusted(
+    first: int, last: int, q: FloatArray, trusted: BoolArray | IntArray, tie: float
+) -> int:
     """Returns the first trusted pair of the run within `tie` of the largest q; −1 if none is."""
     best = -1
     for k in range(first, last):
@@ -25,7 +27,7 @@ def best_trusted(first: int, last: int, q: FloatArray, trusted: BoolArray, tie: 
 
 
 @helper
-def free_mass(first: int, last: int, behavior: FloatArray, trusted: BoolArray) -> float:
+def free_mass(first: int, last: int, behavior: FloatArray, trusted: BoolArray | IntArray) -> float:
     """Returns the mass that π_b gives to trusted pairs; exactly 1 where it gives none to others."""
     free, kept = 0.0, 0.0
     for k in range(first, last):

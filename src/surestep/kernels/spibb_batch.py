@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from surestep.kernels._compile import tasks
-from surestep.kernels._types import CountTableIn, FloatsIn, IndicesIn, IntsIn, TableIn
+from surestep.kernels._types import (
+    BatchIn,
+    CountBatchIn,
+    FloatsIn,
+    IndicesIn,
+    IntsIn,
+    Room,
+    RoomSize,
+)
 from surestep.kernels.backup import pair_value
-from surestep.kernels.elimination import Work, solve_policy
+from surestep.kernels.elimination import solve_policy, work_in, work_size
 from surestep.kernels.extremes import largest_of
 from surestep.kernels.records import EliminationPlan, Model
 from surestep.kernels.small import BATCH_THREADS, Solutions
@@ -22,16 +28,24 @@ class DataSets(NamedTuple):
     pair_offsets: IntsIn  # [S+1]
     offsets: IntsIn  # [K+1]
     successor: IndicesIn  # [T]
-    times: CountTableIn  # [B, T]
+    times: CountBatchIn  # [B, T]
     discount: FloatsIn  # [K]
-    reward: TableIn  # [B, K] what a pair earns in the estimate
+    reward: BatchIn  # [B, K] what a pair earns in the estimate
     behavior: FloatsIn  # [K]
+
+
+def room_to_improve(data: DataSets, plan: EliminationPlan) -> RoomSize:
+    """Returns the room of `improve_each`: an elimination, an estimate, notes."""
+    num_pairs, num_states = data.behavior.size, plan.order.size
+    floats = work_size(plan) + data.successor.size + num_pairs + num_states
+    return RoomSize(floats, num_states + num_pairs)
 
 
 @tasks(threads_from=BATCH_THREADS)
 def improve_each(
     first_task: int,
     end_task: int,
+    room: Room,
     data: DataSets,
     plan: EliminationPlan,
     n_wedge: int,
@@ -45,24 +59,27 @@ def improve_each(
     """
     pair_offsets, offsets, successor, times, discount, reward, behavior = data
     num_states, num_pairs = pair_offsets.size - 1, behavior.size
+    work = work_in(room.floats, plan)
+    begin = 3 * num_states + plan.upper.size
+    chances = room.floats[begin : begin + successor.size]
+    begin += successor.size
+    q = room.floats[begin : begin + num_pairs]
+    free = room.floats[begin + num_pairs : begin + num_pairs + num_states]
+    chosen, trusted = room.ints[:num_states], room.ints[num_states : num_states + num_pairs]
     for b in range(first_task, end_task):
-        chances, values, actions = np.empty(successor.size), solutions.value[b], solutions.policy[b]
+        values, actions = solutions.value[b], solutions.policy[b]
         model = Model(pair_offsets, offsets, successor, chances, discount, reward[b])
-        trusted = np.empty(num_pairs, np.bool_)
         for k in range(num_pairs):
             visits = 0
             for t in range(offsets[k], offsets[k + 1]):
                 visits += times[b, t]
-            trusted[k] = visits > n_wedge
+            trusted[k] = 1 if visits > n_wedge else 0
             for t in range(offsets[k], offsets[k + 1]):
                 chances[t] = times[b, t] / visits if visits > 0 else 0.0
             actions[k] = behavior[k]
-        free = np.empty(num_states)
         for s in range(num_states):
             free[s] = free_mass(pair_offsets[s], pair_offsets[s + 1], behavior, trusted)
-        chosen = np.full(num_states, -1)
-        q = np.empty(num_pairs)
-        work = Work(np.empty((3, num_states)), np.empty(plan.upper.size))
+            chosen[s] = -1
         rounds, changed = 0, True
         while changed and rounds <= limit:
             rounds += 1

@@ -17,7 +17,17 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, run_lengths
 from surestep.kernels._compile import helper, kernel, tasks
-from surestep.kernels._types import BoolsIn, FloatsIn, IntsIn, IntsOut, TableIn, TableOut
+from surestep.kernels._types import (
+    BatchOut,
+    BoolsIn,
+    FloatsIn,
+    IntsIn,
+    IntsOut,
+    Room,
+    RoomSize,
+    TableIn,
+    TableOut,
+)
 from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
@@ -72,7 +82,7 @@ class Draw(NamedTuple):
 class Rounds(NamedTuple):
     """The outcomes of the rounds of several runs."""
 
-    differences: TableOut  # [runs, rounds] G_I − G_b where the round is complete; or one of them
+    differences: BatchOut  # [runs, rounds] G_I − G_b where the round is complete; or one of them
     complete: IntsOut  # [runs] how many rounds there were all entries for
     cuts: IntsOut  # [runs] how many rollouts of complete rounds were cut
 
@@ -130,10 +140,16 @@ def coupled_chances(
                 chances[side, place] /= total
 
 
+def room_to_stitch(num_pairs: int, num_states: int) -> RoomSize:
+    """Returns the room that `stitched_rounds` needs: four numbers a pair, and two a state."""
+    return RoomSize(0, 4 * num_pairs + 2 * num_states)
+
+
 @tasks(threads_from=RUN_THREADS)
 def stitched_rounds(
     first: int,
     last: int,
+    room: Room,
     draw: Draw,
     turns: IntsIn,
     horizons: IntsIn,
@@ -158,18 +174,19 @@ def stitched_rounds(
     differences, complete, cuts = outcome
     num_pairs, num_states = offsets.size - 1, over.size
     rounds, runs = draw.rounds, draw.runs
-    base = np.zeros(num_pairs, np.int64)
-    reads = np.zeros((2, num_pairs), np.int64)
-    visits = np.zeros(num_states, np.int64)
-    read_pairs = np.empty(num_pairs, np.int64)
-    seen_states = np.empty(num_states, np.int64)
+    base, read_pairs = room.ints[:num_pairs], room.ints[num_pairs : 2 * num_pairs]
+    reads = room.ints[2 * num_pairs : 4 * num_pairs]  # of π_I, and of π_b after them
+    visits = room.ints[4 * num_pairs : 4 * num_pairs + num_states]
+    seen_states = room.ints[4 * num_pairs + num_states : 4 * num_pairs + 2 * num_states]
+    for s in range(num_states):
+        visits[s] = 0
     for task in range(first, last):
         way, run = task // runs, task % runs
         who = turns[way]
         for k in range(num_pairs):
             base[k] = 0
-            reads[0, k] = 0
-            reads[1, k] = 0
+            reads[k] = 0
+            reads[num_pairs + k] = 0
         run_word = joined(joined(mixed(np.uint64(draw.seed) + GOLDEN), draw.purpose), run)
         complete[task], cuts[task] = 0, 0
         missing = False
@@ -209,14 +226,14 @@ def stitched_rounds(
                         total = max(total, limits[0]) if side == 0 else min(total, limits[1])
                         cut_here += 1
                         break
-                    row = offsets[k] + base[k] + reads[side, k]
+                    row = offsets[k] + base[k] + reads[side * num_pairs + k]
                     if row >= offsets[k + 1]:
                         missing = True
                         break
-                    if reads[0, k] == 0 and reads[1, k] == 0:
+                    if reads[k] == 0 and reads[num_pairs + k] == 0:
                         read_pairs[num_read] = k
                         num_read += 1
-                    reads[side, k] += 1
+                    reads[side * num_pairs + k] += 1
                     total += weight * reward[row]
                     weight *= discount
                     step += 1
@@ -233,9 +250,9 @@ def stitched_rounds(
                 break
             for j in range(num_read):
                 k = read_pairs[j]
-                base[k] += max(reads[0, k], reads[1, k])
-                reads[0, k] = 0
-                reads[1, k] = 0
+                base[k] += max(reads[k], reads[num_pairs + k])
+                reads[k] = 0
+                reads[num_pairs + k] = 0
             differences[task, i] = earned
             complete[task] = i + 1
             cuts[task] += cut_here

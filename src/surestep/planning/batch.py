@@ -19,7 +19,13 @@ from surestep._arrays import (
 from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.kernels.small import Solutions, evaluate_each, optimise_each
+from surestep.kernels.small import (
+    Solutions,
+    evaluate_each,
+    optimise_each,
+    room_to_evaluate,
+    room_to_optimise,
+)
 from surestep.model.batch import MDPBatch
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
@@ -85,7 +91,8 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
         )
     steps = steps_under(batch, probability, plan, size) if around else most_steps(batch)
     value, residual = np.empty((size, batch.num_states)), np.empty(size)
-    evaluate_each.all(size, models_of(batch), probability, plan, value, residual)
+    room = room_to_evaluate(plan)
+    evaluate_each.all(size, room, models_of(batch), probability, plan, value, residual)
     return EvaluationBatch(value, residual, proven_errors(batch, value, residual, steps, 0.0))
 
 
@@ -99,7 +106,7 @@ def steps_under(
     clock = models_of(batch)._replace(reward=np.ones((1, batch.pairs.num_pairs)))
     steps, residual = np.empty((size, batch.num_states)), np.empty(size)
     try:
-        evaluate_each.all(size, clock, probability, plan, steps, residual)
+        evaluate_each.all(size, room_to_evaluate(plan), clock, probability, plan, steps, residual)
     except ZeroDivisionError:  # a chain is singular, up to rounding
         raise NotConverged(TOO_MANY_STEPS) from None
     most = steps.max(axis=1)
@@ -174,7 +181,13 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
     steps = most_steps(batch)
     solutions = Solutions.to_write(batch.num_models, batch.pairs.num_pairs, batch.num_states)
     optimise_each.all(
-        batch.num_models, models_of(batch), elimination, TIE_TOLERANCE, ITERATION_LIMIT, solutions
+        batch.num_models,
+        room_to_optimise(elimination, batch.pairs.num_pairs),
+        models_of(batch),
+        elimination,
+        TIE_TOLERANCE,
+        ITERATION_LIMIT,
+        solutions,
     )
     probability, value, residual, iterations = solutions
     if iterations.max() > ITERATION_LIMIT:

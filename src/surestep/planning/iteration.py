@@ -16,6 +16,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, expect, expect_count, own
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
+from surestep.kernels._device import brought_home, machine_for
 from surestep.kernels.backup import best_values, expected_values, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
@@ -171,8 +172,9 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     The plan, or None where the limit came first, or where a sweep leaves on average more than
     `slowest` of the residual.
     """
-    backup, size = Backup.of(mdp), half_range if rule.horizon.uniform else largest
-    value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
+    machine, whole = machine_for(Backup.of(mdp))
+    backup, size = whole, half_range if rule.horizon.uniform else largest
+    value, after = machine.own(np.zeros(mdp.num_states)), machine.empty(mdp.num_states)
     sizes: list[float] = []
     looked = 0  # the sweep after which pairs were last looked through
     while len(sizes) < limit:
@@ -180,14 +182,15 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if bracket.good:
-            return planned(mdp, value, len(sizes) + 1, residuals, bracket)
+            return planned(mdp, whole, value, len(sizes) + 1, residuals, bracket)
         if largest(residuals) <= bracket.floor:
             rule.refuse(bracket)
         sizes.append(size(residuals))
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None
-        if sizes[-1] < sizes[looked] / 10 and backup.reward.size > mdp.num_states:
+        shrunk = sizes[-1] < sizes[looked] / 10
+        if shrunk and machine.gpu is None and backup.reward.size > mdp.num_states:
             backup, looked = pruned(backup, value, bracket), len(sizes) - 1
         if rule.horizon.uniform:  # all states are off by nearly the same number
             after += bracket.middle - sum(residuals) / 2
@@ -207,7 +210,7 @@ def gauss_seidel(mdp: FiniteMDP, rule: StoppingRule, limit: int) -> Plan | None:
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if bracket.good:
-            return planned(mdp, value, sweeps, residuals, bracket)
+            return planned(mdp, backup, value, sweeps, residuals, bracket)
         if largest(residuals) <= bracket.floor:
             rule.refuse(bracket)
         # Backwards, because auxiliary states stand behind the states that lead to them.
@@ -222,11 +225,16 @@ def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
 
 
 def planned(
-    mdp: FiniteMDP, value: FloatArray, sweeps: int, residuals: Range, bracket: Bracket
+    mdp: FiniteMDP,
+    backup: Backup,
+    value: FloatArray,
+    sweeps: int,
+    residuals: Range,
+    bracket: Bracket,
 ) -> Plan:
     """Returns the plan of a value that is good enough, with the greedy policy of all pairs."""
-    policy = Policy(mdp.pairs, best_actions(mdp)(Backup.of(mdp).q(value)))
-    return Plan(policy, value, sweeps, largest(residuals), bracket.error)
+    policy = Policy(mdp.pairs, best_actions(mdp)(backup.q(value)))
+    return Plan(policy, brought_home(value), sweeps, largest(residuals), bracket.error)
 
 
 def iterate(
@@ -311,9 +319,9 @@ def best_actions(mdp: FiniteMDP) -> GreedyStep:
     """Returns the greedy step over all policies: the best action, the lowest among ties."""
 
     def greedy_step(q: FloatArray) -> FloatArray:
-        probability = np.empty(q.size)
+        probability = np.empty_like(q)
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         greedy(mdp.pairs.offsets, q, tie, probability)
-        return own(probability)
+        return own(brought_home(probability))
 
     return greedy_step

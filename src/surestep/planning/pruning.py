@@ -36,7 +36,7 @@ class Backup(Model):
 
     def q(self, value: FloatArray) -> FloatArray:
         """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for the pairs that are left."""
-        result = np.empty(self.reward.size)
+        result = np.empty_like(self.reward)
         pair_values(self, value, result)
         return result
 

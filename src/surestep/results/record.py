@@ -139,11 +139,15 @@ def current_versions() -> dict[str, str]:
 
 
 def current_machine() -> dict[str, str]:
-    """Returns what decides the last bits of a result: the system and the processor's kind."""
+    """Returns what decides the last bits of a result: the system, the processor, and a GPU."""
     from llvmlite.binding import get_host_cpu_name
 
+    from surestep.kernels._device import usable_gpu
+
+    gpu = usable_gpu()
     return {
         "system": platform.system(),
         "architecture": platform.machine(),
         "processor": get_host_cpu_name(),
+        **({} if gpu is None else {"gpu": gpu.name}),
     }

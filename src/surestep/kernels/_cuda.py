@@ -1,0 +1,248 @@
+"""Tasks on a GPU: the functions that the processor runs too, compiled by CUDA, one thread a task.
+
+Arrays travel to the GPU and back. Those of a batch are turned on the way: neighbouring threads then
+read and write neighbouring cells. The room of a task is a column of one large table, for the same
+reason. Frozen arrays are sent once, as long as they live.
+
+With NUMBA_ENABLE_CUDASIM=1 Numba's simulator takes the place of the GPU, arrays stay where they
+are, and everything takes very long: for tests.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from types import FunctionType
+from typing import Annotated, Any, get_args, get_origin
+
+import numpy as np
+from numba import config, njit
+from numpy.typing import DTypeLike
+
+if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported
+    np.row_stack = np.vstack  # noqa: NPY201
+
+from numba import cuda
+
+from surestep.kernels._machine_code import GpuCode, cache_directory, tell_compiling
+from surestep.kernels._types import BATCH, FloatsOut, Room, RoomSize, annotations_of, is_there
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+THREADS_A_BLOCK = 64
+MOST_LANES = 2 if SIMULATED else 1 << 18
+LOOP_BLOCKS, LOOP_THREADS = (1, 2) if SIMULATED else (132 * 32, 128)
+LEAST_LANES = 1 if SIMULATED else 1 << 10
+ROOM_SHARE = 0.5  # of the free memory: at most so much is handed out as room
+
+
+class SimulatedArray(np.ndarray):
+    """An array that kernels take to be on a GPU."""
+
+    __cuda_array_interface__ = None
+
+    def get(self, out: np.ndarray | None = None) -> np.ndarray:
+        """Returns a copy for the processor, in `out` where that is given."""
+        if out is None:
+            return np.array(self)
+        out[...] = self
+        return out
+
+
+class SimulatedMemory:
+    """What is needed of CuPy, for the simulator."""
+
+    @staticmethod
+    def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
+        """Returns an array to be written."""
+        return np.empty(shape, dtype).view(SimulatedArray)
+
+    @staticmethod
+    def asarray(array: np.ndarray) -> np.ndarray:
+        """Returns a copy."""
+        return array.copy().view(SimulatedArray)
+
+    @staticmethod
+    def ascontiguousarray(array: np.ndarray) -> np.ndarray:
+        """Returns the array, row after row."""
+        return np.ascontiguousarray(array).view(SimulatedArray)
+
+
+def find_gpu() -> Gpu | str:
+    """Returns the GPU, tried out; or a line that says what keeps it from being used."""
+    if SIMULATED:
+        return Gpu("the CUDA simulator", SimulatedMemory)
+    try:
+        import cupy
+    except ImportError as problem:
+        return f"{problem}; install what is missing with: pip install 'surestep[gpu]'"
+    try:
+        if not cuda.is_available():
+            return "no NVIDIA driver or no NVIDIA GPU was found; see what `nvidia-smi` says"
+        gpu = Gpu(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(), cupy)
+        done = np.zeros(LEAST_LANES)
+        gpu.run(count_tasks, done.size, RoomSize(1, 1), (done,))
+    except Exception as problem:  # whatever a driver says, it is a reason
+        first = str(problem).strip().splitlines() or [type(problem).__name__]
+        return f"it was found, but failed to work: {first[0]:.200}; see what `nvidia-smi` says"
+    return gpu if done.all() else "it was found, but gave wrong results"
+
+
+def count_tasks(first: int, last: int, room: Room, done: FloatsOut) -> None:
+    """Counts every task, in the task's own cell: the first thing that a GPU is tried with."""
+    for task in range(first, last):
+        room.floats[0] = 1.0
+        done[task] += room.floats[0]
+
+
+@dataclass(eq=False)
+class Gpu:
+    """A GPU, or the simulator of one."""
+
+    name: str
+    arrays: Any  # cupy, or what stands for it
+    programs: dict[Callable[..., None], Any] = field(default_factory=dict)
+    kept: dict[tuple[int, bool], Any] = field(default_factory=dict)  # copies of frozen arrays
+
+    def run(
+        self, function: Callable[..., None], number: int, size: RoomSize, args: tuple[Any, ...]
+    ) -> bool:
+        """Does the tasks 0, …, number − 1; False, and nothing done, where the memory is too small.
+
+        Results come back when all tasks are done: a failure leaves everything as it was.
+        """
+        if number == 0:
+            return True
+        back: list[tuple[Any, Any]] = []
+        try:
+            hints = list(annotations_of(function).values())[3:-1]
+            sent = tuple(self.send(*pair, back) for pair in zip(args, hints, strict=True))
+            lanes = min(-(-number // THREADS_A_BLOCK) * THREADS_A_BLOCK, MOST_LANES)
+            room = self.room(size, lanes)
+        except MemoryError:
+            return False
+        lanes = room[0].shape[1]
+        if SIMULATED:
+            room = np.asarray(room[0]), np.asarray(room[1])
+        blocks, threads = max(lanes // THREADS_A_BLOCK, 1), min(THREADS_A_BLOCK, lanes)
+        self.program(doing_tasks, function)[blocks, threads](number, room, sent)
+        for there, here in back:
+            self.fetch(there, here)
+        return True
+
+    def loop(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Runs a kernel on arrays that are there; only what is read may still have to be sent."""
+        hints = list(annotations_of(function).values())[:-1]
+        sent = tuple(self.send(*pair, []) for pair in zip(args, hints, strict=True))
+        self.program(looping, function)[LOOP_BLOCKS, LOOP_THREADS](sent)
+
+    def moved(self, arrays: Any) -> Any:
+        """Returns a record with copies of its arrays there; None where the memory is too small."""
+        try:
+            return type(arrays)(*(self.copy(array, False, frozen=True) for array in arrays))
+        except MemoryError:
+            return None
+
+    def room(self, size: RoomSize, lanes: int) -> tuple[Any, Any]:
+        """Returns a column of numbers and one of integers for each lane; fewer where it is full."""
+        one = 8 * (size.floats + size.ints)
+        while lanes > LEAST_LANES and lanes * one > ROOM_SHARE * self.free:
+            lanes //= 2
+        while True:
+            try:
+                return (
+                    self.arrays.empty((size.floats, lanes)),
+                    self.arrays.empty((size.ints, lanes), np.int64),
+                )
+            except MemoryError:
+                if lanes <= LEAST_LANES:
+                    raise
+                lanes //= 2
+
+    @property
+    def free(self) -> float:
+        """Returns how many bytes of memory are free."""
+        if SIMULATED:
+            return 1e9
+        pool = self.arrays.get_default_memory_pool()
+        return float(self.arrays.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
+
+    def send(self, value: Any, hint: Any, back: list[tuple[Any, Any]]) -> Any:
+        """Returns a value as the GPU takes it; `back` gets what is written, and for whom."""
+        if get_origin(hint) is Annotated:
+            array, batch = get_args(hint)[1], BATCH in get_args(hint)
+            there = self.copy(value, batch, frozen=not array.mutable)
+            if array.mutable and there is not value:
+                back.append((there, value))
+            return np.asarray(there) if SIMULATED else there
+        if hasattr(hint, "_fields"):
+            hints = annotations_of(hint).values()
+            return hint(*(self.send(*pair, back) for pair in zip(value, hints, strict=True)))
+        if get_origin(hint) is tuple:
+            return tuple(self.send(*pair, back) for pair in zip(value, get_args(hint), strict=True))
+        return hint(value)
+
+    def copy(self, array: Any, batch: bool, frozen: bool) -> Any:
+        """Returns a copy on the GPU; of a frozen array the same every time."""
+        if is_there(array):
+            return array
+        place = id(array), batch
+        if place in self.kept:
+            return self.kept[place]
+        there = self.arrays.asarray(array)
+        if batch and array.ndim == 2:
+            there = self.arrays.ascontiguousarray(there.T).T
+        if frozen and not array.flags.writeable:
+            self.kept[place] = there
+            weakref.finalize(array, self.kept.pop, place, None)
+        return there
+
+    def fetch(self, there: Any, here: Any) -> None:
+        """Copies what tasks have written back to where it belongs."""
+        self.arrays.ascontiguousarray(there).get(out=here)
+
+    def program(self, form: Callable[..., Any], function: Callable[..., Any]) -> Any:
+        """Returns the program of a function in this form, compiled when it is first run."""
+        if function not in self.programs:
+            made = self.programs[function] = form(function)
+            folder = None if SIMULATED else cache_directory()
+            if folder is not None:
+                name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-gpu"
+                made._cache = GpuCode(folder, name, partial(tell_compiling, name))
+        return self.programs[function]
+
+
+def looping(function: Callable[..., Any]) -> Any:
+    """Returns a CUDA kernel of a function, in which threads share out its `prange` loops."""
+    names = {**function.__globals__, "prange": every, "BLOCK_ROWS": 1}
+    do = cuda.jit(device=True)(FunctionType(function.__code__, names, function.__name__))
+
+    def share_out(args):  # type: ignore[no-untyped-def]
+        do(*args)
+
+    return cuda.jit(share_out)
+
+
+@cuda.jit(device=True)
+def every(number):  # type: ignore[no-untyped-def]
+    """Returns the turns of a loop that are this thread's."""
+    return range(cuda.grid(1), number, cuda.gridsize(1))
+
+
+def doing_tasks(function: Callable[..., None]) -> Any:
+    """Returns a CUDA kernel in which each thread does every so-manieth task.
+
+    The simulator calls what is compiled for the processor: Python has no unsigned words.
+    """
+    do = njit(function) if SIMULATED else cuda.jit(device=True)(function)
+
+    def each(number, room, args):  # type: ignore[no-untyped-def]
+        floats, ints = room
+        lane = cuda.grid(1)
+        if lane < floats.shape[1]:
+            own = Room(floats[:, lane], ints[:, lane])
+            for task in range(lane, number, floats.shape[1]):
+                do(task, task + 1, own, *args)
+
+    return cuda.jit(each)

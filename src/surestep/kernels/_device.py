@@ -1,0 +1,210 @@
+"""The machine that kernels run on: the processor, or a GPU where there is one that is wanted.
+
+It is said in one place, an environment variable, so that worker processes know it as well.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
+
+import numpy as np
+from numba import config
+from numpy.typing import DTypeLike
+
+from surestep._arrays import AnyArray, FloatArray
+from surestep.errors import DeviceUnavailable, InvalidParameter, MissingExtra, said
+from surestep.kernels._types import RoomSize, is_there
+
+if TYPE_CHECKING:
+    from surestep.kernels._cuda import Gpu
+
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
+Device = Literal["auto", "cpu", "cuda"]
+VARIABLE = "SURESTEP_DEVICE"
+LEAST_ENTRIES = 2_000_000  # of a model: smaller ones are planned sooner than sent
+LEAST_TASKS = 1_000  # fewer of them leave most of a GPU idle
+EXTRA = "pip install 'surestep[gpu]'"
+
+
+@contextmanager
+def device(name: Device) -> Iterator[None]:
+    """Makes kernels run on this machine: "cpu", "cuda" (a GPU), or "auto" (a GPU where it helps).
+
+    With "cuda" a GPU that cannot be used is an error, at once; with "auto" the processor does its
+    work, and a warning says why. Without this, the environment variable SURESTEP_DEVICE decides,
+    and where there is none, "auto".
+    """
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = name
+    try:
+        if chosen_device() == "cuda":
+            require_gpu()
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def chosen_device() -> Device:
+    """Returns the device that was asked for."""
+    name = os.environ.get(VARIABLE, "auto")
+    for known in get_args(Device):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise InvalidParameter(
+        f"{said('device', '--device')} (or {VARIABLE}) is {name!r:.40}, expected one of "
+        f"{', '.join(get_args(Device))}"
+    )
+
+
+def device_in_use() -> str:
+    """Returns where large batches of tasks are run: "cpu", or the name of a GPU."""
+    gpu = usable_gpu()
+    return "cpu" if gpu is None else gpu.name
+
+
+def on_gpu(args: tuple[Any, ...]) -> bool:
+    """Tells whether the last array, to which kernels write, is on the GPU."""
+    last = args[-1]
+    while isinstance(last, tuple):
+        last = last[-1]
+    return is_there(last)
+
+
+def gpu_is_for(number: int, args: tuple[Any, ...]) -> bool:
+    """Tells whether so many tasks are for the GPU, or their arrays are there."""
+    if on_gpu(args):
+        return True
+    wanted = chosen_device()
+    if wanted == "cpu" or (wanted == "auto" and number < LEAST_TASKS):
+        return False
+    return usable_gpu() is not None
+
+
+def usable_gpu() -> Gpu | None:
+    """Returns the GPU that may be used; None where there is none, or none is wanted."""
+    wanted = chosen_device()
+    if wanted == "cpu":
+        return None
+    if wanted == "cuda":
+        return require_gpu()
+    if config.ENABLE_CUDASIM or find_spec("numba_cuda") is None:  # a simulator helps nobody
+        return None
+    return gpu_or_none()
+
+
+def require_gpu() -> Gpu:
+    """Returns the GPU; where there is none that can be used, an error says why."""
+    if find_spec("numba_cuda") is None and not config.ENABLE_CUDASIM:
+        raise MissingExtra(
+            f"{said('device', '--device')} is 'cuda', and what drives a GPU is not installed; "
+            f"install it with: {EXTRA}"
+        )
+    found = gpu_or_reason()
+    if isinstance(found, str):
+        raise DeviceUnavailable(
+            f"{said('device', '--device')} is 'cuda', but no GPU can be used: {found}"
+        )
+    return found
+
+
+@cache
+def gpu_or_none() -> Gpu | None:
+    """Returns the GPU, or None after a warning that says why there is none."""
+    found = gpu_or_reason()
+    if isinstance(found, str):
+        warnings.warn(f"the GPU is not used: {found}", stacklevel=2)
+        return None
+    return found
+
+
+@cache
+def gpu_or_reason() -> Gpu | str:
+    """Returns the GPU, or what keeps it from being used."""
+    try:
+        from surestep.kernels._cuda import find_gpu
+    except ImportError as problem:
+        return f"{problem}; install what is missing with: {EXTRA}"
+    return find_gpu()
+
+
+class Machine(NamedTuple):
+    """Where arrays are made: on the processor's side, or on the GPU's."""
+
+    gpu: Gpu | None
+
+    def empty(self, *shape: int, dtype: DTypeLike = np.float64) -> Any:
+        """Returns an array to be written."""
+        return (np if self.gpu is None else self.gpu.arrays).empty(shape, dtype)
+
+    def rows(self, size: int, columns: int, dtype: DTypeLike, *, side_by_side: bool) -> Any:
+        """Returns rows to be written; on a GPU, side by side or one after the other."""
+        if self.gpu is None or not side_by_side:
+            return self.empty(size, columns, dtype=dtype)
+        return self.empty(columns, size, dtype=dtype).T
+
+    def own(self, array: AnyArray) -> Any:
+        """Returns the array, or a copy on the GPU."""
+        return array if self.gpu is None else self.gpu.arrays.asarray(array)
+
+
+PROCESSOR = Machine(None)
+
+
+def machine_for_tasks(number: int) -> Machine:
+    """Returns the machine that does so many tasks."""
+    return Machine(usable_gpu()) if gpu_is_for(number, ((0.0,),)) else PROCESSOR
+
+
+def machine_for(model: Arrays) -> tuple[Machine, Arrays]:
+    """Returns the machine for a large model, and its arrays there."""
+    wanted, size = chosen_device(), max(array.size for array in model)
+    if wanted == "cuda" or (wanted == "auto" and size >= LEAST_ENTRIES):
+        gpu = usable_gpu()
+        if gpu is not None:
+            there = gpu.moved(model)
+            if there is not None:
+                return Machine(gpu), there
+            say_too_small(gpu.name)
+    return PROCESSOR, model
+
+
+def brought_home(array: FloatArray) -> FloatArray:
+    """Returns the array, or a copy of what is on the GPU."""
+    there: Any = array
+    home: FloatArray = there.get() if is_there(array) else array
+    return home
+
+
+def run_on_gpu(
+    function: Callable[..., None], number: int, size: RoomSize, args: tuple[Any, ...]
+) -> bool:
+    """Does the tasks 0, …, number − 1 on the GPU; False where its memory is too small for them."""
+    gpu = require_gpu()
+    if gpu.run(function, number, size, args):
+        return True
+    say_too_small(gpu.name)
+    return False
+
+
+def loop_on_gpu(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Runs a kernel whose arrays are on the GPU."""
+    require_gpu().loop(function, args)
+
+
+@cache
+def say_too_small(name: str) -> None:
+    """Warns, once, that work goes to the processor."""
+    warnings.warn(
+        f"{name} has too little memory free for some of this, which the processor does instead; "
+        "results are the same",
+        stacklevel=2,
+    )
