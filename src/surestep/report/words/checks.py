@@ -73,7 +73,7 @@ WHY: Mapping[WhyUnchecked, str] = {
         "probabilities with which their actions were taken."
     ),
     "no-result": "How strong they would have to be is told with a result of `improve`.",
-    "no-bins": "Not checked: no column of the state is binned by a rule.",
+    "no-bins": "Not checked: no column of the state has bins that can be cut further.",
     "no-source": "Not checked: counts cannot be binned again.",
     "no-change": "Nothing to check: the new policy does what the current one does.",
 }
