@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import surestep
+from pump_commands import run_surestep
 from surestep import read_log
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.state_rules import rule_from_json
@@ -71,6 +72,14 @@ def test_a_result_with_learnt_states_is_saved_verified_and_acts(log, learnt, tmp
     assert saved.act({"lactate": 0.5, "ward": "a"}, rng) in ("low", "high")
     with pytest.raises(InvalidParameter, match="column 'lactate' is missing"):
         saved.act({"ward": "a"}, rng)
+    # In order, a measurement stands where its state would; so do options of the command line.
+    place = saved.table.vocabulary.state_index
+    named = place({"ward": "a", "lactate": 0.5})
+    assert place(("a", 0.5)) == place(("a", "0.5")) == named
+    assert place(saved.table.vocabulary.states[named]) == named
+    state = ("--state", "ward=a", "--state", "lactate=0.5")
+    explained = run_surestep("explain", tmp_path / "out", *state)
+    assert explained.stdout.startswith("ward a, learnt state lactate <")
     with pytest.raises(InvalidParameter, match="expected numbers"):
         saved.act({"lactate": "much", "ward": "a"}, rng)
     # Nothing of a later log taught the states.

@@ -33,8 +33,8 @@ UNCHANGED = 1e-12  # chances this close are the same
 def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     """Explain why the policy saved in OUTPUT does what it does in a state.
 
-    Raw values are binned as in the log. Where a state has several columns, give one after the
-    other, or each with its name.
+    Raw values are binned as in the log, and measurements mean the state that was learnt from them.
+    Where a state has several columns, give one after the other, or each with its name.
 
     \b
     surestep explain result --state ward-3
@@ -44,7 +44,8 @@ def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     from surestep.results import load
 
     result = load(output)
-    columns = result.table.vocabulary.state_columns
+    words = result.table.vocabulary
+    columns = (*words.state_columns, *(words.rule.columns if words.rule else ()))
     explanation = explain(result, state_of(given, columns))
     if as_json:
         content = dataclasses.asdict(explanation)

@@ -207,9 +207,15 @@ def history_row(
 def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule | None) -> Given:
     """Returns a row of measurements with the state that they mean, if that is not there.
 
-    The learnt state is the last of the columns.
+    The learnt state is the last of the columns. Values in order have the measurements at its place.
     """
-    if rule is None or not isinstance(given, Mapping) or columns[-1] in given:
+    if rule is None:
+        return given
+    names = (*columns[:-1], *rule.columns)
+    if isinstance(given, tuple | list) and len(given) == len(names):
+        is_label = len(names) == len(columns) and given[-1] in rule.labels()
+        given = given if is_label else dict(zip(names, given, strict=True))
+    if not isinstance(given, Mapping) or columns[-1] in given:
         return given
     missing = [name for name in rule.columns if name not in given]
     if missing:

@@ -27,7 +27,8 @@ FAILED: Mapping[CheckCode, str] = {
     "markov-next-state": (
         "The step before tells what comes next, beyond the state and the action: the states leave "
         "something out, and what the model says may be wrong. Finer states may mend it, or "
-        "histories: states of several rows."
+        "histories: states of several rows; where episodes end after a fixed number of steps, it "
+        "is the number of the step that is left out."
     ),
     "markov-reward": (
         "The step before tells the reward, beyond state, action and next state: the states leave "
