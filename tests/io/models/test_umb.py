@@ -406,6 +406,17 @@ VALUATIONS = {
         bytes([1, 2]),
         None,
     ),
+    "that are said not to be missing": (
+        [variable("x", "uint", 8, **{"is-optional": None})],
+        bytes([1, 2]),
+        ("(x=1)", "(x=2)"),
+    ),
+    "with an offset that is no whole number": (
+        [variable("x", "uint", 8, offset=0.5)],
+        bytes([1, 2]),
+        None,
+    ),
+    "without a name": ([{"type": {"type": "uint", "size": 8}}], bytes([1, 2]), None),
     "of padding": ([{"padding": 8}], bytes([1, 2]), None),
 }
 

@@ -66,8 +66,8 @@ class Variable(Struct, frozen=True, rename="kebab"):
 
     name: str = ""
     type: ValueType = UNKNOWN
-    offset: int = 0  # to be added to the value that is stored
-    is_optional: bool = False
+    offset: Any = 0  # to be added to the value that is stored, of a whole number
+    is_optional: Any = None
     padding: Count = 0  # bits
 
 

@@ -391,7 +391,8 @@ def variable_width(variable: Variable) -> int:
         return variable.padding
     usual = VARIABLE_WIDTH.get(variable.type.type, 0)
     width = variable.type.size or usual
-    return width if usual and width <= 64 and not variable.is_optional else 0
+    plain = variable.name and type(variable.offset) is int and not variable.is_optional
+    return width if plain and usual and width <= 64 else 0
 
 
 def decode(variable: Variable, mask: BoolArray) -> list[str]:
