@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-browser test-all coverage format lock clean
+.PHONY: help demo test test-browser test-gpu test-all coverage format lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -41,6 +41,9 @@ test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 test-browser: | .cache/tmp ## open the report in the system's chromium
 	@"$(PYTHON)" tools/environment.py test
 	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py
+
+test-gpu: ## test and measure on a GPU, with the interpreter and the packages at hand
+	@"$(PYTHON)" tools/test_gpu.py
 
 test-all: test ## make test, the slow tests, other machines, and a search for new counterexamples
 	@"$(PYTHON)" tools/environment.py cluster

@@ -37,7 +37,6 @@ from surestep.algorithms import SPIBB, improve_batch
 from surestep.certificates import Posterior
 from surestep.environments import make
 from surestep.kernels._device import PROCESSOR, device_in_use, machine_for
-from surestep.kernels.backup import best_values
 from surestep.model.counts import LoggedRewards
 from surestep.model.problem_batch import ProblemBatch
 from surestep.planning.pruning import Backup
@@ -84,11 +83,11 @@ def optimal_plan(share: float) -> Iterator[Work]:
     def sweeps() -> float:
         machine, backup = machine_for(Backup.of(mdp))
         value, after = machine.own(np.zeros(states)), machine.empty(states)
-        best_values(backup, value, after)
+        backup.best(value, after)
         float(after.sum())  # waits until it is done
         start = time.perf_counter()
         for _ in range(SWEEPS):
-            best_values(backup, value, after)
+            backup.best(value, after)
             value, after = after, value
         total = float(value.sum())
         side = "processor" if machine is PROCESSOR else "GPU"

@@ -47,6 +47,16 @@ def best_values(model: Model, value: FloatsIn, best: FloatsOut) -> None:
             best[s] = highest
 
 
+@kernel(threads_from=LIGHT_THREADS)
+def largest_values(pair_offsets: IntsIn, q: FloatsIn, best: FloatsOut) -> None:
+    """max_a q(s,a) for all states, into `best` [S]."""
+    for s in prange(best.size):
+        highest = -np.inf
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            highest = max(highest, q[k])
+        best[s] = highest
+
+
 @helper
 def pair_value(pair: int, model: Model, value: FloatArray) -> float:
     """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""

@@ -17,7 +17,7 @@ import numpy as np
 from surestep._arrays import FloatArray, expect, expect_count, own
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels._device import brought_home, machine_for
-from surestep.kernels.backup import best_values, expected_values, gauss_seidel_sweep
+from surestep.kernels.backup import expected_values, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
@@ -178,7 +178,7 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     sizes: list[float] = []
     looked = 0  # the sweep after which pairs were last looked through
     while len(sizes) < limit:
-        best_values(backup, value, after)
+        backup.best(value, after)
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if bracket.good:
@@ -206,7 +206,7 @@ def gauss_seidel(mdp: FiniteMDP, rule: StoppingRule, limit: int) -> Plan | None:
     backup = Backup.of(mdp)
     value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
     for sweeps in range(1, limit, 2):
-        best_values(backup, value, after)
+        backup.best(value, after)
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if bracket.good:

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from surestep._arrays import ROUNDING_SLACK, IntArray, expect, is_number, run_lengths
+from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray, expect, is_number, run_lengths
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mdp import FiniteMDP
 
@@ -87,7 +87,7 @@ class StoppingRule:
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
             horizon,
-            max(float(np.abs(values).max(initial=0.0)) for values in rewards),
+            max(largest_magnitude(values) for values in rewards),
             most_terms(mdp.offsets, mdp.pairs.offsets),
             tolerance,
         )
@@ -121,6 +121,11 @@ class StoppingRule:
             f"the error of the values is proven to be at most {bracket.error:.3g}, expected "
             f"{bracket.goal:.3g} ({asked}); give a larger tolerance, or discounts further below 1"
         )
+
+
+def largest_magnitude(values: FloatArray) -> float:
+    """max |values|, or 0 where there are none; without a copy of them."""
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:

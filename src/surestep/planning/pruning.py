@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import FloatArray, offsets_of
-from surestep.kernels.backup import pair_values
+from surestep.kernels._types import is_there
+from surestep.kernels.backup import best_values, largest_values, pair_values
 from surestep.kernels.pruning import KeptModel, copy_kept, count_kept
 from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
@@ -33,6 +34,17 @@ class Backup(Model):
             mdp.discount,
             mdp.expected_reward,
         )
+
+    def best(self, value: FloatArray, result: FloatArray) -> None:
+        """max_a q(s,a) for all states, into `result` [S].
+
+        On a GPU pair by pair, then state by state: a thread that has all pairs of a state to itself
+        reads memory in steps that are too wide.
+        """
+        if is_there(result):
+            largest_values(self.pair_offsets, self.q(value), result)
+        else:
+            best_values(self, value, result)
 
     def q(self, value: FloatArray) -> FloatArray:
         """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for the pairs that are left."""
