@@ -40,7 +40,19 @@ def main() -> int:
     environment = {**os.environ, "PYTHONPATH": path, "SURESTEP_TEST_GPU": "1"}
     commands = [
         [sys.executable, "-m", "pytest", "-q", "tests/gpu"],
-        [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-n", "8", *SUITES],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            "not slow",
+            "-n",
+            "8",
+            "-p",
+            "no:benchmark",
+            *SUITES,
+        ],
         [sys.executable, "benchmarks/gpu.py", *sys.argv[1:]],
     ]
     devices = ("auto", "cuda", "auto")

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths
 from surestep.certificates.stepping import step_until_near
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels._device import PROCESSOR, Machine, machine_for_tasks
+from surestep.kernels._device import PROCESSOR, Machine, brought_home, device, machine_for_tasks
 from surestep.kernels._types import RoomSize, is_there
 from surestep.kernels.drawn import (
     VALUES_BESIDE,
@@ -188,9 +188,14 @@ def evaluated(
     if models.counts.pairs.num_states <= SMALL:
         room = room_to_eliminate(models.counts.pairs.num_states)
         eliminate_drawn.all(size, room, offsets, discount, chunk, policies, performance)
-    elif is_there(chunk.share):
-        return step_until_near(chunk, offsets, discount, policies, aim, start)
-    else:
+        return performance
+    if is_there(chunk.share):
+        stepped = step_until_near(chunk, offsets, discount, policies, aim, start)
+        if stepped is not None:
+            return stepped
+        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
+        chunk = Chunk(*home)
+    with device("cpu"):
         none = RoomSize()
         iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
     return performance
@@ -209,11 +214,13 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
     zeros = np.zeros((len(policies), models.counts.pairs.num_states))
     try:
         steps = evaluated(models, ticking, policies, Aim(ENOUGH, FIRST_STEPS, keep=False), zeros)
-    except ZeroDivisionError:
+    except ZeroDivisionError:  # which a GPU does not know
+        steps = None
+    if steps is None or not np.isfinite(steps.mean).all():
         raise CertificateRefused(
             "in a drawn model an episode never ends, at discount 1; expected less than 1",
             code="never-ends",
-        ) from None
+        )
     theta = 1 - steps.residual - terms_of(models) * 2.0**-52 * steps.scale
     proven = (theta > 0) & (steps.mean > 0)
     bounds: FloatArray = np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)

@@ -10,6 +10,7 @@ are, and everything takes very long: for tests.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,13 +22,16 @@ import numpy as np
 from numba import config, njit
 from numpy.typing import DTypeLike
 
-if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported
-    np.row_stack = np.vstack  # noqa: NPY201
-
-from numba import cuda
-
 from surestep.kernels._machine_code import GpuCode, cache_directory, tell_compiling
 from surestep.kernels._types import BATCH, FloatsOut, Room, RoomSize, annotations_of, is_there
+
+if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported
+    np.row_stack = np.vstack  # noqa: NPY201
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # few tasks are no mistake
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of NumPy, about what numba-cuda does while it is imported
+    from numba import cuda
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 THREADS_A_BLOCK = 64

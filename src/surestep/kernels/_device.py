@@ -17,7 +17,7 @@ import numpy as np
 from numba import config
 from numpy.typing import DTypeLike
 
-from surestep._arrays import AnyArray, FloatArray
+from surestep._arrays import AnyArray
 from surestep.errors import DeviceUnavailable, InvalidParameter, MissingExtra, said
 from surestep.kernels._types import RoomSize, is_there
 
@@ -177,11 +177,9 @@ def machine_for(model: Arrays) -> tuple[Machine, Arrays]:
     return PROCESSOR, model
 
 
-def brought_home(array: FloatArray) -> FloatArray:
+def brought_home(array: Any) -> Any:
     """Returns the array, or a copy of what is on the GPU."""
-    there: Any = array
-    home: FloatArray = there.get() if is_there(array) else array
-    return home
+    return array.get() if is_there(array) else array
 
 
 def run_on_gpu(
