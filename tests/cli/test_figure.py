@@ -2,13 +2,22 @@
 
 import csv
 import sys
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
 
 from surestep.cli.main import main
+from surestep.figures import n_wedge
 
 MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
+TABLE = cache(n_wedge.n_wedge_table)
+
+
+@pytest.fixture(autouse=True)
+def _one_table(monkeypatch):
+    """The numbers, which take a second, are made once for all pictures."""
+    monkeypatch.setattr(n_wedge, "n_wedge_table", TABLE)
 
 
 def figure(*arguments):
