@@ -395,6 +395,15 @@ def test_every_task_is_done_once_with_any_number_of_threads(threads_from, monkey
             assert done.tolist() == [1.0] * number + [0.0] * (100 - number)
 
 
+def test_what_borrows_arrays_returns_none_of_its_own():
+    @_compile.borrowing
+    def made(values):
+        return values + 1.0
+
+    with pytest.raises(numba.NumbaError, match="Only accept returning of array passed"):
+        made(np.ones(2))
+
+
 def test_an_error_in_a_task_is_raised(monkeypatch):
     def fail(first_task, end_task, room, done):
         raise OverflowError(f"task {first_task}")
