@@ -40,7 +40,7 @@ PARAMETERS: dict[str, Any] = {
 }
 Parameters = msgspec.defstruct("Parameters", list(PARAMETERS.items()))
 FORMAT = "surestep run"
-VERSION = 5
+VERSION = 6
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 
