@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import glob
 import os
 from collections.abc import Iterator, Sequence
@@ -85,7 +84,6 @@ def close_idle() -> None:
             IDLE.pop().close()
 
 
-atexit.register(close_idle)
 if hasattr(os, "register_at_fork"):  # a fork would copy a database, but none of its threads
     os.register_at_fork(before=close_idle)
 
