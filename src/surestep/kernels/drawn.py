@@ -33,6 +33,7 @@ LEFT = 0.01  # of what a value lacks: the part that a correction may leave
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
 VALUES_BESIDE = 9 + 2 * MIXED  # for every state, on each core that evaluates a large model
 MOST_SWEEPS = 1_000  # for one correction
+PARTS = 8  # of a state, where threads share one
 
 
 class Chunk(NamedTuple):
@@ -399,24 +400,27 @@ def step_drawn(
     value: TableIn,
     result: TableOut,
 ) -> None:
-    """r_π + W v of each policy [P, K] in each drawn model, a state a task, from `value` [B·P, S].
+    """r_π + W v of each policy [P, K] in each drawn model, from `value` [B·P, S], in parts.
 
-    For a GPU: a state of a model is enough for a thread there, and a model is too much.
+    `result` [B·P, S · PARTS] has the parts of a state side by side, a part a task. For a GPU: a
+    model is too much for a thread there, and threads that are neighbours read cells that are.
     """
     ends, target, share, reward, _ = models
     num_states, num_policies = pair_offsets.size - 1, policy.shape[0]
     for task in range(first_task, end_task):
-        s, row = task % num_states, task // num_states
+        part, s, row = task % PARTS, task // PARTS % num_states, task // PARTS // num_states
         b, p = row // num_policies, row % num_policies
         total = 0.0
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
             chance = policy[p, k]
             if chance > 0.0:
-                sum_of_row = 0.0
-                for i in range(ends[b, k], ends[b, k + 1]):
-                    sum_of_row += share[b, i] * value[row, target[b, i]]
-                total += chance * (reward[b, k] + discount * sum_of_row)
-        result[row, s] = total
+                sum_of_part = 0.0
+                for i in range(ends[b, k] + part, ends[b, k + 1], PARTS):
+                    sum_of_part += share[b, i] * value[row, target[b, i]]
+                total += chance * discount * sum_of_part
+                if part == 0:
+                    total += chance * reward[b, k]
+        result[row, s * PARTS + part] = total
 
 
 @tasks(threads_from=CHUNK_THREADS)
