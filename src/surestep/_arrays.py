@@ -318,6 +318,11 @@ def run_sums(values: Kind, offsets: IntArray) -> Kind:
     return sums  # type: ignore[return-value]
 
 
+def largest_magnitude(values: FloatArray) -> float:
+    """max |values|, or 0 where there are none; without a copy of them."""
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+
+
 def weighted_rows(rows: FloatArray, weight: FloatArray) -> FloatArray:
     """Σ_i weight_i · row_i of each row [..., n].
 

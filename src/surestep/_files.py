@@ -96,9 +96,18 @@ def check_new_folder(path: Path) -> None:
 
 def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
     """Writes a new folder with all of the files, or nothing: made beside its place, then moved."""
+    with new_folder(path) as fresh, failing_to_write(path):
+        for name, chunks in files.items():
+            with (fresh / name).open("xb") as file:
+                file.writelines(chunks)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which is moved to its place at the end, or gone where anything failed."""
     check_new_folder(path)
     with ExitStack() as undo:
-        try:
+        with failing_to_write(path):
             for parent in reversed(path.absolute().parents):
                 if not parent.exists():
                     parent.mkdir()
@@ -106,13 +115,19 @@ def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
             fresh = beside(path.absolute())
             undo.callback(shutil.rmtree, fresh, ignore_errors=True)
             fresh.mkdir()
-            for name, chunks in files.items():
-                with (fresh / name).open("xb") as file:
-                    file.writelines(chunks)
+        yield fresh
+        with failing_to_write(path):
             os.replace(fresh, path)
-        except OSError as problem:
-            raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
         undo.pop_all()
+
+
+@contextmanager
+def failing_to_write(path: Path) -> Iterator[None]:
+    """Names what cannot be written where the system refuses something inside."""
+    try:
+        yield
+    except OSError as problem:
+        raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
 
 
 def lock(file: IO[bytes]) -> bool:

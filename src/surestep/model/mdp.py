@@ -31,7 +31,12 @@ from surestep._arrays import (
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
 from surestep.model.pairs import Labels, Pairs
-from surestep.model.transitions import dense_cube, read_successors, transition_name
+from surestep.model.transitions import (
+    PairNames,
+    dense_cube,
+    read_successors,
+    transition_name,
+)
 
 
 class DenseMDP(NamedTuple):
@@ -77,36 +82,13 @@ class FiniteMDP:
         if not isinstance(pairs, Pairs):
             raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
-
-        def name(transition: int) -> str:
-            return transition_name(pairs, offsets, successor, transition)
-
-        shape = (successor.size,)
-        probability = normalised_runs(
-            floats("probability", self.probability, shape, InvalidModel, name),
-            offsets,
-            RunWords(
-                "transition probabilities",
-                "pair",
-                pairs.pair_name,
-                name,
-                " (or no successor at all, to end the episode)",
-            ),
-            InvalidModel,
-        )
-        reward = floats("reward", self.reward, shape, InvalidModel, name)
+        probability = read_probability(pairs, offsets, successor, self.probability)
+        reward = read_reward(pairs, offsets, successor, self.reward)
         ending = read_ending_reward(pairs, offsets, self.ending_reward)
         discount = read_discount(pairs, self.discount)
         initial = read_initial(pairs, self.initial)
         marks = read_marks(self.marks, pairs.num_states)
-        with np.errstate(over="ignore"):
-            expected = run_sums(probability * reward, offsets) + ending
-        refuse_where(
-            ~np.isfinite(expected),
-            lambda k: f"the expected reward of {pairs.pair_name(k)} is too large for a double",
-            "pair",
-            InvalidModel,
-        )
+        expected = expected_rewards(pairs, offsets, probability, reward, ending)
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
         set_field(self, "successor", successor)
@@ -297,7 +279,7 @@ def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
     return pairs.flat("discount", values, InvalidModel)
 
 
-def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
+def spread_initial(pairs: PairNames, initial: object) -> FloatArray:
     """Returns a start state, or a distribution over states, as [S]."""
     values = numbers("initial", initial, InvalidModel)
     if values.ndim > 0:
@@ -312,7 +294,56 @@ def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
     return distribution
 
 
-def read_initial(pairs: Pairs, initial: object) -> FloatArray:
+def read_probability(
+    pairs: PairNames, offsets: IntArray, successor: IndexArray, values: object
+) -> FloatArray:
+    """Returns probabilities [T] of which each run that is not empty sums to 1."""
+
+    def name(transition: int) -> str:
+        return transition_name(pairs, offsets, successor, transition)
+
+    words = RunWords(
+        "transition probabilities",
+        "pair",
+        pairs.pair_name,
+        name,
+        " (or no successor at all, to end the episode)",
+    )
+    probability = floats("probability", values, (successor.size,), InvalidModel, name)
+    return normalised_runs(probability, offsets, words, InvalidModel)
+
+
+def read_reward(
+    pairs: PairNames, offsets: IntArray, successor: IndexArray, values: object
+) -> FloatArray:
+    """Returns the rewards of the transitions [T]."""
+
+    def name(transition: int) -> str:
+        return transition_name(pairs, offsets, successor, transition)
+
+    return floats("reward", values, (successor.size,), InvalidModel, name)
+
+
+def expected_rewards(
+    pairs: PairNames,
+    offsets: IntArray,
+    probability: FloatArray,
+    reward: FloatArray,
+    ending: FloatArray,
+) -> FloatArray:
+    """Σ_s' P(s'|s,a) R(s,a,s') [K], and the ending reward where there is no successor."""
+    with np.errstate(over="ignore"):
+        expected = run_sums(probability * reward, offsets) + ending
+    refuse_where(
+        ~np.isfinite(expected),
+        lambda k: f"the expected reward of {pairs.pair_name(k)} is too large for a double",
+        "pair",
+        InvalidModel,
+    )
+    return expected
+
+
+def read_initial(pairs: PairNames, initial: object) -> FloatArray:
     """Returns a distribution over states [S]."""
     values = floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
     words = RunWords(
@@ -324,7 +355,7 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     return normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
 
 
-def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> FloatArray:
+def read_ending_reward(pairs: PairNames, offsets: IntArray, values: object) -> FloatArray:
     """Returns the reward [K] of the pairs without successors; other pairs must not have one."""
     if values is None:
         return np.zeros(pairs.num_pairs)
@@ -341,7 +372,7 @@ def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> Float
     return ending
 
 
-def read_discount(pairs: Pairs, values: object) -> FloatArray:
+def read_discount(pairs: PairNames, values: object) -> FloatArray:
     """Discounts [K] in [0, 1]."""
     discount = floats("discount", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
     refuse_where(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surestep._arrays import FloatArray, freeze, restore_frozen
+from surestep._arrays import FloatArray, IndexArray, freeze, restore_frozen
 from surestep._reprs import short_repr
 from surestep.model.policy import Policy
 
@@ -30,6 +30,26 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Freezes the value."""
+        object.__setattr__(self, "value", freeze(self.value))
+
+    __setstate__ = restore_frozen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedPlan:
+    """A Plan for a model larger than memory: its policy is one action a state, and nothing else."""
+
+    action: IndexArray  # [S]
+    value: FloatArray  # [S]
+    iterations: int
+    residual: float
+    error_bound: float
+
+    __repr__ = short_repr("action.size", "value", "iterations", "error_bound")
+
+    def __post_init__(self) -> None:
+        """Freezes the arrays."""
+        object.__setattr__(self, "action", freeze(self.action))
         object.__setattr__(self, "value", freeze(self.value))
 
     __setstate__ = restore_frozen

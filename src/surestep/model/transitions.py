@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from surestep._arrays import (
@@ -21,8 +23,30 @@ from surestep._arrays import (
 from surestep.model.pairs import Pairs
 
 
+class PairNames(Protocol):
+    """Pairs as messages speak of them: those of a whole model, or of a block of its states."""
+
+    @property
+    def num_states(self) -> int:
+        """|S|, of the whole model."""
+        ...
+
+    @property
+    def num_pairs(self) -> int:
+        """Returns the number of pairs, of the block."""
+        ...
+
+    def state_name(self, state: int) -> str:
+        """Returns the name of a state of the whole model."""
+        ...
+
+    def pair_name(self, pair: int) -> str:
+        """Returns the name of a pair of the block."""
+        ...
+
+
 def read_successors(
-    pairs: Pairs, offsets: object, successor: object, error: ErrorType
+    pairs: PairNames, offsets: object, successor: object, error: ErrorType
 ) -> tuple[IntArray, IndexArray]:
     """Frozen offsets [K+1] and successors [T]; each successor once in its pair's run."""
     total = numbers("successor", successor, error).size
@@ -51,7 +75,7 @@ def owner(offsets: IntArray, element: int) -> int:
     return int(np.searchsorted(offsets, element, side="right")) - 1
 
 
-def transition_name(pairs: Pairs, offsets: IntArray, successor: IndexArray, index: int) -> str:
+def transition_name(pairs: PairNames, offsets: IntArray, successor: IndexArray, index: int) -> str:
     """'state 3, action 1 → state 5', or the same with labels."""
     return f"{pairs.pair_name(owner(offsets, index))} → {pairs.state_name(int(successor[index]))}"
 

@@ -80,6 +80,14 @@ class Chain:
         )
 
 
+class Steps(Protocol):
+    """A chain, wherever its rows are."""
+
+    def step(self, value: FloatArray) -> FloatArray:
+        """r_π + W v."""
+        ...
+
+
 class RowModel(Protocol):
     """A FiniteMDP, or anything else with the arrays of which a chain is made."""
 
@@ -116,15 +124,22 @@ class RowModel(Protocol):
 
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """Makes the chain of a policy with probabilities [K]; linear in the transitions taken."""
-    num_states = mdp.pairs.num_states
-    model = Model(
-        mdp.pairs.offsets,
-        mdp.offsets,
-        mdp.successor,
-        mdp.probability,
-        mdp.discount,
-        mdp.expected_reward,
+    return chain_of(
+        Model(
+            mdp.pairs.offsets,
+            mdp.offsets,
+            mdp.successor,
+            mdp.probability,
+            mdp.discount,
+            mdp.expected_reward,
+        ),
+        policy,
     )
+
+
+def chain_of(model: Model, policy: FloatArray) -> Chain:
+    """Makes the same of the arrays of a model, or of a block of its states."""
+    num_states = model.pair_offsets.size - 1
     lengths, reward = np.empty(num_states, np.int64), np.empty(num_states)
     chain_sizes(model, policy, lengths, reward)
     offsets = offsets_of(lengths)
@@ -177,7 +192,7 @@ def solve_krylov(
 
 
 def solve_sweeps(
-    chain: Chain, start: FloatArray, target: float, limit: int
+    chain: Steps, start: FloatArray, target: float, limit: int
 ) -> tuple[FloatArray, float]:
     """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
 
@@ -194,7 +209,7 @@ def solve_sweeps(
 
 
 def solve_fast_sweeps(
-    chain: Chain, start: FloatArray, target: float, horizon: Horizon
+    chain: Steps, start: FloatArray, target: float, horizon: Horizon
 ) -> tuple[FloatArray, float]:
     """Solves by sweeps while each shrinks the residual a lot, as on models that mix fast.
 
@@ -231,7 +246,7 @@ def half_range(change: tuple[float, float]) -> float:
     return (change[1] - change[0]) / 2
 
 
-def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
+def change_range(chain: Steps, value: FloatArray) -> tuple[float, float]:
     """(min, max) of r_π + W v − v."""
     return difference_range(chain.step(value), value)
 

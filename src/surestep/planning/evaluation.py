@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, run_lengths
+from surestep._arrays import FloatArray, IndexArray, expect, run_lengths
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, NotConverged
+from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import HasPolicy, Policy, policy_of
-from surestep.planning.chain import change_range, largest, policy_chain
+from surestep.planning.chain import Steps, change_range, largest, policy_chain
 from surestep.planning.horizons import horizon_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule
 from surestep.planning.pruning import Backup
-from surestep.planning.solving import Method, solve
+from surestep.planning.solving import GoodEnough, Method, solve, solve_by_sweeps
+from surestep.planning.streamed import StreamedChain, block_policy, streamed_rule
+
+Solver = Callable[[FloatArray, float, GoodEnough], tuple[FloatArray, Method]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,14 +38,22 @@ class Evaluation:
 
 
 def evaluate(
-    mdp: FiniteMDP, policy: Policy, *, method: Method = "auto", tolerance: float | None = None
+    mdp: FiniteMDP | MappedMDP,
+    policy: Policy | IndexArray,
+    *,
+    method: Method = "auto",
+    tolerance: float | None = None,
 ) -> FloatArray:
     """V^π [S]: the expected discounted reward from each state. See `evaluate_with_bound`."""
     return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance).value
 
 
 def evaluate_with_bound(
-    mdp: FiniteMDP, policy: Policy, *, method: Method = "auto", tolerance: float | None = None
+    mdp: FiniteMDP | MappedMDP,
+    policy: Policy | IndexArray,
+    *,
+    method: Method = "auto",
+    tolerance: float | None = None,
 ) -> Evaluation:
     """V^π with a proven bound on its error.
 
@@ -48,27 +61,59 @@ def evaluate_with_bound(
     "components" (one strongly connected component after the other, each by sweeps in place, or by
     one of the others where these are slow), or "auto": dense when small, sweeps while they are
     fast, else components. `tolerance` is the largest error allowed; by default 1e-10 of the largest
-    reward and value, or what doubles can prove.
+    reward and value, or what doubles can prove. A MappedMDP is evaluated by sweeps alone, and its
+    policy may also be one action a state [S], as a MappedPlan has them.
     """
-    check_inputs(mdp, policy, method)
-    chain = policy_chain(mdp, policy.probability)
+    check_method(method)
+    if isinstance(mdp, MappedMDP):
+        return evaluate_streamed(mdp, policy, method, tolerance)
+    checked = check_inputs(mdp, policy)
+    chain = policy_chain(mdp, checked.probability)
     # A row of the chain adds up the successors of all actions in one sum.
     longest = int(run_lengths(chain.offsets).max()) + int(run_lengths(mdp.pairs.offsets).max())
-    rule = StoppingRule.of(mdp, tolerance, horizon_under(mdp, policy, chain))
+    rule = StoppingRule.of(mdp, tolerance, horizon_under(mdp, checked, chain))
     rule = replace(rule, terms=max(rule.terms, longest + 8))
+
+    def solver(
+        start: FloatArray, target: float, good_enough: GoodEnough
+    ) -> tuple[FloatArray, Method]:
+        return solve(chain, method, start, target, rule.horizon, good_enough)
+
+    return proven(chain, rule, np.zeros(mdp.num_states), solver)
+
+
+def evaluate_streamed(
+    mdp: MappedMDP, policy: Policy | IndexArray, method: Method, tolerance: float | None
+) -> Evaluation:
+    """V^π of a model in files, by sweeps alone."""
+    if method not in ("auto", "iterative"):
+        raise InvalidParameter(
+            f"method is {method!r}, which needs the whole model in memory; expected auto or "
+            "iterative for a MappedMDP"
+        )
+    chain, rule = StreamedChain(mdp, block_policy(mdp, policy)), streamed_rule(mdp, tolerance)
+    longest = chain.longest_row() + mdp.facts.most_actions
+    rule = replace(rule, terms=max(rule.terms, longest + 8))
+
+    def solver(
+        start: FloatArray, target: float, good_enough: GoodEnough
+    ) -> tuple[FloatArray, Method]:
+        return solve_by_sweeps(chain, start, target, rule.horizon, good_enough), "iterative"
+
+    return proven(chain, rule, np.zeros(mdp.num_states), solver)
+
+
+def proven(chain: Steps, rule: StoppingRule, start: FloatArray, solver: Solver) -> Evaluation:
+    """Solves the chain by a solver, and proves how far its answer can be off."""
 
     def bracket(value: FloatArray, residuals: tuple[float, float]) -> Bracket:
         return rule.bracket(residuals, float(np.abs(value).max()))
 
-    start = np.zeros(mdp.num_states)
     first = bracket(start, (0.0, 0.0))
-    value, used = solve(
-        chain,
-        method,
+    value, used = solver(
         start,
-        target=max(first.goal / rule.horizon.high / 2, first.floor),
-        horizon=rule.horizon,
-        good_enough=lambda value, _: bracket(value, change_range(chain, value)).good,
+        max(first.goal / rule.horizon.high / 2, first.floor),
+        lambda value, _: bracket(value, change_range(chain, value)).good,
     )
     residuals = change_range(chain, value)
     final = bracket(value, residuals)
@@ -101,7 +146,8 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
     together are at most 1e-9 · max w, with w the expected discounted number of steps, or what
     doubles can prove.
     """
-    check_inputs(mdp, policy, method)
+    check_method(method)
+    check_inputs(mdp, policy)
     chain = policy_chain(mdp, policy.probability)
     horizon = horizon_under(mdp, policy, chain)
     chain = chain.transposed(mdp.initial)
@@ -129,11 +175,17 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
     return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * policy.probability
 
 
-def check_inputs(mdp: FiniteMDP, policy: Policy, method: str) -> None:
-    """Refuses what is no model, no policy of it, or no method."""
+def check_inputs(mdp: object, policy: object) -> Policy:
+    """Returns the policy, once it is known to be one of the model."""
     expect("mdp", mdp, FiniteMDP)
     expect("policy", policy, Policy)
-    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
+    mine, theirs = cast(FiniteMDP, mdp), cast(Policy, policy)
+    check_same_pairs("the model", mine.pairs, "the policy", theirs.pairs)
+    return theirs
+
+
+def check_method(method: str) -> None:
+    """Refuses what is no method."""
     if method not in get_args(Method):
         raise InvalidParameter(
             f"method is {method!r}, expected one of {', '.join(get_args(Method))}"

@@ -72,12 +72,16 @@ def horizon_of(mdp: FiniteMDP) -> Horizon:
     discount = mdp.discount
     if discount.max() == 1.0:
         return Horizon(1.0, certified_steps(mdp), uniform=False)
-    smallest = float(discount.min()) * (1 - ROW_EXCESS)
     endless = bool((run_lengths(mdp.offsets) > 0).all())
+    return discounted_horizon(float(discount.min()), float(discount.max()), endless)
+
+
+def discounted_horizon(least: float, most: float, endless: bool) -> Horizon:
+    """Returns the horizon for discounts from `least` to `most` < 1; are there no ends?"""
     return Horizon(
-        low=1 / (1 - smallest) if endless else 1.0,
-        high=longest_horizon(float(discount.max())),
-        uniform=endless and bool(discount.min() == discount.max()),
+        low=1 / (1 - least * (1 - ROW_EXCESS)) if endless else 1.0,
+        high=longest_horizon(most),
+        uniform=endless and least == most,
     )
 
 

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args, overload
 
 import numpy as np
 
 from surestep._arrays import FloatArray, expect, expect_count, own
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
-from surestep.kernels._device import brought_home, machine_for
+from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for
 from surestep.kernels.backup import expected_values, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
+from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
-from surestep.model.plan import Plan
+from surestep.model.plan import MappedPlan, Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.components import Components
@@ -31,6 +32,7 @@ from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule
 from surestep.planning.pruning import Backup, pruned
 from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
+from surestep.planning.streamed import StreamedBackup, streamed_rule
 from surestep.planning.total import best_ending, ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
@@ -43,7 +45,15 @@ SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a l
 INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the next round
 
 
-def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
+@overload
+def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan: ...
+@overload
+def optimal(
+    mdp: MappedMDP, *, minimise: bool = False, tolerance: float | None = None
+) -> MappedPlan: ...
+def optimal(
+    mdp: FiniteMDP | MappedMDP, *, minimise: bool = False, tolerance: float | None = None
+) -> Plan | MappedPlan:
     """Returns a best policy π* and its value; with `minimise`, the policy of the least value.
 
     Small models go through policy iteration. Larger ones begin with value iteration, unless no
@@ -53,8 +63,15 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
     equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
     values; by default 1e-10 of the largest reward and value, or what doubles prove. Where some
     policy may go round for ever without discount, the best is sought of those that end for certain;
-    see `planning.total`.
+    see `planning.total`. A MappedMDP is planned by value iteration alone.
     """
+    if isinstance(mdp, MappedMDP):
+        if minimise:
+            raise InvalidParameter(
+                "minimise is True, but a MappedMDP is only maximised; write it with rewards of the "
+                "other sign"
+            )
+        return value_iteration(mdp, tolerance=tolerance)
     if minimise:
         expect("mdp", mdp, FiniteMDP)
         costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
@@ -138,26 +155,50 @@ def modified_policy_iteration(
     return iterate(mdp, greedy_step or best_actions(mdp), start, update, rule, limit)
 
 
+@overload
 def value_iteration(
     mdp: FiniteMDP,
     *,
     sweep: Sweep = "jacobi",
     tolerance: float | None = None,
     limit: int | None = None,
-) -> Plan:
+) -> Plan: ...
+@overload
+def value_iteration(
+    mdp: MappedMDP,
+    *,
+    sweep: Sweep = "jacobi",
+    tolerance: float | None = None,
+    limit: int | None = None,
+) -> MappedPlan: ...
+def value_iteration(
+    mdp: FiniteMDP | MappedMDP,
+    *,
+    sweep: Sweep = "jacobi",
+    tolerance: float | None = None,
+    limit: int | None = None,
+) -> Plan | MappedPlan:
     """Value iteration with a sound stopping rule: V* lies within `error_bound`, provably.
 
     A "jacobi" sweep reads the old values only, on all cores; a "gauss-seidel" sweep uses each new
     value at once, on one core. The limit is by default the number of sweeps after which another
-    one cannot help.
+    one cannot help. A MappedMDP is read from its files once a sweep, and takes "jacobi" only.
     """
     if sweep not in get_args(Sweep):
         raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
     if limit is not None:
         expect_count("limit", limit)
-    rule = rule_for_all(mdp, tolerance)
+    if isinstance(mdp, MappedMDP):
+        if sweep != "jacobi":
+            raise InvalidParameter(f"sweep is {sweep!r}, expected jacobi for a MappedMDP")
+        rule = streamed_rule(mdp, tolerance)
+    else:
+        rule = rule_for_all(mdp, tolerance)
     allowed = sweep_limit(rule, limit)
-    if sweep == "gauss-seidel":
+    plan: Plan | MappedPlan | None
+    if isinstance(mdp, MappedMDP):
+        plan = streamed_plan(mdp, rule, allowed)
+    elif sweep == "gauss-seidel":
         plan = gauss_seidel(mdp, rule, allowed)
     else:
         plan = jacobi(mdp, rule, allowed, slowest=np.inf)
@@ -173,8 +214,30 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     `slowest` of the residual.
     """
     machine, whole = machine_for(Backup.of(mdp))
+    reached = swept(whole, machine, rule, limit, slowest)
+    return None if reached is None else planned(mdp, whole, reached)
+
+
+def streamed_plan(mdp: MappedMDP, rule: StoppingRule, limit: int) -> MappedPlan | None:
+    """Value iteration from files; None where the limit came first."""
+    whole = StreamedBackup(mdp)
+    reached = swept(whole, PROCESSOR, rule, limit, slowest=np.inf)
+    if reached is None:
+        return None
+    value, sweeps, residuals, bracket = reached
+    return MappedPlan(whole.best_actions(value), value, sweeps, largest(residuals), bracket.error)
+
+
+def swept(
+    whole: Backup | StreamedBackup,
+    machine: Machine,
+    rule: StoppingRule,
+    limit: int,
+    slowest: float,
+) -> Reached | None:
+    """Sweeps until the value is good enough; None as in `jacobi`."""
     backup, size = whole, half_range if rule.horizon.uniform else largest
-    value, after = machine.own(np.zeros(mdp.num_states)), machine.empty(mdp.num_states)
+    value, after = machine.own(np.zeros(whole.num_states)), machine.empty(whole.num_states)
     sizes: list[float] = []
     looked = 0  # the sweep after which pairs were last looked through
     while len(sizes) < limit:
@@ -182,7 +245,7 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if bracket.good:
-            return planned(mdp, whole, value, len(sizes) + 1, residuals, bracket)
+            return Reached(value, len(sizes) + 1, residuals, bracket)
         if largest(residuals) <= bracket.floor:
             rule.refuse(bracket)
         sizes.append(size(residuals))
@@ -190,7 +253,12 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None
         shrunk = sizes[-1] < sizes[looked] / 10
-        if shrunk and machine.gpu is None and backup.reward.size > mdp.num_states:
+        if (
+            shrunk
+            and isinstance(backup, Backup)
+            and machine.gpu is None
+            and backup.reward.size > whole.num_states
+        ):
             backup, looked = pruned(backup, value, bracket), len(sizes) - 1
         if rule.horizon.uniform:  # all states are off by nearly the same number
             after += bracket.middle - sum(residuals) / 2
@@ -210,7 +278,7 @@ def gauss_seidel(mdp: FiniteMDP, rule: StoppingRule, limit: int) -> Plan | None:
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         if bracket.good:
-            return planned(mdp, backup, value, sweeps, residuals, bracket)
+            return planned(mdp, backup, Reached(value, sweeps, residuals, bracket))
         if largest(residuals) <= bracket.floor:
             rule.refuse(bracket)
         # Backwards, because auxiliary states stand behind the states that lead to them.
@@ -224,15 +292,18 @@ def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
     return int(min(SWEEPS_PER_STEP * rule.horizon.high, 1e9)) + 100 if limit is None else limit
 
 
-def planned(
-    mdp: FiniteMDP,
-    backup: Backup,
-    value: FloatArray,
-    sweeps: int,
-    residuals: Range,
-    bracket: Bracket,
-) -> Plan:
+class Reached(NamedTuple):
+    """A value that is good enough, and what proves it."""
+
+    value: FloatArray  # [S]
+    sweeps: int
+    residuals: Range
+    bracket: Bracket
+
+
+def planned(mdp: FiniteMDP, backup: Backup, reached: Reached) -> Plan:
     """Returns the plan of a value that is good enough, with the greedy policy of all pairs."""
+    value, sweeps, residuals, bracket = reached
     policy = Policy(mdp.pairs, best_actions(mdp)(backup.q(value)))
     return Plan(policy, brought_home(value), sweeps, largest(residuals), bracket.error)
 

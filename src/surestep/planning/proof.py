@@ -18,7 +18,14 @@ from typing import NoReturn
 
 import numpy as np
 
-from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray, expect, is_number, run_lengths
+from surestep._arrays import (
+    ROUNDING_SLACK,
+    IntArray,
+    expect,
+    is_number,
+    largest_magnitude,
+    run_lengths,
+)
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mdp import FiniteMDP
 
@@ -82,8 +89,7 @@ class StoppingRule:
     def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> StoppingRule:
         """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
         expect("mdp", mdp, FiniteMDP)
-        if tolerance is not None and not (is_number(tolerance) and tolerance > 0):
-            raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
+        check_tolerance(tolerance)
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
             horizon,
@@ -123,12 +129,18 @@ class StoppingRule:
         )
 
 
-def largest_magnitude(values: FloatArray) -> float:
-    """max |values|, or 0 where there are none; without a copy of them."""
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+def check_tolerance(tolerance: object) -> None:
+    """Refuses an error allowed that is none."""
+    if tolerance is not None and not (is_number(tolerance) and tolerance > 0):
+        raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
 
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
     """Returns the number of rounded terms in the residual of a backup, with some to spare."""
     successors = int(run_lengths(offsets).max(initial=0))
-    return successors + int(run_lengths(pair_offsets).max()) + 8
+    return terms_of(successors, int(run_lengths(pair_offsets).max()))
+
+
+def terms_of(successors: int, actions: int) -> int:
+    """Returns the same for the most successors of a pair and the most actions of a state."""
+    return successors + actions + 8

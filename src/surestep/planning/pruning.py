@@ -35,6 +35,11 @@ class Backup(Model):
             mdp.expected_reward,
         )
 
+    @property
+    def num_states(self) -> int:
+        """|S|."""
+        return self.pair_offsets.size - 1
+
     def best(self, value: FloatArray, result: FloatArray) -> None:
         """max_a q(s,a) for all states, into `result` [S].
 
@@ -58,7 +63,7 @@ def pruned(backup: Backup, value: FloatArray, bracket: Bracket) -> Backup:
     reach = max(bracket.high, 0.0) - min(bracket.low, 0.0)
     width = reach * float(backup.discount.max()) * (1 + ROW_EXCESS) + 2 * bracket.floor
     q = backup.q(value)
-    states = backup.pair_offsets.size - 1
+    states = backup.num_states
     pairs, transitions = np.empty(states, np.int64), np.empty(states, np.int64)
     count_kept(backup, q, width, pairs, transitions)
     pair_offsets, starts = offsets_of(pairs), offsets_of(transitions)

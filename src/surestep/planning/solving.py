@@ -11,6 +11,7 @@ from surestep._arrays import FloatArray
 from surestep.errors import NotConverged
 from surestep.planning.chain import (
     Chain,
+    Steps,
     change_range,
     largest,
     predicted_fill,
@@ -24,7 +25,7 @@ from surestep.planning.components import Components
 from surestep.planning.proof import Horizon
 
 Method = Literal["auto", "dense", "sparse", "iterative", "components"]
-
+GoodEnough = Callable[[FloatArray, float], bool]  # a solution and its residual to the judgement
 
 DENSE_STATES = 300  # up to here a dense LU is the fastest
 FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
@@ -56,7 +57,7 @@ def solve(
     start: FloatArray,
     target: float,
     horizon: Horizon,
-    good_enough: Callable[[FloatArray, float], bool],
+    good_enough: GoodEnough,
 ) -> tuple[FloatArray, Method]:
     """Solves x = b + W x; the solution and the method that was used.
 
@@ -83,7 +84,7 @@ def solve_slowly(
     start: FloatArray,
     target: float,
     horizon: Horizon,
-    good_enough: Callable[[FloatArray, float], bool],
+    good_enough: GoodEnough,
 ) -> FloatArray:
     """Solves by BiCGSTAB, and by sweeps where that breaks down."""
     residual = largest(change_range(chain, start))
@@ -91,9 +92,27 @@ def solve_slowly(
     if not good_enough(value, residual):
         value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
     if not good_enough(value, residual):
-        sweeps = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
-        value, _ = solve_sweeps(chain, value, target, sweeps)
+        value, _ = solve_sweeps(chain, value, target, most_sweeps(horizon))
     return value
+
+
+def solve_by_sweeps(
+    chain: Steps,
+    start: FloatArray,
+    target: float,
+    horizon: Horizon,
+    good_enough: GoodEnough,
+) -> FloatArray:
+    """Solves by sweeps alone, which need no row a second time before all others."""
+    value, residual = solve_fast_sweeps(chain, start, target, horizon)
+    if not good_enough(value, residual):
+        value, _ = solve_sweeps(chain, value, target, most_sweeps(horizon))
+    return value
+
+
+def most_sweeps(horizon: Horizon) -> int:
+    """Returns the number of sweeps after which another one cannot help, or would never come."""
+    return int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
 
 
 def solve_components(
