@@ -65,6 +65,10 @@ class DeviceUnavailable(SurestepError):
     """A GPU that was asked for and cannot be used."""
 
 
+class ClusterUnavailable(SurestepError):
+    """A Ray cluster that cannot be reached, or lost what it was given to do."""
+
+
 class ShapeMismatch(SurestepError):
     """Two things combined that do not describe the same states, actions or transitions."""
 

@@ -7,9 +7,12 @@ when the parent is done with them, or dead, it is closed, and they end.
 
 from __future__ import annotations
 
+import logging
+import math
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 from collections import deque
@@ -17,16 +20,30 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from itertools import islice
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from surestep.errors import InvalidParameter, MissingExtra, SurestepError
+from surestep._device_name import VARIABLE, chosen_device
+from surestep.errors import (
+    ClusterUnavailable,
+    DeviceUnavailable,
+    InvalidParameter,
+    MissingExtra,
+    SurestepError,
+    said,
+)
 from surestep.extensions import SINGULAR, Extension, check_importable, know, registered
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+ENGINES = ("local", "ray")
 MOST_WORKERS = 1024
+RETRIES = 3  # of a task on Ray whose worker or machine is lost
+TASKS_A_CORE = 2  # that Ray has at a time: one runs, and one waits; each holds a copy of its data
+LEAST_SHARE = 1 / 16  # of a GPU: with more tasks than that on one, its memory becomes too small
+SECONDS_TO_ANSWER = 10  # for a cluster
 
 
 def map_in_order(
@@ -45,17 +62,88 @@ def map_in_order(
     return in_workers(function, tasks, workers)
 
 
-def available_cores() -> int:
-    """Counts the cores that this process may use."""
+def map_as_done(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    engine: str = "local",
+    workers: int = 1,
+    address: str | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """Yields the place of each task and `function(task)`, as they get done.
+
+    `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, or one
+    that starts on this machine. Only on a cluster do answers come in another order than the tasks.
+    """
+    reach(engine, address)
+    if engine == "ray":
+        return map_on_ray(function, tasks)
+    return enumerate(map_in_order(function, tasks, workers=workers))
+
+
+def reach(engine: str, address: str | None = None) -> None:
+    """Refuses what is no engine, and a cluster that cannot be reached; connects to one that can."""
+    if engine not in ENGINES:
+        raise InvalidParameter(
+            f"{said('engine', '--engine')} is {engine!r:.40}, expected one of {', '.join(ENGINES)}"
+        )
+    if engine == "ray":
+        connected(address)
+    elif address is not None:
+        on_ray = said("engine='ray'", "--engine ray")
+        raise InvalidParameter(f"{said('address', '--address')} is for {on_ray}")
+
+
+def available_cores(engine: str = "local") -> int:
+    """Counts the cores that this process may use, or those of the cluster that it reached."""
+    if engine == "ray":
+        return max(1, int(connected().cluster_resources().get("CPU", 0)))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def map_on_ray(
-    function: Callable[[Task], Result], tasks: Iterable[Task], *, address: str | None = None
-) -> Iterator[Result]:
-    """Yields the map as tasks on a Ray cluster, in the order of the tasks.
+# ---- on a Ray cluster ---------------------------------------------------------------------------
 
-    `address` is an existing cluster; without one, Ray starts on this machine.
+
+def map_on_ray(
+    function: Callable[[Task], Result], tasks: Iterable[Task]
+) -> Iterator[tuple[int, Result]]:
+    """Yields the place and the answer of each task, as a cluster that was reached gets them done.
+
+    A task whose worker or machine is lost is done again elsewhere. Only a few tasks for each core
+    are given to the cluster at a time, more of them as it grows.
+    """
+    ray = connected()
+    share, device, extensions = share_of_gpu(ray), chosen_device(), registered()
+    on_worker = ray.remote(num_cpus=1, num_gpus=share, max_retries=RETRIES)(as_told)
+    waiting, under_way = enumerate(tasks), dict[Any, int]()
+    try:
+        while True:
+            room = TASKS_A_CORE * available_cores("ray") - len(under_way)
+            for place, task in islice(waiting, max(room, 0)):
+                under_way[on_worker.remote(function, task, extensions, device)] = place
+            if not under_way:
+                return
+            (answer, *_), _ = ray.wait(list(under_way), num_returns=1)
+            yield under_way.pop(answer), ray.get(answer)
+    except ray.exceptions.RayTaskError as problem:
+        if isinstance(problem.cause, SurestepError):
+            raise problem.cause from None  # without the worker's traceback
+        raise
+    except ray.exceptions.RayError as problem:
+        reason = next(iter(str(problem).splitlines()), type(problem).__name__)
+        raise ClusterUnavailable(
+            f"the Ray cluster did not finish a task: {reason}; expected machines with enough "
+            "memory, and with the same packages as here"
+        ) from None
+    finally:
+        for answer in under_way:
+            ray.cancel(answer, force=False)
+
+
+def connected(address: str | None = None) -> Any:
+    """Returns Ray, connected to the cluster at an address, or to one that starts here.
+
+    Where this process is connected already, it stays so.
     """
     try:
         import ray
@@ -64,26 +152,68 @@ def map_on_ray(
             "running on a cluster needs Ray, which is not installed; install it with: "
             "pip install 'surestep[cluster]'"
         ) from None
-    if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, include_dashboard=False)
-    on_worker = ray.remote(num_cpus=1, max_retries=3)(on_one_thread)
-    extensions = registered()
-    waiting = [on_worker.remote(function, task, extensions) for task in tasks]
+    if ray.is_initialized():
+        return ray
     try:
-        for answer in waiting:
-            yield ray.get(answer)
-    finally:
-        for answer in waiting:
-            ray.cancel(answer, force=False)
+        check_answers(address or os.environ.get("RAY_ADDRESS", ""))
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+        )
+    except (OSError, OverflowError, RuntimeError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise ClusterUnavailable(
+            f"{said('address', '--address')} is {address!r:.80}, but no Ray cluster can be used "
+            f"there: {reason}"
+        ) from None
+    return ray
 
 
-def on_one_thread(
-    function: Callable[[Task], Result], task: Task, extensions: tuple[Extension, ...]
+def check_answers(address: str) -> None:
+    """Refuses a host and port where nobody answers: Ray itself would go on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():  # else a word such as auto, or a mistake that Ray tells at once
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+
+
+def share_of_gpu(ray: Any) -> float:
+    """Returns the share of a GPU that a task asks for; 0 where there is none, or none is wanted.
+
+    All cores beside a GPU get work: the share is GPUs by cores, the least of all machines.
+    """
+    wanted = chosen_device()
+    if wanted == "cpu":
+        return 0.0
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    shares = [
+        resources["GPU"] / resources["CPU"]
+        for resources in machines
+        if resources.get("GPU") and resources.get("CPU")
+    ]
+    if shares:
+        share: float = min(1.0, max(LEAST_SHARE, min(shares)))
+        return math.floor(1e4 * share) / 1e4  # Ray counts in ten thousandths
+    if wanted == "cuda":
+        raise DeviceUnavailable(
+            f"{said('device', '--device')} is 'cuda', but no machine of the Ray cluster has a GPU; "
+            "expected one that was started with --num-gpus"
+        )
+    return 0.0
+
+
+def as_told(
+    function: Callable[[Task], Result], task: Task, extensions: tuple[Extension, ...], device: str
 ) -> Result:
-    """`function(task)`, with kernels on one thread, and with what the caller registered."""
+    """`function(task)` on one thread, with the caller's device, and with what it registered."""
     use_one_thread()
+    os.environ[VARIABLE] = device
     know(extensions)
     return function(task)
+
+
+# ---- in processes of this machine ---------------------------------------------------------------
 
 
 def in_workers(

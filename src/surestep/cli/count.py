@@ -23,11 +23,7 @@ from surestep.report.numbers import counted
     help="The file of counts to write.",
 )
 @options.log_options
-@click.option(
-    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-    help="Count the files here, or on a Ray cluster, a task a file.",
-)  # fmt: skip
-@click.option("--address", help="The Ray cluster, such as auto or ray://host:10001.")
+@options.cluster("Count the files, a task each,")
 def command(
     logs: tuple[str, ...],
     output: Path,
@@ -50,9 +46,9 @@ def command(
     from surestep.cli.histories import with_history
     from surestep.io import is_counts_file, write_counts
     from surestep.io.logs.source import count_on_ray, open_log
+    from surestep.parallel import reach
 
-    if address is not None and engine != "ray":
-        raise click.UsageError("--address is for --engine ray.")
+    reach(engine, address)
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = with_history(open_log(list(logs), columns, reading, memory_limit))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 )
 @options.time_limit
 @options.worker_processes
+@options.cluster("Do the stress test")
 @options.log_options
 def command(
     logs: tuple[str, ...],
@@ -42,6 +43,8 @@ def command(
     reading: Reading,
     memory_limit: str | None,
     workers: int | None,
+    engine: str,
+    address: str | None,
     time_limit: float | None,
     terms: dict[str, Any],
     sources: dict[str, Any],
@@ -61,12 +64,13 @@ def command(
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.io import LogSource
-        from surestep.parallel import available_cores
+        from surestep.parallel import available_cores, reach
         from surestep.pipeline import Terms, draft, gather, open_source
         from surestep.pipeline.evidence import with_states
         from surestep.results.unfinished import begin, check_can_begin, finish, save
 
         check_can_begin(output)
+        reach(engine, address)
         asked = Terms(**terms)
         source = open_source(logs, columns=columns, reading=reading, memory_limit=memory_limit)
         console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
@@ -78,9 +82,16 @@ def command(
         files = result.files()
         if made.how.sizes:
             begin(output, files)
-            cores = workers or available_cores()
+            cores = workers or available_cores(engine)
             print_plan(console, output, made.how.worlds, made.how.seconds / cores)
-            result = made.finished(progress, workers=cores, folder=output, time_limit=time_limit)
+            result = made.finished(
+                progress,
+                workers=cores,
+                engine=engine,
+                address=address,
+                folder=output,
+                time_limit=time_limit,
+            )
             if result.rehearsal is not None:
                 files = result.files()
                 finish(output, files)

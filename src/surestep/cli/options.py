@@ -23,6 +23,8 @@ from surestep.io.logs.columns import ROLE_OPTIONS, ROLES, option_of
 from surestep.io.logs.reading import READING, Reading
 from surestep.terms import AUTO, SOURCES, TERMS
 
+Command = Callable[..., None]
+
 memory_limit = click.option(
     "--memory-limit",
     metavar="SIZE",
@@ -38,6 +40,26 @@ worker_processes = click.option(
     "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
 )
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def cluster(work: str) -> Callable[[Command], Command]:
+    """Adds --engine and --address, where the work may be done on a cluster."""
+
+    def decorate(command: Command) -> Command:
+        engine = click.option(
+            "--engine",
+            type=click.Choice(["local", "ray"]),
+            default="local",
+            show_default=True,
+            help=f"{work} here, or on a Ray cluster.",
+        )
+        address = click.option(
+            "--address",
+            help="The Ray cluster, such as auto or head:6379.  [default: one on this machine]",
+        )
+        return engine(address(command))
+
+    return decorate
 
 
 def log_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -70,8 +92,6 @@ def log_options(command: Callable[..., None]) -> Callable[..., None]:
 # ---- the options that say what an improvement is made of, for all verbs that improve ------------
 #
 # They are those that `surestep.terms` declares.
-
-Command = Callable[..., None]
 
 
 class NWedge(click.ParamType[int | str]):

@@ -63,6 +63,7 @@ class Sizes(click.ParamType[tuple[float, ...]]):
 )
 @options.time_limit
 @options.worker_processes
+@options.cluster("Make the worlds")
 @click.option(
     "-o",
     "--output",
@@ -81,6 +82,8 @@ def command(
     sizes: tuple[float, ...],
     seed: int,
     workers: int | None,
+    engine: str,
+    address: str | None,
     time_limit: float | None,
     terms: dict[str, Any],
     sources: dict[str, Any],
@@ -99,15 +102,16 @@ def command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.parallel import available_cores
+        from surestep.parallel import available_cores, reach
         from surestep.pipeline import Terms, open_source, rehearse_log
         from surestep.results.unfinished import check_can_begin
 
         if output is not None:
             check_can_begin(output)
+        reach(engine, address)
         asked = Terms(**terms, worlds=worlds)
         source = open_source(logs, columns=columns, reading=reading, memory_limit=memory_limit)
-        cores = workers or available_cores()
+        cores = workers or available_cores(engine)
         console = terminal(highlight=False, soft_wrap=True)
 
         def tell_plan(seconds: float) -> None:
@@ -120,6 +124,8 @@ def command(
             sizes=sizes,
             seed=seed,
             workers=cores,
+            engine=engine,
+            address=address,
             time_limit=time_limit,
             output=output,
             progress=progress,

@@ -27,11 +27,7 @@ from surestep.cli.terminal import say
     type=click.IntRange(min=1),
     help="The number of repetitions.  [default: as the experiment says]",
 )
-@click.option(
-    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-    help="Run the blocks here, or on a Ray cluster.",
-)  # fmt: skip
-@click.option("--address", help="The Ray cluster, such as auto or ray://host:10001.")
+@options.cluster("Run the blocks")
 @click.option("--keep-old", is_flag=True, help="Keep blocks that other code or versions made.")
 @click.option("--list", "list_them", is_flag=True, help="List the experiments of the catalog.")
 def command(
@@ -61,8 +57,6 @@ def command(
         for entry in catalog():
             say(entry)
         return
-    if address is not None and engine != "ray":
-        raise click.UsageError("--address is for --engine ray.")
     experiments = read_experiments(name)
     for experiment in experiments:
         if repetitions is not None:

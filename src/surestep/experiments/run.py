@@ -13,7 +13,7 @@ from surestep.experiments.experiment import Experiment
 from surestep.experiments.origin import Origin, origin_of
 from surestep.experiments.store import Store
 from surestep.extensions import check_importable
-from surestep.parallel import map_in_order, map_on_ray
+from surestep.parallel import map_as_done, reach
 
 BLOCK_REPETITIONS = 50
 SPENT_ON = ("sampling", "improving", "evaluating", "certifying")
@@ -61,6 +61,7 @@ def run_experiment(
     The table depends on the experiment and the code alone, not on workers, nor on where a run was
     interrupted.
     """
+    reach(engine, address)
     if engine == "local" and workers > 1:
         check_importable(experiment.given())
     store = Store(directory)
@@ -76,12 +77,9 @@ def run_experiment(
         progress(done, len(blocks))
         spent = []
         function = partial(run_into, store)
-        answers = (
-            map_on_ray(function, tasks, address=address)
-            if engine == "ray"
-            else map_in_order(function, tasks, workers=workers)
-        )
-        for seconds in answers:
+        for _, seconds in map_as_done(
+            function, tasks, engine=engine, workers=workers, address=address
+        ):
             spent.append(seconds)
             done += 1
             progress(done, len(blocks))

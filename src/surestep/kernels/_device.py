@@ -11,22 +11,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import config
 from numpy.typing import DTypeLike
 
 from surestep._arrays import AnyArray
-from surestep.errors import DeviceUnavailable, InvalidParameter, MissingExtra, said
+from surestep._device_name import VARIABLE, Device, chosen_device
+from surestep.errors import DeviceUnavailable, MissingExtra, said
 from surestep.kernels._types import RoomSize, is_there
 
 if TYPE_CHECKING:
     from surestep.kernels._cuda import Gpu
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
-Device = Literal["auto", "cpu", "cuda"]
-VARIABLE = "SURESTEP_DEVICE"
 LEAST_ENTRIES = 2_000_000  # of a model: smaller ones are planned sooner than sent
 LEAST_TASKS = 1_000  # fewer of them leave most of a GPU idle
 EXTRA = "pip install 'surestep[gpu]'"
@@ -51,18 +50,6 @@ def device(name: Device) -> Iterator[None]:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = before
-
-
-def chosen_device() -> Device:
-    """Returns the device that was asked for."""
-    name = os.environ.get(VARIABLE, "auto")
-    for known in get_args(Device):
-        if name == known:
-            return known  # type: ignore[no-any-return]
-    raise InvalidParameter(
-        f"{said('device', '--device')} (or {VARIABLE}) is {name!r:.40}, expected one of "
-        f"{', '.join(get_args(Device))}"
-    )
 
 
 def device_in_use() -> str:

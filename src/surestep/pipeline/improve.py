@@ -24,6 +24,7 @@ from surestep.errors import OutOfTime
 from surestep.io.labels.names import with_names
 from surestep.model import Policy, Problem, Statement, estimate_behavior
 from surestep.model.problem import UnseenRule
+from surestep.parallel import reach
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
@@ -75,6 +76,8 @@ def improve(
     possible: object = None,
     allowed: object = None,
     workers: int = 1,
+    engine: str = "local",
+    address: str | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -89,13 +92,14 @@ def improve(
     the result stands by the first, and each holds at δ for itself. The first `train_share` of the
     log (0.3) chooses the policy, and the rest judges it; a `logger` that is "fixed", and not
     "adaptive", has not learnt on the way, and then a part drawn at random chooses. `worlds` of each
-    kind rehearse the whole; 0: none; by
-    default a number that follows from the size of the problem. A `time_limit` in seconds ends that
-    stress test; the result then says how many worlds were reached. To have the rest saved before,
-    see `draft`. `states` and `actions` list what there is beyond what the log shows. `possible` is
-    "seen", so that nothing is recommended in a state that the log does not show there, or a table
-    of all pairs of state and action that there are; `allowed` is one of those that may be
-    recommended: no other pair is taken more often than by π_b.
+    kind rehearse the whole; 0: none; by default a number that follows from the size of the problem.
+    They are gone through by `workers` processes, or with the `engine` "ray" by the cluster at
+    `address`. A `time_limit` in seconds ends that stress test; the result then says how many worlds
+    were reached. To have the rest saved before, see `draft`. `states` and `actions` list what there
+    is beyond what the log shows. `possible` is "seen", so that nothing is recommended in a state
+    that the log does not show there, or a table of all pairs of state and action that there are;
+    `allowed` is one of those that may be recommended: no other pair is taken more often than by
+    π_b.
     `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
     that it returns between these: values then lie there too. Without bounds of rewards or values,
     those of the rewards observed are taken. `labels` are what people call the values of a column,
@@ -120,6 +124,7 @@ def improve(
         logger=logger,
         labels=labels,
     )
+    reach(engine, address)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(
@@ -131,7 +136,9 @@ def improve(
         allowed=allowed,
     )
     made = draft(evidence, terms, tell)
-    return made.finished(tell, workers=workers, time_limit=time_limit)
+    return made.finished(
+        tell, workers=workers, engine=engine, address=address, time_limit=time_limit
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +170,8 @@ class Draft:
         progress: Progress,
         *,
         workers: int = 1,
+        engine: str = "local",
+        address: str | None = None,
         folder: Path | None = None,
         time_limit: float | None = None,
     ) -> Result:
@@ -179,6 +188,8 @@ class Draft:
                 self.how,
                 progress=progress,
                 workers=workers,
+                engine=engine,
+                address=address,
                 folder=folder,
                 time_limit=limit,
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from surestep._files import read_path
 from surestep.errors import InvalidParameter
+from surestep.parallel import reach
 from surestep.pipeline.evidence import gather, with_states
 from surestep.pipeline.improve import Progress, draft_with, prepared
 from surestep.pipeline.recording import Rehearsed, rehearse_command
@@ -59,6 +60,8 @@ def rehearse_log(
     sizes: Sequence[float] = SIZES,
     seed: int = 0,
     workers: int = 1,
+    engine: str = "local",
+    address: str | None = None,
     time_limit: float | None = None,
     output: str | Path | None = None,
     progress: Progress | None = None,
@@ -68,11 +71,13 @@ def rehearse_log(
 
     `worlds` of each kind, with `sizes` times the data of the log, or as many worlds as a
     `time_limit` in seconds allows. With an `output`, a folder, what is finished is kept there, and
-    the same call goes on from it. `on_start` is told the seconds of one core that it should take.
+    the same call goes on from it. `engine` "local" is `workers` processes of this machine, "ray"
+    the cluster at `address`. `on_start` is told the seconds of one core that it should take.
     """
     if worlds < 1:
         raise InvalidParameter(f"worlds is {worlds}, expected at least 1 of each kind")
     sizes = read_sizes(sizes)
+    reach(engine, address)
     folder = None if output is None else read_path(output)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
@@ -103,6 +108,8 @@ def rehearse_log(
         how,
         progress=tell,
         workers=workers,
+        engine=engine,
+        address=address,
         folder=folder,
         time_limit=None if time_limit is None else TimeLimit(time_limit, made.least_worlds),
     )

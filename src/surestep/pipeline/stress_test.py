@@ -95,6 +95,8 @@ def rehearsal_of(
     *,
     progress: Callable[[str, int, int], None],
     workers: int,
+    engine: str = "local",
+    address: str | None = None,
     folder: Path | None = None,
     time_limit: TimeLimit | None = None,
 ) -> Rehearsal:
@@ -115,6 +117,8 @@ def rehearsal_of(
         worlds=how.worlds,
         sizes=how.sizes,
         workers=workers,
+        engine=engine,
+        address=address,
         progress=lambda done, total: progress("stress test", done, total),
         kept=None if folder is None else KeptBlocks(folder / STRESS_TEST, made_with),
         time_limit=time_limit,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+import platform
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -20,13 +22,13 @@ from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import check_certifier
 from surestep.choosing_n_wedge import AutoNWedge
-from surestep.errors import InvalidParameter, OutOfTime
+from surestep.errors import InvalidParameter, OutOfTime, SurestepError
 from surestep.model.problem import Problem
-from surestep.parallel import map_in_order
+from surestep.parallel import map_as_done, map_in_order
 from surestep.rehearsal.block import Block, Outcomes, run_block
 from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
 from surestep.rehearsal.collecting import DataSize, size_of
-from surestep.rehearsal.kept import KeptBlocks
+from surestep.rehearsal.kept import KeptBlocks, digest_of, digest_of_sources
 from surestep.rehearsal.result import LIMITS, Rehearsal
 from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family, least_of_luck
 
@@ -38,6 +40,7 @@ TOGETHER = 5  # worlds of a block
 CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
 MOST_OF_A_KIND = 1_000_000  # worlds
 LARGEST_SIZE = 1_000_000
+COMPUTING = ("numpy", "scipy", "numba")  # packages whose versions may change a number
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
 
 
@@ -59,6 +62,8 @@ def rehearse(
     sizes: Sequence[float] = SIZES,
     family: Sequence[WorldKind] | None = None,
     workers: int = 1,
+    engine: str = "local",
+    address: str | None = None,
     progress: Progress | None = None,
     kept: KeptBlocks | None = None,
     time_limit: TimeLimit | None = None,
@@ -72,9 +77,12 @@ def rehearse(
     are only these, as few as `least_of_luck`. Nothing but the problem is looked at, and the result
     depends on the generator's state, not on the number of workers.
 
-    Blocks that `kept` has are not made again, and those that are made are kept there. After a time
-    limit the rehearsal is one of as many worlds as were reached, or `OutOfTime` where these are too
-    few.
+    `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, whose
+    machines must have the same code.
+
+    Blocks that `kept` has are not made again, and those that are made are kept there, each as soon
+    as it is done. After a time limit the rehearsal is one of as many worlds as were reached, or
+    `OutOfTime` where these are too few.
     """
     expect("rng", rng, np.random.Generator)
     if worlds != 0:
@@ -106,7 +114,9 @@ def rehearse(
     }
     blocks.sort(key=lambda block: due[block.place])
     here = None if kept is None else kept.about(problem, chooser, (lighter, beside))
-    outcomes = run_blocks(blocks, here, workers, progress, time_limit)
+    function = partial(run_elsewhere, code_here()) if engine == "ray" else run_block
+    mapped = partial(map_as_done, function, engine=engine, workers=workers, address=address)
+    outcomes = run_blocks(blocks, here, mapped, progress, time_limit)
     done = len(outcomes)
     reached = worlds if done == len(blocks) else due[blocks[done].place]
     if time_limit is not None and reached < min(time_limit.least_worlds, worlds):
@@ -178,31 +188,43 @@ def with_fewest_draws(algorithm: Improver) -> Improver:
 def run_blocks(
     blocks: Sequence[Block],
     kept: KeptBlocks | None,
-    workers: int,
+    mapped: Callable[[Sequence[Block]], Iterator[tuple[int, Outcomes]]],
     progress: Progress | None,
     time_limit: TimeLimit | None,
 ) -> list[Outcomes]:
     """Returns the outcomes of the blocks, in order; of the first ones where time was over."""
     until = math.inf if time_limit is None else monotonic() + time_limit.seconds
-    known = [None if kept is None else kept.read(block) for block in blocks]
-    missing = [block for block, outcome in zip(blocks, known, strict=True) if outcome is None]
-    made = map_in_order(run_block, missing, workers=workers)
-    ready = sum(outcome is not None for outcome in known)
-    outcomes: list[Outcomes] = []
-    for block, outcome in zip(blocks, known, strict=True):
+    outcomes = [None if kept is None else kept.read(block) for block in blocks]
+    missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
+    made = mapped([blocks[place] for place in missing])
+    for left in range(len(missing), -1, -1):
         if progress is not None:
-            progress(ready, len(blocks))
-        if outcome is None:
-            if monotonic() >= until:
-                break
-            outcome = next(made)
-            ready += 1
-            if kept is not None:
-                kept.write(block, outcome)
-        outcomes.append(outcome)
-    if progress is not None:
-        progress(ready, len(blocks))
-    return outcomes
+            progress(len(blocks) - left, len(blocks))
+        if left == 0 or monotonic() >= until:
+            break
+        number, outcome = next(made)
+        place = missing[number]
+        if kept is not None:
+            kept.write(blocks[place], outcome)
+        outcomes[place] = outcome
+    return list(itertools.takewhile(lambda outcome: outcome is not None, outcomes))  # type: ignore[arg-type]
+
+
+def run_elsewhere(code: str, block: Block) -> Outcomes:
+    """Runs a block on another machine; refused where that has other code than whoever asks."""
+    if code_here() != code:
+        raise SurestepError(
+            f"{platform.node()} would make a block with other sources or versions than the process "
+            "that asks for it; expected the same surestep, Python and packages on all machines"
+        )
+    return run_block(block)
+
+
+@cache
+def code_here() -> str:
+    """Returns a digest of the sources of this machine, and of the versions of what computes."""
+    versions = [version(name) for name in COMPUTING]
+    return digest_of((digest_of_sources(), platform.python_version(), *versions))
 
 
 def actions_alike(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from surestep._arrays import BoolArray
 from surestep._reprs import short_html, short_repr
-from surestep.errors import InvalidLog, InvalidParameter, SurestepError
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
@@ -44,7 +44,7 @@ from surestep.io.logs.stamps import is_stamp_type, reads_stamp
 from surestep.io.logs.tables import Table, connected, find_table, watched
 from surestep.io.sql import ROW, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
-from surestep.parallel import map_on_ray
+from surestep.parallel import map_as_done
 
 SHOWN = ("episode", "state", "action", "reward")  # of the columns, in a line
 
@@ -461,14 +461,10 @@ def count_on_ray(
         Shard(str(file), columns, source.reading, source.memory_limit) for file in source.files
     ]
     parts = list[LabelledCounts]()
-    try:
-        for part in map_on_ray(count_shard, shards, address=address):
-            parts.append(part)
-            if progress is not None:
-                progress(len(parts), len(shards))
-    except SurestepError as problem:
-        cause = getattr(problem, "cause", problem)  # without the worker's traceback
-        raise cause from None
+    for _, part in map_as_done(count_shard, shards, engine="ray", address=address):
+        parts.append(part)
+        if progress is not None:
+            progress(len(parts), len(shards))
     return merge_counts(parts)
 
 

@@ -1,0 +1,23 @@
+"""The name of the machine that kernels are to run on: an environment variable says it."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, get_args
+
+from surestep.errors import InvalidParameter, said
+
+Device = Literal["auto", "cpu", "cuda"]
+VARIABLE = "SURESTEP_DEVICE"
+
+
+def chosen_device() -> Device:
+    """Returns the device that was asked for."""
+    name = os.environ.get(VARIABLE, "auto")
+    for known in get_args(Device):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise InvalidParameter(
+        f"{said('device', '--device')} (or {VARIABLE}) is {name!r:.40}, expected one of "
+        f"{', '.join(get_args(Device))}"
+    )
