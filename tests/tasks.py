@@ -58,3 +58,11 @@ def wait_if_asked(task):
 def die(task):
     """Ends its process, as the system does when memory runs out."""
     os._exit(9)
+
+
+def device_and_gpu(task):
+    """The device that a Ray task is told to compute on, and the GPUs that it was given."""
+    import ray
+
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return os.environ.get("SURESTEP_DEVICE"), given, tuple(ray.get_gpu_ids())

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stand_in_ray import stand_in
 from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
-from surestep.errors import OutOfTime
+from surestep.errors import OutOfTime, SurestepError
 from surestep.model import Statement
 from surestep.rehearsal import (
     Completed,
@@ -80,6 +81,33 @@ def test_an_interrupted_rehearsal_goes_on_to_the_same_end(number, whole, tmp_pat
     calls.clear()
     assert run(kept=kept, progress=lambda *call: calls.append(call)).to_json() == whole[WORLDS]
     assert set(calls) == {(BLOCKS, BLOCKS)}
+
+
+def test_blocks_of_a_cluster_are_kept_as_they_come(whole, tmp_path, monkeypatch):
+    """Its answers come in another order than the blocks, and after any of them a run may end."""
+    stand_in(monkeypatch, {"CPU": 1.0}, {"CPU": 1.0})
+    kept = KeptBlocks(tmp_path / "kept")
+
+    def end_at_seven(done, total):
+        assert len([*kept.folder.glob("*")]) == done
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(kept=kept, engine="ray", progress=end_at_seven)
+    calls = []
+    found = run(kept=kept, engine="ray", progress=lambda *call: calls.append(call))
+    assert calls == [(done, BLOCKS) for done in range(7, BLOCKS + 1)]
+    assert found.to_json() == whole[WORLDS]
+
+
+def test_a_machine_with_other_code_makes_no_blocks(monkeypatch):
+    stand_in(monkeypatch)
+    rehearsing = sys.modules[rehearse.__module__]
+    codes = iter(["ours", "theirs"])
+    monkeypatch.setattr(rehearsing, "code_here", lambda: next(codes))
+    with pytest.raises(SurestepError, match="with other sources or versions than the process that"):
+        run(engine="ray")
 
 
 def test_blocks_that_something_else_made_are_not_used(tmp_path):
