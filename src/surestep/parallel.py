@@ -198,7 +198,7 @@ def share_of_gpu(ray: Any) -> float:
     if wanted == "cuda":
         raise DeviceUnavailable(
             f"{said('device', '--device')} is 'cuda', but no machine of the Ray cluster has a GPU; "
-            "expected one that was started with --num-gpus"
+            "expected one on which Ray was told of some when it was started"
         )
     return 0.0
 
