@@ -107,7 +107,10 @@ def test_made_up_shifts_that_undo_all_differences_divide_by_nothing():
     assert found.p_value < 0.05
     shifted = np.empty(301)
     placed = arranged(group, past, np.tile([-1.0, 1.0], 12))
-    shuffled_spread.all(301, 0, 1.0, placed.groups, placed.runs, np.tile([-1.0, 1.0], 12), shifted)
+    runs = placed.groups, placed.runs
+    shuffled_spread.all(
+        301, room_to_shuffle(*runs), 0, 1.0, *runs, np.tile([-1.0, 1.0], 12), shifted
+    )
     assert np.isfinite(shifted).all()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from surestep import FiniteMDP, Policy, evaluate_with_bound
 from surestep.errors import NotConverged
-from surestep.planning import chain, components, evaluation, iteration, robust, solving
+from surestep.planning import chain, components, evaluation, iteration, pruning, robust, solving
 from surestep.planning.chain import Chain
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import Bracket, Horizon, StoppingRule
@@ -163,7 +163,7 @@ def ahead(states, discount=0.99):
 
 
 def test_a_model_without_a_way_back_is_solved_in_one_pass(watch):
-    sweeps = watch(iteration, "best_values")
+    sweeps = watch(pruning, "best_values")
     search = watch(components, "strong_components")
     plan = iteration.optimal(ahead(301))
     assert plan.value == pytest.approx(np.full(301, 100.0), rel=1e-9)
@@ -272,7 +272,7 @@ def test_value_iteration_has_a_limit(high, sweeps):
 
 @pytest.mark.parametrize(("slowest", "sweeps"), [(0.8, 2), (0.98, 2), (0.995, 100)])
 def test_value_iteration_gives_up_where_sweeps_are_slower_than_asked(slowest, sweeps, watch):
-    calls = watch(iteration, "best_values")
+    calls = watch(pruning, "best_values")
     mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), np.ones((1, 1)), discount=0.99)
     rule = StoppingRule(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9)
     plan = iteration.jacobi(mdp, rule, 100, slowest)
@@ -299,7 +299,7 @@ def two_choices(pairs=2):
 def test_the_last_ten_sweeps_tell_whether_they_are_fast(monkeypatch):
     # They halve the residual 15 times, and then not at all: 0.8⁹ = 0.134 is less than ½² first.
     script = Script([*0.5 ** np.arange(16), *np.full(20, 0.5**15)])
-    monkeypatch.setattr(iteration, "best_values", script)
+    monkeypatch.setattr(pruning, "best_values", script)
     rule = StoppingRule(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
     assert iteration.jacobi(two_choices(1), rule, 100, 0.8) is None
     assert script.number == 16 + 7
@@ -308,7 +308,7 @@ def test_the_last_ten_sweeps_tell_whether_they_are_fast(monkeypatch):
 @pytest.mark.parametrize(("pairs", "looks"), [(2, [5, 9, 13]), (1, [])])
 def test_pairs_are_looked_through_whenever_the_residual_is_a_tenth(pairs, looks, monkeypatch):
     script, seen = Script(0.5 ** np.arange(14)), []
-    monkeypatch.setattr(iteration, "best_values", script)
+    monkeypatch.setattr(pruning, "best_values", script)
 
     def pruned(backup, value, bracket):
         seen.append(script.number)
@@ -345,7 +345,7 @@ def test_modified_policy_iteration_takes_20_sweeps_a_round_and_many_rounds(watch
 
 
 def test_sweeps_in_place_and_their_proofs_share_the_limit(watch):
-    proofs, sweeps = watch(iteration, "best_values"), watch(iteration, "gauss_seidel_sweep")
+    proofs, sweeps = watch(pruning, "best_values"), watch(iteration, "gauss_seidel_sweep")
     with pytest.raises(NotConverged, match="after 5 sweeps"):
         iteration.value_iteration(ring(9), sweep="gauss-seidel", limit=5)
     assert (proofs.number, sweeps.number) == (2, 2)

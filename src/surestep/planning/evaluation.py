@@ -77,7 +77,9 @@ def evaluate_with_bound(
     def solver(
         start: FloatArray, target: float, good_enough: GoodEnough
     ) -> tuple[FloatArray, Method]:
-        return solve(chain, method, start, target, rule.horizon, good_enough)
+        return solve(
+            chain, method, start, target=target, horizon=rule.horizon, good_enough=good_enough
+        )
 
     return proven(chain, rule, np.zeros(mdp.num_states), solver)
 
