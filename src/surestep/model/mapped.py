@@ -78,13 +78,13 @@ class MappedArray(NamedTuple):
         array = np.lib.format.open_memmap(path, mode="r")
         return cls(np.asarray(array), cast(mmap.mmap, array.base), array.offset)
 
-    def advise(self, advice: str, first: int, last: int) -> None:
-        """Tells the system, where it listens, what becomes of the pages of some entries."""
+    def give_back(self, first: int, last: int) -> None:
+        """Gives the pages of some entries back to the system, where it takes them."""
         begin = self.offset + first * self.values.itemsize
         begin -= begin % mmap.PAGESIZE
         size = self.offset + last * self.values.itemsize - begin
-        if hasattr(mmap, advice) and size > 0:
-            self.pages.madvise(getattr(mmap, advice), begin, size)
+        if hasattr(mmap, "MADV_DONTNEED") and size > 0:
+            self.pages.madvise(mmap.MADV_DONTNEED, begin, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +171,9 @@ class MappedMDP:
 
     def blocks(self) -> Iterator[Block]:
         """Returns the model block by block, in order; what was looked at is given back."""
-        bounds = list(pairwise(self.starts))
-        for number, (first, last) in enumerate(bounds):
-            if number + 1 < len(bounds):
-                self.advise("MADV_WILLNEED", *bounds[number + 1])
+        for first, last in pairwise(self.starts):
             yield self.block(first, last)
-            self.advise("MADV_DONTNEED", first, last)
+            self.give_back(first, last)
 
     def block(self, first: int, last: int) -> Block:
         """Returns the states first, …, last − 1."""
@@ -200,15 +197,15 @@ class MappedMDP:
         """Returns some entries of an array, without reading them."""
         return self.arrays[name].values[first:last]
 
-    def advise(self, advice: str, first: int, last: int) -> None:
-        """Tells the system what becomes of the pages of some states."""
+    def give_back(self, first: int, last: int) -> None:
+        """Gives the pages of some states back to the system, which has them in its files."""
         pairs = self.arrays["pair_offsets"].values[[first, last]]
         transitions = self.arrays["offsets"].values[pairs]
         for name, array in self.arrays.items():
             begin, end = (first, last) if name in OF_STATES else pairs
             if name in OF_TRANSITIONS:
                 begin, end = transitions
-            array.advise(advice, int(begin), int(end))
+            array.give_back(int(begin), int(end))
 
     def cost(self, state: int) -> int:
         """Returns what a block of all states before this one would hold, in bytes."""
@@ -345,4 +342,4 @@ def check_rising(array: MappedArray, name: str, last: int) -> None:
             raise InvalidModel(
                 f"{name} falls from {part[i]} to {part[i + 1]} at position {first + i + 1}"
             )
-        array.advise("MADV_DONTNEED", first, first + part.size)
+        array.give_back(first, first + part.size)
