@@ -1,12 +1,13 @@
 """Holds the words at the top of a result against the truth, in worlds that are hard for claims.
 
-python tools/verdicts.py [RUNS] [--repetitions N] [--worlds W] [--seconds T]
+python tools/verdicts.py [RUNS] [--repetitions N] [--worlds W] [--seconds T] [--workers N]
+                         [--engine local|ray] [--address ADDRESS]
 
 Each repetition makes a log, gives it to `surestep.improve` as a user would, and compares what
 stands at the top of the result with the true gain. Rows go into RUNS/verdicts.csv, by default in
 runs/coverage; a run that was ended goes on where it stopped. `--worlds` is the size of the stress
 test, which can only undo beliefs, never proofs: by default there is none, since it takes most of
-the time.
+the time. Logs are judged by `--workers` processes, or on a Ray cluster, as `surestep run` does it.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import csv
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +23,10 @@ import surestep
 from judged_results import JudgedResult, read_verdicts
 from surestep import DecisionLog, Policy
 from surestep.environments import Benchmark
+from surestep.errors import SurestepError
 from surestep.experiments.cell import data_seed, made
 from surestep.experiments.experiment import EnvironmentSpec, read_experiments
+from surestep.parallel import ENGINES, available_cores, map_as_done
 
 SEED = 2024
 FILE = "verdicts.csv"
@@ -97,32 +101,66 @@ def families() -> Iterator[tuple[list[EnvironmentSpec], int]]:
                 yield members, episodes
 
 
-def run(path: Path, repetitions: int, worlds: int, seconds: float) -> None:
-    """Adds the rows that are missing, the first repetitions of all families first.
+class Case(NamedTuple):
+    """A log that is to be made and judged."""
+
+    environment: EnvironmentSpec
+    episodes: int
+    repetition: int
+    worlds: int  # of the stress test
+
+
+def missing_cases(path: Path, repetitions: int, worlds: int) -> list[Case]:
+    """The cases without a row, the first repetitions of all families first.
 
     Repetitions take the worlds of a family in turn.
     """
-    until = time.monotonic() + seconds
     done = {(row.family, row.episodes, row.repetition, row.worlds) for row in read_verdicts(path)}
+    cells = list(families())
+    return [
+        Case(members[repetition % len(members)], episodes, repetition, worlds)
+        for repetition in range(repetitions)
+        for members, episodes in cells
+        if (members[0].family, episodes, repetition, worlds) not in done
+    ]
+
+
+def judged(case: Case) -> JudgedResult:
+    """Makes the log of a case, and judges what is said about it."""
+    environment, episodes, repetition, worlds = case
+    benchmark = made(environment, 0)
+    rng = np.random.default_rng(data_seed(SEED, environment, episodes, repetition))
+    found = verdict_of(benchmark, benchmark.sample(episodes, rng), worlds)
+    about = (environment.label, environment.family, episodes, repetition, worlds)
+    return JudgedResult(*about, **found)
+
+
+def run(
+    path: Path,
+    repetitions: int,
+    worlds: int,
+    seconds: float,
+    *,
+    workers: int = 1,
+    engine: str = "local",
+    address: str | None = None,
+) -> None:
+    """Adds the rows that are missing, each as soon as it is there."""
+    until = time.monotonic() + seconds
+    cases = missing_cases(path, repetitions, worlds)
+    rows = map_as_done(judged, cases, engine=engine, workers=workers, address=address)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         if new:
             writer.writerow(JudgedResult._fields)
-        for repetition in range(repetitions):
-            for members, episodes in families():
-                environment = members[repetition % len(members)]
-                if (environment.family, episodes, repetition, worlds) in done:
-                    continue
-                if time.monotonic() > until:
-                    return
-                benchmark = made(environment, 0)
-                rng = np.random.default_rng(data_seed(SEED, environment, episodes, repetition))
-                found = verdict_of(benchmark, benchmark.sample(episodes, rng), worlds)
-                about = (environment.label, environment.family, episodes, repetition, worlds)
-                writer.writerow(JudgedResult(*about, **found))
-                file.flush()
+        for _ in cases:
+            if time.monotonic() > until:
+                return
+            _, row = next(rows)
+            writer.writerow(row)
+            file.flush()
 
 
 if __name__ == "__main__":
@@ -131,6 +169,20 @@ if __name__ == "__main__":
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--worlds", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--workers", type=int, default=available_cores())
+    parser.add_argument("--engine", choices=ENGINES, default="local")
+    parser.add_argument("--address")
     given = parser.parse_args()
-    run(given.runs / FILE, given.repetitions, given.worlds, given.seconds)
+    try:
+        run(
+            given.runs / FILE,
+            given.repetitions,
+            given.worlds,
+            given.seconds,
+            workers=given.workers,
+            engine=given.engine,
+            address=given.address,
+        )
+    except SurestepError as problem:
+        parser.error(str(problem))
     print(f"wrote {given.runs / FILE}")

@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from judged_results import (
     refuted_verdicts,
     verdict_counts,
 )
+from stand_in_ray import stand_in
 from surestep import performance
 from surestep.environments import make
 
@@ -132,3 +134,21 @@ def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):
     assert {row.family for row in rows} == {"alike"}
     tool.run(path, 9, 0, -1.0)
     assert read_verdicts(path) == rows
+
+
+def test_a_cluster_adds_the_same_rows(tool, monkeypatch, tmp_path):
+    cells = list(tool.families())
+    monkeypatch.setattr(tool, "families", lambda: iter(cells[:2]))
+    facts = {"verdict": "nothing changed", "lower": 0.0, "belief": 0.0, "behavior_performance": 1.0}
+    monkeypatch.setattr(
+        tool, "verdict_of", lambda benchmark, log, worlds: facts | {"gain": float(log.num_steps)}
+    )
+    monkeypatch.setitem(sys.modules, tool.__name__, tool)  # tasks are pickled
+    paths = {engine: tmp_path / engine / "verdicts.csv" for engine in ("local", "ray")}
+    stand_in(monkeypatch)
+    for engine, path in paths.items():
+        tool.run(path, 3, 0, math.inf, engine=engine)
+    alone, there = map(read_verdicts, paths.values())
+    assert len(alone) == 6
+    assert there != alone  # as they get done
+    assert sorted(there) == sorted(alone)
