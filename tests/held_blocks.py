@@ -1,25 +1,27 @@
-"""A rehearsal whose workers stop and wait where a test wants to interfere, and say who they are.
+"""Work in blocks whose workers stop and wait where a test wants to interfere, and say who they are.
 
-It runs as a script too, so that a test can lose the process that drives a cluster.
+It is a rehearsal, or an experiment; what is finished is kept beside the permits to go on.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior
+from surestep.experiments import make_experiment, run_experiment
 from surestep.rehearsal import Completed, DrawnFromPosterior, KeptBlocks, rehearse
 
-BLOCKS = 15  # three rounds of five worlds at most: two kinds in two stages, and luck
-MOST_CALLS = 10  # of an algorithm in a block: five worlds, two sizes
+BLOCKS = 15  # three rounds of five worlds at most: two kinds in two stages, and luck; or 15 sizes
+MOST_CALLS = 10  # of an algorithm in a block: five worlds, two sizes; or ten repetitions
+KEPT = "kept"
 OPEN = "open"  # the file that lets everybody go on
 
 
@@ -29,6 +31,8 @@ class HeldSPIBB:
 
     n_wedge: int
     folder: str
+
+    name: ClassVar = "held-spibb"
 
     def improve(self, problem):
         wait_for_permit(Path(self.folder))
@@ -77,8 +81,8 @@ def problem():
     )
 
 
-def rehearsed(folder, **where):
-    """A small rehearsal; what it finishes is kept beside the permits."""
+def rehearsed(folder, kept=KEPT, **where):
+    """A small rehearsal, as text."""
     return rehearse(
         problem(),
         HeldSPIBB(n_wedge=3, folder=str(folder)),
@@ -87,11 +91,28 @@ def rehearsed(folder, **where):
         worlds=12,
         sizes=(1.0, 4.0),
         family=(Completed("self-loop"), DrawnFromPosterior("jeffreys")),
-        kept=KeptBlocks(folder / "kept"),
+        kept=KeptBlocks(folder / kept),
         **where,
     ).to_json()
 
 
-if __name__ == "__main__":
-    folder, address = Path(sys.argv[1]), sys.argv[2]
-    (folder / "found.json").write_text(rehearsed(folder, engine="ray", address=address))
+def experimented(folder, kept=KEPT, **where):
+    """The table of a small experiment, as bytes."""
+    experiment = make_experiment(
+        "held",
+        environments=["bandit"],
+        algorithms=[HeldSPIBB(n_wedge=3, folder=str(folder))],
+        episodes=list(range(10, 10 + BLOCKS)),
+        repetitions=MOST_CALLS,
+        seed=1,
+    )
+    return run_experiment(experiment, folder / kept, **where).read_bytes()
+
+
+WORK = {"rehearsal": rehearsed, "experiment": experimented}
+
+
+def finished(folder):
+    """The blocks that are kept, and when each was written."""
+    files = [*(folder / KEPT).glob("*.npz"), *(folder / KEPT).glob("blocks/[!.]*.parquet")]
+    return {path.name: path.stat().st_mtime_ns for path in files}

@@ -15,6 +15,7 @@ import pytest
 
 import held_blocks
 import tasks
+from held_blocks import finished
 from pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
 from surestep import device
 from surestep.parallel import available_cores, map_as_done, reach
@@ -74,23 +75,10 @@ def until(condition):
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The rehearsal, made in this process."""
-    folder = tmp_path_factory.mktemp("alone")
-    (folder / held_blocks.OPEN).touch()
-    return held_blocks.rehearsed(folder)
-
-
 def give_permits(folder, workers):
     """Permits with which these workers finish three blocks at least, and not all of them."""
     for number in range(3 * held_blocks.MOST_CALLS + workers * (held_blocks.MOST_CALLS - 1)):
         (folder / f"permit-{number}").touch()
-
-
-def finished(folder):
-    """The blocks that are kept, and when each was written."""
-    return {path.name: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.npz")}
 
 
 def all_wait(folder, workers):
@@ -99,14 +87,15 @@ def all_wait(folder, workers):
     return len(held) >= workers and len(finished(folder)) >= 3 and not [*folder.glob("permit-*")]
 
 
-def test_a_killed_worker_and_a_lost_machine_lose_nothing(cluster, ray, expected, tmp_path):
+@pytest.mark.parametrize("work", held_blocks.WORK)
+def test_a_killed_worker_and_a_lost_machine_lose_nothing(work, cluster, ray, tmp_path):
     """Both are lost in the midst of blocks, when others are finished."""
     give_permits(tmp_path, MACHINES)
-    answers = []
+    answers, function = [], held_blocks.WORK[work]
 
     def drive():
         with device("cpu"):  # so that all machines take part
-            answers.append(held_blocks.rehearsed(tmp_path, engine="ray"))
+            answers.append(function(tmp_path, engine="ray"))
 
     thread = threading.Thread(target=drive)
     thread.start()
@@ -124,16 +113,21 @@ def test_a_killed_worker_and_a_lost_machine_lose_nothing(cluster, ray, expected,
     (tmp_path / held_blocks.OPEN).touch()
     thread.join(PATIENCE)
 
-    assert answers == [expected]
+    assert answers == [function(tmp_path, "alone")]
     after = finished(tmp_path)
     assert len(after) == held_blocks.BLOCKS
     assert before.items() <= after.items()  # none was made twice
     until(lambda: available_cores("ray") == MACHINES - 1)
 
 
-def test_a_restarted_head_loses_nothing(expected, tmp_path):
-    """The head ends in the midst of blocks, and so does whoever drives the rehearsal."""
-    script = [sys.executable, held_blocks.__file__, str(tmp_path)]
+@pytest.mark.parametrize("work", held_blocks.WORK)
+def test_a_restarted_head_loses_nothing(work, tmp_path):
+    """The head ends in the midst of blocks, and so does the process that gave them to it."""
+    code = (
+        "import sys, pathlib, held_blocks; folder = pathlib.Path(sys.argv[1])\n"
+        f"held_blocks.WORK[{work!r}](folder, engine='ray', address=sys.argv[2])"
+    )
+    script = [sys.executable, "-c", code, str(tmp_path)]
     give_permits(tmp_path, 2)
     first = started(2)
     try:
@@ -147,7 +141,6 @@ def test_a_restarted_head_loses_nothing(expected, tmp_path):
         first.shutdown()
     assert finished(tmp_path) == before
     assert 3 <= len(before) < held_blocks.BLOCKS
-    assert not (tmp_path / "found.json").exists()
 
     (tmp_path / held_blocks.OPEN).touch()
     again = started(2)
@@ -155,9 +148,11 @@ def test_a_restarted_head_loses_nothing(expected, tmp_path):
         subprocess.run([*script, again.address], check=True, timeout=PATIENCE)
     finally:
         again.shutdown()
-    assert (tmp_path / "found.json").read_text() == expected
-    assert before.items() <= finished(tmp_path).items()
-    assert len(finished(tmp_path)) == held_blocks.BLOCKS
+    after = finished(tmp_path)
+    assert len(after) == held_blocks.BLOCKS
+    assert before.items() <= after.items()
+    function = held_blocks.WORK[work]
+    assert function(tmp_path) == function(tmp_path, "alone")  # of the first there is all
 
 
 def test_commands_give_the_same_files(cluster, ray, tmp_path):
