@@ -24,7 +24,7 @@ from surestep.algorithms import SPIBB, improve_batch
 from surestep.certificates import Posterior, Stitched, drawn
 from surestep.checks.shuffling import label_test, number_test
 from surestep.environments import make
-from surestep.kernels._cuda import THREADS_A_BLOCK, Gpu
+from surestep.kernels._cuda import THREADS_A_BLOCK, Gpu, is_frozen
 from surestep.kernels._device import brought_home, device_in_use, machine_for, require_gpu
 from surestep.kernels._types import FloatsIn, FloatsOut, IntsOut, Room, RoomSize
 from surestep.kernels.random_streams import beta, gamma, start_stream, uniform
@@ -246,6 +246,19 @@ def test_a_frozen_array_is_sent_once_and_forgotten_with_it():
         del backup
         assert len(gpu.kept) < before
     assert machine.gpu is gpu
+
+
+def test_what_can_still_change_is_sent_anew():
+    numbers = np.ones(4)
+    part = np.broadcast_to(numbers, 4)  # can itself not be written to
+    gpu, seen = require_gpu(), []
+    for value in (1.0, 2.0):
+        numbers[:] = value
+        done = np.zeros(4)
+        assert gpu.run(add_up, 4, RoomSize(0), (np.ascontiguousarray(part), done))
+        seen.append(done.tolist())
+        assert not is_frozen(part)
+    assert seen == [[1.0] * 4, [2.0] * 4]
 
 
 def add_up(first: int, last: int, room: Room, given: FloatsIn, done: FloatsOut) -> None:

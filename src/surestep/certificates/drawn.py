@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths
 from surestep.certificates.stepping import step_until_near
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels._device import PROCESSOR, Machine, brought_home, device, machine_for_tasks
+from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for_tasks
 from surestep.kernels._types import RoomSize, is_there
 from surestep.kernels.drawn import (
     VALUES_BESIDE,
@@ -195,9 +195,8 @@ def evaluated(
             return stepped
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
         chunk = Chunk(*home)
-    with device("cpu"):
-        none = RoomSize()
-        iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
+    none = RoomSize()
+    iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
     return performance
 
 

@@ -96,6 +96,17 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
     is work for several threads, each runs it for some of the tasks; on a GPU each has one of them.
     """
 
+    def __init__(
+        self,
+        function: Callable[Concatenate[int, int, Room, Arguments], None],
+        threads_from: int | None,
+        *,
+        on_gpu: bool = True,
+    ) -> None:
+        """Remembers what to compile, and whether a GPU may run it too."""
+        super().__init__(function, threads_from)
+        self.on_gpu = on_gpu
+
     @property
     def has_threads(self) -> bool:
         """Tells that there is none: all threads run the same code."""
@@ -105,7 +116,11 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
         self, number: int, size: RoomSize, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> None:
         """Does the tasks 0, …, number − 1, each of which needs room of that size."""
-        if gpu_is_for(number, args) and run_on_gpu(self.function, number, size, args):
+        if (
+            self.on_gpu
+            and gpu_is_for(number, args)
+            and run_on_gpu(self.function, number, size, args)
+        ):
             return
         run, threads = self.code(parallel=False), 1
         if self.threads_from is not None and largest_size(args) >= self.threads_from:
@@ -151,18 +166,19 @@ def kernel(
 
 
 def tasks(
-    *, threads_from: int
+    *, threads_from: int, on_gpu: bool = True
 ) -> Callable[[Callable[Concatenate[int, int, Room, Arguments], None]], Tasks[Arguments]]:
     """Makes `Tasks` of a function of two numbers, raw arrays and records, typed as annotated.
 
     They are spread over all cores once an array has `threads_from` entries. A task makes no arrays:
-    it works in the room that it is given, since a GPU has no other memory to hand out.
+    it works in the room that it is given, since a GPU has no other memory to hand out; or it is not
+    for one.
     """
 
     def decorate(
         function: Callable[Concatenate[int, int, Room, Arguments], None],
     ) -> Tasks[Arguments]:
-        made = Tasks(function, threads_from)
+        made = Tasks(function, threads_from, on_gpu=on_gpu)
         ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
         return made
 

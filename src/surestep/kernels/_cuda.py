@@ -100,6 +100,15 @@ def count_tasks(first: int, last: int, room: Room, done: FloatsOut) -> None:
         done[task] += room.floats[0]
 
 
+def is_frozen(array: Any) -> bool:
+    """Tells whether nobody can write to an array, nor to one that it is a part of."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    return array is None
+
+
 @dataclass(eq=False)
 class Gpu:
     """A GPU, or the simulator of one."""
@@ -197,7 +206,7 @@ class Gpu:
         there = self.arrays.asarray(array)
         if batch and array.ndim == 2:
             there = self.arrays.ascontiguousarray(there.T).T
-        if frozen and not array.flags.writeable:
+        if frozen and is_frozen(array):
             self.kept[place] = there
             weakref.finalize(array, self.kept.pop, place, None)
         return there

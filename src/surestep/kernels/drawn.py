@@ -423,7 +423,7 @@ def step_drawn(
         result[row, s * PARTS + part] = total
 
 
-@tasks(threads_from=CHUNK_THREADS)
+@tasks(threads_from=CHUNK_THREADS, on_gpu=False)
 def iterate_drawn(
     first_task: int,
     end_task: int,
