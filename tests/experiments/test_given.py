@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stand_in_ray import stand_in
 from surestep.algorithms import HCPI, SPIBB, BetaSPIBB, Limited, Limits
 from surestep.certificates import Posterior, Robust
 from surestep.choosing_n_wedge import AutoNWedge
@@ -223,6 +224,17 @@ def test_rows_that_could_not_be_told_apart_are_refused():
         with pytest.raises(InvalidParameter, match=words):
             experiment(**{part: entries})
     assert len(experiment(algorithms=[SPIBB(n_wedge=1), SPIBB(n_wedge=2)]).algorithms) == 2
+
+
+def test_objects_of_a_script_are_not_given_to_a_cluster(tmp_path, monkeypatch):
+    stand_in(monkeypatch)
+    monkeypatch.setattr(OtherHalfway, "__module__", "__main__")
+    algorithms = [Halfway(n_wedge=2), OtherHalfway(n_wedge=3)]
+    given = {"environments": ["bandit"], "algorithms": algorithms, "episodes": [5]}
+    experiment = make_experiment("mine", **given, repetitions=1, seed=1)
+    with pytest.raises(InvalidParameter, match="'halfway' stands in the script that runs"):
+        run_experiment(experiment, tmp_path / "out", engine="ray")
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_workers_cannot_import_is_refused_before_anything_is_made(tmp_path):

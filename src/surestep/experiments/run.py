@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from surestep.errors import SurestepError
+from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments.cell import Block, Spent, run_block
 from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
 from surestep.experiments.experiment import Experiment
+from surestep.experiments.given import module_of
 from surestep.experiments.origin import Origin, origin_of
 from surestep.experiments.store import Store
 from surestep.extensions import check_importable
@@ -62,7 +63,9 @@ def run_experiment(
     interrupted.
     """
     reach(engine, address)
-    if engine == "local" and workers > 1:
+    if engine == "ray":
+        check_in_modules(experiment)
+    elif workers > 1:
         check_importable(experiment.given())
     store = Store(directory)
     with store.held():
@@ -87,6 +90,16 @@ def run_experiment(
         before = store.read_manifest().get("seconds", {})
         store.write_manifest(experiment, store.origins(list(expected)), totals(spent, before))
     return store.table
+
+
+def check_in_modules(experiment: Experiment) -> None:
+    """Refuses objects of the script itself: on other machines nobody knows its sources."""
+    for what, thing in experiment.given():
+        if module_of(thing) == "__main__":
+            raise InvalidParameter(
+                f"the {what} stands in the script that runs, which the machines of a cluster do "
+                "not have; define it in a module that they can import"
+            )
 
 
 def to_do(store: Store, expected: Mapping[str, Origin], *, keep_old: bool) -> tuple[set[str], int]:
