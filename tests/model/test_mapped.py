@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +90,33 @@ def test_a_model_is_written_as_it_is_however_it_is_cut(mdp, states, tmp_path_fac
     assert sum(part.successor.size for part in again.blocks()) == mdp.num_transitions
 
 
+def test_the_page_says_what_a_thing_takes():
+    page = (Path(__file__).parents[2] / "docs" / "size.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| a (state|pair|transition) \| (\d+) \| (\d+) \| (\S+)", page, re.M)
+    mdp = FiniteMDP.from_dense(np.full((7, 2, 7), 1 / 7), np.zeros((7, 2)), 0.5)
+    here = {
+        "state": [mdp.pairs.offsets, mdp.initial],
+        "pair": [
+            mdp.pairs.action,
+            mdp.offsets,
+            mdp.discount,
+            mdp.ending_reward,
+            mdp.expected_reward,
+        ],
+        "transition": [mdp.successor, mdp.probability, mdp.reward],
+    }
+    there = {
+        "state": ["pair_offsets", "initial"],
+        "pair": ["action", "offsets", "discount", "reward"],
+        "transition": ["successor", "probability"],
+    }
+    assert {name for names in there.values() for name in names} == set(blocks.TYPES)
+    for noun, in_memory, in_files, _ in rows:
+        assert int(in_memory) == sum(array.itemsize for array in here[noun])
+        assert int(in_files) == sum(blocks.TYPES[name].itemsize for name in there[noun])
+    assert [row[3] for row in rows] == [str(STATE_BYTES), "those", "those"]
+
+
 def test_rows_of_seven_digits_are_rescaled_as_in_memory(tmp_path):
     rough = [0.3333333, 0.6666666]
     mdp = FiniteMDP(Pairs.full(2, 1), [0, 2, 2], [0, 1], rough, [1, 1], [0.5] * 2, [1, 0])
@@ -111,6 +139,8 @@ def test_rows_of_seven_digits_are_rescaled_as_in_memory(tmp_path):
         ([block(ending_reward=[1.0, 0.0, 0.0])], "ending reward of state 0, action 0 is 1.0"),
         ([last(), block(action=[2, 0, 1])], "state 0, is state 1 of the model: the actions of"),
         ([block(action=[0.5, 2, 1])], "action[0] is 0.5, expected a whole number"),
+        ([block(action=[-1, 2, 1])], "action[0] is -1, expected 0 to"),
+        ([block(pair_offsets=[0, 3, 3])], "is state 0 of the model: state 1 has no action"),
     ],
 )
 def test_a_wrong_block_leaves_no_folder(given, message, tmp_path):

@@ -143,6 +143,13 @@ def test_policies_of_other_models_are_refused(tmp_path):
     others = Pairs(np.array([0, 2, 4]), np.array([0, 1, 0, 2]), 3)
     with pytest.raises(ShapeMismatch, match="enable different actions in states 1 to 1"):
         evaluate(there, Policy.uniform(others))
+    # The same row of actions, which belong to other states.
+    shifted = Pairs(np.array([0, 1, 3]), np.array([0, 1, 2]), 3)
+    enabled = [[True, True, False], [False, False, True]]
+    mdp = FiniteMDP.from_dense(np.full((2, 3, 2), 0.5), np.zeros((2, 3)), 0.5, 0, enabled)
+    there = mapped(mdp, tmp_path / "shifted", smallest=False)
+    with pytest.raises(ShapeMismatch, match="enable different actions in states 0 to 1"):
+        evaluate(there, Policy.uniform(shifted))
 
 
 SCRIPT = """

@@ -13,13 +13,14 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import (
+    LARGEST_INDEX,
     AnyArray,
     FloatArray,
     IndexArray,
     IntArray,
     expect,
+    indices,
     largest_magnitude,
-    numbers,
 )
 from surestep._files import failing_to_write, new_folder, read_path
 from surestep.errors import InvalidModel
@@ -88,12 +89,13 @@ class BlockPairs:
     num_states: int  # of the whole model
 
     @classmethod
-    def read(cls, pair_offsets: object, action: object, first: int, num_states: int) -> BlockPairs:
+    def read(
+        cls, pair_offsets: IntArray, action: object, first: int, num_states: int
+    ) -> BlockPairs:
         """Checks the actions of a block."""
-        given = numbers("action", action, InvalidModel)
-        most = int(given.max(initial=0)) + 1 if given.dtype.kind in "iu" else 1
         try:
-            pairs = Pairs(pair_offsets, action, max(most, 1))  # type: ignore[arg-type]
+            actions = indices("action", action, LARGEST_INDEX, InvalidModel)
+            pairs = Pairs(pair_offsets, actions, int(actions.max(initial=0)) + 1)
         except InvalidModel as problem:
             raise InvalidModel(
                 f"the block whose first state, here state 0, is state {first} of the model: "

@@ -137,7 +137,11 @@ def block_policy(mdp: MappedMDP, policy: Policy | IndexArray) -> BlockPolicy:
         )
 
     def probability(block: Block) -> FloatArray:
-        if not np.array_equal(pairs.action[block.pairs], block.action):
+        offsets = pairs.offsets[block.states.start : block.states.stop + 1] - block.pairs.start
+        if not (
+            np.array_equal(offsets, block.pair_offsets)
+            and np.array_equal(pairs.action[block.pairs], block.action)
+        ):
             raise ShapeMismatch(
                 "the model and the policy enable different actions in states "
                 f"{block.states.start} to {block.states.stop - 1}"
