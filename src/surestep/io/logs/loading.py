@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, offsets_of
 from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import (
     END,
@@ -38,7 +38,8 @@ def load_steps(
 
     A last step that says neither how its episode ended nor where it led is left out, as it is in
     the counts: the step before it is then the last one, and truncated. `pooled` is as for
-    `LabelledCounts.to_counts`. With `propensities` the log has those of its rows.
+    `LabelledCounts.to_counts`. With `propensities` the log has those of its rows, which are 1 where
+    whatever was done counts as the only pair.
     """
     check_loadable(roles)
     known = counts.to_counts().pairs if pairs is None else pairs
@@ -59,8 +60,16 @@ def load_steps(
         rows["terminated"],
         last & ~rows["terminated"],
         offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
-        rows["propensity"] if propensities else None,
+        pooled_propensities(rows, state, pooled) if propensities else None,
     )
+
+
+def pooled_propensities(
+    rows: dict[str, AnyArray], state: IntArray, pooled: BoolArray | None
+) -> FloatArray:
+    """Returns the probability with which each pair was taken: 1 where it is the only one."""
+    logged: FloatArray = rows["propensity"]
+    return logged if pooled is None else np.where(pooled[state[rows["state"]]], 1.0, logged)
 
 
 def check_loadable(roles: RoleSql) -> None:
