@@ -32,7 +32,9 @@ def test_a_local_cluster_gives_the_same_bytes(tmp_path):
     try:
         counts = count_on_ray(source, progress=lambda *done: seen.append(done))
         write_table(folder / "4.parquet", [rows[0], rows[0]], tuple(rows[0]))
-        with pytest.raises(InvalidLog, match=r"4\.parquet, row 2.* step 0 is there 2 times") as refusal:
+        with pytest.raises(
+            InvalidLog, match=r"4\.parquet, row 2.* step 0 is there 2 times"
+        ) as refusal:
             count_on_ray(read_log(folder))
         assert "Traceback" not in str(refusal.value)
     finally:
