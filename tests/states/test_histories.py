@@ -12,7 +12,7 @@ from log_tables import frame_of, rows_of, write_table
 from pump_commands import run_surestep
 from remembering_worlds import remembering_log
 from surestep import read_log
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.io.labels.histories import Length
 from surestep.io.labels.state_rules import Split, TreeRule
 from surestep.pipeline import certify_result, verify_result
@@ -159,6 +159,22 @@ def test_a_result_tells_what_was_chosen_and_is_verified(tmp_path):
     (other,) = certify_result(tmp_path / "out", later, ["robust"]).certificates
     premises = {each.code: dict(each.values) for each in other.assumptions}
     assert premises["states-learnt-apart"] == {"episodes": 0}
+    # A log of no more episodes than chose, and one of which some did.
+    few_rows = [{**row, "episode": f"new {row['episode']}"} for row in lagging_rows(20, seed=9)]
+    few = write_table(tmp_path / "few.csv", few_rows, NAMES)
+    judged = certify_result(tmp_path / "out", few, ["robust"])
+    premises = {each.code: dict(each.values) for each in judged.certificates[0].assumptions}
+    assert premises["states-learnt-apart"] == {"episodes": 0}
+    assert judged.fresh
+    for files in ([log, few], [few, log]):
+        with pytest.raises(CertificateRefused, match="taught what a state is") as refusal:
+            certify_result(tmp_path / "out", files, ["robust"])
+        assert refusal.value.code == "taught-states"
+    assert certify_result(tmp_path / "out", [log], ["robust"]).same_log
+    # A row that cannot be read is told, also where nothing is left without the first episodes.
+    wrong = write_table(tmp_path / "wrong.csv", [{**row, "reward": "x"} for row in few_rows], NAMES)
+    with pytest.raises(InvalidLog, match=r"wrong\.csv, row 1, column 'reward'"):
+        certify_result(tmp_path / "out", wrong, ["robust"])
 
 
 def test_commands_that_only_look_choose_too(tmp_path):

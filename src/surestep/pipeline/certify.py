@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Known, Split
-from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.io.counts.labelled import counts_digest
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
+from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.bin_rules import bin_option
 from surestep.io.labels.histories import past_columns
 from surestep.io.labels.tables import nowhere
@@ -180,18 +180,8 @@ class SavedPolicy:
     ) -> SavedPolicy:
         """Reads folder and log; whole episodes where a kind looks at them."""
         saved = load(read_path(directory))
-        # Quantiles of another log are other bins: those of the result are meant.
-        binnings = saved.table.vocabulary.binnings
-        words = saved.table.vocabulary
-        past = past_columns(words.state_columns, words.action_columns)
-        bins = [bin_option(name, binning) for name, binning in binnings.items() if name not in past]
-        source = open_again(saved.record, log, memory_limit, bins)
-        counts = source.counts()
-        same_log = counts_digest(counts) == saved.record.counts_sha256
-        if not same_log and saved.record.parameters["learnt_from"]:
-            # Of another log, no episode taught the states.
-            source = open_again(saved.record, log, memory_limit, bins, learnt_from=None)
-            counts = source.counts()
+        again = LogAgain.of(saved, log, memory_limit)
+        source, counts, same_log = again.source, again.counts, again.same
         terms = terms_of(saved.record)
         if reward_bounds is not None:
             terms = replace(terms, reward_bounds=reward_bounds)
@@ -217,10 +207,9 @@ class SavedPolicy:
         steps = Steps(log_source, counts, problem.counts.pairs, pooled, propensities=of_rows)
         if whole:
             problem = steps.put_into(problem, whole[0])
-        shares_files = same_log or has_file_of(saved.record, source)
         if not same_log:
             known_again = (
-                Statement("log-partly-known") if shares_files else Statement("log-unknown")
+                Statement("log-partly-known") if again.shares_files else Statement("log-unknown")
             )
             problem = replace(problem, premises=(*problem.premises, known_again))
         check_said_of_episodes(terms, problem, steps)
@@ -231,7 +220,7 @@ class SavedPolicy:
             problem = replace(problem, behavior=behavior)
         check_given_bounds(terms, problem)
         policy = Policy(pairs, carried(table, pairs, table.probability))
-        return cls(saved, terms, certifiers, splits, problem, policy, same_log, shares_files)
+        return cls(saved, terms, certifiers, splits, problem, policy, same_log, again.shares_files)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
         """Tells whether a certifier leaves the same steps to the choice of the policy.
@@ -260,6 +249,55 @@ class SavedPolicy:
                 f"{certifier.name!r}, with the same train_share, logger and seed",
                 code="made-from-log",
             )
+
+
+class LogAgain(NamedTuple):
+    """A log that is to judge a saved policy, read and counted as the result says."""
+
+    source: LogSource | CountsSource
+    counts: LabelledCounts
+    same: bool  # it has the counts that the policy was made from
+    shares_files: bool  # a file of it is one that the policy was made from
+
+    @classmethod
+    def of(cls, saved: Result, log: object, memory_limit: str | None) -> LogAgain:
+        """Reads the log, which is refused where what chose the states would judge by them.
+
+        Of another log no episode taught the states, so that none is left out.
+        """
+        # Quantiles of another log are other bins: those of the result are meant.
+        words = saved.table.vocabulary
+        past = past_columns(words.state_columns, words.action_columns)
+        binnings = words.binnings.items()
+        bins = [bin_option(name, binning) for name, binning in binnings if name not in past]
+        source = open_again(saved.record, log, memory_limit, bins)
+        taught = bool(saved.record.parameters["learnt_from"])
+        counts = rest_of(source) if taught else source.counts()
+        if counts is not None and counts_digest(counts) == saved.record.counts_sha256:
+            return cls(source, counts, same=True, shares_files=True)
+        shares_files = has_file_of(saved.record, source)
+        if taught and shares_files:
+            raise CertificateRefused(
+                "a file of this log is one that the policy was made from, whose first episodes "
+                "taught what a state is, so that they cannot judge by it; expected new files "
+                "alone, or those of the result alone, in their order",
+                code="taught-states",
+            )
+        if taught or counts is None:
+            source = open_again(saved.record, log, memory_limit, bins, learnt_from=None)
+            counts = source.counts()
+        return cls(source, counts, same=False, shares_files=shares_files)
+
+
+def rest_of(source: LogSource | CountsSource) -> LabelledCounts | None:
+    """Returns the counts of a log without the episodes that taught states, where it is the first.
+
+    None where there are none, so that it is another log: it may have no more episodes.
+    """
+    try:
+        return source.counts()
+    except InvalidLog:
+        return None
 
 
 def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:
