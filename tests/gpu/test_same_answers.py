@@ -21,15 +21,19 @@ from surestep import (
     value_iteration,
 )
 from surestep.algorithms import SPIBB, improve_batch
-from surestep.certificates import Posterior, Stitched, drawn
+from surestep.certificates import Posterior, Stitched, drawn, stepping
 from surestep.checks.shuffling import label_test, number_test
 from surestep.environments import make
+from surestep.kernels import _cuda, _device
 from surestep.kernels._cuda import THREADS_A_BLOCK, Gpu, is_frozen
 from surestep.kernels._device import brought_home, device_in_use, machine_for, require_gpu
 from surestep.kernels._types import FloatsIn, FloatsOut, IntsOut, Room, RoomSize
 from surestep.kernels.random_streams import beta, gamma, start_stream, uniform
+from surestep.kernels.small import evaluate_each, room_to_evaluate
 from surestep.model.counts import LoggedRewards
 from surestep.model.problem_batch import ProblemBatch
+from surestep.planning.batch import models_of
+from surestep.planning.elimination import plan_elimination
 from surestep.planning.pruning import Backup
 
 MANY = 9 if config.ENABLE_CUDASIM else 5_000
@@ -281,12 +285,71 @@ def test_what_does_not_fit_is_left_as_it_was(monkeypatch):
     assert done.tolist() == [3.0] * 4
 
 
+def test_every_task_is_done_where_room_is_scarce(monkeypatch):
+    monkeypatch.setattr(_cuda, "THREADS_A_BLOCK", 4)
+    monkeypatch.setattr(_cuda, "MOST_LANES", 1 << 18)
+    monkeypatch.setattr(_cuda, "LEAST_LANES", 8)
+    # Room for 20 lanes: 14 are taken, which are three and a half blocks.
+    monkeypatch.setattr(Gpu, "free", 8 * 2 * 20 / _cuda.ROOM_SHARE)
+    done = np.zeros(26)
+    assert require_gpu().run(_cuda.count_tasks, done.size, RoomSize(1, 1), (done,))
+    assert done.tolist() == [1.0] * 26
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("small", [128, 2])
+def test_claims_are_alike_where_the_gpu_is_only_taken_for_many_tasks(small, monkeypatch):
+    """A model or two of what was drawn on the GPU is no reason to leave it."""
+    monkeypatch.setattr(drawn, "SMALL", small)
+    problem, policy = counted_problem()
+    certifier = Posterior(draws=30, seed=4)
+    with device("cpu"):
+        expected = certify(problem, policy, certifier).lower
+    gpu = require_gpu_for_test()
+    monkeypatch.setattr(_device, "LEAST_TASKS", 20)
+    for module in (_device, stepping):
+        monkeypatch.setattr(module, "usable_gpu", lambda: gpu)
+    with device("auto"):
+        found = certify(problem, policy, certifier).lower
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+def require_gpu_for_test():
+    with device("cuda"):
+        return require_gpu()
+
+
+@pytest.mark.slow
+def test_what_is_on_a_full_gpu_is_brought_home_for_the_processor(monkeypatch):
+    batch = batch_of_models(MANY)
+    uniform_policy = Policy.uniform(batch.pairs)
+    with device("cpu"):
+        expected = evaluate_batch(batch, uniform_policy).value
+    gpu = require_gpu_for_test()
+    plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
+    value, residual = gpu.arrays.empty(expected.shape), gpu.arrays.empty((len(expected),))
+    monkeypatch.setattr(Gpu, "run", lambda *args: False)
+    _device.say_too_small.cache_clear()
+    with device("cuda"), pytest.warns(UserWarning, match="too little memory"):
+        evaluate_each.all(
+            MANY,
+            room_to_evaluate(plan),
+            models_of(batch),
+            np.ascontiguousarray(uniform_policy.probability[np.newaxis]),
+            plan,
+            value,
+            residual,
+        )
+    assert (brought_home(value) == expected).all()
+
+
 def test_work_that_does_not_fit_goes_to_the_processor_and_says_so_once(monkeypatch):
     batch = batch_of_models(MANY)
     uniform_policy = Policy.uniform(batch.pairs)
     with device("cpu"):
         expected = evaluate_batch(batch, uniform_policy).value
     monkeypatch.setattr(Gpu, "run", lambda *args: False)
+    _device.say_too_small.cache_clear()
     with device("cuda"), pytest.warns(UserWarning, match="too little memory"):
         found = evaluate_batch(batch, uniform_policy).value
     assert (found == expected).all()

@@ -6,6 +6,7 @@ Memory is bounded by drawing in chunks. A draw depends on the seed and its own n
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths
-from surestep.certificates.stepping import step_until_near
+from surestep.certificates.stepping import VALUES_STEPPING, step_until_near
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for_tasks
 from surestep.kernels._types import RoomSize, is_there
@@ -101,7 +102,7 @@ def drawn_gains(
                     for alone in models.apart()
                     for gains in drawn_gains(alone, behavior, policies, draws, memory)
                 ]
-            room = room_for(models, cells, draws, memory, machine)
+            room = room_for(models, cells, draws, memory, machine, len(everyone))
         chunk = room.first(models.priors * (draws - done))
         draw_chunk(models, used, done, chunk, blocks)
         if (chunk.ends < 0).any():
@@ -190,9 +191,10 @@ def evaluated(
         eliminate_drawn.all(size, room, offsets, discount, chunk, policies, performance)
         return performance
     if is_there(chunk.share):
-        stepped = step_until_near(chunk, offsets, discount, policies, aim, start)
-        if stepped is not None:
-            return stepped
+        with suppress(MemoryError):
+            stepped = step_until_near(chunk, offsets, discount, policies, aim, start)
+            if stepped is not None:
+                return stepped
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
         chunk = Chunk(*home)
     none = RoomSize()
@@ -269,7 +271,12 @@ def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
 
 
 def room_for(
-    models: ModelDraws, cells: int, draws: int, memory: int, machine: Machine = PROCESSOR
+    models: ModelDraws,
+    cells: int,
+    draws: int,
+    memory: int,
+    machine: Machine = PROCESSOR,
+    policies: int = 1,
 ) -> Chunk:
     """Arrays for as many draws of models of so many transitions as fit into `memory` bytes.
 
@@ -285,7 +292,8 @@ def room_for(
     cores = min(available_cores(), memory // (one_draw + beside))
     most = (memory - cores * beside) // one_draw
     if machine.gpu is not None:
-        most = memory // (one_draw + models.priors * beside)
+        values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
+        most = max(1, memory // (one_draw + models.priors * (beside + values)))
     return chunk_on(machine, models, cells, models.priors * min(draws, most))
 
 

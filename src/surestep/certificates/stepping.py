@@ -19,6 +19,7 @@ from surestep.kernels.drawn import PARTS, Aim, Chunk, Performance, step_drawn
 
 MOST_STEPS = 1_000  # where it takes more, the processor knows better ways
 MIXED = 3  # earlier steps
+VALUES_STEPPING = PARTS + 2 * MIXED + 8  # for every state of a model, under every policy
 RIDGE = 1e-12  # of the squares: keeps the equations of a mixture solvable
 
 

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
-from surestep.kernels._device import gpu_is_for, loop_on_gpu, on_gpu, run_on_gpu
+from surestep.kernels._device import any_there, at_home, gpu_is_for, loop_on_gpu, on_gpu, run_on_gpu
 from surestep.kernels._machine_code import MachineCode, cache_directory, tell_compiling
 from surestep.kernels._types import Room, RoomSize, signature_of
 
@@ -122,6 +122,14 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
             and run_on_gpu(self.function, number, size, args)
         ):
             return
+        if any_there(args):
+            with at_home(args) as here:
+                self.on_processor(number, size, *here, **kwargs)
+        else:
+            self.on_processor(number, size, *args, **kwargs)
+
+    def on_processor(self, number: int, size: RoomSize, *args: Any, **kwargs: Any) -> None:
+        """Does the tasks 0, …, number − 1 on the processor, on all cores if there is much."""
         run, threads = self.code(parallel=False), 1
         if self.threads_from is not None and largest_size(args) >= self.threads_from:
             threads = min(numba.get_num_threads(), number)

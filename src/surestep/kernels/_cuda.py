@@ -138,7 +138,7 @@ class Gpu:
         lanes = room[0].shape[1]
         if SIMULATED:
             room = np.asarray(room[0]), np.asarray(room[1])
-        blocks, threads = max(lanes // THREADS_A_BLOCK, 1), min(THREADS_A_BLOCK, lanes)
+        blocks, threads = -(-lanes // THREADS_A_BLOCK), min(THREADS_A_BLOCK, lanes)
         self.program(doing_tasks, function)[blocks, threads](number, room, sent)
         for there, here in back:
             self.fetch(there, here)

@@ -66,9 +66,14 @@ def on_gpu(args: tuple[Any, ...]) -> bool:
     return is_there(last)
 
 
+def any_there(args: tuple[Any, ...]) -> bool:
+    """Tells whether one of the arrays, in records too, is on the GPU."""
+    return any(any_there(arg) if isinstance(arg, tuple) else is_there(arg) for arg in args)
+
+
 def gpu_is_for(number: int, args: tuple[Any, ...]) -> bool:
-    """Tells whether so many tasks are for the GPU, or their arrays are there."""
-    if on_gpu(args):
+    """Tells whether so many tasks are for the GPU, or arrays of theirs are there."""
+    if any_there(args):
         return True
     wanted = chosen_device()
     if wanted == "cpu" or (wanted == "auto" and number < LEAST_TASKS):
@@ -148,7 +153,7 @@ PROCESSOR = Machine(None)
 
 def machine_for_tasks(number: int) -> Machine:
     """Returns the machine that does so many tasks."""
-    return Machine(usable_gpu()) if gpu_is_for(number, ((0.0,),)) else PROCESSOR
+    return Machine(usable_gpu()) if gpu_is_for(number, ()) else PROCESSOR
 
 
 def machine_for(model: Arrays) -> tuple[Machine, Arrays]:
@@ -167,6 +172,25 @@ def machine_for(model: Arrays) -> tuple[Machine, Arrays]:
 def brought_home(array: Any) -> Any:
     """Returns the array, or a copy of what is on the GPU."""
     return array.get() if is_there(array) else array
+
+
+@contextmanager
+def at_home(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Gives the arguments with their arrays on the processor's side; what is written, goes back."""
+    moved: list[tuple[Any, Any]] = []
+
+    def home(arg: Any) -> Any:
+        if isinstance(arg, tuple):
+            parts = [home(part) for part in arg]
+            return type(arg)(*parts) if hasattr(arg, "_fields") else tuple(parts)
+        if not is_there(arg):
+            return arg
+        moved.append((arg, np.ascontiguousarray(arg.get())))
+        return moved[-1][1]
+
+    yield tuple(home(arg) for arg in args)
+    for there, here in moved:
+        there[...] = require_gpu().arrays.asarray(here)
 
 
 def run_on_gpu(
