@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surestep import improve, read_log
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.pipeline import certify_result, verify_result
 
 KINDS = ["trajectory:horizon=2,claim=horizon", "robust"]
@@ -66,8 +66,9 @@ def test_each_kind_says_what_it_does_where_probabilities_vary_within_a_state(tmp
     assert "estimated from the log. So what changes and the gain are relative" in page
     result.save(tmp_path / "result")
     assert verify_result(tmp_path / "result", rows_of(0)).confirmed
-    later = certify_result(tmp_path / "result", rows_of(1), [KINDS[0]])
-    assert "propensities-of-rows" in codes(later.certificates[0])
+    later = certify_result(tmp_path / "result", rows_of(1), KINDS).certificates
+    assert "propensities-of-rows" in codes(later[0])
+    assert [codes(claim).count("acted-on-more") for claim in later] == [1, 1]
 
 
 def test_where_probabilities_are_those_of_states_nothing_is_estimated():
@@ -115,7 +116,11 @@ def test_where_the_result_has_no_state_a_row_weighs_as_much_as_it_was_taken(hist
     improved(read_log(first, history=history), certificates=[kind]).save(tmp_path / "result")
     later = rows(9, 1000, "abcdefghi")  # with histories, others are new too
     (claim,) = certify_result(tmp_path / "result", later, [kind]).certificates
-    assert "states-beyond-result" in codes(claim)
+    assert {"states-beyond-result-as-done", "acted-on-more"} <= {*codes(claim)}
+    assert "states-beyond-result" not in codes(claim)
     assert "propensities-of-rows" in codes(claim)
     assert claim.lower <= 0
     assert claim.figures["estimate"] == pytest.approx(0, abs=0.3)  # weights are 1 on average
+    with pytest.raises(CertificateRefused, match=r"'robust' takes .* vary within") as refusal:
+        certify_result(tmp_path / "result", later, ["robust"])
+    assert refusal.value.code == "acted-on-more-beyond-result"

@@ -127,6 +127,10 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         f"In states that the result does not have ({states:,}), nothing changes: both policies do "
         "what whoever made this log did there, who looked at the state only and did not learn."
     ),
+    "states-beyond-result-as-done": lambda states: (
+        f"In states that the result does not have ({states:,}), nothing changes: both policies do "
+        "what whoever made this log did there, whatever else was looked at."
+    ),
     "actions-beyond-result": lambda: (
         "Actions that this log takes in states of the result, and the result does not have there, "
         "are taken by neither of the policies compared."

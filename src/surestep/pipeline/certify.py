@@ -31,7 +31,7 @@ from surestep.pipeline.evidence import (
     with_learnt_states,
 )
 from surestep.pipeline.improve import Progress, problem_of
-from surestep.pipeline.other_logs import carried, other_log
+from surestep.pipeline.other_logs import carried, check_needs_no_rows, other_log
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
 from surestep.pipeline.terms import Terms
@@ -97,6 +97,7 @@ def certify_result(
         tell("certifying", done, len(asked))
         made.check_may_judge(certifier)
         claim = certify(made.problem, made.policy, certifier)
+        check_needs_no_rows(claim)
         claims.append(with_given_bounds(claim, reward_bounds))
     fresh = not made.shares_files
     settled_on = claims[0] if fresh else made.result.certificate
@@ -133,7 +134,7 @@ def check_certificates(
             policies[bounds] = SavedPolicy.of(directory, log, memory_limit, asked, bounds)
         made = policies[bounds]
         made.check_may_judge(made.certifiers[done])
-        verify(claim, made.problem, made.policy)
+        check_needs_no_rows(verify(claim, made.problem, made.policy))
 
 
 def with_given_bounds(claim: Certificate, bounds: tuple[float, float] | None) -> Certificate:

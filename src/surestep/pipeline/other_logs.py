@@ -14,6 +14,10 @@ An action that the result does not have in a state that it has is another matter
 takes it there is what the claim is relative to. Where π_b is only estimated, so the claim says, and
 the pair is one that neither policy takes. Where π_b is known, the log contradicts it, and is
 refused.
+
+A log whose own propensities vary within states says that whoever made it looked at more. The steps
+of a new state are then draws from no one P_s, and only a claim that needs no Markov states is left:
+its weights there are 1, whatever was looked at.
 """
 
 from __future__ import annotations
@@ -23,12 +27,13 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, freeze
-from surestep.errors import ShapeMismatch
+from surestep.errors import CertificateRefused, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.labels.behavior import propensities_vary
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.tables import Locate, found_at, nowhere, others, places_or_none
 from surestep.io.labels.vocabulary import Vocabulary, in_order
-from surestep.model import Pairs, Policy, Statement
+from surestep.model import Certificate, Pairs, Policy, Statement
 from surestep.pipeline.evidence import Assembly, starts_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -64,7 +69,11 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate = nowhere) -
         check_same_behavior(behavior, counts, pooled)
     quiet = ~pooled
     quiet[: table.quiet.size] &= table.quiet
-    premises = (*starts_of(counts), Statement("behavior-of-result"), *beyond.statements())
+    premises = (*starts_of(counts), Statement("behavior-of-result"))
+    varying = propensities_vary(counts)
+    if varying and saved.record.has_row_propensities:
+        premises += (Statement("acted-on-more"),)
+    premises += beyond.statements(varying=varying)
     if "value_bounds" in saved.record.defaults:
         premises += (Statement("value-bounds-of-other-log"),)
     numbered = counts.to_counts(pairs, pooled)
@@ -135,14 +144,34 @@ class Beyond(NamedTuple):
         """Returns the states in which the log decides, and the result does not."""
         return places_or_none(vocabulary.state_places, self.undecided)
 
-    def statements(self) -> tuple[Statement, ...]:
-        """Returns what a claim takes for granted of what the result does not have."""
-        said = []
+    def statements(self, *, varying: bool) -> tuple[Statement, ...]:
+        """Returns what a claim takes for granted of what the result does not have.
+
+        Where propensities vary within states, nobody looked at the state only.
+        """
+        said, many = [], {"states": len(self.undecided)}
         if self.undecided:
-            said.append(Statement("states-beyond-result", {"states": len(self.undecided)}))
+            said.append(
+                Statement("states-beyond-result-as-done", many)
+                if varying
+                else Statement("states-beyond-result", many)
+            )
         if self.strange.any():
             said.append(Statement("actions-beyond-result"))
         return tuple(said)
+
+
+def check_needs_no_rows(claim: Certificate) -> None:
+    """Refuses a claim about Markov states where those of new states are no draws from one row."""
+    said = {each.code for each in claim.assumptions}
+    if {"markov", "states-beyond-result-as-done"} <= said:
+        raise CertificateRefused(
+            f"a certificate of kind {claim.kind!r} takes whoever made this log to have looked at "
+            "the state only in states that the result does not have, but the probabilities that "
+            "the log names vary within states; expected kind 'trajectory', or a log without new "
+            "states",
+            code="acted-on-more-beyond-result",
+        )
 
 
 def unused(text: str, labels: list[Label]) -> Label:
