@@ -252,3 +252,14 @@ def test_the_markov_check_of_histories_fails_as_rarely_as_it_says():
         check = next_state_check(read_log(table, history=2).load(), seed=seed, level=0.05)
         failed += check.outcome == "failed"
     assert failed <= 12
+
+
+def test_a_later_log_may_have_shorter_episodes_than_a_state_has_rows(tmp_path):
+    first = [{**row, "terminated": row["truncated"]} for row in lagging()]
+    names = (*NAMES[:5], "terminated")
+    surestep.improve(read_log(frame_of(first, names), history=3), **TERMS).save(tmp_path / "out")
+    short = [{**row, "terminated": row["step"] == 1} for row in lagging(1) if row["step"] < 2]
+    (claim,) = certify_result(tmp_path / "out", frame_of(short, names), ["robust"]).certificates
+    assert "states-are-histories" in codes(claim)
+    with pytest.raises(InvalidLog, match="no episode has more than"):
+        read_log(frame_of(short, names), history=3).counts()

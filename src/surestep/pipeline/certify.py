@@ -273,7 +273,7 @@ class LogAgain(NamedTuple):
         bins = [bin_option(name, binning) for name, binning in binnings if name not in past]
         source = open_again(saved.record, log, memory_limit, bins)
         taught = bool(saved.record.parameters["learnt_from"])
-        counts = rest_of(source) if taught else source.counts()
+        counts = rest_of(source) if taught else counts_of(source)
         if counts is not None and counts_digest(counts) == saved.record.counts_sha256:
             return cls(source, counts, same=True, shares_files=True)
         shares_files = has_file_of(saved.record, source)
@@ -286,7 +286,7 @@ class LogAgain(NamedTuple):
             )
         if taught or counts is None:
             source = open_again(saved.record, log, memory_limit, bins, learnt_from=None)
-            counts = source.counts()
+            counts = counts_of(source)
         return cls(source, counts, same=False, shares_files=shares_files)
 
 
@@ -296,9 +296,14 @@ def rest_of(source: LogSource | CountsSource) -> LabelledCounts | None:
     None where there are none, so that it is another log: it may have no more episodes.
     """
     try:
-        return source.counts()
+        return counts_of(source)
     except InvalidLog:
         return None
+
+
+def counts_of(source: LogSource | CountsSource) -> LabelledCounts:
+    """Returns the counts of a log, whose episodes may be shorter than the histories of a result."""
+    return source.counts() if isinstance(source, CountsSource) else source.counts_as_part()
 
 
 def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:

@@ -12,6 +12,7 @@ from log_tables import frame_of, rows_of, write_table
 from surestep import read_log
 from surestep.environments import make
 from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io.counts.labelled import counts_digest
 from surestep.io.labels.histories import (
     MOST_ROWS,
     PADDING,
@@ -342,6 +343,27 @@ def test_logs_in_which_nobody_knows_what_was_before_are_refused():
         source.counts()
     with pytest.raises(InvalidLog, match="no episode has more than 1"):
         inspect_log(source)
+
+
+def test_one_file_of_a_cluster_may_have_short_episodes_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        source_module,
+        "map_as_done",
+        lambda function, tasks, **engine: enumerate(map(function, tasks)),
+    )
+    long = [
+        {"episode": e, "step": t, "state": (e + t) % 2, "action": t % 2, "reward": 1}
+        for e in range(4)
+        for t in range(4)
+    ]
+    short = [{**row, "episode": row["episode"] + 4} for row in long if row["step"] < 2]
+    for name, rows in {"long": long, "short": short}.items():
+        write_table(tmp_path / f"{name}.csv", rows, tuple(long[0]))
+    source = read_log([tmp_path / "long.csv", tmp_path / "short.csv"], history=3)
+    merged, alone = source_module.count_on_ray(source), source.counts()
+    assert counts_digest(merged) == counts_digest(alone)
+    with pytest.raises(InvalidLog, match=r"short\.csv: .* no episode has more than [12];"):
+        source_module.count_on_ray(read_log(tmp_path / "short.csv", history=3))
 
 
 def test_a_column_that_there_is_already_is_refused():

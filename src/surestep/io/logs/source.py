@@ -81,6 +81,15 @@ class LogSource:
 
         `progress` is told what share of the pass under way is done, as (done, total).
         """
+        counts = self.counts_as_part(progress)
+        check_history(self.table, counts)
+        return counts
+
+    def counts_as_part(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
+        """Returns the counts, also where no episode has as many rows as a state may have.
+
+        Others may have, in the rest of the log, or in the one that the states are from.
+        """
         if is_to_be_learnt(self.reading.states_from):
             raise InvalidParameter(
                 f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
@@ -101,8 +110,6 @@ class LogSource:
             if self.memory_limit is not None:
                 refuse_too_many(database, self.memory_limit)
             counts = labelled(database, roles, scale, left_out(self.table, database))
-        with named_in_errors(self.table):
-            check_long_enough(counts.states, counts.state_columns, counts.action_columns)
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     def load(
@@ -465,9 +472,18 @@ def count_on_ray(
         parts.append(part)
         if progress is not None:
             progress(len(parts), len(shards))
-    return merge_counts(parts)
+    counts = merge_counts(parts)
+    check_history(source.table, counts)
+    return counts
 
 
 def count_shard(shard: Shard) -> LabelledCounts:
     """The counts of one file."""
-    return open_log(shard.file, shard.columns, shard.reading, shard.memory_limit).counts()
+    log = open_log(shard.file, shard.columns, shard.reading, shard.memory_limit)
+    return log.counts_as_part()
+
+
+def check_history(table: Table, counts: LabelledCounts) -> None:
+    """Refuses states of more rows than any episode of a whole log has."""
+    with named_in_errors(table):
+        check_long_enough(counts.states, counts.state_columns, counts.action_columns)
