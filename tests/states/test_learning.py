@@ -10,7 +10,7 @@ from surestep.io.labels.state_rules import TreeRule
 from surestep.states.bins import BinStates, round_edges
 from surestep.states.choosing_size import Rows, returns_of, smallest_good
 from surestep.states.learning import METHODS, ROWS_A_STATE, learn_states
-from surestep.states.trees import grown, grown_to_sizes, short_between
+from surestep.states.regression_trees import grown, grown_to_sizes, short_between
 
 COLUMNS = ("lactate", "age", "noise")
 

@@ -18,7 +18,7 @@ from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.bin_rules import bin_option
 from surestep.io.labels.histories import past_columns
-from surestep.io.labels.tables import nowhere
+from surestep.io.labels.label_tables import nowhere
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm

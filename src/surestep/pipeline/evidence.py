@@ -31,9 +31,9 @@ from surestep.io.labels.behavior import (
 )
 from surestep.io.labels.histories import History
 from surestep.io.labels.label import Label, joined
+from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.lifting import Table, lifted
 from surestep.io.labels.pair_table import PairTable, binnings_of, read_pair_table
-from surestep.io.labels.tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.learnt_states import rule_of

@@ -11,9 +11,9 @@ from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
 from surestep.io.labels.histories import with_past
 from surestep.io.labels.label import Label, Names, joined
+from surestep.io.labels.label_tables import places_or_none
 from surestep.io.labels.lifting import lifted
 from surestep.io.labels.names import names_of, read_rules
-from surestep.io.labels.tables import places_or_none
 from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.missing import LABEL as MISSING

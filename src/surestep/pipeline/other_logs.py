@@ -31,7 +31,7 @@ from surestep.errors import CertificateRefused, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.behavior import propensities_vary
 from surestep.io.labels.label import Label, joined
-from surestep.io.labels.tables import Locate, found_at, nowhere, others, places_or_none
+from surestep.io.labels.label_tables import Locate, found_at, nowhere, others, places_or_none
 from surestep.io.labels.vocabulary import Vocabulary, in_order
 from surestep.model import Certificate, Pairs, Policy, Statement
 from surestep.pipeline.evidence import Assembly, starts_of

@@ -21,7 +21,7 @@ from surestep.states.choosing_size import (
     squared_errors,
 )
 from surestep.states.clusters import clustered
-from surestep.states.trees import grown, grown_to_sizes
+from surestep.states.regression_trees import grown, grown_to_sizes
 
 Method = Literal["tree", "kmeans", "bins"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -53,7 +53,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.model.transitions import transition_name
-from surestep.transforms.trees import SplitTrees, grow_trees
+from surestep.transforms.split_trees import SplitTrees, grow_trees
 
 
 @dataclass(frozen=True, slots=True, eq=False)

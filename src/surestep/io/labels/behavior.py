@@ -25,8 +25,7 @@ from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
-from surestep.io.labels.pair_table import PairTable, read_pairs
-from surestep.io.labels.tables import (
+from surestep.io.labels.label_tables import (
     LabelTable,
     Locate,
     found_at,
@@ -34,6 +33,7 @@ from surestep.io.labels.tables import (
     others,
     places_or_none,
 )
+from surestep.io.labels.pair_table import PairTable, read_pairs
 from surestep.io.labels.vocabulary import Vocabulary, unknown_label
 from surestep.io.logs.columns import closest
 from surestep.model import Pairs, Policy

@@ -17,8 +17,8 @@ from surestep.io.labels.behavior import BehaviorTable
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.histories import History
 from surestep.io.labels.label import Label
+from surestep.io.labels.label_tables import places_or_none
 from surestep.io.labels.pair_table import PairTable
-from surestep.io.labels.tables import places_or_none
 from surestep.io.labels.vocabulary import Vocabulary, in_order
 from surestep.model import Pairs, Policy
 

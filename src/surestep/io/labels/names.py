@@ -18,7 +18,7 @@ from typing import Any
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.histories import with_past
 from surestep.io.labels.label import Names
-from surestep.io.labels.tables import read_label_table
+from surestep.io.labels.label_tables import read_label_table
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.columns import closest
 

@@ -12,7 +12,7 @@ from surestep._arrays import BoolArray, IntArray
 from surestep.errors import InvalidLog, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
-from surestep.io.labels.tables import (
+from surestep.io.labels.label_tables import (
     LabelTable,
     columns_of,
     others,

@@ -6,8 +6,8 @@ from surestep.certificates.registry import find_kind
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.report.html import Element, element
 from surestep.report.numbers import counted, listed, number, percent, relative, signed
+from surestep.report.page_tables import key, more, small
 from surestep.report.pages.shared_parts import none_made
-from surestep.report.tables import key, more, small
 from surestep.report.words.alarms import alarm_words, baseline_words
 from surestep.report.words.rehearsal import harm_words, left_out_words, luck_words, more_data_words
 from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict

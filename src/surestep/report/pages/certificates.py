@@ -12,8 +12,7 @@ from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
-from surestep.report.pages.shared_parts import estimated_tag
-from surestep.report.tables import (
+from surestep.report.page_tables import (
     Cell,
     Column,
     Row,
@@ -24,6 +23,7 @@ from surestep.report.tables import (
     number_columns,
     row,
 )
+from surestep.report.pages.shared_parts import estimated_tag
 from surestep.report.words.certificates import (
     asked_kind,
     claim_words,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from surestep.report.charts.small_bars import change_bar, share_bar
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import Scale, counted, percent, signed
-from surestep.report.pages.shared_parts import action_words, estimated_tag
-from surestep.report.tables import (
+from surestep.report.page_tables import (
     Cell,
     Column,
     Row,
@@ -19,6 +18,7 @@ from surestep.report.tables import (
     label_cells,
     number_columns,
 )
+from surestep.report.pages.shared_parts import action_words, estimated_tag
 from surestep.report.words.verdict import limits_words
 from surestep.results.findings import Findings, StateChange
 from surestep.results.ranking import gaining_action, kept_states, moves_in

@@ -10,7 +10,7 @@ from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import number, percent, signed
-from surestep.report.tables import Cell, Column, Row, data_table, figure, more
+from surestep.report.page_tables import Cell, Column, Row, data_table, figure, more
 from surestep.report.words.checks import (
     HEADING,
     TITLES,

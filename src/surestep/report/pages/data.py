@@ -6,8 +6,7 @@ from surestep.report.charts.small_bars import share_bar
 from surestep.report.charts.svg import Bar, Caption, bar_chart
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, short
-from surestep.report.pages.shared_parts import action_words
-from surestep.report.tables import (
+from surestep.report.page_tables import (
     Cell,
     Column,
     amount,
@@ -18,6 +17,7 @@ from surestep.report.tables import (
     number_columns,
     row,
 )
+from surestep.report.pages.shared_parts import action_words
 from surestep.report.words.histories import history_words
 from surestep.results.chart_bins import Bin, visit_bins
 from surestep.results.findings import Findings, WantedPair

@@ -7,8 +7,7 @@ from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.html import Element, Node, asset, document, element, label
 from surestep.report.numbers import counted, number, percent, short
-from surestep.report.pages.checks import checks_content
-from surestep.report.tables import (
+from surestep.report.page_tables import (
     Cell,
     Column,
     Row,
@@ -21,6 +20,7 @@ from surestep.report.tables import (
     row,
     small,
 )
+from surestep.report.pages.checks import checks_content
 from surestep.report.words.checks import HEADING, summary_words
 from surestep.report.words.inspection import (
     discount_words,

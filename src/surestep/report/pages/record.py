@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from surestep.report.html import Element, Node, element, label
-from surestep.report.tables import Cell, Column, data_table, facts, more, row
+from surestep.report.page_tables import Cell, Column, data_table, facts, more, row
 from surestep.report.words.rehearsal import worlds_words
 from surestep.results.findings import Findings
 from surestep.results.record import Record

@@ -19,8 +19,8 @@ from surestep.report.charts.svg import (
 )
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent, signed
+from surestep.report.page_tables import Cell, Column, data_table, figure, key, number_columns, row
 from surestep.report.pages.shared_parts import none_made
-from surestep.report.tables import Cell, Column, data_table, figure, key, number_columns, row
 from surestep.report.words.rehearsal import (
     ONLY_BELIEVED,
     belief_words,

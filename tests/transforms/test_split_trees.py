@@ -5,8 +5,8 @@ import pytest
 
 from surestep import Pairs
 from surestep.errors import InvalidModel
-from surestep.transforms import trees
-from surestep.transforms.trees import grow_trees
+from surestep.transforms import split_trees
+from surestep.transforms.split_trees import grow_trees
 
 LEAVES = (0, 1, 2, 3, 4, 5, 9, 14)  # of each pair, one of them a state
 PAIRS = Pairs.full(len(LEAVES), 1)
@@ -16,8 +16,8 @@ SUCCESSOR = np.concatenate([np.arange(m) % len(LEAVES) for m in LEAVES]).astype(
 
 @pytest.fixture
 def grown(monkeypatch):
-    plain = {name: kernel.function for name, kernel in trees.STRUCTURES.items()}
-    monkeypatch.setattr(trees, "STRUCTURES", plain)
+    plain = {name: kernel.function for name, kernel in split_trees.STRUCTURES.items()}
+    monkeypatch.setattr(split_trees, "STRUCTURES", plain)
     leaves = np.arange(SUCCESSOR.size)
     return lambda k, structure: grow_trees(
         PAIRS, OFFSETS, SUCCESSOR, leaves, k=k, structure=structure
@@ -63,8 +63,8 @@ def test_auxiliary_states_have_one_action_of_their_own(grown):
 
 def test_there_are_no_more_states_than_can_be_numbered(grown, monkeypatch):
     states = grown(3, "chain").pairs.num_states
-    monkeypatch.setattr(trees, "LARGEST_INDEX", states)
+    monkeypatch.setattr(split_trees, "LARGEST_INDEX", states)
     assert grown(3, "chain").pairs.num_states == states
-    monkeypatch.setattr(trees, "LARGEST_INDEX", states - 1)
+    monkeypatch.setattr(split_trees, "LARGEST_INDEX", states - 1)
     with pytest.raises(InvalidModel, match=f"has {states} states, expected at most {states - 1}"):
         grown(3, "chain")
