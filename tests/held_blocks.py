@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep import FiniteMDP, Policy, Problem, sample_log
+from known_worlds import two_ways_problem
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior
 from surestep.experiments import make_experiment, run_experiment
@@ -68,23 +68,10 @@ def held(folder):
     return {(int(process), node) for _, process, node in names}
 
 
-def problem():
-    P = np.zeros((3, 2, 3))
-    P[0, :, 2] = [0.3, 0.7]
-    P[0, :, 1] = 1 - P[0, :, 2]
-    R = np.zeros((3, 2, 3))
-    R[0, :, 2] = 1.0
-    mdp = FiniteMDP.from_dense(P, R, 0.9)
-    log = sample_log(mdp, Policy.uniform(mdp), 30, 1, np.random.default_rng(0))
-    return Problem(
-        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.9, value_bounds=(0.0, 1.0)
-    )
-
-
 def rehearsed(folder, kept=KEPT, **where):
     """A small rehearsal, as text."""
     return rehearse(
-        problem(),
+        two_ways_problem(),
         HeldSPIBB(n_wedge=3, folder=str(folder)),
         Posterior(starts="known", prior="weight", draws=19, delta=0.2),
         rng=np.random.default_rng(1),

@@ -140,3 +140,17 @@ def bandit_problem(episodes, *, rewards=None, seed=0):
         value_bounds=(0.0, 1.0),
         log=log,
     )
+
+
+def two_ways_problem():
+    """A log of 30 single decisions between two ways to a prize, as a problem."""
+    P = np.zeros((3, 2, 3))
+    P[0, :, 2] = [0.3, 0.7]
+    P[0, :, 1] = 1 - P[0, :, 2]
+    R = np.zeros((3, 2, 3))
+    R[0, :, 2] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 0.9)
+    log = sample_log(mdp, Policy.uniform(mdp), 30, 1, np.random.default_rng(0))
+    return Problem(
+        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.9, value_bounds=(0.0, 1.0)
+    )

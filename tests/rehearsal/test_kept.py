@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from known_worlds import two_ways_problem
 from stand_in_ray import stand_in
-from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
 from surestep.errors import OutOfTime, SurestepError
@@ -29,26 +29,13 @@ WORLDS = 12
 BLOCKS = 15  # three rounds of five worlds at most: two kinds in two stages, and luck
 
 
-def problem():
-    P = np.zeros((3, 2, 3))
-    P[0, :, 2] = [0.3, 0.7]
-    P[0, :, 1] = 1 - P[0, :, 2]
-    R = np.zeros((3, 2, 3))
-    R[0, :, 2] = 1.0
-    mdp = FiniteMDP.from_dense(P, R, 0.9)
-    log = sample_log(mdp, Policy.uniform(mdp), 30, 1, np.random.default_rng(0))
-    return Problem(
-        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.9, value_bounds=(0.0, 1.0)
-    )
-
-
 POSTERIOR = Posterior(starts="known", prior="weight", draws=19, delta=0.2)
 
 
 def run(certifier=POSTERIOR, worlds=WORLDS, n_wedge=3, seed=1, **settings):
     rng = np.random.default_rng(seed)
     given = {"rng": rng, "sizes": (1.0, 4.0), "family": FAMILY} | settings
-    return rehearse(problem(), SPIBB(n_wedge=n_wedge), certifier, worlds=worlds, **given)
+    return rehearse(two_ways_problem(), SPIBB(n_wedge=n_wedge), certifier, worlds=worlds, **given)
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ class SimulatedArray(np.ndarray):
 
 
 class SimulatedMemory:
-    """What is needed of CuPy, for the simulator."""
+    """A stand-in for CuPy: the simulator's arrays are NumPy's."""
 
     @staticmethod
     def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:

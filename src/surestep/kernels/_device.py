@@ -129,7 +129,7 @@ def gpu_or_reason() -> Gpu | str:
 
 
 class Machine(NamedTuple):
-    """Where arrays are made: on the processor's side, or on the GPU's."""
+    """A maker of arrays: on the processor's side, or on the GPU's."""
 
     gpu: Gpu | None
 

@@ -47,7 +47,7 @@ class Room(NamedTuple):
 
 
 class RoomSize(NamedTuple):
-    """How much room a task needs."""
+    """The size of the room that a task needs, in numbers."""
 
     floats: int = 0
     ints: int = 0

@@ -106,7 +106,7 @@ class PriorRows(NamedTuple):
 
 
 class Bases(NamedTuple):
-    """Where the weight of a row lies under each of P priors, as in `PriorRows`; else all agree."""
+    """The bases m of a row under each of P priors, as in `PriorRows`; in all else they agree."""
 
     given: TableIn  # [P, T]
     pooled: TableIn  # [P, K]
@@ -151,7 +151,7 @@ class AtomWeights(NamedTuple):
 
 
 class Base(NamedTuple):
-    """Where the weight of a row lies under one prior."""
+    """The base m of a row under one prior."""
 
     pooled: float
     elsewhere: FloatArray  # [S]

@@ -71,7 +71,7 @@ class StateBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelHeader:
-    """What the file beside the arrays says of them."""
+    """The content of the file that lies beside the arrays: their sizes."""
 
     format: str
     states: int

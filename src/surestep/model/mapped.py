@@ -89,7 +89,7 @@ class MappedArray(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """What proofs have to know of some blocks, or of all of them."""
+    """Facts about some blocks, or all of them, that proofs rest on."""
 
     most_actions: int = 0
     most_successors: int = 0

@@ -1,4 +1,4 @@
-"""How many rows make a situation, in plain words."""
+"""Plain words for the number of rows that make a situation."""
 
 from __future__ import annotations
 
