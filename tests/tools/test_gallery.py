@@ -1,0 +1,148 @@
+"""Every page of the gallery runs in its quick form, and says what its code prints."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import gallery
+from gallery import GALLERY, agrees, blocks, marks, page_folder, run_page, shown, unprinted
+from stand_in_ray import stand_in
+from surestep import extensions
+
+PAGES = sorted(path for path in GALLERY.glob("*.md") if path.stem != "index")
+
+
+@pytest.fixture
+def as_before(monkeypatch):
+    """Leaves nothing registered behind."""
+    monkeypatch.setattr(extensions, "_registered", dict(extensions._registered))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_says_what_its_code_prints(path, monkeypatch, as_before):
+    page = path.read_text(encoding="utf-8")
+    if "ray" in marks(page, "needs"):
+        stand_in(monkeypatch)
+    for package in marks(page, "needs"):
+        pytest.importorskip(package)
+    with page_folder():
+        for run in run_page(page, quick=True):
+            if run.everywhere:
+                assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_text_of_a_page_is_whole(path):
+    page = path.read_text(encoding="utf-8")
+    assert unprinted(page) == []
+    assert "\n## What the certificate does not say\n" in page
+    for rule in marks(page, "quick"):
+        assert rule.split(" => ")[0] in "".join(block.text for block in blocks(page)), rule
+    for picture in gallery.pictures(page):
+        assert (GALLERY / picture).exists(), picture
+
+
+def test_all_pages_are_listed():
+    index = (GALLERY / "index.md").read_text(encoding="utf-8")
+    assert all(f"({path.name})" in index for path in PAGES)
+
+
+@pytest.mark.parametrize(
+    ("said", "printed", "same"),
+    [
+        ("a 1.25\n", "a   1.26", True),  # the last digit
+        ("a 1.25\n", "a 1.27", False),
+        ("a 12\n", "a 13", False),  # a count
+        ("gain 1,107 of 2\n", "gain 1,108 of 2", True),
+        ("one\n…\nfour 4\n", "one\ntwo 2\nthree\nfour 4", True),
+        ("one\n…\nfour 4\n", "one\ntwo 2\nthree\nfour 5", False),
+        ("one two", "one\nthree", False),
+        ("1.2e-05", "1.3e-05", True),
+        ("", "anything", False),
+    ],
+)
+def test_outputs_are_compared_up_to_last_digits_and_what_is_left_out(said, printed, same):
+    assert agrees(said, printed) is same
+
+
+def test_a_page_keeps_the_lines_that_it_showed():
+    printed = "first 3\nsecond\n\nthird 9.5 of 10\nfourth"
+    assert shown("first 1\n…\nthird 7.25 of 10\n…\n", printed) == "first 3\n…\nthird 9.5 of 10\n…\n"
+    assert shown("old", printed) == printed + "\n"
+    assert shown("", "word " * 30).count("\n") == 2
+
+
+PAGE = """<!-- quick: SIZE = 100 => SIZE = 3 -->
+<!-- given: 1987 -->
+Since 1987 there are 100 and `7`.
+
+<!-- file: two.csv -->
+```text
+state,action
+```
+
+```python
+SIZE = 100
+from pathlib import Path
+print(SIZE, len(Path("two.csv").read_text()))
+```
+
+<!-- in full -->
+```text
+100 13
+```
+
+```console
+$ surestep --version
+surestep
+```
+"""
+
+
+def test_code_runs_from_top_to_bottom_in_either_form():
+    for quick, size in ((False, "100"), (True, "3")):
+        with page_folder():
+            first, second = run_page(PAGE, quick=quick)
+        assert (first.printed, first.everywhere) == (f"{size} 13\n", False)
+        assert (second.everywhere, second.printed[:8]) == (True, "surestep")
+        assert PAGE[second.begin :].startswith(second.said)
+    assert unprinted(PAGE) == []
+    assert unprinted(PAGE.replace("100 and", "101 and")) == ["101"]
+
+
+def test_what_fails_names_its_line():
+    with page_folder(), pytest.raises(gallery.GalleryError, match=r"line 2: ZeroDivisionError"):
+        list(run_page("```python\n1 / 0\n```\n", quick=False))
+    with page_folder(), pytest.raises(gallery.GalleryError, match="nothing says that this prints"):
+        list(run_page("```python\nprint(1)\n```\n", quick=False))
+    with page_folder(), pytest.raises(gallery.GalleryError, match="expected surestep"):
+        list(run_page("```console\n$ rm -r folder\n```\n", quick=False))
+    with page_folder(), pytest.raises(gallery.GalleryError, match="ended with 2"):
+        list(run_page("```console\n$ surestep inspect nowhere.csv\n```\n", quick=False))
+
+
+def test_a_page_is_written_with_what_it_prints(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "page.md"
+    path.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n\nIt is 2.\n")
+    monkeypatch.setattr(sys, "argv", ["gallery.py", str(path)])
+    assert gallery.main() == 1
+    assert "names 2, which nothing prints" in capsys.readouterr().out
+    path.write_text(path.read_text().replace("is 2", "is 1"))
+    assert gallery.main() == 0
+    assert path.read_text() == "```python\nprint(1)\n```\n\n```text\n1\n```\n\nIt is 1.\n"
+
+
+def test_a_page_without_its_package_stays_as_it_is(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "page.md"
+    path.write_text("<!-- needs: surestep_of_tomorrow -->\n")
+    monkeypatch.setattr(sys, "argv", ["gallery.py", str(path)])
+    assert gallery.main() == 0
+    assert "without surestep_of_tomorrow" in capsys.readouterr().out
+
+
+def test_a_picture_that_nobody_drew_is_told(tmp_path, monkeypatch, capsys):
+    Path(tmp_path / "page.md").write_text("![a picture](nowhere.svg)\n")
+    monkeypatch.setattr(sys, "argv", ["gallery.py", str(tmp_path / "page.md")])
+    assert gallery.main() == 1
+    assert "shows nowhere.svg, but does not make it" in capsys.readouterr().err

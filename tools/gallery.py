@@ -1,0 +1,285 @@
+"""Runs the pages of docs/gallery, and writes what they print and draw into them.
+
+python tools/gallery.py [PAGE ...]   runs pages in full, all of them by default
+python tools/gallery.py --check      the same, and fails where a page would change
+
+A page is Markdown that works by itself: its blocks are run from top to bottom, in a new folder with
+a link to `examples`.
+
+- `python`: all of a page in one namespace. What is printed stands in a block of `text` below.
+- `console`: lines that begin with `$ surestep` are commands, and below each stands what it prints.
+- A line `…` in either stands for lines that are left out.
+- A block below `<!-- file: NAME -->` is not run, but written to that file.
+- What is drawn is saved by the page itself, and comes to stand beside it: `![...](NAME.svg)`.
+
+What `make test` runs is the same code with other sizes. These stand at the top of a page, as in
+`<!-- quick: BUSES = 500 => BUSES = 50 -->`; what is printed otherwise then stands below
+`<!-- in full -->`. Where a page needs a package that is not installed, `<!-- needs: ray -->`, it
+stays as it is. Numbers in the text are those of the blocks; what else the text may name stands in
+`<!-- given: 1987 -->`.
+"""
+
+import argparse
+import contextlib
+import importlib
+import io
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GALLERY = ROOT / "docs" / "gallery"
+LEFT_OUT = "…"
+WIDTH = 88  # longer lines are wrapped, as in a terminal
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
+FENCE = re.compile(
+    r"^(?:<!-- (?P<mark>file: \S+|in full) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+MARK = r"<!-- {}: (.+?) -->"
+
+
+class GalleryError(Exception):
+    """A page that cannot be run, or that does not say what its code prints."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page: code, or what code prints."""
+
+    kind: str  # python, console, text or another language
+    mark: str  # "file: NAME", "in full" or nothing
+    text: str
+    begin: int  # of its text in the page
+    line: int
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What one piece of code printed, and what the page says it prints."""
+
+    said: str
+    printed: str
+    begin: int  # of what is said in the page
+    line: int
+    everywhere: bool  # whether the quick form prints the same
+
+
+def blocks(page: str) -> list[Block]:
+    """Returns the blocks of a page, in their order."""
+    return [
+        Block(
+            kind=found["kind"],
+            mark=found["mark"] or "",
+            text=found["text"],
+            begin=found.start("text"),
+            line=page.count("\n", 0, found.start("text")) + 1,
+        )
+        for found in FENCE.finditer(page)
+    ]
+
+
+def marks(page: str, name: str) -> list[str]:
+    """Returns what the marks of that name at any place of the page say."""
+    return re.findall(MARK.format(name), page)
+
+
+def pictures(page: str) -> list[str]:
+    """Returns the files of the pictures that a page shows."""
+    return re.findall(r"!\[[^\]]*\]\(([^)]*)\)", page)
+
+
+def in_quick_form(page: str, text: str) -> str:
+    """Returns a block's text with the sizes of the quick form."""
+    for rule in marks(page, "quick"):
+        usual, quick = rule.split(" => ")
+        text = text.replace(usual, quick)
+    return text
+
+
+def missing_packages(page: str) -> list[str]:
+    """Returns the packages that the page needs and that cannot be imported."""
+    missing = []
+    for name in marks(page, "needs"):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            missing.append(name)
+    return missing
+
+
+def run_page(page: str, *, quick: bool) -> Iterator[Printed]:
+    """Runs the code of a page in the present folder, and says what each piece printed."""
+    written = blocks(page)
+    namespace: dict[str, object] = {"__name__": "gallery"}
+    for place, block in enumerate(written):
+        code = in_quick_form(page, block.text) if quick else block.text
+        if block.mark.startswith("file: "):
+            Path(block.mark.removeprefix("file: ")).write_text(code, encoding="utf-8")
+        elif block.kind == "python":
+            below = written[place + 1] if place + 1 < len(written) else None
+            printed = run_python(code, namespace, block.line)
+            if below is not None and below.kind == "text" and not below.mark.startswith("file"):
+                said, everywhere = below.text, below.mark != "in full"
+                yield Printed(said, printed, below.begin, below.line, everywhere)
+            elif printed:
+                raise GalleryError(f"line {block.line}: nothing says that this prints {printed!r}")
+        elif block.kind == "console":
+            yield from run_session(block, page if quick else "")
+
+
+def run_python(code: str, namespace: dict[str, object], line: int) -> str:
+    """Runs a block of Python, and returns what it printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            exec(compile("\n" * (line - 1) + code, "page", "exec"), namespace)
+        except Exception as problem:
+            raise GalleryError(f"line {line}: {type(problem).__name__}: {problem}") from problem
+    return printed.getvalue()
+
+
+def run_session(block: Block, page: str) -> Iterator[Printed]:
+    """Runs the commands of a block of `console`; with a page, in its quick form."""
+    begin, everywhere = block.begin, block.mark != "in full"
+    for part in re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE):
+        command = re.match(r"(?:\$ .*\\\n)?(?:.*\\\n)*.*\n", part)
+        if not part or command is None:
+            continue
+        printed = run_command(in_quick_form(page, command[0]).removeprefix("$ "), block.line)
+        if said := part[command.end() :]:  # else the page says nothing of what it prints
+            yield Printed(said, printed, begin + command.end(), block.line, everywhere)
+        begin += len(part)
+
+
+def run_command(command: str, line: int) -> str:
+    """Runs `surestep` in this process, and returns what it printed."""
+    from click.testing import CliRunner
+
+    from surestep.cli.main import main
+
+    program, *arguments = shlex.split(command.replace("\\\n", " "))
+    if program != "surestep":
+        raise GalleryError(f"line {line}: found the command {program!r}, expected surestep")
+    result = CliRunner().invoke(main, arguments, prog_name="surestep")
+    if result.exit_code != 0:
+        raise GalleryError(f"line {line}: {command} ended with {result.exit_code}: {result.stderr}")
+    return result.stdout
+
+
+def agrees(said: str, printed: str) -> bool:
+    """Tells whether the page says what was printed, up to lines left out and last digits.
+
+    A number agrees within one of its last digit, so that no page rests on last bits.
+    """
+    parts = (" ".join(part.split()) for part in re.split(f"^{LEFT_OUT}$", said, flags=re.MULTILINE))
+    texts = (map(re.escape, NUMBER.split(part)) for part in parts)
+    pattern = ".*?".join(f"({NUMBER.pattern})".join(words) for words in texts)
+    found = re.fullmatch(pattern, " ".join(printed.split()))
+    return found is not None and all(map(close, NUMBER.findall(said), found.groups()))
+
+
+def close(one: str, other: str) -> bool:
+    """Tells whether two numbers differ by at most one of the last digit of either."""
+    first, second = (float(number.replace(",", "")) for number in (one, other))
+    return abs(first - second) <= 1.000001 * max(map(last_digit, (one, other)))
+
+
+def last_digit(number: str) -> float:
+    """Returns what one of the last digit is worth; nothing, of a whole number below 1,000."""
+    digits, _, power = number.replace(",", "").partition("e")
+    _, point, decimals = digits.partition(".")
+    if not point and not power and float(digits) < 1_000:
+        return 0.0
+    return 10.0 ** (int(power or 0) - len(decimals))
+
+
+def shown(said: str, printed: str) -> str:
+    """Returns what a page shows of a print: all, or the lines that it showed before."""
+    lines = [line.rstrip() for line in printed.rstrip().splitlines()]
+    if LEFT_OUT in said.split("\n"):
+        before = NUMBER.sub("#", " ".join(said.split()))
+        kept: list[str] = []
+        for line in lines:
+            words = NUMBER.sub("#", " ".join(line.split()))
+            if words and words in before:
+                kept.append(line)
+            elif words and kept[-1:] != [LEFT_OUT]:
+                kept.append(LEFT_OUT)
+        lines = kept
+    wrapped = (textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line] for line in lines)
+    return "".join(f"{line}\n" for each in wrapped for line in each)
+
+
+def unprinted(page: str) -> list[str]:
+    """Returns the numbers in the text of a page that stand in none of its blocks."""
+    known = set(NUMBER.findall(" ".join(marks(page, "given"))))
+    for block in blocks(page):
+        known.update(NUMBER.findall(block.text))
+    text = re.sub(r"<!--.*?-->|`[^`\n]*`|\]\([^)]*\)|^#.*$", " ", FENCE.sub(" ", page), flags=re.M)
+    return [number for number in NUMBER.findall(text) if number not in known]
+
+
+@contextlib.contextmanager
+def page_folder() -> Iterator[Path]:
+    """Gives a new folder to run a page in, with the examples beside it."""
+    import matplotlib
+
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        Path("examples").symlink_to(ROOT / "examples")
+        os.environ.setdefault("SOURCE_DATE_EPOCH", "0")  # pictures do not say when they were made
+        with matplotlib.rc_context({"svg.hashsalt": "surestep"}):
+            yield Path(name)
+
+
+def made_again(path: Path) -> str:
+    """Runs a page in full, puts its pictures beside it, and returns what it is to say."""
+    page = path.read_text(encoding="utf-8")
+    with page_folder() as folder:
+        runs = list(run_page(page, quick=False))
+        for picture in pictures(page):
+            if not (folder / picture).exists():
+                raise GalleryError(f"{path.name} shows {picture}, but does not make it")
+            shutil.copyfile(folder / picture, path.parent / picture)
+    for run in reversed(runs):
+        if not agrees(run.said, run.printed):
+            end = run.begin + len(run.said)
+            page = page[: run.begin] + shown(run.said, run.printed) + page[end:]
+    return page
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs the pages of docs/gallery in full.")
+    parser.add_argument("pages", nargs="*", type=Path, help="pages, all by default")
+    parser.add_argument("--check", action="store_true", help="fail where a page would change")
+    options = parser.parse_args()
+    wrong = 0
+    for path in map(Path.resolve, options.pages or sorted(GALLERY.glob("*.md"))):
+        page = path.read_text(encoding="utf-8")
+        if missing := missing_packages(page):
+            print(f"{path.name}: stays as it is, without {', '.join(missing)}")
+            continue
+        try:
+            new = made_again(path)
+        except GalleryError as problem:
+            print(f"{path.name}: {problem}", file=sys.stderr)
+            wrong += 1
+            continue
+        if new != page:
+            print(f"{path.name}: other outputs")
+            wrong += options.check
+            path.write_text(new, encoding="utf-8")
+        if numbers := unprinted(new):
+            print(f"{path.name}: the text names {', '.join(numbers)}, which nothing prints")
+            wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
