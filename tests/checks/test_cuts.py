@@ -40,13 +40,13 @@ def test_gains_are_those_of_the_rows_in_the_other_states():
     never = Policy.from_dense(coarse.pairs, np.array([[1.0, 0.0]] * 3))
     always = Policy.from_dense(coarse.pairs, np.array([[0.0, 1.0]] * 3))
     # Simpson's paradox: in bins of two severities treatment looks harmful, and is not.
-    assert gain_among(coarse, coarse, (always, never), 0.9) < -0.1
+    assert gain_among(coarse, coarse, (always, never), 0.9).value < -0.1
     means = {(s, a): well[(x == s) & (treated == a)].mean() for s in range(4) for a in range(2)}
     expected = np.mean([means[s, 1] - means[s, 0] for s in x])
-    assert gain_among(coarse, fine, (always, never), 0.9) == pytest.approx(expected)
+    assert gain_among(coarse, fine, (always, never), 0.9).value == pytest.approx(expected)
     assert expected > 0.1
     # Back again: policies of fine states are worth the same, carried to themselves.
-    assert gain_among(fine, fine, (carried(always, coarse, fine.pairs, fine),) * 2, 0.9) == 0
+    assert gain_among(fine, fine, (carried(always, coarse, fine.pairs, fine),) * 2, 0.9).value == 0
 
 
 def test_pairs_never_seen_in_a_fine_state_are_like_those_of_the_coarse_one_around_it():
@@ -56,7 +56,7 @@ def test_pairs_never_seen_in_a_fine_state_are_like_those_of_the_coarse_one_aroun
     always = Policy.from_dense(coarse.pairs, np.array([[0.0, 1.0]] * 2))
     never = Policy.from_dense(coarse.pairs, np.array([[1.0, 0.0]] * 2))
     # Treatment was never tried in fine state 1, so it pays 1 there too, as in the coarse one.
-    assert gain_among(coarse, fine, (always, never), 0.9) == pytest.approx(1.0 - 0.125)
+    assert gain_among(coarse, fine, (always, never), 0.9).value == pytest.approx(1.0 - 0.125)
 
 
 def test_coarser_states_have_the_mean_of_the_policy_over_their_rows():
@@ -91,7 +91,8 @@ def test_a_gain_that_finer_bins_turn_into_a_loss_is_an_alarm(result):
     assert check.outcome == "failed"
     assert check.figures["own"] > 0 > check.figures["twice"]
     assert "finer-bins" in [alarm.code for alarm in result.record.alarms]
-    assert "twice the bins" in result.report
+    assert check.figures["twice_low"] < check.figures["twice"] < check.figures["twice_high"]
+    assert "twice as finely" in result.report
 
 
 def test_hidden_causes_and_all_lines_are_told(result):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -67,7 +68,8 @@ def alarms(table=None, certificates=None, **changes):
     if terms["occupancy"] is None:
         number = table.pairs.num_states
         terms["occupancy"] = np.full(number, 1 / number)
-    terms["checks"] = (data_check(table, terms.pop("occupancy")), *terms["checks"])
+    time = SimpleNamespace(shares=terms.pop("occupancy"), standard_error=lambda there: 0.01)
+    terms["checks"] = (data_check(table, time), *terms["checks"])
     found = alarms_of(table, certificates, **terms)
     for each in found:
         assert tuple(each.figures) == FIGURES[each.code]

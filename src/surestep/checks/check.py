@@ -42,10 +42,13 @@ FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
     "behavior-memory": (),
     "hidden-causes": ("proved", "estimated", "lower"),  # two break-even ε, and the claim
     "enough-data": (
-        *("scarce_share", "scarce_states", "scarce_decisions"),
-        *("open_share", "open_states", "open_decisions"),
+        *("scarce_share", "scarce_low", "scarce_high", "scarce_states", "scarce_decisions"),
+        *("open_share", "open_low", "open_high", "open_states", "open_decisions"),
     ),
-    "other-cuts": ("half", "own", "twice", "claim"),
+    "other-cuts": (
+        *("half", "half_low", "half_high", "own", "own_low", "own_high"),
+        *("twice", "twice_low", "twice_high", "claim"),
+    ),
 }
 
 
@@ -68,7 +71,8 @@ class Check:
     code: CheckCode
     outcome: Outcome
     why: WhyUnchecked | None = None  # where nothing was checked
-    level: float | None = None  # it fails where the p-value is at most that
+    # It fails where the p-value is at most that; or the chance that one of its intervals misses.
+    level: float | None = None
     p_value: float | None = None
     statistic: float | None = None  # standard deviations from what luck does
     rows: int | None = None  # of the log that were compared

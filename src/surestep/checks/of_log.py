@@ -13,7 +13,8 @@ from surestep.checks.memory import behavior_check, next_state_check, reward_chec
 from surestep.checks.values import model_check
 from surestep.model.log import DecisionLog
 
-DELTA = 0.05  # the chance that any line fails although all assumptions hold, shared evenly
+# The chance that a test fails although all assumptions hold, or an interval misses; shared evenly
+DELTA = 0.05
 TESTS: tuple[CheckCode, ...] = (
     "markov-next-state",
     "markov-reward",
@@ -22,7 +23,8 @@ TESTS: tuple[CheckCode, ...] = (
     "drift-reward",
     "behavior-memory",
 )
-LEVEL = DELTA / len(TESTS)
+OF_RESULTS: tuple[CheckCode, ...] = ("enough-data", "other-cuts")  # with intervals
+LEVEL = DELTA / (len(TESTS) + len(OF_RESULTS))
 MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
 
 

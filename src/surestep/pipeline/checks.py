@@ -9,7 +9,8 @@ from surestep.checks import Check, CheckCode, check_log
 from surestep.checks.check import WhyUnchecked
 from surestep.checks.cuts import cut_check
 from surestep.checks.hidden import hidden_check
-from surestep.checks.of_log import unchecked
+from surestep.checks.luck import TimeInStates
+from surestep.checks.of_log import LEVEL, unchecked
 from surestep.checks.places import place_check
 from surestep.errors import SurestepError
 from surestep.io.labels.bin_rules import coarser_option, finer_option, read_bin_option
@@ -48,13 +49,13 @@ def result_checks(
     table: PolicyTable,
     *,
     certificates: tuple[Certificate, ...],
-    occupancy: FloatArray,
+    time: TimeInStates,
     values: tuple[FloatArray, FloatArray],
 ) -> tuple[Check, ...]:
     """Returns all checks of a result.
 
-    `occupancy` [S] is the new policy's time in each state, `values` [S] are those of the new and of
-    the current policy in the estimated model.
+    `time` is that of the new policy in each state, `values` [S] are those of the new and of the
+    current policy, all in the estimated model.
     """
     claim = certificates[0]
     if (claim.lower or 0.0) <= 0:
@@ -72,7 +73,7 @@ def result_checks(
         Check.unchecked("hidden-causes", "not-assumed")
         if is_free_of_models(claim)
         else hidden_check(claim.lower, span, (new, current), discount),
-        data_check(table, occupancy),
+        data_check(table, time),
         other_cuts(evidence, problem, table, log, claim.lower),
     )
 
@@ -126,19 +127,20 @@ def other_cuts(
     except SurestepError:  # finer bins may be too many for a limit of memory
         return Check.unchecked(code, "refused")
     return cut_check(
-        *(log, coarse, fine, (table.policy, problem.behavior)),
+        *(log, (coarse, fine), (table.policy, problem.behavior)),
         discount=problem.single_discount,
         claim=claim,
+        level=LEVEL,
     )
 
 
-def data_check(table: PolicyTable, occupancy: FloatArray) -> Check:
+def data_check(table: PolicyTable, time: TimeInStates) -> Check:
     """Returns whether there are enough data where the new policy goes."""
     if not table.changed.any():
         return Check.unchecked("enough-data", "no-change")
     decisions = run_sums(table.visits + table.held_out_visits, table.pairs.offsets)
     is_open = in_open_bins(table.vocabulary)
-    return place_check(occupancy, decisions, is_open, names_of(table.vocabulary))
+    return place_check(time, decisions, is_open, names_of(table.vocabulary), level=LEVEL)
 
 
 def in_open_bins(vocabulary: Vocabulary) -> BoolArray:

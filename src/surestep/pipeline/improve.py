@@ -20,6 +20,7 @@ from surestep.certificates.episodes import (
 )
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
+from surestep.checks.luck import TimeInStates
 from surestep.errors import OutOfTime
 from surestep.io.labels.names import with_names
 from surestep.model import Policy, Problem, Statement, estimate_behavior
@@ -29,7 +30,7 @@ from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather, with_states
-from surestep.pipeline.findings import decision_visits, findings_of, settle, shares
+from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
     check_ends_for_certain,
@@ -273,7 +274,7 @@ def draft_with(
     checks = result_checks(
         *(evidence, terms, problem, table),
         certificates=(claims.own, *others),
-        occupancy=shares(decision_visits(estimate, policy, table)),
+        time=TimeInStates(estimate, part.counts, policy, ~table.quiet),
         values=(settled.improvement.plan.value, value),
     )
     read_off = "value_bounds" in terms.defaults()

@@ -1,6 +1,7 @@
 """Checks on a page: a line each, in plain words, with its picture and its numbers."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +12,7 @@ from findings import maintenance_findings, with_checks
 from surestep.checks import Check, CheckCode
 from surestep.checks.check import WhyUnchecked
 from surestep.report.page import result_page
+from surestep.report.words import checks as words_of
 from surestep.report.words.checks import TITLES, check_words, noticed_words, summary_words
 
 
@@ -70,7 +72,23 @@ def test_hidden_causes_are_told_in_words(checks):
 
 def test_places_that_the_log_hardly_knows_are_named(checks):
     words = check_words(checks["enough-data"]).replace("\u202f", " ")
-    assert "60 % in 2 states of open bins (31 decisions), such as 'ward'." in words
+    assert "60 % (50 to 70 %) in 2 states of open bins (31 decisions), such as 'ward'." in words
+
+
+def test_intervals_are_told_and_how_sure_they_are(checks):
+    words = check_words(checks["other-cuts"])
+    assert "twice as finely −0.1 (−0.3 to +0.4). A gain that finer states turn" in words
+    unsure = replace(checks["other-cuts"], outcome="passed")
+    assert "too small to rule out a loss" in check_words(unsure)
+    for code in ("enough-data", "other-cuts"):
+        assert "approximate" in words_of.test_words(checks[code])
+        assert "about 99.4\u202f%" in words_of.test_words(checks[code])
+
+
+def test_where_nothing_is_scarce_the_least_known_of_the_busiest_states_is_named(checks):
+    nowhere = dict.fromkeys(checks["enough-data"].figures, 0.0)
+    words = check_words(replace(checks["enough-data"], outcome="passed", figures=nowhere))
+    assert "least of all in 'ward', with 60\u202f% of its time (0 to 60\u202f%) and 2" in words
 
 
 @pytest.mark.parametrize("why", get_args(WhyUnchecked))

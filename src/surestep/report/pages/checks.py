@@ -16,6 +16,7 @@ from surestep.report.words.checks import (
     TITLES,
     check_words,
     noticed_words,
+    percent_range,
     small_percent,
     summary_words,
     test_words,
@@ -190,8 +191,11 @@ def places_figure(check: Check) -> Element:
     strips = [
         Strip(
             mark.name,
-            amount=f"{percent(mark.value)}, log {percent(mark.beside or 0.0)}",
-            segments=[Segment(0.0, mark.value, "vermilion" if mark.marked else "blue", faint=True)],
+            amount=f"{percent(mark.value)} ({percent_range(mark.low, mark.high)}), "
+            f"log {percent(mark.beside or 0.0)}",
+            segments=[
+                Segment(mark.low, mark.high, "vermilion" if mark.marked else "blue", faint=True)
+            ],
             point=mark.beside,
         )
         for mark in check.picture
@@ -199,33 +203,41 @@ def places_figure(check: Check) -> Element:
     caption = Caption(
         "check-places",
         "Where the new policy spends its time",
-        "Bars are shares of the new policy's time, strokes shares of the log's decisions; in red, "
-        "states that the log hardly visits, or of open bins.",
+        "Bars are intervals around shares of the new policy's time, strokes shares of the log's "
+        "decisions; in red, states that the log hardly visits, or of open bins.",
     )
-    most = max([max(mark.value, mark.beside or 0.0) for mark in check.picture], default=1.0)
+    most = max([max(mark.high, mark.beside or 0.0) for mark in check.picture], default=1.0)
     axis = Axis("share", 0.0, 1.05 * most)
     return figure(strip_chart(caption, strips, axis, ()), caption.description)
 
 
 def cuts_figure(check: Check) -> Element:
-    """Returns the estimated gain with half the bins, as it is, and with twice the bins."""
+    """Returns the estimated gain with coarser states, as they are, and with finer ones."""
     figures = check.figures
-    named = (
-        ("half the bins", figures["half"]),
-        ("as it is", figures["own"]),
-        ("twice the bins, the same policy", figures["twice"]),
-    )
-    strips = [
-        Strip(
-            name,
-            amount=signed(gain),
-            segments=[Segment(min(gain, 0.0), max(gain, 0.0), "blue" if gain > 0 else "vermilion")],
+    strips, ends = list[Strip](), [0.0]
+    for words, name in CUTS:
+        gain, low, high = (figures[key] for key in (name, f"{name}_low", f"{name}_high"))
+        tone: Tone = "blue" if gain > 0 else "vermilion"
+        strips.append(
+            Strip(
+                words,
+                amount=f"{signed(gain)}, {signed(low)} to {signed(high)}",
+                segments=[Segment(low, high, tone, faint=True)],
+                point=gain,
+            )
         )
-        for name, gain in named
-    ]
+        ends += [low, high]
     caption = Caption(
-        "check-cuts", "The estimated gain with other bins", "Bars begin at no difference."
+        "check-cuts",
+        "The estimated gain with other cuts",
+        "Strokes are estimates, bars their intervals.",
     )
-    axis = Axis.around("estimated gain", [0.0, *(gain for _, gain in named)])
-    flags = [Flag(0.0, "no difference")]
+    axis, flags = Axis.around("estimated gain", ends), [Flag(0.0, "no difference")]
     return figure(strip_chart(caption, strips, axis, flags), caption.description)
+
+
+CUTS = (
+    ("half as finely", "half"),
+    ("as they are", "own"),
+    ("twice as finely, the same policy", "twice"),
+)

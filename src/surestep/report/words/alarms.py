@@ -88,8 +88,9 @@ def alarm_words(alarm: Alarm) -> str:
             )
         case "finer-bins":
             return (
-                f"A gain of at least {shown('claim')} is claimed, but with twice the bins the same "
-                f"policy has an estimated {signed(given['gain'])}: the gain may be one of the bins."
+                f"A gain of at least {shown('claim')} is claimed, but with states cut twice as "
+                f"finely the same policy has an estimated {signed(given['gain'])}: the gain may be "
+                "one of the cuts."
             )
         case code:
             tested = f"The test has p = {shown('p_value')}, and fails at {shown('level')} or less."

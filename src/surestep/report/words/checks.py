@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from surestep.checks import Check, CheckCode
 from surestep.checks.check import WhyUnchecked
+from surestep.checks.of_log import OF_RESULTS
 from surestep.report.numbers import THIN_SPACE, counted, listed, number, percent, signed
 
 HEADING = "Can the claim rest on this log?"
@@ -20,7 +21,7 @@ TITLES: Mapping[CheckCode, str] = {
     "behavior-memory": "Whoever decided saw only the state",
     "hidden-causes": "There are no hidden causes",
     "enough-data": "There are enough data where the new policy goes",
-    "other-cuts": "Other bins tell the same",
+    "other-cuts": "States that are cut otherwise tell the same",
 }
 # What failed, and what that means.
 FAILED: Mapping[CheckCode, str] = {
@@ -75,8 +76,13 @@ WHY: Mapping[WhyUnchecked, str] = {
     ),
     "no-result": "How strong they would have to be is told with a result of `improve`.",
     "no-bins": "Not checked: no column of the state has bins that can be cut further.",
-    "no-source": "Not checked: counts cannot be binned again.",
+    "no-source": "Not checked: counts cannot be cut otherwise.",
     "no-change": "Nothing to check: the new policy does what the current one does.",
+}
+# When a line with intervals fails.
+FAILS: Mapping[CheckCode, str] = {
+    "enough-data": "It fails where either is more than half of the time, as estimated.",
+    "other-cuts": "It fails where a gain is claimed that is a loss in finer states, as estimated.",
 }
 SMALLEST = 1e-4  # p-value that is written out
 MOST_NAMED = 3  # states in a sentence
@@ -135,34 +141,67 @@ def small_percent(share: float) -> str:
 
 def place_words(check: Check) -> str:
     """Returns how much of its time the new policy spends where the log hardly was."""
-    parts = []
+    figures, parts = check.figures, list[str]()
     for name, what in (("scarce", "that the log hardly visits"), ("open", "of open bins")):
-        share, states = check.figures[f"{name}_share"], int(check.figures[f"{name}_states"])
+        share, states = figures[f"{name}_share"], int(figures[f"{name}_states"])
         if share > 0:
-            decisions = counted(int(check.figures[f"{name}_decisions"]), "decision")
-            parts.append(f"{percent(share)} in {counted(states, 'state')} {what} ({decisions})")
+            decisions = counted(int(figures[f"{name}_decisions"]), "decision")
+            within = percent_range(figures[f"{name}_low"], figures[f"{name}_high"])
+            in_states = f"in {counted(states, 'state')} {what}"
+            parts.append(f"{percent(share)} ({within}) {in_states} ({decisions})")
     if not parts:
-        return "The log has decisions wherever the new policy spends its time."
+        return f"The log has decisions wherever the new policy spends its time{least_known(check)}."
     named = [repr(mark.name) for mark in check.picture if mark.marked][:MOST_NAMED]
     such = f", such as {listed(named)}" if named else ""
     return f"Of its time the new policy spends {listed(parts)}{such}."
 
 
+def least_known(check: Check) -> str:
+    """Returns where, of the states with most time, the log has least for it; empty without any."""
+    if not check.picture:
+        return ""
+    mark = min(check.picture, key=lambda mark: (mark.beside or 0.0) / mark.value)
+    return (
+        f"; least of all in {mark.name!r}, with {percent(mark.value)} of its time "
+        f"({percent_range(mark.low, mark.high)}) and {percent(mark.beside or 0.0)} of the log's "
+        "decisions"
+    )
+
+
+def percent_range(low: float, high: float) -> str:
+    """Returns two shares in per cent as an interval: '3 to 9 %'."""
+    first, last = percent(low), percent(high)
+    unit = f"{THIN_SPACE}%"
+    return f"{first.removesuffix(unit) if last.endswith(unit) else first} to {last}"
+
+
 def cut_words(check: Check) -> str:
-    """Returns the gain of the same policy, or one made alike, with other bins."""
+    """Returns the gain of the same policy with other cuts."""
     figures = check.figures
+
+    def gain(name: str) -> str:
+        low, high = figures[f"{name}_low"], figures[f"{name}_high"]
+        return f"{signed(figures[name])} ({signed(low)} to {signed(high)})"
+
     words = (
-        f"Estimated gain with half the bins {signed(figures['half'])}, as it is "
-        f"{signed(figures['own'])}, of the same policy with twice the bins "
-        f"{signed(figures['twice'])}."
+        f"Estimated gain with states as they are {gain('own')}; of the same policy with states cut "
+        f"half as finely {gain('half')}, twice as finely {gain('twice')}."
     )
     if check.outcome == "failed":
-        words += " A gain that finer bins turn into a loss is one of the bins."
+        words += " A gain that finer states turn into a loss is one of the cuts."
+    elif check.outcome == "passed" and figures["twice_low"] < 0:
+        words += " The log is too small to rule out a loss in finer states."
     return words
 
 
 def test_words(check: Check) -> str:
-    """Returns how it was tested, and with which p-value; empty where nothing was."""
+    """Returns how it was tested, with which p-value, or how sure intervals are; else nothing."""
+    if check.code in OF_RESULTS and check.level is not None:
+        return (
+            f"Intervals are approximate, by the spread of {counted(check.rows or 0, 'row')} "
+            f"around the model: all of them hold with about {percent(1 - check.level)}. "
+            f"{FAILS[check.code]}"
+        )
     if check.p_value is None or check.rows is None or check.level is None:
         return ""
     p_value = f"p = {number(check.p_value, 2)}" if check.p_value >= SMALLEST else "p < 0.0001"
