@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-browser test-gpu test-all coverage format lock clean
+.PHONY: help demo docs test test-browser test-gpu test-all coverage format lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,12 @@ demo: | .cache/tmp ## improve the policy behind the example log, into the folder
 	@rm -rf demo
 	.venv/bin/surestep improve examples/pumps.csv --state condition --state demand \
 		--action decision --behavior examples/pumps_policy.csv --discount 0.95 -o demo
+
+docs: | .cache/tmp ## build the site of the documentation, into the folder site
+	@"$(PYTHON)" tools/environment.py test
+	@rm -rf site
+	.venv/bin/python -m sphinx -q -W --keep-going -c tools/site -d .cache/doctrees docs site
+	@echo "site/index.html"
 
 test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
@@ -76,7 +82,7 @@ lock: .cache/lock/bin/uv ## resolve the dependencies anew
 		--constraint requirements/test.txt --output-file requirements/cluster.txt
 
 clean: ## remove everything that make made
-	rm -rf .venv .cache demo
+	rm -rf .venv .cache demo site
 	find . -path ./.git -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 .cache/tmp:

@@ -12,6 +12,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+__all__ = [
+    "CertificateMismatch",
+    "CertificateRefused",
+    "ClusterUnavailable",
+    "DeviceUnavailable",
+    "FileFailure",
+    "InvalidCertificate",
+    "InvalidCounts",
+    "InvalidLog",
+    "InvalidModel",
+    "InvalidParameter",
+    "InvalidPolicy",
+    "InvalidResult",
+    "MissingExtra",
+    "NeverEnds",
+    "NotConverged",
+    "OutOfTime",
+    "RefutedBounds",
+    "ResultMismatch",
+    "ShapeMismatch",
+    "SurestepError",
+    "UnsupportedPolicy",
+]
+
 OF_OPTIONS: ContextVar[bool] = ContextVar("of_options", default=False)
 
 

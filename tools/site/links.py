@@ -1,0 +1,71 @@
+"""Links that nobody spells out: public names in code, and files of the docs in texts."""
+
+import re
+
+import public
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxRole
+
+PAGE = re.compile(r"docs/([\w/-]+)\.(?:md|rst)")
+
+
+def setup(app):
+    app.add_role("code-or-name", CodeOrName())
+    app.add_transform(NamedPages)
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class CodeOrName(SphinxRole):
+    """What stands between single backticks in a docstring: code, and a link if it is public."""
+
+    def run(self):
+        code = nodes.literal(self.rawtext, self.text)
+        name = public.find(self.text, self.env.ref_context.get("py:module", ""))
+        return [linked(code, self.env.docname, "py", "obj", name) if name else code], []
+
+
+class NamedPages(SphinxTransform):
+    """Makes `docs/bounds.md` a link to that page, and `surestep.io.read_mdp` one to its entry."""
+
+    default_priority = 500
+
+    def apply(self):
+        for code in list(self.document.findall(nodes.literal)):
+            if isinstance(code.parent, nodes.reference | pending_xref | nodes.title):
+                continue
+            text = code.astext()
+            page = PAGE.fullmatch(text)
+            name = public.find(text) if text.startswith("surestep.") else None
+            where = ("std", "doc", f"/{page[1]}") if page else ("py", "obj", name)
+            if where[-1]:
+                copy = code.deepcopy()
+                code.replace_self(linked(copy, self.env.docname, *where))
+
+
+def linked(code, docname, domain, kind, target):
+    """Returns code as a link; that it leads nowhere would be a warning."""
+    link = pending_xref(
+        "", refdomain=domain, reftype=kind, reftarget=target, refexplicit=True, refdoc=docname
+    )
+    link += code
+    return link
+
+
+def resolve(app, env, node, text):
+    """Leads the names in signatures to the reference; those of other packages stay as they are.
+
+    A signature names the module in which a class is written, or the class alone. What it names
+    and nobody needs to make is not public, and stays as it is too.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"]
+    name = public.find(target, node.get("py:module") or "")
+    if name and name != target:
+        return env.domains["py"].resolve_xref(
+            env, node["refdoc"], app.builder, "obj", name, node, text
+        )
+    return text if node["reftype"] == "class" else None  # an author says obj, a signature class
