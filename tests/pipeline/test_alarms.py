@@ -58,9 +58,14 @@ BASELINE = Baseline(
 )  # fmt: skip
 
 
+def gaining(gain, of_all=None):
+    whole = {} if of_all is None else {"gain_of_all": of_all}
+    return {"behavior": 0.0, "policy": gain, **whole}
+
+
 def alarms(table=None, certificates=None, **changes):
     terms = {
-        "gain": 1.0, "occupancy": None, "baseline": BASELINE, "rewards_vary": False,
+        "estimates": gaining(1.0), "occupancy": None, "baseline": BASELINE, "rewards_vary": False,
         "bounds_from_data": None, "checks": (),
     } | changes  # fmt: skip
     table = table_of() if table is None else table
@@ -90,16 +95,23 @@ def test_a_claim_above_the_estimate(number):
     """Whichever certificate claims it."""
     claims = [claim(0.1), claim(-2.0, "posterior", "posterior"), claim(None, "none", "no-claim")]
     claims[number] = claim(0.75)
-    (found,) = alarms(certificates=claims, gain=0.5)
+    (found,) = alarms(certificates=claims, estimates=gaining(0.5))
     assert found == Alarm("claim-above-estimate", {"claim": 0.75, "estimate": 0.5})
-    assert alarms(certificates=claims, gain=0.75) == []
-    assert alarms(certificates=claims, gain=0.75 * (1 - 1e-12)) == []
+    assert alarms(certificates=claims, estimates=gaining(0.75)) == []
+    assert alarms(certificates=claims, estimates=gaining(0.75 * (1 - 1e-12))) == []
+
+
+def test_a_claim_is_held_against_the_larger_of_both_estimates():
+    assert alarms(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.8)) == []
+    assert alarms(certificates=(claim(0.75),), estimates=gaining(0.8, of_all=0.5)) == []
+    (found,) = alarms(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.6))
+    assert found.figures == {"claim": 0.75, "estimate": 0.6}
 
 
 def test_who_claims_no_gain_is_not_above_an_estimated_loss():
-    assert alarms(certificates=(claim(-0.1),), gain=-0.5) == []
-    assert alarms(certificates=(claim(0.0),), gain=-0.5) == []
-    (found,) = alarms(certificates=(claim(0.1),), gain=-0.5)
+    assert alarms(certificates=(claim(-0.1),), estimates=gaining(-0.5)) == []
+    assert alarms(certificates=(claim(0.0),), estimates=gaining(-0.5)) == []
+    (found,) = alarms(certificates=(claim(0.1),), estimates=gaining(-0.5))
     assert found.figures == {"claim": 0.1, "estimate": -0.5}
 
 
@@ -110,10 +122,10 @@ def test_who_claims_no_gain_is_not_above_an_estimated_loss():
 def test_a_claim_above_what_any_episode_earned(least, greatest, most):
     """Who only pays can gain all of it, and no more."""
     seen = replace(BASELINE, least=least, greatest=greatest)
-    (found,) = alarms(certificates=(claim(most + 1e-6),), gain=9.0, baseline=seen)
+    (found,) = alarms(certificates=(claim(most + 1e-6),), estimates=gaining(9.0), baseline=seen)
     figures = {"claim": most + 1e-6, "low": least, "high": greatest}
     assert found == Alarm("claim-above-returns", figures)
-    assert alarms(certificates=(claim(most),), gain=9.0, baseline=seen) == []
+    assert alarms(certificates=(claim(most),), estimates=gaining(9.0), baseline=seen) == []
 
 
 def test_time_in_states_that_the_log_hardly_visits():

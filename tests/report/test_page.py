@@ -390,6 +390,14 @@ def test_the_answer_comes_first():
     assert first.get("id") == "answer"
 
 
+def test_which_estimate_claims_are_held_against_is_said():
+    findings = machine()
+    record = replace(findings.record, estimates={"gain_of_all": 3000.5})
+    for place in ("answer", "certificate"):
+        said = plain(section(replace(findings, record=record), place))
+        assert "chose the policy. The model of the whole log says +3,00" in said
+
+
 def test_a_guarantee_that_says_nothing_is_called_so():
     assert machine().certificate.says_nothing
     for identity in ("answer", "certificate"):

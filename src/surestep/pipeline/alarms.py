@@ -13,6 +13,7 @@ from surestep.checks.places import MOST_OF_THE_TIME
 from surestep.model import Certificate
 from surestep.results.alarms import Alarm, AlarmCode
 from surestep.results.baseline import Baseline
+from surestep.results.record import Estimates
 from surestep.results.table import PolicyTable
 
 ALARM_OF: Mapping[CheckCode, AlarmCode] = {
@@ -31,7 +32,7 @@ def alarms_of(
     table: PolicyTable,
     certificates: Sequence[Certificate],
     *,
-    gain: float,
+    estimates: Estimates,
     checks: Sequence[Check],
     baseline: Baseline | None,
     rewards_vary: bool,
@@ -39,9 +40,11 @@ def alarms_of(
 ) -> tuple[Alarm, ...]:
     """Returns all alarms.
 
-    `gain` is the estimated one, `checks` are those of its assumptions, `bounds_from_data` the value
-    bounds where nobody gave any.
+    A claim is compared with the larger of both estimated gains. `checks` are those of its
+    assumptions, `bounds_from_data` the value bounds where nobody gave any.
     """
+    chosen_by = estimates["policy"] - estimates["behavior"]
+    gain = max(chosen_by, estimates.get("gain_of_all", chosen_by))
     alarms = [*claim_alarms(certificates, gain, baseline)]
     alarms += check_alarms(checks)
     if baseline is not None and baseline.has_gap:

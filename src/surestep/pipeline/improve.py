@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -262,6 +261,9 @@ def draft_with(
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }
+    # Without a discount a policy need not end in the model of all.
+    if part is not problem and problem.single_discount < 1:
+        estimates["gain_of_all"] = gain_of(problem, policy)
     value = evaluate(estimate, part.behavior)
     baseline = None
     if problem.log is not None:
@@ -281,7 +283,7 @@ def draft_with(
     alarms = alarms_of(
         table,
         (claims.own, *others),
-        gain=max(estimates["policy"] - estimates["behavior"], gain_of_all(problem, policy)),
+        estimates=estimates,
         checks=checks,
         baseline=baseline,
         rewards_vary=evidence.facts.rewards_vary,
@@ -314,13 +316,8 @@ def draft_with(
     return Draft(findings, question, how, record, least)
 
 
-def gain_of_all(problem: Problem, policy: Policy) -> float:
-    """Returns the gain that the model of all data estimates, also of what did not choose.
-
-    Without a discount a policy need not end in that model: then nothing is said.
-    """
-    if problem.single_discount == 1:
-        return -math.inf
+def gain_of(problem: Problem, policy: Policy) -> float:
+    """Returns the gain that the model of all data estimates, also of what did not choose."""
     model = problem.estimate()
     return performance(model, policy) - performance(model, problem.behavior)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -71,10 +71,14 @@ ESTIMATED = ("estimate", ROW_PROPENSITIES)
 
 
 class Estimates(TypedDict):
-    """ρ of π_b and of the new policy in the estimated MDP."""
+    """ρ of π_b and of the new policy in the estimated MDP of what chose the policy.
+
+    Where that is only a part of the log, `gain_of_all` is the gain in the MDP of all of it.
+    """
 
     behavior: float
     policy: float
+    gain_of_all: NotRequired[float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from surestep.report.html import Element, element
 from surestep.report.numbers import counted, listed, number, percent, relative, signed
 from surestep.report.page_tables import key, more, small
 from surestep.report.pages.shared_parts import none_made
-from surestep.report.words.alarms import alarm_words, baseline_words
+from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
 from surestep.report.words.rehearsal import harm_words, left_out_words, luck_words, more_data_words
 from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict
 from surestep.results.findings import Findings
@@ -55,7 +55,8 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
     change = relative(findings.behavior_performance, findings.performance)
     gain = (
         f"Per episode, counted from its start: from {number(findings.behavior_performance)} to "
-        f"{number(findings.performance)}. Estimated by the model. {baseline_words(findings.record)}"
+        f"{number(findings.performance)}. {estimate_words(findings.record)} "
+        f"{baseline_words(findings.record)}"
     )
     return element(
         "div",

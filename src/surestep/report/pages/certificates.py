@@ -24,6 +24,7 @@ from surestep.report.page_tables import (
     row,
 )
 from surestep.report.pages.shared_parts import estimated_tag
+from surestep.report.words.alarms import estimate_words
 from surestep.report.words.certificates import (
     asked_kind,
     claim_words,
@@ -165,7 +166,7 @@ def claim_figure(findings: Findings, lower: float) -> Element:
     drawing = claim_line(caption, span, lower=lower, estimate=findings.gain, tone=tone)
     text = (
         "All differences that two policies can have here, from the largest loss to the largest "
-        f"gain. {says} The dot is the estimate from the log."
+        f"gain. {says} The dot is the estimated gain. {estimate_words(findings.record)}"
     )
     return figure(drawing, text)
 
@@ -275,7 +276,8 @@ def claims_figure(
     text = (
         "Each bar begins at L, the least difference that the guarantee leaves open, and goes on to "
         "the right: the further right it begins, the stronger the claim. To the right of “no "
-        "difference” an improvement is certified. An arrow says that L lies beyond the picture."
+        "difference” an improvement is certified. An arrow says that L lies beyond the picture. "
+        f"The estimated gain: {estimate_words(findings.record)}"
     )
     return figure(strip_chart(caption, strips, axis, flags), text)
 

@@ -37,6 +37,17 @@ def baseline_words(record: Record) -> str:
     )
 
 
+def estimate_words(record: Record) -> str:
+    """Returns which model has estimated the gain, and what that of the whole log says."""
+    of_all = record.estimates.get("gain_of_all")
+    if of_all is None:
+        return "Estimated by the model."
+    return (
+        "Estimated by the model of that part of the log that chose the policy. The model of the "
+        f"whole log says {signed(of_all)}; a claim above both would be an alarm."
+    )
+
+
 def alarm_words(alarm: Alarm) -> str:
     """Returns the sentence of an alarm."""
     given = alarm.figures
@@ -47,8 +58,9 @@ def alarm_words(alarm: Alarm) -> str:
     match alarm.code:
         case "claim-above-estimate":
             return (
-                f"A gain of at least {shown('claim')} is claimed, but only {shown('estimate')} is "
-                "estimated: one of them is wrong."
+                f"A gain of at least {shown('claim')} is claimed, but no model, of the whole log "
+                f"or of the part that chose the policy, estimates more than {shown('estimate')}: "
+                "one of them is wrong."
             )
         case "claim-above-returns":
             return (
