@@ -13,8 +13,9 @@ a link to `examples`.
 - What is drawn is saved by the page itself, and comes to stand beside it: `![...](NAME.svg)`.
 
 What `make test` runs is the same code with other sizes. These stand at the top of a page, as in
-`<!-- quick: BUSES = 500 => BUSES = 50 -->`; what is printed otherwise then stands below
-`<!-- in full -->`. Where a page needs a package that is not installed, `<!-- needs: ray -->`, it
+`<!-- quick: BUSES = 500 => BUSES = 50 -->`. Above what is printed otherwise then stands
+`<!-- in full -->`, and above a block of `text` also what the quick form prints, between these two
+words and the arrow. Where a page needs a package that is not installed, `<!-- needs: ray -->`, it
 stays as it is. Numbers in the text are those of the blocks; what else the text may name stands in
 `<!-- given: 1987 -->`.
 """
@@ -40,7 +41,8 @@ LEFT_OUT = "…"
 WIDTH = 88  # longer lines are wrapped, as in a terminal
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 FENCE = re.compile(
-    r"^(?:<!-- (?P<mark>file: \S+|in full) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>file: \S+|in full)(?P<quick> |\n(?:(?!-->).)*^)-->\n+)?"
+    r"```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 MARK = r"<!-- {}: (.+?) -->"
@@ -59,6 +61,8 @@ class Block:
     text: str
     begin: int  # of its text in the page
     line: int
+    quick: str  # what the quick form prints, where that is another text
+    quick_begin: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,6 @@ class Printed:
     printed: str
     begin: int  # of what is said in the page
     line: int
-    everywhere: bool  # whether the quick form prints the same
 
 
 def blocks(page: str) -> list[Block]:
@@ -81,6 +84,8 @@ def blocks(page: str) -> list[Block]:
             text=found["text"],
             begin=found.start("text"),
             line=page.count("\n", 0, found.start("text")) + 1,
+            quick=found["quick"] or "",
+            quick_begin=found.start("quick"),
         )
         for found in FENCE.finditer(page)
     ]
@@ -116,7 +121,10 @@ def missing_packages(page: str) -> list[str]:
 
 
 def run_page(page: str, *, quick: bool) -> Iterator[Printed]:
-    """Runs the code of a page in the present folder, and says what each piece printed."""
+    """Runs the code of a page in the present folder, and says what each piece printed.
+
+    In the quick form, commands below `<!-- in full -->` are run, and what they print is left open.
+    """
     written = blocks(page)
     namespace: dict[str, object] = {"__name__": "gallery"}
     for place, block in enumerate(written):
@@ -127,8 +135,10 @@ def run_page(page: str, *, quick: bool) -> Iterator[Printed]:
             below = written[place + 1] if place + 1 < len(written) else None
             printed = run_python(code, namespace, block.line)
             if below is not None and below.kind == "text" and not below.mark.startswith("file"):
-                said, everywhere = below.text, below.mark != "in full"
-                yield Printed(said, printed, below.begin, below.line, everywhere)
+                if quick and below.mark == "in full":
+                    yield Printed(below.quick, printed, below.quick_begin, below.line)
+                else:
+                    yield Printed(below.text, printed, below.begin, below.line)
             elif printed:
                 raise GalleryError(f"line {block.line}: nothing says that this prints {printed!r}")
         elif block.kind == "console":
@@ -147,14 +157,15 @@ def run_python(code: str, namespace: dict[str, object], line: int) -> str:
 
 def run_session(block: Block, page: str) -> Iterator[Printed]:
     """Runs the commands of a block of `console`; with a page, in its quick form."""
-    begin, everywhere = block.begin, block.mark != "in full"
+    begin, left_open = block.begin, bool(page) and block.mark == "in full"
     for part in re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE):
         command = re.match(r"(?:\$ .*\\\n)?(?:.*\\\n)*.*\n", part)
         if not part or command is None:
             continue
         printed = run_command(in_quick_form(page, command[0]).removeprefix("$ "), block.line)
-        if said := part[command.end() :]:  # else the page says nothing of what it prints
-            yield Printed(said, printed, begin + command.end(), block.line, everywhere)
+        said = part[command.end() :]
+        if said and not left_open:  # a page need not say what a command prints
+            yield Printed(said, printed, begin + command.end(), block.line)
         begin += len(part)
 
 
@@ -239,7 +250,7 @@ def page_folder() -> Iterator[Path]:
 
 
 def made_again(path: Path) -> str:
-    """Runs a page in full, puts its pictures beside it, and returns what it is to say."""
+    """Runs a page in both forms, puts its pictures beside it, and returns what it is to say."""
     page = path.read_text(encoding="utf-8")
     with page_folder() as folder:
         runs = list(run_page(page, quick=False))
@@ -247,10 +258,14 @@ def made_again(path: Path) -> str:
             if not (folder / picture).exists():
                 raise GalleryError(f"{path.name} shows {picture}, but does not make it")
             shutil.copyfile(folder / picture, path.parent / picture)
-    for run in reversed(runs):
+    with page_folder():
+        below = {run.begin for run in runs}
+        quick_runs = [run for run in run_page(page, quick=True) if run.begin not in below]
+    changes = [(run, shown(run.said, run.printed)) for run in runs]
+    changes += [(run, "\n" + shown(run.said, run.printed)) for run in quick_runs]
+    for run, text in sorted(changes, key=lambda change: -change[0].begin):
         if not agrees(run.said, run.printed):
-            end = run.begin + len(run.said)
-            page = page[: run.begin] + shown(run.said, run.printed) + page[end:]
+            page = page[: run.begin] + text + page[run.begin + len(run.said) :]
     return page
 
 

@@ -28,8 +28,7 @@ def test_a_page_says_what_its_code_prints(path, monkeypatch, as_before):
         pytest.importorskip(package)
     with page_folder():
         for run in run_page(page, quick=True):
-            if run.everywhere:
-                assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
+            assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -88,7 +87,9 @@ from pathlib import Path
 print(SIZE, len(Path("two.csv").read_text()))
 ```
 
-<!-- in full -->
+<!-- in full
+3 13
+-->
 ```text
 100 13
 ```
@@ -104,8 +105,9 @@ def test_code_runs_from_top_to_bottom_in_either_form():
     for quick, size in ((False, "100"), (True, "3")):
         with page_folder():
             first, second = run_page(PAGE, quick=quick)
-        assert (first.printed, first.everywhere) == (f"{size} 13\n", False)
-        assert (second.everywhere, second.printed[:8]) == (True, "surestep")
+        assert first.printed == f"{size} 13\n" == first.said.removeprefix("\n")
+        assert PAGE[first.begin :].startswith(first.said)
+        assert second.printed[:8] == "surestep"
         assert PAGE[second.begin :].startswith(second.said)
     assert unprinted(PAGE) == []
     assert unprinted(PAGE.replace("100 and", "101 and")) == ["101"]
@@ -131,6 +133,19 @@ def test_a_page_is_written_with_what_it_prints(tmp_path, monkeypatch, capsys):
     path.write_text(path.read_text().replace("is 2", "is 1"))
     assert gallery.main() == 0
     assert path.read_text() == "```python\nprint(1)\n```\n\n```text\n1\n```\n\nIt is 1.\n"
+
+
+def test_what_the_quick_form_prints_is_kept_beside(tmp_path, monkeypatch):
+    path = tmp_path / "page.md"
+    code, quick = "```python\nprint(10)\n```\n", "<!-- quick: 10 => 2 -->\n"
+    path.write_text(f"{quick}{code}\n<!-- in full -->\n```text\n```\n")
+    monkeypatch.setattr(sys, "argv", ["gallery.py", str(path)])
+    assert gallery.main() == 0
+    assert path.read_text() == f"{quick}{code}\n<!-- in full\n2\n-->\n```text\n10\n```\n"
+    monkeypatch.setattr(sys, "argv", ["gallery.py", "--check", str(path)])
+    assert gallery.main() == 0
+    path.write_text(path.read_text().replace("\n2\n", "\n3\n"))
+    assert gallery.main() == 1
 
 
 def test_a_page_without_its_package_stays_as_it_is(tmp_path, monkeypatch, capsys):
