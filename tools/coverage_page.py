@@ -32,11 +32,14 @@ from surestep.experiments import (
     cell_summaries,
     family_summaries,
     first_certified,
+    read_run,
     refuted,
     without_size,
 )
-from surestep.experiments.coverage import FAMILY_WISE, binomial_interval
+from surestep.experiments.coverage import FAMILY_WISE
+from surestep.experiments.rates import binomial_interval
 from surestep.figures.coverage import algorithm_name, certifier_name, draw_coverage, task_name
+from surestep.figures.request import Request
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARKS = (
@@ -76,7 +79,7 @@ def write_coverage_page(
     for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
         title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
-        written += draw_coverage(run, picture)
+        written += draw_coverage(read_run(run), picture, Request())
         link = picture.relative_to(page.parent).as_posix()
         parts += [
             f"## {title}",

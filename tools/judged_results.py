@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from surestep.experiments.coverage import FAMILY_WISE, lower_limit
+from surestep.experiments.coverage import FAMILY_WISE
 from surestep.experiments.metrics import ROUNDING
+from surestep.experiments.rates import lower_limit
 from surestep.model.certificate import Rung
 
 PROVED: Rung = "proved better"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,10 +25,17 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY = (
     "#cc79a7",
     "#6b7280",
 )
+SKY = "#56b4e9"
+FONTS = {  # by the word that asks for it: families, the last with all letters, and maths
+    "sans": (["DejaVu Sans"], "dejavusans"),
+    "serif": (["STIXGeneral", "DejaVu Sans"], "stix"),
+}
 STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
-    "axes.titlesize": 11,
+    "mathtext.fontset": "dejavusans",
+    "figure.titlesize": "medium",
+    "axes.titlesize": "medium",
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.spines.top": False,
@@ -41,11 +49,40 @@ STYLE: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "surestep",  # ids in the file do not change from run to run
     "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # fonts as they are, which journals ask for, and not as drawings (Type 3)
 }
+INCHES, POINTS = (1.0, 60.0), (4.0, 40.0)  # the least and the most of a side, and of a font
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The look that a picture is asked to have."""
+
+    size: tuple[float, float] | None = None  # width and height in inches; None: as fits the content
+    font: str = "sans"  # sans, serif, or a family that is installed
+    font_size: float = 10.0  # points
+    title: str | None = None  # inside the picture; None: captions are for the text around it
+
+    def __post_init__(self) -> None:
+        """Checks the numbers; a font that is not there is found out when it is needed."""
+        for side in self.size or ():
+            if not INCHES[0] <= side <= INCHES[1]:
+                raise InvalidParameter(
+                    f"the size has a side of {side:g} inches, expected {INCHES[0]:g} to "
+                    f"{INCHES[1]:g}"
+                )
+        if not POINTS[0] <= self.font_size <= POINTS[1]:
+            raise InvalidParameter(
+                f"the font size is {self.font_size:g} points, expected {POINTS[0]:g} to "
+                f"{POINTS[1]:g}"
+            )
+
+
+USUAL_LOOK = Look()
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator[Figure]:
+def drawing(width: float, height: float, look: Look = USUAL_LOOK) -> Iterator[Figure]:
     """Gives an empty figure, in inches; the house style holds inside, and nowhere else."""
     try:
         import matplotlib
@@ -54,8 +91,28 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
             "pictures need Matplotlib, which is not installed; install it with: "
             "pip install 'surestep[plots]'"
         ) from None
-    with matplotlib.rc_context(STYLE):
-        yield picture_class()(figsize=(width, height), layout="constrained")
+    size = (width, height) if look.size is None else look.size
+    with matplotlib.rc_context(STYLE | font_style(look)):
+        figure = picture_class()(figsize=size, layout="constrained")
+        if look.title is not None:
+            figure.suptitle(look.title)
+        yield figure
+
+
+def font_style(look: Look) -> dict[str, Any]:
+    """Returns the settings of Matplotlib for a font, which must be installed."""
+    from matplotlib import font_manager
+
+    families, maths = FONTS.get(look.font, ([look.font, "DejaVu Sans"], "stix"))
+    if look.font not in FONTS:
+        try:
+            font_manager.findfont(look.font, fallback_to_default=False)
+        except ValueError:
+            raise InvalidParameter(
+                f"there is no font {look.font!r} on this machine, expected {', '.join(FONTS)}, or "
+                "the name of a family that is installed"
+            ) from None
+    return {"font.family": families, "font.size": look.font_size, "mathtext.fontset": maths}
 
 
 @cache

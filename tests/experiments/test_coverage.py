@@ -15,7 +15,7 @@ from surestep.experiments import (
     refuted,
     without_size,
 )
-from surestep.experiments.coverage import binomial_interval, lower_limit, upper_limit
+from surestep.experiments.rates import binomial_interval, lower_limit, upper_limit
 
 
 def chance_of_at_least(successes, trials, rate):

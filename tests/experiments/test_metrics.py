@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from surestep.experiments import cvar_interval, first_better, normalised, summaries
+from surestep.errors import InvalidParameter
+from surestep.experiments import (
+    Method,
+    cvar_interval,
+    first_better,
+    mean_interval,
+    metric_of,
+    normalised,
+    summaries,
+    valued,
+)
+from surestep.experiments.rates import binomial_interval
 
 
 def table(performance, episodes=(10,), behavior=1.0):
@@ -29,47 +40,70 @@ def table(performance, episodes=(10,), behavior=1.0):
 
 def test_a_summary_says_what_the_rows_say():
     values = np.random.default_rng(1).normal(1.2, 0.5, 400)
-    (found,) = summaries(table([values]), np.random.default_rng(0))
+    (found,) = summaries(table([values]), ("mean", "cvar10", "cvar1", "cvar5", "better", "worse"))
     assert found.repetitions == 400
-    assert found.mean.value == pytest.approx(values.mean())
-    assert found.cvar10.value == pytest.approx(np.sort(values)[:40].mean())
-    assert found.cvar1.value == pytest.approx(np.sort(values)[:4].mean())
-    assert found.below_behavior == (values < 1).mean()
-    # The percentile interval of a mean is the normal one within a few per cent, at this size.
-    half = 1.96 * values.std() / 20
-    assert found.mean.high - found.mean.low == pytest.approx(2 * half, rel=0.15)
-    assert found.mean.low < found.mean.value < found.mean.high
-    assert found.cvar10 == cvar_interval(values, 0.1, (-7.0, 9.0))
-    assert found.cvar10.low < found.cvar10.value < found.cvar10.high
+    assert found.method == Method("spibb", "", 5)
+    assert found.metrics["mean"] == mean_interval(values, (-7.0, 9.0))
+    assert found.metrics["cvar10"] == cvar_interval(values, 0.1, (-7.0, 9.0))
+    assert found.metrics["cvar1"].value == pytest.approx(np.sort(values)[:4].mean())
+    assert found.metrics["cvar5"].value == pytest.approx(np.sort(values)[:20].mean())
+    assert found.metrics["better"] == binomial_interval(int((values > 1).sum()), 400)
+    assert found.metrics["worse"].value == pytest.approx((values < 1).mean())
+
+
+@pytest.mark.parametrize("name", ["maen", "cvar", "cvar0", "cvar101", "cvar-1", "cvarx", ""])
+def test_a_metric_that_is_none_is_refused_with_those_that_are(name):
+    with pytest.raises(InvalidParameter, match=r"there is no metric .*expected mean, cvar10"):
+        metric_of(name)
 
 
 def test_bounds_that_are_not_known_or_differ_bound_nothing():
     rows = table([np.random.default_rng(1).normal(1.2, 0.5, 400)])
-    (found,) = summaries({**rows}, np.random.default_rng(0))
-    assert np.isfinite(found.cvar10).all()
+    (found,) = summaries({**rows}, ("cvar10",))
+    assert np.isfinite(found.metrics["cvar10"]).all()
     for name in ("lowest_performance", "highest_performance"):
         del rows[name]
-    (unknown,) = summaries(rows, np.random.default_rng(0))
-    assert np.isnan(unknown.cvar10.low)
-    assert unknown.cvar10[::2] == found.cvar10[::2]
+    (unknown,) = summaries(rows, ("mean", "cvar10"))
+    assert np.isnan(unknown.metrics["cvar10"].low)
+    assert np.isnan(unknown.metrics["mean"][1:]).all()
+    assert unknown.metrics["cvar10"][::2] == found.metrics["cvar10"][::2]
     rows["lowest_performance"] = np.linspace(-7.0, -6.0, 400)
-    (differing,) = summaries(rows, np.random.default_rng(0))
-    assert np.isnan(differing.cvar10.low)
+    (differing,) = summaries(rows)
+    assert np.isnan(differing.metrics["cvar10"].low)
 
 
 def test_the_first_size_that_beats_the_behavior_policy_for_good():
     rows = [[0.5, 0.6], [1.5, 1.6], [0.9, 0.9], [2.0, 2.0], [3.0, 3.0]]
-    found = summaries(table(rows, (1, 2, 5, 10, 20)), np.random.default_rng(0))
-    assert first_better(found) == {("e", "spibb", "", "5"): 10}
-    never = summaries(table(rows[:1]), np.random.default_rng(0))
-    assert first_better(never) == {("e", "spibb", "", "5"): None}
+    found = summaries(table(rows, (1, 2, 5, 10, 20)))
+    assert first_better(found) == {("e", Method("spibb", "", 5)): 10}
+    never = summaries(table(rows[:1]))
+    assert first_better(never) == {("e", Method("spibb", "", 5)): None}
 
 
 def test_rounding_is_no_loss_and_no_gain():
     rows = [[1 - 1e-14, 1.0, 1 + 1e-14], [1 - 1e-6, 1.0, 1.0]]
-    found = summaries(table(rows, (1, 2)), np.random.default_rng(0))
-    assert [each.below_behavior for each in found] == [0.0, pytest.approx(1 / 3)]
-    assert first_better(found) == {("e", "spibb", "", "5"): None}
+    found = summaries(table(rows, (1, 2)), ("mean", "better", "worse"))
+    assert [one.metrics["worse"].value for one in found] == [0.0, pytest.approx(1 / 3)]
+    assert [one.metrics["better"].value for one in found] == [0.0, 0.0]
+    assert first_better(found) == {("e", Method("spibb", "", 5)): None}
+    gains = valued(table(rows, (1, 2)), "gain")["performance"]
+    assert gains.tolist() == [0.0, 0.0, 0.0, pytest.approx(-1e-6), 0.0, 0.0]
+
+
+def test_gains_keep_to_bounds_that_hold_also_where_each_repetition_has_its_own_world():
+    rows = table([[1.0, 9.0, 5.0, -7.0]])
+    gains = valued(rows, "gain")
+    assert gains["performance"].tolist() == [0.0, 8.0, 4.0, -8.0]
+    assert set(gains["lowest_performance"]) == {-8.0}
+    assert set(gains["highest_performance"]) == {8.0}
+    assert set(gains["optimal_performance"]) == {8.0}
+    rows["behavior_performance"] = np.array([1.0, 2.0, 3.0, -7.0])
+    gains = valued(rows, "gain")
+    assert set(gains["lowest_performance"]) == {-16.0}
+    assert set(gains["highest_performance"]) == {16.0}
+    assert gains["performance"].tolist() == [0.0, 7.0, 2.0, 0.0]
+    with pytest.raises(InvalidParameter, match="the value is 'rho', expected performance, gain"):
+        valued(rows, "rho")
 
 
 def test_normalised_performance_is_0_for_the_behavior_policy_and_1_for_the_optimum():

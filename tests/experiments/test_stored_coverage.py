@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from surestep.experiments.coverage import FAMILY_WISE, lower_limit
+from surestep.experiments.coverage import FAMILY_WISE
+from surestep.experiments.rates import lower_limit
 
 STORED = Path(__file__).parents[2] / "docs" / "coverage"
 BROKEN = ("broken",)  # an assumption does not hold: shown, and not judged

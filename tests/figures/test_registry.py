@@ -1,35 +1,32 @@
-"""Which run is drawn by what."""
+"""Which run is drawn by what, under every name that `surestep run` takes."""
 
 import json
 
 import pytest
 
+from made_runs import made_run
 from surestep.errors import SurestepError
-from surestep.experiments import catalog, read_experiments
-from surestep.experiments.store import Store
-from surestep.figures.coverage import draw_coverage
-from surestep.figures.evaluation import draw_evaluation
-from surestep.figures.heat_maps import draw_heat_maps
-from surestep.figures.registry import OF_THE_CATALOG, drawer_of
+from surestep.experiments import Run, Selection, catalog, find_runs, read_experiments, read_run
+from surestep.figures.registry import KINDS, draw, kind_of
+from surestep.figures.request import Request
+
+PLAN = """
+seed = 5
+repetitions = 20
+episodes = [10, 100]
+environments = ["gridworld"]
+algorithms = ["basic-rl"]
+"""
 
 
 @pytest.mark.parametrize("name", catalog())
 def test_every_run_of_the_catalog_has_the_figure_of_its_content(name, tmp_path):
     (experiment,) = read_experiments(name)
-    assert name.split("/")[0] in OF_THE_CATALOG
-    Store(tmp_path).write_manifest(experiment, {}, {})
-    drawer = drawer_of(tmp_path, experiment.name)
-    assert Store(tmp_path).holds_claims() == bool(experiment.certifiers)
-    assert (drawer is draw_coverage) == bool(experiment.certifiers)
-    assert (drawer is draw_heat_maps) == name.startswith("comparison/")
-
-
-def test_other_runs_are_drawn_by_what_they_hold(tmp_path):
-    for content, drawer in (({"certifiers": []}, draw_coverage), ({}, draw_evaluation)):
-        manifest = {"name": "mine", "identity": json.dumps({"name": '"certifiers"', **content})}
-        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-        assert drawer_of(tmp_path, "mine") is drawer
-        assert drawer_of(tmp_path, "comparison") is drawer  # a file of that name, no folder
+    run = Run(tmp_path, name, "", json.loads(experiment.identity()), {}, {})
+    drawer = "claims" if experiment.certifiers else "curves"
+    assert (
+        kind_of(run, Request()) is KINDS["heat-maps" if name.startswith("comparison/") else drawer]
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,4 +35,88 @@ def test_other_runs_are_drawn_by_what_they_hold(tmp_path):
 def test_a_manifest_that_does_not_say_what_was_run_is_refused(manifest, tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(SurestepError, match="does not say what was run"):
-        drawer_of(tmp_path, "mine")
+        read_run(tmp_path)
+
+
+def test_all_that_run_takes_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in catalog():
+        made = tmp_path / "runs" / name
+        made.mkdir(parents=True)
+        (made / "manifest.json").write_text(json.dumps({"name": name}))
+    assert [str(path) for path in find_runs("paper/gridworld")] == ["runs/paper/gridworld"]
+    in_folder = [name for name in catalog() if name.startswith("paper/")]
+    assert [str(path) for path in find_runs("paper")] == [f"runs/{name}" for name in in_folder]
+    runs = find_runs("coverage", tmp_path / "runs")
+    assert len(runs) == sum(name.startswith("coverage/") for name in catalog())
+    assert find_runs("runs/paper/gridworld") == find_runs("paper/gridworld")
+    plan = tmp_path / "plans" / "mine.toml"
+    plan.parent.mkdir()
+    plan.write_text(PLAN)
+    (experiment,) = read_experiments(str(plan))
+    made_run(tmp_path / "runs" / "mine", name="mine", identity=experiment.identity())
+    assert [str(path) for path in find_runs(str(plan))] == ["runs/mine"]
+    plan.write_text(PLAN.replace("seed = 5", "seed = 6"))
+    with pytest.raises(SurestepError, match=r"was run with other settings than .*mine.toml has"):
+        find_runs(str(plan))
+
+
+def test_several_runs_have_a_picture_each(tmp_path):
+    names = [name for name in catalog() if name.startswith("paper/")]
+    for name in names:
+        made_run(tmp_path / name, name=name)
+    drawn = draw("paper", tmp_path, tmp_path / "figure.svg", Request(metrics=["mean"]))
+    endings = [name.split("/")[1] for name in names]
+    assert [picture.name for picture, _ in drawn] == [f"figure-{end}.svg" for end in endings]
+    assert all(beside.read_bytes() for _, beside in drawn)
+
+
+@pytest.mark.parametrize(
+    ("name", "directory", "words"),
+    [
+        (
+            "paper/girdworld",
+            None,
+            "there is no run 'paper/girdworld'; did you mean paper/gridworld",
+        ),
+        ("paper/gridworld", None, "runs/paper/gridworld holds no run; make one with: surestep run"),
+        ("paper/gridworld", "made", "made holds the run 'made', expected 'paper/gridworld'"),
+        ("mine.toml", None, "cannot read the experiment mine.toml"),
+        ("anything", "empty", "empty holds no run"),
+        ("n-wedge", "made", "drawn from formulas"),
+    ],
+)
+def test_a_run_that_is_not_there_is_refused_with_what_to_do(
+    name, directory, words, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    made_run(tmp_path / "made")
+    where = None if directory is None else tmp_path.relative_to(tmp_path) / directory
+    with pytest.raises(SurestepError, match=words):
+        draw(name, where, tmp_path / "f.png")
+    assert not (tmp_path / "f.png").exists()
+
+
+def test_a_kind_is_refused_what_it_cannot_show(tmp_path):
+    run = read_run(made_run(tmp_path / "made"))
+    for request, words in (
+        (
+            Request("claims"),
+            "holds no claims of certifiers, which claims do not show; expected cur",
+        ),
+        (Request("profiles", metrics=("mean",)), "profiles take no metrics; expected value"),
+        (Request("heat-maps", value="gain"), "heat-maps take no value; expected metrics"),
+        (Request("bars"), "the kind is 'bars', expected curves, heat-maps, profiles, claims"),
+    ):
+        with pytest.raises(SurestepError, match=words):
+            kind_of(run, request)
+    for wrong, words in (
+        (
+            Selection(["spibb:n_wedge=7"]),
+            "no algorithm 'spibb:n_wedge=7' in this run, expected bas",
+        ),
+        (Selection(environments=["maze"]), "no environment 'maze' in this run, expected gridworld"),
+        (Selection(episodes=[11]), "no data size 11 in this run, expected 10, 100"),
+    ):
+        with pytest.raises(SurestepError, match=words):
+            draw("made", tmp_path / "made", tmp_path / "f.png", Request(selection=wrong))

@@ -39,10 +39,12 @@ def test_the_published_spot_values_come_out(name, algorithm, n_wedge, episodes, 
     block = Block(experiment.seed, experiment.environments[0], episodes, 0, REPETITIONS, (spec,))
     rows = run_block(block).columns
     assert tuple(rows) == COLUMNS
-    (found,) = summaries(rows, np.random.default_rng(0))
+    (found,) = summaries(rows)
     drawn = np.random.default_rng(1).choice(rows["performance"], (400, REPETITIONS))
     errors = drawn.mean(axis=1).std(), np.std([cvar(each, 0.1) for each in drawn])
-    for ours, theirs, error in zip((found.mean, found.cvar10), (mean, tail), errors, strict=True):
+    for ours, theirs, error in zip(
+        (found.metrics["mean"], found.metrics["cvar10"]), (mean, tail), errors, strict=True
+    ):
         both = math.sqrt(error**2 * (1 + REPETITIONS / experiment.repetitions))
         assert abs(ours.value - theirs) <= 3 * both + 0.5 * 10.0**-digits
 

@@ -1,4 +1,4 @@
-"""`surestep figure`: the paper's figures, drawn anew, with the table behind each."""
+"""`surestep figure`: figures of any experiment, with the table behind each."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from pathlib import Path
 
 import click
 
+from surestep.cli import options
 from surestep.cli.terminal import say
 
 
-@click.command("figure", short_help="Draw a figure of the paper, with its table as CSV.")
+@click.command("figure", short_help="Draw any experiment, with its numbers as CSV.")
 @click.argument("name")
-@click.option(
-    "--from",
-    "directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The run to draw.  [default: runs/NAME]",
-)
+@options.run_choice
 @click.option(
     "-o",
     "--output",
@@ -24,17 +20,79 @@ from surestep.cli.terminal import say
     required=True,
     help="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
 )
-def command(name: str, directory: Path | None, output: Path) -> None:
-    """Draw a figure of the paper, with the numbers behind it as CSV beside the picture.
+@click.option(
+    "--kind",
+    type=click.Choice(["curves", "heat-maps", "profiles", "claims"]),
+    help="What is drawn.  [default: what suits the run]",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="mean, cvar10, cvar1 (any cvarP), better, worse; of claims violation, positive, "
+    "tightness; repeatable.  [default: mean, cvar10, cvar1]",
+)
+@click.option(
+    "--value",
+    type=click.Choice(["performance", "gain", "normalised"]),
+    help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.",
+)
+@click.option("--columns", metavar="PART", help="What columns of panels are for.")
+@click.option(
+    "--rows",
+    metavar="PART",
+    help="What rows are for: environment, algorithm, setting, n-wedge or metric.",
+)
+@click.option("--size", type=(float, float), metavar="W H", help="Width and height in inches.")
+@click.option(
+    "--font",
+    default="sans",
+    show_default=True,
+    help="sans, serif, or the name of an installed family.",
+)
+@click.option("--font-size", type=float, default=10.0, show_default=True, help="Points.")
+@click.option("--title", help="A title inside the picture.  [default: none]")
+def command(
+    name: str,
+    directory: Path | None,
+    algorithms: tuple[str, ...],
+    environments: tuple[str, ...],
+    episodes: tuple[int, ...],
+    output: Path,
+    kind: str | None,
+    metrics: tuple[str, ...],
+    value: str | None,
+    columns: str | None,
+    rows: str | None,
+    size: tuple[float, float] | None,
+    font: str,
+    font_size: float,
+    title: str | None,
+) -> None:
+    """Draw the runs of NAME, with the numbers behind each picture as CSV beside it.
+
+    NAME is what `surestep run` takes (an experiment of the catalog, a folder of it, a .toml file),
+    the folder of a run, or n-wedge, which is drawn from formulas (the paper's Figure 3). Of several
+    runs each picture has the name of its run: -o fig.pdf makes fig-gridworld.pdf.
 
     \b
-    n-wedge                 visits that a loss of 0.1 takes, over the number of states (Figure 3)
-    paper/gridworld         what `surestep run paper/gridworld` reached (Figure 4)
-    comparison/wet-chicken  heat maps of all algorithms, setting × data size
-    coverage/gridworld      how often certificates are wrong, and how much they certify
-    and so on for every experiment that has been run
+    surestep figure paper/gridworld -o figure-4.pdf --size 7 4 --font serif --font-size 8
+    surestep figure mine.toml -o mine.png --algorithm spibb --algorithm ramdp --metric mean
+    surestep figure mine.toml -o profiles.png --kind profiles --episodes 100
     """
+    from surestep._drawing import Look
+    from surestep.experiments import Panels, Selection
     from surestep.figures.registry import draw
+    from surestep.figures.request import Request
 
-    for path in draw(name, directory, output):
-        say(f"wrote {path}")
+    request = Request(
+        kind,
+        Selection(algorithms, environments, episodes),
+        metrics,
+        value,
+        Panels(columns, rows),
+        Look(size, font, font_size, title),
+    )
+    for drawn in draw(name, directory, output, request):
+        for path in drawn:
+            say(f"wrote {path}")

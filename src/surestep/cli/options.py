@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -40,6 +41,44 @@ worker_processes = click.option(
     "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
 )
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def run_choice(command: Command) -> Command:
+    """Adds --from, --algorithm, --environment and --episodes: which part of which run."""
+    decorated = command
+    for option in reversed(
+        (
+            click.option(
+                "--from",
+                "directory",
+                type=click.Path(path_type=Path, file_okay=False),
+                help="Where `surestep run -o` wrote it.  [default: runs/NAME]",
+            ),
+            click.option(
+                "--algorithm",
+                "algorithms",
+                multiple=True,
+                metavar="NAME[:SETTING=VALUE]",
+                help="Only these, such as spibb:n_wedge=100; repeatable.",
+            ),
+            click.option(
+                "--environment",
+                "environments",
+                multiple=True,
+                metavar="NAME",
+                help="Only these; repeatable.",
+            ),
+            click.option(
+                "--episodes",
+                multiple=True,
+                type=int,
+                metavar="SIZE",
+                help="Only these data sizes; repeatable.",
+            ),
+        )
+    ):
+        decorated = option(decorated)
+    return decorated
 
 
 def cluster(work: str) -> Callable[[Command], Command]:

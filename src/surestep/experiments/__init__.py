@@ -10,8 +10,20 @@ from surestep.experiments.coverage import (
     without_size,
 )
 from surestep.experiments.experiment import Experiment, catalog, make_experiment, read_experiments
-from surestep.experiments.metrics import Summary, first_better, method_of, normalised, summaries
+from surestep.experiments.means import mean_interval
+from surestep.experiments.metrics import (
+    Method,
+    Summary,
+    first_better,
+    metric_of,
+    normalised,
+    summaries,
+    valued,
+)
+from surestep.experiments.panels import Layout, Panel, Panels, layout_of
+from surestep.experiments.profiles import Profile, profile
 from surestep.experiments.run import run_experiment
+from surestep.experiments.runs import Run, Selection, find_runs, read_run, selected
 from surestep.experiments.store import Store
 from surestep.experiments.tails import Interval, cvar, cvar_interval
 
@@ -20,6 +32,13 @@ __all__ = [
     "CellSummary",
     "Experiment",
     "Interval",
+    "Layout",
+    "Method",
+    "Panel",
+    "Panels",
+    "Profile",
+    "Run",
+    "Selection",
     "Store",
     "Summary",
     "catalog",
@@ -27,14 +46,21 @@ __all__ = [
     "cvar",
     "cvar_interval",
     "family_summaries",
+    "find_runs",
     "first_better",
     "first_certified",
+    "layout_of",
     "make_experiment",
-    "method_of",
+    "mean_interval",
+    "metric_of",
     "normalised",
+    "profile",
     "read_experiments",
+    "read_run",
     "refuted",
     "run_experiment",
+    "selected",
     "summaries",
+    "valued",
     "without_size",
 ]

@@ -1,128 +1,261 @@
-"""From rows to what is reported: means and tails with their intervals, and how often one loses."""
+"""From rows to what is reported: means, tails and rates with intervals that hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray
-from surestep.experiments.tails import CONFIDENCE, Interval, cvar_interval
+from surestep._arrays import AnyArray, FloatArray, did_you_mean
+from surestep.errors import InvalidParameter
+from surestep.experiments.means import mean_interval
+from surestep.experiments.rates import binomial_interval
+from surestep.experiments.tails import Interval, cvar_interval
 
-TAILS = {"cvar10": 0.10, "cvar1": 0.01}
 BOUNDS = ("lowest_performance", "highest_performance")
-RESAMPLES = 1_000
 ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
 Columns = Mapping[str, AnyArray]
 
 
+class Method(NamedTuple):
+    """An algorithm with its settings."""
+
+    algorithm: str
+    setting: str  # other than N∧
+    n_wedge: int | None  # as given: SPIBB's own, or that of SPIBB which is converted
+
+
 class Summary(NamedTuple):
-    """The results of one algorithm with one setting at one data size."""
+    """The results of one method in one environment at one data size."""
 
     environment: str
     episodes: int
-    algorithm: str
-    setting: str
-    n_wedge: float  # NaN: none
-    n_wedge_used: float
+    method: Method
+    n_wedge_used: int | None
     repetitions: int
-    mean: Interval
-    cvar10: Interval
-    cvar1: Interval
-    below_behavior: float  # the share of repetitions that fall below π_b
     behavior_performance: float
     optimal_performance: float
+    metrics: Mapping[str, Interval]
 
 
-def normalised(columns: Columns) -> dict[str, AnyArray]:
+# ---- metrics: from the values of the repetitions to a number with its interval -----------------
+
+
+class Values(NamedTuple):
+    """What the repetitions of a group reached, beside what there is to compare it with."""
+
+    reached: FloatArray  # [n]
+    behavior: FloatArray  # [n]: ρ(π_b)
+    bounds: tuple[float, float]  # on what any policy can reach in any repetition
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number that sums up repetitions: on the scale of their values, or a share of them."""
+
+    name: str
+    is_share: bool
+    interval: Callable[[Values], Interval]
+
+
+def mean_of(values: Values) -> Interval:
+    """The mean, with the interval of `means`."""
+    return mean_interval(values.reached, values.bounds)
+
+
+def tail_of(tail: float, values: Values) -> Interval:
+    """The CVaR, with the interval of `tails`."""
+    return cvar_interval(values.reached, tail, values.bounds)
+
+
+def better_than_behavior(values: Values) -> Interval:
+    """The share of repetitions that are better than π_b, beyond rounding."""
+    slack = ROUNDING * np.abs(values.behavior)
+    return rate(values.reached > values.behavior + slack)
+
+
+def worse_than_behavior(values: Values) -> Interval:
+    """The share of repetitions that are worse than π_b, beyond rounding."""
+    slack = ROUNDING * np.abs(values.behavior)
+    return rate(values.reached < values.behavior - slack)
+
+
+def rate(counted: AnyArray) -> Interval:
+    """The share of what is counted, with its Clopper–Pearson interval."""
+    return binomial_interval(int(counted.sum()), counted.size)
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("mean", False, mean_of),
+        Metric("cvar10", False, partial(tail_of, 0.10)),
+        Metric("cvar1", False, partial(tail_of, 0.01)),
+        Metric("better", True, better_than_behavior),
+        Metric("worse", True, worse_than_behavior),
+    )
+}
+USUAL = ("mean", "cvar10", "cvar1")
+TAIL = re.compile(r"cvar(\d+(?:\.\d+)?)")
+
+
+def metric_of(name: str) -> Metric:
+    """Returns the metric of that name; 'cvar5' is the CVaR of the worst 5 %."""
+    if name in METRICS:
+        return METRICS[name]
+    written = TAIL.fullmatch(name)
+    if written is not None and 0 < float(written[1]) <= 100:
+        return Metric(name, False, partial(tail_of, float(written[1]) / 100))
+    hint = did_you_mean(name, METRICS)
+    raise InvalidParameter(
+        f"there is no metric {name!r}; {hint}expected {', '.join(METRICS)}, or cvarP for the mean "
+        "of the worst P %, such as cvar5"
+    )
+
+
+# ---- values: what is looked at of each repetition ----------------------------------------------
+
+
+def valued(columns: Columns, value: str) -> Columns:
+    """Returns the rows with another value as performance; π_b and bounds follow."""
+    if value not in VALUES:
+        raise InvalidParameter(f"the value is {value!r}, expected {', '.join(VALUES)}")
+    return VALUES[value](columns)
+
+
+def gained(columns: Columns) -> Columns:
+    """The rows with the gain ρ − ρ(π_b) as performance.
+
+    Where repetitions have environments of their own, ρ(π_b) varies as ρ does between the bounds.
+    """
+    behavior = floats(columns, "behavior_performance")
+    _, where = np.unique(np.asarray(columns["environment"]).astype(str), return_inverse=True)
+    first = behavior[np.unique(where, return_index=True)[1]]
+    same = np.bincount(where, np.abs(behavior - first[where])) == 0
+    low, high = (floats(columns, name) if name in columns else None for name in BOUNDS)
+    changed = {"performance": gain_of(floats(columns, "performance"), behavior)}
+    if low is not None and high is not None:
+        changed[BOUNDS[0]] = low - np.where(same[where], behavior, high)
+        changed[BOUNDS[1]] = high - np.where(same[where], behavior, low)
+    best = floats(columns, "optimal_performance") - behavior
+    zero = np.zeros(behavior.size)
+    return {**columns, **changed, "behavior_performance": zero, "optimal_performance": best}
+
+
+def gain_of(values: FloatArray, behavior: FloatArray) -> FloatArray:
+    """Returns values − ρ(π_b); 0 where that is rounding."""
+    gain = values - behavior
+    gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
+    return gain
+
+
+def normalised(columns: Columns) -> Columns:
     """The rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 the optimum.
 
     Row by row, so that repetitions in environments of their own can be compared. Where π_b is
-    optimal there is nothing to gain, and the performance is 0.
+    optimal there is nothing to gain, and the performance is 0. None is above 1.
     """
     behavior, best = (
-        np.asarray(columns[name], np.float64)
-        for name in ("behavior_performance", "optimal_performance")
+        floats(columns, name) for name in ("behavior_performance", "optimal_performance")
     )
     possible = best - behavior
 
     def share(name: str) -> FloatArray:
-        gain = np.asarray(columns[name], np.float64) - behavior
-        gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
+        gain = gain_of(floats(columns, name), behavior)
         return np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
 
-    changed = {name: share(name) for name in ("performance", *BOUNDS) if name in columns}
+    changed = {name: share(name) for name in ("performance", BOUNDS[0]) if name in columns}
     fixed = {
+        BOUNDS[1]: np.ones(best.size),
         "behavior_performance": np.zeros(best.size),
         "optimal_performance": np.ones(best.size),
     }
     return {**columns, **changed, **fixed}
 
 
-def summaries(columns: Columns, rng: np.random.Generator) -> list[Summary]:
-    """One summary for each environment, data size, algorithm and setting, in the table's order.
+def as_it_is(columns: Columns) -> Columns:
+    """The rows with ρ as performance."""
+    return columns
 
-    Intervals of means are of the bootstrap, with all groups resampled alike, repetition by
-    repetition, as their data are shared; those of tails are of `tails`, and hold for any data.
-    """
+
+VALUES: dict[str, Callable[[Columns], Columns]] = {
+    "performance": as_it_is,
+    "gain": gained,
+    "normalised": normalised,
+}
+
+
+# ---- summaries ---------------------------------------------------------------------------------
+
+
+class Group(NamedTuple):
+    """The rows of one method in one environment at one data size."""
+
+    environment: str
+    episodes: int
+    method: Method
+    rows: Columns
+
+
+def groups_of(columns: Columns) -> Iterator[Group]:
+    """The groups of a table, in its order."""
     keys = ("environment", "episodes", "algorithm", "setting", "n_wedge")
     labels = np.array(
         ["\0".join(map(str, parts)) for parts in zip(*(columns[key] for key in keys), strict=True)]
     )
     starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
-    drawn: dict[int, FloatArray] = {}
-    result = []
     for first, last in zip(starts, np.append(starts[1:], labels.size), strict=True):
-        run = {name: column[first:last] for name, column in columns.items()}
-        size = int(last - first)
-        if size not in drawn:
-            times = rng.multinomial(size, np.full(size, 1 / size), size=RESAMPLES)
-            drawn[size] = times.astype(np.float64)  # products of whole numbers are slow
-        result.append(summary(run, drawn[size]))
-    return result
+        rows = {name: column[first:last] for name, column in columns.items()}
+        method = Method(
+            str(rows["algorithm"][0]), str(rows["setting"][0]), whole(rows["n_wedge"][0])
+        )
+        yield Group(str(rows["environment"][0]), int(rows["episodes"][0]), method, rows)
 
 
-def summary(run: Columns, resampled: FloatArray) -> Summary:
-    """The summary of the rows of one group; `resampled` [R, n] says how often each is drawn."""
-    values = np.asarray(run["performance"], np.float64)
-    behavior = np.asarray(run["behavior_performance"], np.float64)
-    bounds = bounds_of(run)
-    tails = {name: cvar_interval(values, tail, bounds) for name, tail in TAILS.items()}
+def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]:
+    """One summary for each environment, data size, algorithm and setting, in the table's order."""
+    asked = [metric_of(name) for name in metrics]
+    return [summary(group, asked) for group in groups_of(columns)]
+
+
+def summary(group: Group, metrics: Sequence[Metric]) -> Summary:
+    """The summary of the rows of one group."""
+    values = values_of(group.rows)
     return Summary(
-        str(run["environment"][0]),
-        int(run["episodes"][0]),
-        str(run["algorithm"][0]),
-        str(run["setting"][0]),
-        number(run["n_wedge"][0]),
-        number(run["n_wedge_used"][0]),
-        values.size,
-        interval(float(values.mean()), resampled @ values / values.size),
-        tails["cvar10"],
-        tails["cvar1"],
-        float((values < behavior - ROUNDING * np.abs(behavior)).mean()),
-        float(behavior.mean()),
-        float(np.asarray(run["optimal_performance"], np.float64).mean()),
+        group.environment,
+        group.episodes,
+        group.method,
+        whole(group.rows["n_wedge_used"][0]),
+        values.reached.size,
+        float(values.behavior.mean()),
+        float(floats(group.rows, "optimal_performance").mean()),
+        {metric.name: metric.interval(values) for metric in metrics},
     )
 
 
-def bounds_of(run: Columns) -> tuple[float, float]:
+def values_of(rows: Columns) -> Values:
+    """Returns what metrics are made of."""
+    behavior = floats(rows, "behavior_performance")
+    return Values(floats(rows, "performance"), behavior, bounds_of(rows))
+
+
+def bounds_of(rows: Columns) -> tuple[float, float]:
     """Returns bounds on the performance of any policy; none, where rows have different ones.
 
     Rows of environments that differ each have their own, which do not bound those of others.
     """
-    known = [
-        np.asarray(run[name], np.float64) if name in run else np.array([np.nan]) for name in BOUNDS
-    ]
+    known = [floats(rows, name) if name in rows else np.array([np.nan]) for name in BOUNDS]
     low, high = (float(bound[0]) if (bound == bound[0]).all() else np.nan for bound in known)
     return (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
 
 
-def interval(value: float, resampled: FloatArray) -> Interval:
-    """The middle `CONFIDENCE` of the resampled estimates, around the estimate itself."""
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
-    return Interval(value, float(low), float(high))
+def floats(columns: Columns, name: str) -> FloatArray:
+    """A column as numbers."""
+    return np.ma.filled(np.ma.asarray(columns[name], np.float64), np.nan)
 
 
 def number(value: object) -> float:
@@ -130,18 +263,22 @@ def number(value: object) -> float:
     return float("nan") if value is None or np.ma.is_masked(value) else float(value)  # type: ignore[arg-type]
 
 
-def method_of(summary: Summary) -> tuple[str, str, str, str]:
-    """Returns the key of a method: (environment, algorithm, setting, N∧), the last one as text."""
-    return summary.environment, summary.algorithm, summary.setting, f"{summary.n_wedge:g}"
+def whole(value: object) -> int | None:
+    """A whole number of a column that may be missing."""
+    written = number(value)
+    return None if np.isnan(written) else int(written)
 
 
-def first_better(summaries: list[Summary]) -> dict[tuple[str, str, str, str], int | None]:
-    """Returns for each method the smallest size from which on its mean beats π_b; None: never."""
-    result: dict[tuple[str, str, str, str], int | None] = {}
+def first_better(summaries: Sequence[Summary]) -> dict[tuple[str, Method], int | None]:
+    """Returns for each environment and method the size from which on its mean beats π_b, or None.
+
+    It is the smallest size such that this and all larger ones do.
+    """
+    result: dict[tuple[str, Method], int | None] = {}
     for summary in sorted(summaries, key=lambda summary: summary.episodes):
-        behavior = summary.behavior_performance
-        if summary.mean.value <= behavior + ROUNDING * abs(behavior):
-            result[method_of(summary)] = None
-        elif result.get(method_of(summary)) is None:
-            result[method_of(summary)] = summary.episodes
+        key, behavior = (summary.environment, summary.method), summary.behavior_performance
+        if summary.metrics["mean"].value <= behavior + ROUNDING * abs(behavior):
+            result[key] = None
+        elif result.get(key) is None:
+            result[key] = summary.episodes
     return result

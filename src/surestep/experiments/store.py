@@ -120,12 +120,15 @@ class Store:
             raise FileFailure(f"{self.manifest} is no manifest of a run")
         return manifest
 
-    def holds_claims(self) -> bool:
-        """Returns whether certifiers were part of the run, as its manifest says."""
+    def read_plan(self) -> dict[str, Any]:
+        """Returns what was run, as `Experiment.identity` has it."""
         try:
-            return "certifiers" in json.loads(self.read_manifest()["identity"])
+            plan = json.loads(self.read_manifest()["identity"])
         except (KeyError, TypeError, ValueError, RecursionError):
-            raise FileFailure(f"{self.manifest} does not say what was run") from None
+            plan = None
+        if not isinstance(plan, dict):
+            raise FileFailure(f"{self.manifest} does not say what was run")
+        return plan
 
     def write_manifest(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,15 +24,20 @@ from surestep._drawing import (
     rendered,
 )
 from surestep._files import write_together
+from surestep.errors import InvalidParameter
 from surestep.experiments import (
     CellSummary,
-    Store,
+    Run,
     cell_summaries,
     family_summaries,
     first_certified,
+    selected,
     without_size,
 )
 from surestep.experiments.experiment import read_label
+from surestep.experiments.naming import typeset
+from surestep.experiments.panels import check_number
+from surestep.figures.request import Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,24 +52,31 @@ WORDS = {  # what a setting is called in a legend, where its value alone would n
     "worlds": "worlds",
 }
 LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
+METRICS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tightness"}
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 
 
-def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
-    """Draws the run in `directory` to `path`, its table beside it; says where both are.
+def draw_coverage(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
+    """Draws the claims of a run to `path`, the table beside it; says where both are.
 
     A column for each family and algorithm, MDPs of a family pooled; the table has every MDP.
     """
-    kind = picture_format(path)
-    store = Store(directory)
-    title, columns = str(store.read_manifest().get("title", "")), store.read_table()
+    kind, metrics = picture_format(path), request.metrics or tuple(METRICS)
+    for metric in metrics:
+        if metric not in METRICS:
+            raise InvalidParameter(
+                f"there is no metric {metric!r} of claims, expected {', '.join(METRICS)}"
+            )
+    columns = selected(run, request.selection)
     pooled = family_summaries(columns)
     tasks = list(dict.fromkeys(task_name(summary) for summary in pooled))
     certifiers = list(dict.fromkeys(certifier_name(summary) for summary in pooled))
+    check_number(len(metrics), len(tasks))
     beside = path.with_suffix(".csv")
-    with drawing(4.4 * len(tasks) + 1.8, 8.6) as figure:
-        grid = figure.subplots(3, len(tasks), sharex=True, sharey="row", squeeze=False)
+    with drawing(4.4 * len(tasks) + 1.8, 2.6 * len(metrics) + 0.8, request.look) as figure:
+        grid = figure.subplots(len(metrics), len(tasks), sharex=True, sharey="row", squeeze=False)
         for column, task in enumerate(tasks):
+            panels = dict(zip(metrics, grid[:, column], strict=True))
             mine = [summary for summary in pooled if task_name(summary) == task]
             for place, certifier in enumerate(certifiers):
                 series = sorted(
@@ -72,58 +84,57 @@ def draw_coverage(directory: Path, path: Path) -> tuple[Path, Path]:
                     key=lambda summary: summary.cell.episodes,
                 )
                 if series:
-                    draw_series(list(grid[:, column]), series, place, len(certifiers))
-            label_panels(list(grid[:, column]), task, mine)
-        scale_panels(grid, pooled)
-        for axes, label in zip(grid[:, 0], ("P(Δ < L)", "P(L > 0)", "tightness"), strict=True):
-            axes.set_ylabel(label)
+                    draw_series(panels, series, place, len(certifiers))
+            label_panels(panels, task, mine)
+        scale_panels(metrics, grid, pooled)
+        for axes, metric in zip(grid[:, 0], metrics, strict=True):
+            axes.set_ylabel(METRICS[metric])
         handles = legend_of(certifiers)
-        figure.legend(handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize=8)
-        counted = sorted({summary.repetitions for summary in pooled})
-        often = f"{counted[0]:,}" if len(counted) == 1 else f"{counted[0]:,} to {counted[-1]:,}"
-        figure.suptitle(f"{title} ({often} repetitions a point)", fontsize=11)
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize="small"
+        )
         write_together(
             {path: [rendered(figure, kind)], beside: [coverage_csv(cell_summaries(columns))]}
         )
     return path, beside
 
 
-def draw_series(panels: Sequence[Axes], series: list[CellSummary], place: int, of: int) -> None:
-    """Draws one certifier into the three panels of a column."""
+def draw_series(panels: Mapping[str, Axes], series: list[CellSummary], place: int, of: int) -> None:
+    """Draws one certifier into the panels of a column."""
     colour, dashes = look(place)
     sizes = np.array([summary.cell.episodes for summary in series], np.float64)
     aside = sizes * 10 ** (SPREAD * (place - (of - 1) / 2))  # so that intervals can be told apart
-    for axes, intervals in (
-        (panels[0], [summary.violation for summary in series]),
-        (panels[1], [summary.positive for summary in series]),
-    ):
-        values, low, high = np.array(intervals).T
+    for metric, axes in panels.items():
+        if metric == "tightness":
+            tightness = [summary.tightness for summary in series]
+            axes.plot(sizes, tightness, f"o{dashes}", color=colour, markersize=3, linewidth=1.2)
+            continue
+        values, low, high = np.array([getattr(summary, metric) for summary in series]).T
         errors = np.maximum([values - low, high - values], 0.0)
         axes.errorbar(
             aside, values, errors, fmt=f"o{dashes}", color=colour, markersize=3, linewidth=1.2,
             elinewidth=0.8, capsize=2,
         )  # fmt: skip
-    tightness = [summary.tightness for summary in series]
-    panels[2].plot(sizes, tightness, f"o{dashes}", color=colour, markersize=3, linewidth=1.2)
 
 
-def label_panels(panels: Sequence[Axes], task: str, summaries: list[CellSummary]) -> None:
+def label_panels(panels: Mapping[str, Axes], task: str, summaries: list[CellSummary]) -> None:
     """Writes δ, the scales and what the column is about on its panels."""
-    for delta in sorted({summary.delta for summary in summaries}):
-        panels[0].axhline(delta, color="black", linewidth=1)
-        panels[0].annotate(
-            f"δ = {delta:g}", (1, delta), xycoords=("axes fraction", "data"), ha="right",
-            va="bottom", fontsize=8,
+    for delta in sorted({summary.delta for summary in summaries}) if "violation" in panels else ():
+        panels["violation"].axhline(delta, color="black", linewidth=1)
+        panels["violation"].annotate(
+            typeset(f"δ = {delta:g}"), (1, delta), xycoords=("axes fraction", "data"), ha="right",
+            va="bottom", fontsize="small",
         )  # fmt: skip
-    panels[0].set_title(task, fontsize=10)
-    panels[0].set_xscale("log")
-    panels[2].set_xlabel("trajectories in the data set")
+    first, *_, last = [*panels.values(), *panels.values()]
+    first.set_title(typeset(task), fontweight="normal")
+    first.set_xscale("log")
+    last.set_xlabel("trajectories in the data set")
 
 
-def scale_panels(grid: AnyArray, summaries: list[CellSummary]) -> None:
+def scale_panels(metrics: Sequence[str], grid: AnyArray, summaries: list[CellSummary]) -> None:
     """Sets the ends of the axes, once everything is drawn: rows share theirs."""
-    for row, axes in enumerate(grid[:, 0]):
-        axes.set_ylim(-0.03, 1.03 if row == 1 else None)
+    for metric, axes in zip(metrics, grid[:, 0], strict=True):
+        axes.set_ylim(-0.03, 1.03 if metric == "positive" else None)
     sizes = {summary.cell.episodes for summary in summaries}
     if len(sizes) == 1:  # which has no scale of its own
         size = float(sizes.pop())
@@ -137,7 +148,7 @@ def legend_of(certifiers: list[str]) -> list[object]:
     lines: list[object] = []
     for place, name in enumerate(certifiers):
         colour, dashes = look(place)
-        lines.append(Line2D([], [], color=colour, linestyle=dashes, label=name))
+        lines.append(Line2D([], [], color=colour, linestyle=dashes, label=typeset(name)))
     return lines
 
 

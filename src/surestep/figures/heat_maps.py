@@ -11,77 +11,98 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep._drawing import drawing, picture_format, rendered
 from surestep._files import write_together
-from surestep.experiments import Store, Summary, normalised, summaries
+from surestep.errors import InvalidParameter
+from surestep.experiments import Method, Run, Summary, metric_of, normalised, selected, summaries
 from surestep.experiments.experiment import read_label
-from surestep.figures.evaluation import SEED, as_csv
+from surestep.experiments.naming import (
+    LETTERS,
+    algorithm_name,
+    environment_name,
+    metric_name,
+    typeset,
+)
+from surestep.experiments.panels import check_number
+from surestep.figures.curves import ALWAYS_TOLD, as_csv
+from surestep.figures.request import Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = 4
-LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ"}
-STATISTICS = {"mean": "mean", "cvar10": "10 % CVaR"}
+USUAL = ("mean", "cvar10")
 
 
-def draw_heat_maps(directory: Path, path: Path) -> tuple[Path, Path]:
-    """Draws the run in `directory` to `path`, its table beside it; says where both are.
+def draw_heat_maps(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
+    """Draws the maps of a run to `path`, the table beside it; says where both are.
 
     Colour is (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) of every repetition, cut off at −1: white is π_b, blue
-    the optimum, red a loss. For every algorithm the mean stands above the 10 % CVaR.
+    the optimum, red a loss. For every environment and algorithm a metric stands above the next.
     """
-    kind = picture_format(path)
-    store = Store(directory)
-    title = str(store.read_manifest().get("title", ""))
-    reached = summaries(normalised(store.read_table()), np.random.default_rng(SEED))
-    algorithms = list(dict.fromkeys(summary.algorithm for summary in reached))
-    rows = math.ceil(len(algorithms) / COLUMNS) * len(STATISTICS)
+    kind, metrics = picture_format(path), request.metrics or USUAL
+    for metric in metrics:
+        if metric_of(metric).is_share:
+            raise InvalidParameter(
+                f"heat maps show no {metric}, which is a share of repetitions; expected mean or "
+                "cvarP"
+            )
+    rows = normalised(selected(run, request.selection))
+    reached = summaries(rows, list(dict.fromkeys([*ALWAYS_TOLD, *metrics])))
+    maps = list(dict.fromkeys((one.environment, one.method.algorithm) for one in reached))
+    columns = min(COLUMNS, len(maps))
+    height = math.ceil(len(maps) / columns) * len(metrics)
+    check_number(height, columns)
+    several = len({environment for environment, _ in maps}) > 1
     beside = path.with_suffix(".csv")
-    with drawing(3.6 * COLUMNS, 2.1 * rows + 0.8) as figure:
-        grid = figure.subplots(rows, COLUMNS, squeeze=False)
+    with drawing(3.6 * columns + 0.8, 2.1 * height + 0.6, request.look) as figure:
+        grid = figure.subplots(height, columns, squeeze=False)
         for axes in grid.flat:
             axes.set_axis_off()
         image = None
-        for number, algorithm in enumerate(algorithms):
-            mine = [summary for summary in reached if summary.algorithm == algorithm]
-            row, column = divmod(number, COLUMNS)
-            for offset, (statistic, label) in enumerate(STATISTICS.items()):
-                axes = grid[row * len(STATISTICS) + offset, column]
-                image = draw_map(axes, mine, statistic)
-                axes.set_title(f"{algorithm}: {label}", fontsize=9)
-        bar = figure.colorbar(image, ax=grid, shrink=0.5, aspect=40)  # type: ignore[arg-type]
-        bar.set_label("(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)):  0 is π_b, 1 the optimum")
-        figure.suptitle(f"{title} ({reached[0].repetitions} repetitions)", fontsize=12)
+        for place, (environment, algorithm) in enumerate(maps):
+            mine = [
+                one
+                for one in reached
+                if (one.environment, one.method.algorithm) == (environment, algorithm)
+            ]
+            where = f"{environment_name(environment)}, " if several else ""
+            row, column = divmod(place, columns)
+            for offset, metric in enumerate(metrics):
+                axes = grid[row * len(metrics) + offset, column]
+                image = draw_map(axes, mine, metric)
+                words = f"{where}{algorithm_name(algorithm)}: {metric_name(metric)}"
+                axes.set_title(typeset(words), fontsize="small", fontweight="normal")
+        bar = figure.colorbar(image, ax=grid, shrink=min(1.0, 2 / height), aspect=30)  # type: ignore[arg-type]
+        bar.set_label(typeset("normalised: 0 is π_b, 1 is π*"))
         write_together({path: [rendered(figure, kind)], beside: [as_csv(reached)]})
     return path, beside
 
 
-def draw_map(axes: Axes, reached: list[Summary], statistic: str) -> object:
+def draw_map(axes: Axes, reached: list[Summary], metric: str) -> object:
     """Draws one map, a row for each setting, a column for each data size; returns the image."""
     sizes = sorted({summary.episodes for summary in reached})
-    shown = {setting_of(summary) for summary in reached}
+    shown = {setting_of(summary.method) for summary in reached}
     settings = [words for _, words in sorted(shown)]
     table: FloatArray = np.full((len(settings), len(sizes)), np.nan)
     for summary in reached:
-        place = settings.index(setting_of(summary)[1]), sizes.index(summary.episodes)
-        table[place] = getattr(summary, statistic).value
+        place = settings.index(setting_of(summary.method)[1]), sizes.index(summary.episodes)
+        table[place] = summary.metrics[metric].value
     axes.set_axis_on()
     axes.grid(visible=False)
     image = axes.imshow(table, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
-    axes.set_xticks(range(len(sizes)), [short(size) for size in sizes], fontsize=7)
-    axes.set_yticks(range(len(settings)), settings, fontsize=7)
+    axes.set_xticks(range(len(sizes)), [short(size) for size in sizes], fontsize="x-small")
+    axes.set_yticks(range(len(settings)), [*map(typeset, settings)], fontsize="x-small")
     return image
 
 
-def setting_of(summary: Summary) -> tuple[float, str]:
+def setting_of(method: Method) -> tuple[float, str]:
     """Returns N∧, or the first other setting: its number, 0 for a word, and a few characters."""
-    if not math.isnan(summary.n_wedge):
-        return summary.n_wedge, f"N∧ = {summary.n_wedge:g}"
-    settings = read_label(summary.setting)
+    if method.n_wedge is not None:
+        return float(method.n_wedge), f"N∧ = {method.n_wedge}"
+    settings = read_label(method.setting)
     if not settings:
         return 0.0, ""
     name, value = next(iter(settings.items()))
-    words = f"{LETTERS[name]} = {value}" if name in LETTERS else f"{name}={value}"
-    return number_in(value), words
+    return number_in(value), f"{LETTERS.get(name, name)} = {value}"
 
 
 def number_in(text: str) -> float:

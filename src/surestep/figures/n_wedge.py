@@ -8,9 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surestep._drawing import BLUE, GREEN, VERMILION, drawing, picture_format, rendered
+from surestep._drawing import (
+    BLUE,
+    GREEN,
+    USUAL_LOOK,
+    VERMILION,
+    Look,
+    drawing,
+    picture_format,
+    rendered,
+)
 from surestep._files import write_together
 from surestep.bounds import ProblemSize, n_wedge
+from surestep.experiments.naming import typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,25 +47,20 @@ def n_wedge_table() -> list[tuple[int, ...]]:
     ]
 
 
-def draw_n_wedge(path: Path) -> tuple[Path, Path]:
+def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> tuple[Path, Path]:
     """Draws both panels to `path` and writes the table beside it; says where both are."""
     kind = picture_format(path)
     table = n_wedge_table()
     beside = path.with_suffix(".csv")
-    with drawing(10, 4.2) as figure:
+    with drawing(10, 4.0, look) as figure:
         whole, excerpt = figure.subplots(1, 2)
         draw_curves(whole, table, list(METHODS))
         whole.set_yscale("log")
-        whole.set_title("All three: linear against logarithmic")
+        whole.set_title("All three")
         draw_curves(excerpt, table, ["2s", "beta"])
         excerpt.set_ylim(bottom=0)
         excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
-        excerpt.set_title("Excerpt: the two that grow with log |S|")
-        figure.suptitle(
-            f"Visits of each pair for ζ = {ZETA:g}   "
-            "(|A| = 4, V_max = 1, γ = 0.95, δ = 0.1; bounds as published)",
-            fontsize=10,
-        )
+        excerpt.set_title("Excerpt")
         write_together({path: [rendered(figure, kind)], beside: [as_csv(table)]})
     return path, beside
 
@@ -69,7 +74,7 @@ def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) ->
         visits = [row[1 + names.index(method)] for row in table]
         axes.plot(sizes, visits, color=colour)
         axes.annotate(
-            label,
+            typeset(label),
             (sizes[-1], visits[-1]),
             xytext=(6, 0),
             textcoords="offset points",
@@ -78,8 +83,8 @@ def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) ->
             weight="bold",
         )
     axes.set_xscale("log")
-    axes.set_xlabel("number of states |S|")
-    axes.set_ylabel("visits N∧ of each pair")
+    axes.set_xlabel(typeset("number of states |S|"))
+    axes.set_ylabel(typeset("visits N∧ of each pair"))
 
 
 def as_csv(table: list[tuple[int, ...]]) -> bytes:

@@ -4,54 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from surestep._arrays import did_you_mean
 from surestep.errors import InvalidParameter, said
-from surestep.experiments import Store, catalog
+from surestep.experiments import Run, find_runs, read_run
 from surestep.figures.coverage import draw_coverage
-from surestep.figures.evaluation import draw_evaluation
+from surestep.figures.curves import draw_curves
 from surestep.figures.heat_maps import draw_heat_maps
 from surestep.figures.n_wedge import draw_n_wedge
+from surestep.figures.profiles import draw_profiles
+from surestep.figures.request import Request
 
 N_WEDGE = "n-wedge"
-Drawer = Callable[[Path, Path], tuple[Path, Path]]  # a run, where to draw; picture and table
-OF_THE_CATALOG: dict[str, Drawer] = {  # by the folder of the experiment
-    "paper": draw_evaluation,
-    "comparison": draw_heat_maps,
-    "coverage": draw_coverage,
+Drawn = tuple[Path, Path]  # a picture, and the table beside it
+
+
+class Kind(NamedTuple):
+    """A kind of figure: what draws it, what may be asked of it, and whether it is of claims."""
+
+    draw: Callable[[Run, Path, Request], Drawn]
+    takes: tuple[str, ...]
+    of_claims: bool = False
+
+
+KINDS = {
+    "curves": Kind(draw_curves, ("metrics", "value", "columns", "rows")),
+    "heat-maps": Kind(draw_heat_maps, ("metrics",)),
+    "profiles": Kind(draw_profiles, ("value",)),
+    "claims": Kind(draw_coverage, ("metrics",), of_claims=True),
 }
 
 
-def draw(name: str, directory: Path | None, output: Path) -> tuple[Path, Path]:
-    """Draws the figure of that name to `output` with its table beside it; says where both are.
+def draw(
+    name: str, directory: Path | None, output: Path, request: Request | None = None
+) -> list[Drawn]:
+    """Draws the figures of that name to `output`, tables beside them; says where all of them are.
 
-    All but "n-wedge" are drawn from the run in `directory`, by default `runs/NAME`.
+    All but "n-wedge" are drawn from runs: that of the name in the catalog, all of a folder there,
+    that of a .toml file, or that in a folder. Of several, each has its own name after that of the
+    output: figure-gridworld.png.
     """
+    asked = request or Request()
     if name == N_WEDGE:
         if directory is not None:
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run to draw from")
-        return draw_n_wedge(output)
-    known = catalog()
-    if name not in known and directory is None:
-        hint = did_you_mean(name, [N_WEDGE, *known])
-        raise InvalidParameter(
-            f"there is no figure {name!r}; {hint}expected {N_WEDGE}, one of {', '.join(known)}, or "
-            f"any run given by {said('directory', '--from')}"
-        )
-    source = directory if directory is not None else Path("runs") / name
-    if not Store(source).manifest.exists():
-        raise InvalidParameter(
-            f"{source} holds no run; make one with: surestep run {name} -o {source}"
-        )
-    held = str(Store(source).read_manifest().get("name"))
-    if name in known and held != name:
-        raise InvalidParameter(f"{source} holds the run {held!r}, expected {name!r}")
-    return drawer_of(source, held)(source, output)
+        if asked.kind is not None or asked.given():
+            raise InvalidParameter("n-wedge is drawn from formulas, expected no choice of content")
+        return [draw_n_wedge(output, asked.look)]
+    runs = [read_run(path) for path in find_runs(name, directory)]
+    kinds = [kind_of(run, asked) for run in runs]
+    if len(runs) == 1:
+        return [kinds[0].draw(runs[0], output, asked)]
+    return [
+        kind.draw(run, output.with_stem(f"{output.stem}-{Path(run.name).name}"), asked)
+        for run, kind in zip(runs, kinds, strict=True)
+    ]
 
 
-def drawer_of(source: Path, held: str) -> Drawer:
-    """Returns what draws the run of that name: by its folder of the catalog, or by its content."""
-    folder, _, inside = held.partition("/")
-    if inside and folder in OF_THE_CATALOG:
-        return OF_THE_CATALOG[folder]
-    return draw_coverage if Store(source).holds_claims() else draw_evaluation
+def kind_of(run: Run, request: Request) -> Kind:
+    """Returns the kind of figure that was asked for, or that suits the run; checks that it can be.
+
+    Comparisons of the catalog are heat maps, claims are figures of claims, others are curves.
+    """
+    usual = "heat-maps" if run.name.startswith("comparison/") else "curves"
+    name = request.kind or ("claims" if run.holds_claims else usual)
+    if name not in KINDS:
+        raise InvalidParameter(f"the kind is {name!r}, expected {', '.join(KINDS)}")
+    kind = KINDS[name]
+    if kind.of_claims != run.holds_claims:
+        holds = "claims of certifiers" if run.holds_claims else "no claims of certifiers"
+        fitting = [known for known in KINDS if KINDS[known].of_claims == run.holds_claims]
+        raise InvalidParameter(
+            f"{run.directory} holds {holds}, which {name} do not show; expected "
+            f"{' or '.join(fitting)}"
+        )
+    for given in request.given():
+        if given not in kind.takes:
+            raise InvalidParameter(
+                f"{name} take no {asked_by(given)}; expected {', '.join(map(asked_by, kind.takes))}"
+            )
+    return kind
+
+
+def asked_by(name: str) -> str:
+    """Returns how something is asked for: by an argument, or by an option."""
+    return said(name, f"--{name.removesuffix('s') if name == 'metrics' else name}")

@@ -1,0 +1,93 @@
+"""What things are called in pictures and tables: as papers do, with the letters of mathematics."""
+
+from __future__ import annotations
+
+from surestep.experiments.experiment import CONTENT, PER_REPETITION, read_label
+from surestep.experiments.metrics import Method
+
+ALGORITHMS = {  # as their authors call them; others have their own names
+    "basic-rl": "Basic RL",
+    "spibb": "SPIBB",
+    "lower-spibb": "SPIBB (≤)",
+    "spibb-2s": "2s",
+    "spibb-beta": "β",
+    "exact-soft-spibb": "Soft-SPIBB (exact)",
+    "approx-soft-spibb": "Soft-SPIBB (approximate)",
+    "lower-soft-spibb": "Soft-SPIBB (lower)",
+    "advantage-soft-spibb": "Soft-SPIBB (advantageous)",
+    "one-step-exact-soft-spibb": "Soft-SPIBB (exact, one step)",
+    "one-step-approx-soft-spibb": "Soft-SPIBB (approximate, one step)",
+    "ramdp": "RaMDP",
+    "rmin": "R-MIN",
+    "pessimistic-mbie": "MBIE (pessimistic)",
+    "duipi": "DUIPI",
+    "robust-mdp": "Robust MDP",
+    "hcpi": "HCPI",
+}
+LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ", "n_wedge": "N∧"}
+MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
+    "N∧": r"$N_\wedge$",
+    "π_b": r"$\pi_b$",
+    "π_I": r"$\pi_I$",
+    "π*": r"$\pi^{*}$",
+    "V_max": r"$V_{\max}$",
+    "V_min": r"$V_{\min}$",
+    "β": r"$\beta$",
+    "δ": r"$\delta$",
+    "ε": r"$\varepsilon$",
+    "ζ": r"$\zeta$",
+    "κ": r"$\kappa$",
+    "ξ": r"$\xi$",
+    "ρ": r"$\rho$",
+    "τ": r"$\tau$",
+    "γ": r"$\gamma$",
+    "|S|": r"$|S|$",
+    "|A|": r"$|A|$",
+}
+
+
+def typeset(text: str) -> str:
+    r"""Returns a text with signs of mathematics as LaTeX has them; a `$` of its own stays one.
+
+    >>> print(typeset("N∧ = 5 for $9, ρ(π_b)"))
+    $N_\wedge$ = 5 for \$9, $\rho$($\pi_b$)
+    """
+    result = text.replace("$", "\\$")
+    for sign, written in MATHEMATICS.items():
+        result = result.replace(sign, written)
+    return result
+
+
+def algorithm_name(algorithm: str) -> str:
+    """Returns an algorithm as its authors call it."""
+    return ALGORITHMS.get(algorithm, algorithm)
+
+
+def setting_words(setting: str) -> str:
+    """Returns the settings of a table's label: 'ε = 0.1, rewards = known'."""
+    return ", ".join(f"{LETTERS.get(name, name)} = {x}" for name, x in read_label(setting).items())
+
+
+def method_name(method: Method) -> str:
+    """Returns a method with its settings: 'SPIBB, N∧ = 100'."""
+    n_wedge = "" if method.n_wedge is None else f"N∧ = {method.n_wedge}"
+    parts = (algorithm_name(method.algorithm), n_wedge, setting_words(method.setting))
+    return ", ".join(filter(None, parts))
+
+
+def metric_name(metric: str) -> str:
+    """Returns what a metric is called: 'mean', '10 % CVaR', 'better than π_b'."""
+    if metric.startswith("cvar"):
+        return f"{metric.removeprefix('cvar')} % CVaR"
+    return f"{metric} than π_b" if metric in ("better", "worse") else metric
+
+
+def environment_name(label: str) -> str:
+    """Returns an environment without its seed, where that is the repetition, and without digest."""
+    name, _, parameters = label.partition(", ")
+    shown = [
+        f"{LETTERS.get(key, key)} = {value}"
+        for key, value in read_label(parameters).items()
+        if key != CONTENT and (key, value) != ("seed", PER_REPETITION)
+    ]
+    return ", ".join([name, *shown])

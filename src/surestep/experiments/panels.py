@@ -1,0 +1,231 @@
+"""Which results stand in which panel of a figure or page, and on which line of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from surestep._arrays import did_you_mean
+from surestep.errors import InvalidParameter, said
+from surestep.experiments.metrics import Summary, metric_of
+from surestep.experiments.naming import (
+    algorithm_name,
+    environment_name,
+    metric_name,
+    setting_words,
+)
+
+MOST_PANELS = 40
+MOST_COLUMNS = 4  # of panels that could as well stand in one row
+MOST_LINES = 28  # that can be told apart: colours times markers
+PARTS = ("environment", "algorithm", "setting", "n-wedge", "metric")
+OF_LINES = PARTS[:-1]  # a metric has dashes of its own
+Line = tuple[object, ...]  # the values of what tells lines apart
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """What the columns and rows of panels are for; None: as suits what there is to draw."""
+
+    columns: str | None = None
+    rows: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the names."""
+        for part in (self.columns, self.rows):
+            if part is not None and part not in PARTS:
+                raise InvalidParameter(
+                    f"there are no panels by {part!r}; {did_you_mean(part, PARTS)}expected "
+                    f"{', '.join(PARTS)}"
+                )
+        if self.columns is not None and self.columns == self.rows:
+            raise InvalidParameter(f"columns and rows are both by {self.columns}, expected two")
+
+
+class Panel(NamedTuple):
+    """A panel: its place, what it is for, and the results in it."""
+
+    row: int
+    column: int
+    of_column: object
+    of_row: object
+    summaries: tuple[Summary, ...]
+    metrics: tuple[str, ...]
+
+
+class Layout(NamedTuple):
+    """A grid of panels, and the names of the lines in them."""
+
+    columns: str | None
+    rows: str | None
+    shape: tuple[int, int]
+    panels: tuple[Panel, ...]
+    parts: tuple[str, ...]  # what tells lines apart
+    names: dict[Line, str]
+
+    def line(self, summary: Summary) -> Line:
+        """Returns the line on which a summary is a point."""
+        return tuple(part_of(summary, part) for part in self.parts)
+
+
+def layout_of(
+    summaries: Sequence[Summary], metrics: Sequence[str], asked: Panels | None = None
+) -> Layout:
+    """Returns the panels of the summaries.
+
+    Where nothing was asked for: a column for each N∧, if every algorithm that has one was run with
+    each of them, as in the paper; a row for each environment, or, where there is only one, for each
+    metric.
+    """
+    columns, rows = (None, None) if asked is None else (asked.columns, asked.rows)
+    free = [part for part in usual_parts(summaries, metrics) if part not in (columns, rows)]
+    if columns is None:
+        columns = next((part for part in free if part != "metric"), None)
+    if rows is None:
+        rows = next((part for part in free if part not in (columns, "n-wedge")), None)
+    check_scales(metrics, (columns, rows))
+    across, down = (values_for(part, summaries, metrics) for part in (columns, rows))
+    check_number(len(down), len(across))
+    wraps = len(down) == 1
+    panels = tuple(
+        Panel(
+            *(divmod(x, MOST_COLUMNS) if wraps else (y, x)),
+            column,
+            row,
+            tuple(s for s in summaries if fits(s, columns, column) and fits(s, rows, row)),
+            tuple(m for m in metrics if shows(m, columns, column) and shows(m, rows, row)),
+        )
+        for y, row in enumerate(down)
+        for x, column in enumerate(across)
+    )
+    shape = 1 + max(panel.row for panel in panels), 1 + max(panel.column for panel in panels)
+    parts = tuple(part for part in OF_LINES if part not in (columns, rows))
+    lines = dict.fromkeys(tuple(part_of(s, part) for part in parts) for s in summaries)
+    check_lines(len(lines))
+    return Layout(columns, rows, shape, panels, parts, names_of(list(lines), parts))
+
+
+def usual_parts(summaries: Sequence[Summary], metrics: Sequence[str]) -> Iterator[str]:
+    """Yields what panels are for where nobody says so, the most important first."""
+    pairs = {
+        (one.method.algorithm, one.method.n_wedge)
+        for one in summaries
+        if one.method.n_wedge is not None
+    }
+    algorithms, given = ({pair[place] for pair in pairs} for place in (0, 1))
+    if len(algorithms) > 1 and len(given) > 1 and len(pairs) == len(algorithms) * len(given):
+        yield "n-wedge"
+    if len({one.environment for one in summaries}) > 1:
+        yield "environment"
+    if len(metrics) > 1:
+        yield "metric"
+
+
+def check_scales(metrics: Sequence[str], parts: Iterable[str | None]) -> None:
+    """Refuses performances and shares in one panel."""
+    shares = [name for name in metrics if metric_of(name).is_share]
+    others = [name for name in metrics if name not in shares]
+    if shares and others and "metric" not in parts:
+        raise InvalidParameter(
+            f"{others[0]} and {shares[0]} have no scale in common; expected panels by metric: "
+            f"{said('rows=', '--rows ')}metric"
+        )
+
+
+def check_number(rows: int, columns: int) -> None:
+    """Refuses more panels than can be drawn."""
+    if rows * columns > MOST_PANELS:
+        raise InvalidParameter(
+            f"{rows} × {columns} panels are too many to draw, expected at most {MOST_PANELS}; "
+            f"choose with {said('environments and algorithms', '--environment and --algorithm')}, "
+            f"or other panels with {said('columns and rows', '--columns and --rows')}"
+        )
+
+
+def check_lines(lines: int) -> None:
+    """Refuses more lines than can be told apart."""
+    if lines > MOST_LINES:
+        raise InvalidParameter(
+            f"{lines} lines cannot be told apart, expected at most {MOST_LINES}; choose some with "
+            f"{said('algorithms', '--algorithm')}, or panels with "
+            f"{said('columns=', '--columns ')}algorithm"
+        )
+
+
+def values_for(
+    part: str | None, summaries: Sequence[Summary], metrics: Sequence[str]
+) -> list[object]:
+    """Returns the different values of what columns or rows are for, in order."""
+    if part is None:
+        return [None]
+    if part == "metric":
+        return list(metrics)
+    if part == "n-wedge":
+        given = {one.method.n_wedge for one in summaries if one.method.n_wedge is not None}
+        return [*sorted(given)] or [None]
+    return list(dict.fromkeys(part_of(one, part) for one in summaries))
+
+
+def part_of(summary: Summary, part: str) -> object:
+    """Returns the environment, or a part of the method, of a summary."""
+    method = summary.method
+    match part:
+        case "environment":
+            return summary.environment
+        case "algorithm":
+            return method.algorithm
+        case "setting":
+            return method.setting
+    return method.n_wedge
+
+
+def fits(summary: Summary, part: str | None, value: object) -> bool:
+    """Returns whether a summary belongs there; methods without N∧ belong to each."""
+    if part is None or part == "metric":
+        return True
+    own = part_of(summary, part)
+    return own == value or (part == "n-wedge" and own is None)
+
+
+def shows(metric: str, part: str | None, value: object) -> bool:
+    """Returns whether a metric belongs there."""
+    return part != "metric" or metric == value
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+
+def names_of(lines: Sequence[Line], parts: Sequence[str]) -> dict[Line, str]:
+    """Returns the lines with their names, which say no more than tells them apart."""
+
+    def name(line: Line) -> str:
+        alike = lines
+        if "algorithm" in parts:
+            place = parts.index("algorithm")
+            alike = [other for other in lines if other[place] == line[place]]
+        words = [
+            words_for(part, value)
+            for place, (part, value) in enumerate(zip(parts, line, strict=True))
+            if value not in (None, "")
+            and (part == "algorithm" or any(other[place] != value for other in alike))
+        ]
+        return ", ".join(words)
+
+    return {line: name(line) for line in lines}
+
+
+def words_for(part: str | None, value: object) -> str:
+    """Returns what a column, a row or a line of that value is called."""
+    match part:
+        case "environment":
+            return environment_name(str(value))
+        case "algorithm":
+            return algorithm_name(str(value))
+        case "setting":
+            return setting_words(str(value)) or "no settings"
+        case "n-wedge":
+            return "no N∧" if value is None else f"N∧ = {value}"
+        case "metric":
+            return metric_name(str(value))
+    return ""

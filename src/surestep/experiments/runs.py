@@ -1,0 +1,252 @@
+"""Runs that are there, by the names that made them: what figures and comparisons are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surestep._arrays import AnyArray, did_you_mean
+from surestep.errors import InvalidParameter, said
+from surestep.experiments.experiment import Experiment, catalog, read_experiments, read_label
+from surestep.experiments.metrics import Columns, Method, floats, whole
+from surestep.experiments.store import Store
+
+OF_VALUES = (
+    "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",
+    "performance", "behavior_performance", "optimal_performance",
+)  # fmt: skip
+OF_CLAIMS = (
+    "family", "environment", "episodes", "algorithm", "setting", "n_wedge", "certifier",
+    "certifier_setting", "delta", "gain", "lower", "standing", "behavior_performance",
+)  # fmt: skip
+NUMBERS = ("performance", "behavior_performance", "optimal_performance", "gain")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The table of a run, and what was run."""
+
+    directory: Path
+    name: str
+    title: str
+    plan: Mapping[str, Any]  # the identity of the experiment
+    manifest: Mapping[str, Any]
+    columns: Columns
+
+    @property
+    def holds_claims(self) -> bool:
+        """Tells whether certifiers were part of it."""
+        return "certifiers" in self.plan
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A part of a run: empty means all.
+
+    An algorithm is 'spibb', or 'spibb:n_wedge=100' with some of its settings; an environment is its
+    name, or its label in the table.
+    """
+
+    algorithms: Sequence[str] = ()
+    environments: Sequence[str] = ()
+    episodes: Sequence[int] = ()
+
+
+# ---- which run ---------------------------------------------------------------------------------
+
+
+def find_runs(name: str, directory: Path | None = None) -> list[Path]:
+    """Returns where the runs of a name are: one of the catalog, a folder of it, or a .toml file.
+
+    A run is in `runs/NAME`, or where `directory` says, as `surestep run` writes it. The directory
+    of a run will do as a name.
+    """
+    if directory is None and Store(Path(name)).manifest.exists():
+        return [Path(name)]
+    if not is_known(name):
+        if directory is None:
+            hint = did_you_mean(name, catalog())
+            raise InvalidParameter(
+                f"there is no run {name!r}; {hint}expected one of {', '.join(catalog())}, a folder "
+                f"of them, a .toml file, the folder of a run, or {said('directory', '--from')}"
+            )
+        return [existing(directory, name)]
+    experiments = read_experiments(name)
+    if directory is not None and len(experiments) == 1:
+        return [checked(directory, experiments[0], name)]
+    root = Path("runs") if directory is None else directory
+    return [checked(root / experiment.name, experiment, name) for experiment in experiments]
+
+
+def is_known(name: str) -> bool:
+    """Returns whether `surestep run` takes the name."""
+    inside = any(entry == name or entry.startswith(f"{name}/") for entry in catalog())
+    return inside or name.endswith(".toml")
+
+
+def existing(directory: Path, name: str) -> Path:
+    """Returns the directory, which must hold a run."""
+    if not Store(directory).manifest.exists():
+        raise InvalidParameter(
+            f"{directory} holds no run; make one with: surestep run {name} -o {directory}"
+        )
+    return directory
+
+
+def checked(directory: Path, experiment: Experiment, name: str) -> Path:
+    """Returns the directory, which must hold a run of the experiment."""
+    manifest = Store(existing(directory, name)).read_manifest()
+    held = manifest.get("name")
+    if held != experiment.name:
+        raise InvalidParameter(f"{directory} holds the run {held!r}, expected {experiment.name!r}")
+    if name.endswith(".toml") and manifest.get("identity") != experiment.identity():
+        raise InvalidParameter(
+            f"{directory} was run with other settings than {name} has now; run it again, or name "
+            f"the folder itself: {directory}"
+        )
+    return directory
+
+
+# ---- its table ---------------------------------------------------------------------------------
+
+
+def read_run(directory: Path) -> Run:
+    """Reads a run, whose table must have what its kind is reported by."""
+    store = Store(directory)
+    manifest, plan = store.read_manifest(), store.read_plan()
+    run = Run(
+        directory,
+        str(manifest.get("name", directory.name)),
+        str(manifest.get("title", directory.name)),
+        plan,
+        manifest,
+        store.read_table(),
+    )
+    check_table(run)
+    return run
+
+
+def check_table(run: Run) -> None:
+    """Refuses a table without rows, without a column that is needed, or with what is no number."""
+    table = Store(run.directory).table
+    needed = OF_CLAIMS if run.holds_claims else OF_VALUES
+    missing = [name for name in needed if name not in run.columns]
+    if missing:
+        raise InvalidParameter(
+            f"{table} has no column {missing[0]!r}; expected {', '.join(needed)}, found "
+            f"{', '.join(run.columns)}; delete it, and run again"
+        )
+    if not len(run.columns["episodes"]):
+        raise InvalidParameter(f"{table} has no rows; delete it, and run again")
+    for name in NUMBERS:
+        if name in needed:
+            check_numbers(table, name, run.columns)
+
+
+def check_numbers(table: Path, name: str, columns: Columns) -> None:
+    """Refuses a column of numbers in which something is none."""
+    try:
+        wrong = ~np.isfinite(floats(columns, name))
+    except (TypeError, ValueError):
+        wrong = np.ones(len(columns[name]), bool)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        value = "missing" if np.ma.is_masked(columns[name][first]) else columns[name][first]
+        raise InvalidParameter(
+            f"{table}: {name} is {value} in row {first + 1} (algorithm "
+            f"{columns['algorithm'][first]}), expected a finite number; {int(wrong.sum()):,} of "
+            f"{wrong.size:,} rows are affected"
+        )
+
+
+# ---- parts of it -------------------------------------------------------------------------------
+
+
+def selected(run: Run, selection: Selection) -> Columns:
+    """Returns the rows of a selection; what is not there is refused with what is."""
+    columns = run.columns
+    kept = np.ones(len(columns["episodes"]), bool)
+    names = [str(name) for name in columns["environment"]]
+    kept &= among("environment", selection.environments, names, environment_is)
+    methods = methods_in(columns)
+    kept &= among("algorithm", selection.algorithms, methods, method_is)
+    kept &= among("data size", selection.episodes, list(map(int, columns["episodes"])), size_is)
+    if not kept.any():
+        raise InvalidParameter(f"{run.directory} has no rows of this selection together")
+    return {name: column[kept] for name, column in columns.items()}
+
+
+def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -> AnyArray:
+    """Returns which of what is present fits anything that is wanted; all, where nothing is."""
+    if not wanted:
+        return np.ones(len(present), bool)
+    different = list(dict.fromkeys(present))
+    fitting = set()
+    for entry in wanted:
+        mine = [one for one in different if fits(one, entry)]
+        if not mine:
+            raise InvalidParameter(
+                f"there is no {what} {entry!r} in this run, expected "
+                f"{', '.join(map(written, different))}"
+            )
+        fitting.update(mine)
+    return np.array([one in fitting for one in present])
+
+
+def methods_in(columns: Columns) -> list[Method]:
+    """Returns the method of every row."""
+    given = np.ma.filled(np.ma.asarray(columns["n_wedge"], np.float64), math.nan)
+    return [
+        Method(str(algorithm), str(setting), whole(n_wedge))
+        for algorithm, setting, n_wedge in zip(
+            columns["algorithm"], columns["setting"], given, strict=True
+        )
+    ]
+
+
+def environment_is(label: str, name: str) -> bool:
+    """Returns whether an environment is meant by its label, or by its name without parameters."""
+    return name in (label, label.split(", ")[0])
+
+
+def size_is(size: int, wanted: int) -> bool:
+    """Returns whether it is that size."""
+    return size == wanted
+
+
+def method_is(method: Method, name: str) -> bool:
+    """Returns whether a method is meant by 'spibb', or by 'spibb:n_wedge=100'."""
+    algorithm, _, settings = name.partition(":")
+    own = settings_of(method)
+    asked = [part.partition("=") for part in settings.split(",")] if settings else []
+    return method.algorithm == algorithm and all(
+        key.strip() in own and same_value(own[key.strip()], value.strip())
+        for key, _, value in asked
+    )
+
+
+def same_value(one: str, other: str) -> bool:
+    """Returns whether two texts are the same number, or the same word."""
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return one == other
+
+
+def settings_of(method: Method) -> dict[str, str]:
+    """Returns all settings of a method by name, N∧ included, as text."""
+    own = {} if method.n_wedge is None else {"n_wedge": str(method.n_wedge)}
+    return own | read_label(method.setting)
+
+
+def written(thing: object) -> str:
+    """Returns a method as options name it: 'spibb:n_wedge=100'; others as they are."""
+    if not isinstance(thing, Method):
+        return str(thing)
+    settings = ",".join(f"{name}={value}" for name, value in settings_of(thing).items())
+    return f"{thing.algorithm}:{settings}" if settings else thing.algorithm

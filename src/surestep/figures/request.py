@@ -1,0 +1,31 @@
+"""What a figure is asked to show, and how it is to look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from surestep._drawing import USUAL_LOOK, Look
+from surestep.experiments import Panels, Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is drawn of a run, and how; what is empty or None is left to the kind of figure."""
+
+    kind: str | None = None  # None: the one that suits the run
+    selection: Selection = field(default_factory=Selection)
+    metrics: Sequence[str] = ()
+    value: str | None = None  # performance, gain or normalised
+    panels: Panels = field(default_factory=Panels)
+    look: Look = USUAL_LOOK
+
+    def given(self) -> list[str]:
+        """Returns the names of what was asked for, of that which not every kind of figure has."""
+        asked = {
+            "metrics": bool(self.metrics),
+            "value": self.value is not None,
+            "columns": self.panels.columns is not None,
+            "rows": self.panels.rows is not None,
+        }
+        return [name for name, is_given in asked.items() if is_given]

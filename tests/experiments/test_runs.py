@@ -1,0 +1,63 @@
+"""Tables of runs: what is missing or wrong is named, and parts are found by their names."""
+
+import numpy as np
+import pytest
+
+from made_runs import made_columns, made_run
+from surestep.errors import SurestepError
+from surestep.experiments import Method, Selection, read_run, selected
+from surestep.experiments.runs import OF_VALUES, method_is, written
+
+
+@pytest.mark.parametrize("column", OF_VALUES)
+def test_a_table_without_what_is_needed_is_refused(column, tmp_path):
+    with pytest.raises(
+        SurestepError, match=f"has no column '{column}'; expected .*, found "
+    ) as told:
+        read_run(made_run(tmp_path, without=[column], episodes=(10,), repetitions=2))
+    assert "\n" not in str(told.value)
+
+
+def test_numbers_that_are_none_are_refused(tmp_path):
+    good = made_columns(repetitions=2)
+    spoiled = good["performance"].copy()
+    spoiled[3] = np.nan
+    for column, words in (
+        (
+            spoiled,
+            r"performance is (nan|missing) in row 4 \(algorithm spibb\).*; 1 of 6 rows",
+        ),
+        (np.full(6, "much", object), r"performance is much in row 1 .*6 of 6 rows"),
+    ):
+        with pytest.raises(SurestepError, match=words):
+            read_run(
+                made_run(tmp_path, changed={"performance": column}, episodes=(10,), repetitions=2)
+            )
+    empty = {name: column[:0] for name, column in good.items()}
+    with pytest.raises(SurestepError, match="has no rows"):
+        read_run(made_run(tmp_path, changed=empty, episodes=(10,), repetitions=2))
+
+
+def test_a_selection_keeps_what_it_names(tmp_path):
+    labels = ("gridworld", "random-mdp, ratio=0.5")
+    run = read_run(made_run(tmp_path, environments=labels, repetitions=3))
+    chosen = selected(run, Selection(["spibb:n_wedge=100"], ["random-mdp"], [10]))
+    assert set(chosen["algorithm"]) == {"spibb"}
+    assert set(chosen["environment"]) == {labels[1]}
+    assert chosen["episodes"].tolist() == [10] * 3
+    assert len(selected(run, Selection())["episodes"]) == 2 * 2 * 3 * 3
+    assert len(selected(run, Selection(environments=["gridworld"]))["episodes"]) == 2 * 3 * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("soft", True), ("soft:epsilon=0.1", True), ("soft:epsilon=0.10,n_wedge=5", True),
+        ("soft:epsilon=0.2", False), ("spibb", False), ("soft:kappa=0.1", False),
+        ("soft:rewards=known", True), ("soft:rewards=other", False),
+    ],
+)  # fmt: skip
+def test_methods_are_meant_by_name_and_some_settings(name, fits):
+    method = Method("soft", "epsilon=0.1, rewards=known", 5)
+    assert method_is(method, name) == fits
+    assert method_is(method, written(method))

@@ -1,0 +1,151 @@
+"""Curves of any experiment: what is drawn, what the legend says, and how it is asked to look."""
+
+import csv
+import re
+import struct
+
+import pytest
+
+from made_runs import METHODS, made_run
+from surestep._drawing import Look
+from surestep.errors import SurestepError
+from surestep.experiments import Panels, Selection
+from surestep.figures import curves, heat_maps, profiles
+from surestep.figures.curves import COLOURS, PAPERS, looks_of
+from surestep.figures.registry import draw
+from surestep.figures.request import Request
+
+OWN = (("halfway", "", 5), ("ramdp", "kappa=0.1", None), ("mine $ 5 %", "n_min=3", None))
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The figures that are drawn: what is asked of each, before it becomes a file."""
+    figures = []
+
+    def looked_at(figure, kind):
+        figures.append(figure)
+        return b"a picture"
+
+    for module in (curves, profiles, heat_maps):
+        monkeypatch.setattr(module, "rendered", looked_at)
+    return figures
+
+
+def legend_of(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def labels(axes):
+    return axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()
+
+
+def drawn(directory, tmp_path, **asked):
+    """The rows of the table beside a figure."""
+    ((_, beside),) = draw("made", directory, tmp_path / "f.png", Request(**asked))
+    return list(csv.DictReader(beside.read_text().splitlines()))
+
+
+def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
+    rows = drawn(made_run(tmp_path / "own", OWN), tmp_path, metrics=["mean"])
+    assert legend_of(seen[0]) == ["halfway", "RaMDP", r"mine \$ 5 %", r"$\pi_b$", r"$\pi^{*}$"]
+    assert [(row["algorithm"], row["setting"], row["n_wedge"]) for row in rows[:3]] == [
+        (name, setting, "" if n is None else str(n)) for name, setting, n in OWN
+    ]
+    lines = [line for line in seen[0].axes[0].lines if len(line.get_xdata()) == 2]
+    drawn_thick = [line for line in lines if line.get_linewidth() == 1.5]
+    assert len(drawn_thick) == 2 * 3 - 3  # bare points have no line
+    drawn(tmp_path / "own", tmp_path, metrics=["mean"], selection=Selection(["ramdp"]))
+    assert legend_of(seen[1]) == ["RaMDP", r"$\pi_b$", r"$\pi^{*}$"]
+
+
+def test_the_papers_methods_keep_their_colours_and_others_take_the_rest():
+    lines = [("basic-rl",), ("spibb",), ("spibb-2s",), ("spibb-beta",), ("ramdp",), ("mine",)]
+    looks = looks_of(lines, ("algorithm",))
+    assert [looks[line]["color"] for line in lines[:4]] == list(PAPERS.values())
+    assert len({look["color"] for look in looks.values()}) == 6
+    many = looks_of([(i,) for i in range(28)], ("setting",))
+    assert len({(look["color"], look["marker"]) for look in many.values()}) == 28
+    assert {look["color"] for look in many.values()} == set(COLOURS)
+
+
+def test_there_is_no_title_unless_asked_for_and_names_are_set_as_latex_does(tmp_path, seen):
+    run = made_run(
+        tmp_path / "run", [*METHODS, ("spibb", "", 200), ("spibb-beta", "delta=0.1", 200)]
+    )
+    drawn(run, tmp_path)
+    assert seen[0].get_suptitle() == ""
+    title, below, beside = labels(seen[0].axes[0])
+    assert title == r"$N_\wedge$ = 100"
+    assert (below, beside) == ("", "performance $\\rho$\nmean")
+    assert labels(seen[0].axes[-1])[1] == "trajectories in the data set"
+    drawn(run, tmp_path, look=Look(title="How fast?"))
+    assert seen[1].get_suptitle() == "How fast?"
+
+
+def test_metrics_values_and_panels_are_as_asked_for(tmp_path, seen):
+    run = made_run(tmp_path / "run", environments=("gridworld", "wet-chicken"))
+    panels = Panels(columns="metric", rows="environment")
+    rows = drawn(run, tmp_path, metrics=["cvar5", "worse"], value="gain", panels=panels)
+    assert len(seen[0].axes) == 4
+    assert labels(seen[0].axes[0])[0] == "5 % CVaR"
+    assert labels(seen[0].axes[1])[0] == r"worse than $\pi_b$"
+    assert labels(seen[0].axes[2])[2] == "gain $\\rho$ − $\\rho$($\\pi_b$)\nwet-chicken"
+    assert {float(row["behavior_performance"]) for row in rows} == {0.0}
+    assert all(row["cvar5"] and row["cvar5_high"] for row in rows)
+    assert {row["cvar5_low"] for row in rows} == {""}  # of 20 repetitions
+    assert legend_of(seen[0])[-1] == "too few to bound from below"
+
+
+def test_bands_are_the_intervals_of_the_table(tmp_path, seen):
+    rows = drawn(made_run(tmp_path / "run", METHODS[:1]), tmp_path, metrics=["mean"])
+    (band,) = seen[0].axes[0].collections
+    heights = {round(float(y), 9) for _, y in band.get_paths()[0].vertices}
+    expected = {round(float(row[f"mean_{end}"]), 9) for row in rows for end in ("low", "high")}
+    assert heights == expected
+
+
+def test_profiles_and_heat_maps_are_of_any_algorithm(tmp_path, seen):
+    run = made_run(tmp_path / "own", OWN, repetitions=5)
+    rows = drawn(run, tmp_path, kind="profiles", selection=Selection(episodes=[10]))
+    assert legend_of(seen[0]) == ["halfway", "RaMDP", r"mine \$ 5 %"]
+    assert labels(seen[0].axes[0])[0] == "10 trajectories"
+    assert {row["algorithm"] for row in rows} == {name for name, *_ in OWN}
+    assert {float(row["share"]) for row in rows} == {i / 5 for i in range(6)}
+    drawn(run, tmp_path, kind="heat-maps", metrics=["mean"])
+    titles = [labels(axes)[0] for axes in seen[1].axes]
+    assert titles[:3] == ["halfway: mean", "RaMDP: mean", r"mine \$ 5 %: mean"]
+    with pytest.raises(SurestepError, match="heat maps show no worse"):
+        drawn(run, tmp_path, kind="heat-maps", metrics=["worse"])
+
+
+def test_size_and_fonts_are_as_asked_for_and_fonts_are_in_the_file(tmp_path):
+    """Type 42 is a font as it is, for which PDF says FontFile2; Type 3 a drawing of each letter."""
+    run = made_run(tmp_path / "run", METHODS[:2], repetitions=3)
+    look = Look((3.5, 2.5), "serif", 8.0)
+    for suffix in ("pdf", "png"):
+        draw("made", run, tmp_path / f"f.{suffix}", Request(metrics=["mean"], look=look))
+    pdf = (tmp_path / "f.pdf").read_bytes()
+    assert re.search(rb"/MediaBox \[ 0 0 252 180 \]", pdf)
+    names = set(re.findall(rb"/BaseFont /(?:[A-Z]{6}\+)?([\w-]+)", pdf))
+    assert names <= {b"STIXGeneral-Regular", b"STIXGeneral-Italic"}
+    assert names
+    assert pdf.count(b"/FontFile2") >= len(names)
+    assert b"/Type3" not in pdf
+    assert struct.unpack(">II", (tmp_path / "f.png").read_bytes()[16:24]) == (700, 500)
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        ({"size": (0.5, 3.0)}, "a side of 0.5 inches, expected 1 to 60"),
+        ({"size": (5.0, float("nan"))}, "a side of nan inches"),
+        ({"font_size": 3.0}, "the font size is 3 points, expected 4 to 40"),
+        ({"font": "No Such Font"}, "no font 'No Such Font' on this machine, expected sans, serif"),
+    ],
+)
+def test_a_look_that_cannot_be_is_refused(look, words, tmp_path):
+    run = made_run(tmp_path / "run", METHODS[:1], repetitions=2)
+    with pytest.raises(SurestepError, match=words):
+        draw("made", run, tmp_path / "f.png", Request(look=Look(**look)))
+    assert not (tmp_path / "f.png").exists()
