@@ -15,7 +15,7 @@ CheckCode = Literal[
     "behavior-memory",  # does the step before tell the action, beyond the state?
     "hidden-causes",  # how strong they would have to be
     "enough-data",  # where the new policy goes, and where the log was
-    "other-cuts",  # the gain with half and twice the bins
+    "other-cuts",  # the gain in states cut half and twice as finely
 ]
 Outcome = Literal["passed", "failed", "told", "unchecked"]  # told: a figure, and no test
 WhyUnchecked = Literal[
@@ -28,7 +28,8 @@ WhyUnchecked = Literal[
     "no-claim",  # no gain is claimed
     "not-assumed",  # the claim stands whatever is hidden
     "no-result",  # a log by itself claims nothing
-    "no-bins",  # no column is binned by a rule
+    "no-bins",  # no column is binned by a rule, or none can be cut further
+    "taught-elsewhere",  # states were learnt, but not from this log
     "no-source",  # the log cannot be read again
     "no-change",  # the new policy does what the current one does
 ]

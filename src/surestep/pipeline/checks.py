@@ -23,6 +23,7 @@ from surestep.pipeline.evidence import Evidence, Steps
 from surestep.pipeline.terms import Terms
 from surestep.results.ladder import belief_in
 from surestep.results.table import PolicyTable
+from surestep.states.other_sizes import other_sizes
 
 MOST_LOADED = 5_000_000  # rows of a log that are loaded for checks alone
 
@@ -102,18 +103,15 @@ def other_cuts(
     log: DecisionLog | WhyUnchecked,
     claim: float | None,
 ) -> Check:
-    """Returns what the change of policy is worth with half and with twice the bins."""
+    """Returns what the change of policy is worth in states cut half and twice as finely."""
     code: CheckCode = "other-cuts"
-    source, states = evidence.source, evidence.columns["state"]
+    source = evidence.source
     if source is None:
         return Check.unchecked(code, "no-source")
-    bins = tuple(evidence.reading.bins)
-    coarser, finer = (
-        tuple(change(rule) if read_bin_option(rule)[0] in states else rule for rule in bins)
-        for change in (coarser_option, finer_option)
-    )
-    if finer == bins:
+    if not source.reading.bins and source.reading.states_from is None:
         return Check.unchecked(code, "no-bins")
+    if source.reading.states_from is not None and not source.reading.learnt_from:
+        return Check.unchecked(code, "taught-elsewhere")
     if not isinstance(log, DecisionLog):
         return Check.unchecked(code, log)
     if log.num_steps > MOST_LOADED:
@@ -123,8 +121,11 @@ def other_cuts(
     if problem.single_discount == 1:
         return Check.unchecked(code, "no-discount")
     try:
-        coarse, fine = (source.with_bins(cut).load() for cut in (coarser, finer))
-    except SurestepError:  # finer bins may be too many for a limit of memory
+        others = cut_otherwise(source, problem.single_discount)
+        if others is None:
+            return Check.unchecked(code, "no-bins")
+        coarse, fine = (other.load() for other in others)
+    except SurestepError:  # finer states may be too many for a limit of memory
         return Check.unchecked(code, "refused")
     return cut_check(
         *(log, (coarse, fine), (table.policy, problem.behavior)),
@@ -132,6 +133,21 @@ def other_cuts(
         claim=claim,
         level=LEVEL,
     )
+
+
+def cut_otherwise(source: LogSource, discount: float) -> tuple[LogSource, LogSource] | None:
+    """Returns a log whose states are cut half and twice as finely; None where none are finer.
+
+    By what taught the states, where something did, else by the rules of bins alone.
+    """
+    if source.reading.learnt_from:
+        return other_sizes(source, discount)
+    bins, states = tuple(source.reading.bins), source.columns.state
+    coarser, finer = (
+        tuple(change(rule) if read_bin_option(rule)[0] in states else rule for rule in bins)
+        for change in (coarser_option, finer_option)
+    )
+    return None if finer == bins else (source.with_bins(coarser), source.with_bins(finer))
 
 
 def data_check(table: PolicyTable, time: TimeInStates) -> Check:

@@ -21,7 +21,7 @@ AlarmCode = Literal[
     "drift",  # late episodes go on otherwise than early ones
     "reward-drift",  # … or pay otherwise
     "behavior-remembers",  # the step before tells the action, beyond the state
-    "finer-bins",  # a claimed gain is a loss with twice the bins
+    "finer-bins",  # a claimed gain is a loss in states cut twice as finely
 ]
 FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "claim-above-estimate": ("claim", "estimate"),

@@ -31,10 +31,9 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray, run_owners, run_sums
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.histories import Length
-from surestep.io.logs.histories import columns_in_files
 from surestep.io.logs.learnt_states import FirstEpisodes
-from surestep.io.logs.reading import Reading, is_to_be_learnt
-from surestep.io.logs.source import LogSource, named_in_errors, open_log
+from surestep.io.logs.reading import is_to_be_learnt
+from surestep.io.logs.source import LogSource, named_in_errors
 from surestep.io.logs.tables import connected
 from surestep.io.sql import sql_name
 from surestep.model import DecisionLog
@@ -66,18 +65,11 @@ def choose_history(
             "make a state; expected the log that surestep.states.learn returns"
         )
     rows = replace(reading, history=None, learnt_from=None)
-    single = again(source, rows)
+    single = source.again(rows)
     log, episodes = first_episodes(single, reading.learnt_from)
     with named_in_errors(source.table):
         chosen = choice(log, progress)
-    return again(source, replace(reading, history=chosen.text, learnt_from=episodes))
-
-
-def again(source: LogSource, reading: Reading) -> LogSource:
-    """Returns the same log, read in another way."""
-    given = [*map(str, source.table.files)] if source.table.files else source.table.frame
-    columns = columns_in_files(source.columns.by_role(), source.reading)
-    return open_log(given, columns, reading, source.memory_limit)
+    return source.again(replace(reading, history=chosen.text, learnt_from=episodes))
 
 
 def first_episodes(single: LogSource, learnt_from: int | None) -> tuple[DecisionLog, int]:

@@ -21,7 +21,7 @@ from surestep.io.logs.missing import LABEL, advice, is_missing, read_missing
 from surestep.io.logs.reading import LEARNERS, is_to_be_learnt
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import RoleSql
-from surestep.io.logs.source import LogSource, named_in_errors, open_log
+from surestep.io.logs.source import LogSource, named_in_errors
 from surestep.io.logs.tables import connected
 from surestep.io.sql import ROW, sql_name, sql_text
 from surestep.states.bins import BinStates
@@ -58,7 +58,11 @@ def learn(
         raise InvalidParameter(f"share is {part!r}, expected a number above 0 and below 1")
     if not (is_number(discount) and 0 <= discount <= 1):
         raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
-    rows, columns, episodes = first_rows(source, float(part), float(discount))
+
+    def teaching(total: int) -> int:
+        return min(max(math.ceil(part * total), 1), max(total - 1, 1))
+
+    rows, columns, episodes = teaching_episodes(source, teaching, float(discount))
     with named_in_errors(source.table):
         learnt = learn_states(rows, columns, cast(Method, name), size=number, progress=progress)
     return read_with(source, learnt, episodes)
@@ -81,10 +85,13 @@ def read_method(text: str) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
-def first_rows(
-    source: LogSource, share: float, discount: float
+def teaching_episodes(
+    source: LogSource, number_of: Callable[[int], int], discount: float
 ) -> tuple[Rows, tuple[str, ...], int]:
-    """Returns measurements and returns of the first episodes, their columns, and how many teach."""
+    """Returns measurements and returns of the first episodes, their columns, and how many teach.
+
+    `number_of` says how many of all episodes do.
+    """
     mapping = source.columns
     if mapping.episode is None or mapping.step is None or mapping.weight is not None:
         raise InvalidLog(
@@ -105,7 +112,7 @@ def first_rows(
         database.execute("SET preserve_insertion_order = true")
         log, episode = in_time(roles, source.table.preparation.changes), sql_name(mapping.episode)
         (total,) = database.execute(f"SELECT count(DISTINCT {episode}) FROM log").fetchone()
-        episodes = min(max(math.ceil(share * total), 1), max(total - 1, 1))
+        episodes = number_of(total)
         begun = f"SELECT {episode} AS {TAUGHT}, min({ROW}) AS begun FROM {log} GROUP BY {episode}"
         first = f"SELECT {TAUGHT}, row_number() OVER (ORDER BY begun) AS {PLACE} FROM ({begun})"
         answer = database.execute(
@@ -197,7 +204,4 @@ def read_with(source: LogSource, learnt: Learnt, episodes: int) -> LogSource:
             columns[role] = tuple(columns[role][i] for i in kept if i < len(columns.get(role, ())))
     else:
         changes = {"states_from": json.dumps(states.to_json(), ensure_ascii=False)}
-    reading = replace(source.reading, learnt_from=episodes, **changes)
-    given = source.table.files or source.table.frame
-    files = [*map(str, source.table.files)] if source.table.files else given
-    return open_log(files, columns, reading, source.memory_limit)
+    return source.again(replace(source.reading, learnt_from=episodes, **changes), columns)

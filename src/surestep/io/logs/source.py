@@ -71,6 +71,18 @@ class LogSource:
         reading = replace(self.table.reading, bins=bins)
         return replace(self, table=replace(self.table, reading=reading))
 
+    def again(
+        self, reading: Reading, columns: Mapping[str, str | Sequence[str]] | None = None
+    ) -> LogSource:
+        """Returns the same log, read in another way; `columns` are those of the files, by role.
+
+        By default they are those that the log has now.
+        """
+        given = [*map(str, self.table.files)] if self.table.files else self.table.frame
+        if columns is None:
+            columns = columns_in_files(self.columns.by_role(), self.reading)
+        return open_log(given, columns, reading, self.memory_limit)
+
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none for a table in memory."""

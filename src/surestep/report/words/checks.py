@@ -75,7 +75,8 @@ WHY: Mapping[WhyUnchecked, str] = {
         "probabilities with which their actions were taken."
     ),
     "no-result": "How strong they would have to be is told with a result of `improve`.",
-    "no-bins": "Not checked: no column of the state has bins that can be cut further.",
+    "no-bins": "Not checked: the state has no bins, leaves or clusters that can be cut further.",
+    "taught-elsewhere": "Not checked: the states were learnt, and what taught them is not here.",
     "no-source": "Not checked: counts cannot be cut otherwise.",
     "no-change": "Nothing to check: the new policy does what the current one does.",
 }
