@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
+from made_runs import METHODS, made_run
 from surestep.cli.main import main
 from surestep.figures import n_wedge
 
@@ -68,3 +69,38 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
     result = figure("n-wedge", "-o", tmp_path / "n.png")
     assert result.exit_code == 2
     assert result.stderr.rstrip().endswith("pip install 'surestep[plots]'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
+        (["--metric", "violation"], "there is no metric 'violation'"),
+        (["--columns", "method"], "there are no panels by 'method'"),
+        (["--metric", "mean", "--metric", "worse", "--rows", "environment"], "--rows metric"),
+        (["--kind", "claims"], "holds no claims of certifiers"),
+        (["--size", "0", "3"], "a side of 0 inches"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_told_in_one_line_and_nothing_is_written(
+    tmp_path, arguments, words
+):
+    run = made_run(tmp_path / "run", repetitions=2)
+    told = figure(run, "-o", tmp_path / "f.png", *arguments)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert words in told.stderr
+    assert len(told.stderr.strip().splitlines()) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+def test_a_table_that_lacks_something_and_a_place_that_cannot_be_written_are_told(tmp_path):
+    lacking = made_run(tmp_path / "lacking", without=["optimal_performance"])
+    told = figure(lacking, "-o", tmp_path / "f.png")
+    assert told.exit_code == 2
+    assert "has no column 'optimal_performance'; expected environment, episodes" in told.stderr
+    whole = made_run(tmp_path / "whole", METHODS[:1], repetitions=2)
+    (tmp_path / "f.csv").mkdir()  # where the table would go
+    told = figure(whole, "-o", tmp_path / "f.svg", "--metric", "mean")
+    assert told.exit_code == 2
+    assert "f.csv cannot be written: it is a folder" in told.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"lacking", "whole", "f.csv"}

@@ -36,6 +36,7 @@ VERBS = {
     "merge": "surestep.cli.merge",
     "run": "surestep.cli.run",
     "figure": "surestep.cli.figure",
+    "compare": "surestep.cli.compare",
 }
 
 

@@ -1,5 +1,6 @@
 """Experiments: blocks of cells that become one table, resumable, and what is reported of it."""
 
+from surestep.experiments.comparison import Compared, Comparison, Difference, compare_run
 from surestep.experiments.coverage import (
     Cell,
     CellSummary,
@@ -30,6 +31,9 @@ from surestep.experiments.tails import Interval, cvar, cvar_interval
 __all__ = [
     "Cell",
     "CellSummary",
+    "Compared",
+    "Comparison",
+    "Difference",
     "Experiment",
     "Interval",
     "Layout",
@@ -43,6 +47,7 @@ __all__ = [
     "Summary",
     "catalog",
     "cell_summaries",
+    "compare_run",
     "cvar",
     "cvar_interval",
     "family_summaries",

@@ -112,6 +112,11 @@ def checked(directory: Path, experiment: Experiment, name: str) -> Path:
     return directory
 
 
+def output_for(path: Path, run: Run, runs: Sequence[Run]) -> Path:
+    """Returns where something of a run is written: of several, each has its own name at the end."""
+    return path if len(runs) == 1 else path.with_stem(f"{path.stem}-{Path(run.name).name}")
+
+
 # ---- its table ---------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from surestep.errors import InvalidParameter, said
 from surestep.experiments import Run, find_runs, read_run
+from surestep.experiments.runs import output_for
 from surestep.figures.coverage import draw_coverage
 from surestep.figures.curves import draw_curves
 from surestep.figures.heat_maps import draw_heat_maps
@@ -53,10 +54,8 @@ def draw(
         return [draw_n_wedge(output, asked.look)]
     runs = [read_run(path) for path in find_runs(name, directory)]
     kinds = [kind_of(run, asked) for run in runs]
-    if len(runs) == 1:
-        return [kinds[0].draw(runs[0], output, asked)]
     return [
-        kind.draw(run, output.with_stem(f"{output.stem}-{Path(run.name).name}"), asked)
+        kind.draw(run, output_for(output, run, runs), asked)
         for run, kind in zip(runs, kinds, strict=True)
     ]
 

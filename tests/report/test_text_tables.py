@@ -1,0 +1,53 @@
+"""Tables as text: what a name looks like never becomes markup."""
+
+import html5lib
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep.report.text_tables import WRITERS, TextTable, as_html, as_latex, as_markdown, in_latex
+
+TABLE = TextTable("N∧ of a & b", ["method", "mean"], [["spibb_2 | x", "0.5 [0.4, –]"]])
+
+
+def test_each_form_has_the_same_cells():
+    assert as_markdown(TABLE).splitlines() == [
+        "**N∧ of a & b**",
+        "",
+        "| method | mean |",
+        "| --- | ---: |",
+        r"| spibb_2 \| x | 0.5 [0.4, –] |",
+    ]
+    latex = as_latex(TABLE)
+    assert r"\caption{$N_\wedge$ of a \& b}" in latex
+    assert r"    spibb\_2 | x & 0.5 [0.4, --] \\" in latex
+    assert r"\begin{tabular}{lr}" in latex
+    assert "<td>spibb_2 | x</td><td>0.5 [0.4, –]</td>" in as_html(TABLE)
+    assert set(WRITERS) == {"markdown", "latex", "html"}
+
+
+@given(st.text(max_size=20))
+def test_a_name_stays_a_name(name):
+    rows = as_markdown(TextTable("c", ["m", "x"], [[name, "1"]])).split("\n")
+    assert len(rows) == 5
+    assert sum(row_bar for row_bar in [len(unescaped(rows[4], "|"))]) == 3
+    written = in_latex(name)
+    for sign in "&%#":
+        assert not unescaped(written, sign)
+    assert len(unescaped(written, "$")) % 2 == 0
+
+
+def unescaped(text, sign):
+    """The places of a sign that no backslash stands before."""
+    return [i for i, c in enumerate(text) if c == sign and (i == 0 or text[i - 1] != "\\")]
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a & b", '"><img src=x>'])
+def test_html_is_a_table_and_nothing_else(name):
+    page = html5lib.parseFragment(
+        as_html(TextTable(name, ["m"], [[name]])), namespaceHTMLElements=False
+    )
+    assert {node.tag for node in page.iter()} <= {
+        "DOCUMENT_FRAGMENT", "table", "caption", "thead", "tbody", "tr", "th", "td",
+    }  # fmt: skip
+    assert "".join(page.itertext()).count(name) == 2
