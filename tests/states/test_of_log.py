@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +10,17 @@ import pytest
 import surestep
 from pump_commands import run_surestep
 from surestep import read_log
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch
+from surestep.io.counts.file import read_counts, write_counts
+from surestep.io.counts.labelled import counts_digest, merge_counts
 from surestep.io.labels.state_rules import rule_from_json
 from surestep.io.logs.learnt_states import STATE
 from surestep.pipeline import certify_result, verify_result
 from surestep.states import learn
 
 COLUMNS = {"state": ["lactate", "ward"], "action": "dose"}
+APART = "states-learnt-apart"
+RNG = np.random.default_rng(0)
 
 
 def stays(episodes=150, seed=0):
@@ -184,3 +189,48 @@ def test_measurements_that_no_bin_is_made_of_are_no_part_of_the_state(log):
     learnt = learn(read_log(table, columns=columns), "bins", discount=1.0)
     assert learnt.columns.state == ("ward", "lactate")
     assert {ward for ward, _ in learnt.counts().states} == {"a", "b"}
+
+
+def test_counts_of_learnt_states_say_what_taught_them(log, learnt, tmp_path):
+    counts = learnt.counts()
+    assert counts.taught.first_by == {"log": 30}
+    assert rule_from_json(counts.taught.rule).columns == ("lactate",)
+    write_counts(counts, tmp_path / "counts.parquet")
+    read = read_counts(tmp_path / "counts.parquet")
+    assert read.taught == counts.taught
+    assert counts_digest(read) == counts_digest(counts)
+    assert counts_digest(replace(read, taught=None)) != counts_digest(counts)
+    terms = {"discount": 0.9, "worlds": 0, "certificates": ["robust"]}
+    result = surestep.improve(read, **terms)
+    (premise,) = [said for said in result.certificate.assumptions if said.code == APART]
+    assert premise.values == {"episodes": 30}
+    assert "--states-from" not in result.record.command
+    result.save(tmp_path / "out")
+    assert surestep.load(tmp_path / "out").act({"lactate": 0.5, "ward": "a"}, RNG) in (
+        "low",
+        "high",
+    )
+    again = tmp_path / "counts.parquet"
+    assert verify_result(tmp_path / "out", again).level == "same values"  # no file was read
+    certified = certify_result(tmp_path / "out", again, kinds=["robust"])
+    assert [said.code for said in certified.certificates[0].assumptions].count(APART) == 1
+
+
+def test_episodes_that_taught_in_the_order_of_time_are_counted_so(log):
+    times = log | {"when": [f"2025-01-01 00:{int(e[1:]) % 60:02d}:00" for e in log["episode"]]}
+    source = read_log(times, columns=COLUMNS | {"time": "when"})
+    assert learn(source, "tree", discount=1.0).counts().taught.first_by == {"time": 30}
+
+
+def test_counts_of_one_rule_merge_and_those_of_others_do_not(learnt):
+    taught = learnt.counts()
+    rule = learnt.reading.states_from
+    later = read_log(stays(40, seed=1), columns=COLUMNS, states_from=rule).counts()
+    assert later.taught.first_by == {}
+    both = merge_counts([taught, later])
+    assert both.taught == taught.taught
+    other = learn(read_log(stays(150, seed=2), columns=COLUMNS), "tree:size=9", discount=1.0)
+    with pytest.raises(ShapeMismatch, match="learnt by different rules"):
+        merge_counts([taught, other.counts()])
+    with pytest.raises(ShapeMismatch, match="learnt by different rules"):
+        merge_counts([taught, replace(later, taught=None)])

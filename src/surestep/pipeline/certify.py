@@ -190,12 +190,11 @@ class SavedPolicy:
         pooled = None
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
-            assembly = with_learnt_states(gather(counts, **known).assembly, source.reading)
-            problem = problem_of(assembly, terms)
+            problem = problem_of(gather(counts, **known).assembly, terms)
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly, pooled = other_log(saved, counts, locate)
-            assembly = with_learnt_states(with_histories(assembly), source.reading)
+            assembly = with_learnt_states(with_histories(assembly), counts.taught)
             problem = problem_of(assembly, fixed_bounds(terms, saved))
         told = replace(terms, data_seed=seed_of(counts)).certifier_settings(DataFacts.of(counts))
         splits = splits_of(saved, told) if same_log else frozenset()

@@ -8,12 +8,13 @@ seen. States in which nothing is decided come last and have one action, the firs
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -21,7 +22,13 @@ from surestep._arrays import BoolArray, IntArray, freeze
 from surestep._files import read_path
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
-from surestep.io.counts.labelled import LabelledCounts, counts_digest, known_places, merge_counts
+from surestep.io.counts.labelled import (
+    LabelledCounts,
+    Taught,
+    counts_digest,
+    known_places,
+    merge_counts,
+)
 from surestep.io.labels.behavior import (
     BehaviorTable,
     check_log_fits,
@@ -34,9 +41,9 @@ from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.lifting import Table, lifted
 from surestep.io.labels.pair_table import PairTable, binnings_of, read_pair_table
+from surestep.io.labels.state_rules import rule_from_json
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
-from surestep.io.logs.learnt_states import rule_of
 from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
@@ -162,7 +169,7 @@ def gather(
         possible=declared,
         locate=locate,
     )
-    assembly = with_learnt_states(with_histories(assembly), log.reading)
+    assembly = with_learnt_states(with_histories(assembly), counts.taught)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -208,12 +215,12 @@ def with_histories(assembly: Assembly) -> Assembly:
     return replace(assembly, premises=(*assembly.premises, premise))
 
 
-def with_learnt_states(assembly: Assembly, reading: Reading) -> Assembly:
+def with_learnt_states(assembly: Assembly, taught: Taught | None) -> Assembly:
     """Returns the assembly with the rule of its states, and the assumption where it has one."""
-    rule, chosen = rule_of(reading.states_from), bool(reading.history_length.log_likelihood)
-    if rule is None and not chosen and not reading.learnt_from:
+    if taught is None:
         return assembly
-    premise = Statement("states-learnt-apart", {"episodes": reading.learnt_from or 0})
+    premise = Statement("states-learnt-apart", {"episodes": taught.episodes})
+    rule = None if taught.rule is None else rule_from_json(taught.rule)
     vocabulary = replace(assembly.vocabulary, rule=rule)
     return replace(assembly, vocabulary=vocabulary, premises=(*assembly.premises, premise))
 
@@ -224,7 +231,15 @@ class CountsSource:
 
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
-    reading: ClassVar[Reading] = USUAL  # they were read when they were made
+
+    @property
+    def reading(self) -> Reading:
+        """Returns what is known of how they were read: what taught their states."""
+        taught = self.labelled.taught
+        if taught is None:
+            return USUAL
+        rule = None if taught.rule is None else json.dumps(taught.rule, ensure_ascii=False)
+        return Reading(states_from=rule, learnt_from=taught.episodes or None)
 
     def counts(self) -> LabelledCounts:
         """Returns the counts, as a log gives them."""

@@ -226,12 +226,13 @@ def words_of(
     """
     files = {role: [file.name for file in inputs if file.role == role] for role in FILE_ROLES}
     words = files["log"] or ["LOG"]
-    reading = Reading.of(parameters)
-    columns = columns_in_files(parameters["columns"], reading)
-    for role in ROLE_OPTIONS if made_from_log(parameters) else ():
-        for column in columns.get(role, ()):
-            words += [option_of(role), column]
-    words += reading.words()
+    if made_from_log(parameters):  # counts were read when they were made
+        reading = Reading.of(parameters)
+        columns = columns_in_files(parameters["columns"], reading)
+        for role in ROLE_OPTIONS:
+            for column in columns.get(role, ()):
+                words += [option_of(role), column]
+        words += reading.words()
     kind = parameters["behavior"]
     if "behavior" not in defaults:
         words += ["--behavior", *((files["behavior"] or ["POLICY"]) if kind == "table" else [kind])]

@@ -181,13 +181,17 @@ def test_shards_without_rows_are_no_logs(kind, tmp_path):
     assert len(read_log(paths).counts().sources) == 1
 
 
+GONE = "this field is not there"
 MANIFESTS = {
-    "of version 2, expected 3; count the log again": {"version": 2},
+    "of version 3, expected 4; count the log again": {"version": 3},
+    "the first 0 episodes by 'log' taught": {"taught": {"first_by": {"log": 0}, "rule": None}},
+    "the first 3 episodes by 'x' taught": {"taught": {"first_by": {"x": 3}, "rule": None}},
+    "a rule of states cannot be read": {"taught": {"first_by": {}, "rule": {"kind": "tree"}}},
     r"rows_read: expected int >= 0, found -1": {"rows_read": -1},
     r"reward_scale: expected int <= 37, found 38": {"reward_scale": 38},
     r"rows_dropped\[...\]: expected int >= 0": {"rows_dropped": {"why": -1}},
     r"state_columns\[0\]: expected str, got int, found 1": {"state_columns": [1]},
-    r"missing required field sources": {"sources": None},
+    r"missing required field sources": {"sources": GONE},
     r"its sources are no rising texts": {"sources": ["b", "a"]},
     r"a binning is 1, expected an object": {"bins": {"state": 1}},
     r"other fields than those expected": {"more": 1},
@@ -198,7 +202,7 @@ MANIFESTS = {
 def test_a_manifest_that_is_damaged_says_what_is_and_what_to_do(tmp_path, monkeypatch, message):
     def changed(manifest):
         content = dataclasses.asdict(manifest) | MANIFESTS[message]
-        return {name: value for name, value in content.items() if value is not None}
+        return {name: value for name, value in content.items() if value != GONE}
 
     path = tmp_path / "counts.parquet"
     monkeypatch.setattr(file, "asdict", changed)

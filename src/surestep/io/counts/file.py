@@ -26,6 +26,7 @@ from surestep.io.counts.labelled import (
     REWARDS,
     Episodes,
     LabelledCounts,
+    Taught,
     Transitions,
     limbs,
     merge_counts,
@@ -36,7 +37,7 @@ from surestep.io.labels.label import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"
-VERSION = 3
+VERSION = 4
 CHUNK = 1 << 20
 LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
@@ -138,6 +139,7 @@ class Manifest:
     rows_dropped: Mapping[str, Whole]
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
+    taught: Taught | None
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Manifest:
@@ -152,6 +154,7 @@ class Manifest:
             rows_dropped=dict(sorted(counts.dropped.items())),
             episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
             sources=counts.sources,
+            taught=counts.taught,
         )
 
 
@@ -286,6 +289,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
                 Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
                 {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
                 manifest.sources,
+                manifest.taught,
             )
         ]
     )

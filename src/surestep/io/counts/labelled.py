@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from surestep._arrays import (
     offsets_of,
 )
 from surestep._reprs import short_repr
-from surestep.errors import InvalidCounts, ShapeMismatch
+from surestep.errors import InvalidCounts, ShapeMismatch, said
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
+from surestep.io.labels.state_rules import rule_from_json
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
 
@@ -64,6 +65,33 @@ class Episodes(NamedTuple):
         return self.recorded - self.terminated - self.truncated
 
 
+ORDERS = ("log", "time")  # of episodes: as the log has them, or by when they began
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What taught the states of counts: the first episodes of their logs, which are not counted."""
+
+    first_by: Mapping[str, int]  # what put episodes in order → how many of the first taught
+    rule: Mapping[str, Any] | None  # of states, as JSON; None: bins, or how many rows make a state
+
+    def __post_init__(self) -> None:
+        """Checks the orders, the numbers and the rule."""
+        for order, number in self.first_by.items():
+            if order not in ORDERS or not (isinstance(number, int) and number > 0):
+                raise InvalidCounts(
+                    f"the first {number!r} episodes by {order!r} taught states, expected a whole "
+                    f"number from 1 on by {' or '.join(map(repr, ORDERS))}"
+                )
+        if self.rule is not None:
+            rule_from_json(self.rule)
+
+    @property
+    def episodes(self) -> int:
+        """Counts the episodes that taught; none where the rule came from elsewhere."""
+        return sum(self.first_by.values())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledCounts:
     """The counts of a table of decisions, its labels as text, one text a column."""
@@ -81,6 +109,7 @@ class LabelledCounts:
     episodes: Episodes
     binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
     sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
+    taught: Taught | None = None  # None: states are what the columns say
 
     __repr__ = short_repr("states", "actions", "rows_read")
 
@@ -171,6 +200,22 @@ def count_of(
     )
 
 
+def merged_teaching(parts: Iterable[Taught | None]) -> Taught | None:
+    """Returns what taught the states of all parts; states of different rules are refused."""
+    given = [*parts]
+    rules = [None if part is None else part.rule for part in given]
+    if any(rule != rules[0] for rule in rules):
+        raise ShapeMismatch(
+            "the counts have states that were learnt by different rules, or only some of them "
+            "have; expected the same rule everywhere: learn it once, and count the other logs with "
+            f"{said('states_from', '--states-from')} and that rule"
+        )
+    taught = [part for part in given if part is not None]
+    orders = sorted({order for part in taught for order in part.first_by})
+    first_by = {order: sum(part.first_by.get(order, 0) for part in taught) for order in orders}
+    return Taught(first_by, rules[0]) if taught else None
+
+
 def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     """The counts of all parts together: the same, whatever the parts and their order.
 
@@ -224,6 +269,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
         first.binnings,
         sources,
+        merged_teaching(part.taught for part in parts),
     )
 
 
@@ -304,7 +350,7 @@ def counts_digest(counts: LabelledCounts) -> str:
 
     Unlike the bytes of a counts file, it is the same whatever version of Parquet's writer is used.
     """
-    words = {
+    words: dict[str, Any] = {
         "state_columns": counts.state_columns,
         "action_columns": counts.action_columns,
         "states": counts.states,
@@ -314,6 +360,8 @@ def counts_digest(counts: LabelledCounts) -> str:
         "dropped": dict(sorted(counts.dropped.items())),
         "episodes": counts.episodes,
     }
+    if counts.taught is not None:
+        words["taught"] = [dict(sorted(counts.taught.first_by.items())), counts.taught.rule]
     digest = hashlib.sha256(json.dumps(words, ensure_ascii=True).encode())
     rows = counts.transitions
     for column in (counts.starts, counts.decided, *rows):

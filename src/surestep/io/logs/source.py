@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from surestep._arrays import BoolArray
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
+from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.histories import present_columns, with_past
@@ -33,6 +33,7 @@ from surestep.io.logs.histories import (
     with_history,
 )
 from surestep.io.logs.lanes import lanes_of
+from surestep.io.logs.learnt_states import rule_of
 from surestep.io.logs.loading import load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE, advice
@@ -122,6 +123,7 @@ class LogSource:
             if self.memory_limit is not None:
                 refuse_too_many(database, self.memory_limit)
             counts = labelled(database, roles, scale, left_out(self.table, database))
+        counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     def load(
@@ -447,6 +449,16 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
         log = f"({replace(table, preparation=hoped).scan(database, table.files)})"
     rows = query.in_lanes(database, lanes) if lanes else query.chained(log, "")
     return count_as_hoped(database, query, rows)
+
+
+def taught_by(reading: Reading, columns: ColumnMapping) -> Taught | None:
+    """Returns what taught the states of a log that is read so; None where nothing did."""
+    rule, chosen = rule_of(reading.states_from), bool(reading.history_length.log_likelihood)
+    if rule is None and not chosen and not reading.learnt_from:
+        return None
+    order = "log" if columns.time is None else "time"
+    first_by = {order: reading.learnt_from} if reading.learnt_from else {}
+    return Taught(first_by, None if rule is None else rule.to_json())
 
 
 class Shard(NamedTuple):
