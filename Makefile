@@ -44,9 +44,9 @@ test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 		checked=$$?; wait $$wheel && exit $$checked
 	.venv/bin/pytest -n 2 --dist worksteal --durations 15 --durations-min 2 -m "not slow"
 
-test-browser: | .cache/tmp ## open the report in the system's chromium
+test-browser: | .cache/tmp ## open the pages in the system's chromium
 	@"$(PYTHON)" tools/environment.py test
-	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py
+	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py tests/report/test_run_browser.py
 
 test-gpu: ## test and measure on a GPU, with the interpreter and the packages at hand
 	@"$(PYTHON)" tools/test_gpu.py

@@ -10,8 +10,9 @@ from made_runs import METHODS, made_run
 from surestep._drawing import Look
 from surestep.errors import SurestepError
 from surestep.experiments import Panels, Selection
+from surestep.experiments.panels import PAPERS
 from surestep.figures import curves, heat_maps, profiles
-from surestep.figures.curves import COLOURS, PAPERS, looks_of
+from surestep.figures.curves import COLOURS, looks_of
 from surestep.figures.registry import draw
 from surestep.figures.request import Request
 
@@ -62,11 +63,13 @@ def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
 def test_the_papers_methods_keep_their_colours_and_others_take_the_rest():
     lines = [("basic-rl",), ("spibb",), ("spibb-2s",), ("spibb-beta",), ("ramdp",), ("mine",)]
     looks = looks_of(lines, ("algorithm",))
-    assert [looks[line]["color"] for line in lines[:4]] == list(PAPERS.values())
+    assert [looks[line]["color"] for line in lines[:4]] == [
+        COLOURS[name] for name in PAPERS.values()
+    ]
     assert len({look["color"] for look in looks.values()}) == 6
     many = looks_of([(i,) for i in range(28)], ("setting",))
     assert len({(look["color"], look["marker"]) for look in many.values()}) == 28
-    assert {look["color"] for look in many.values()} == set(COLOURS)
+    assert {look["color"] for look in many.values()} == set(COLOURS.values())
 
 
 def test_there_is_no_title_unless_asked_for_and_names_are_set_as_latex_does(tmp_path, seen):

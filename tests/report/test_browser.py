@@ -27,16 +27,6 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Files of reports by name."""
     folder = tmp_path_factory.mktemp("reports")

@@ -39,6 +39,12 @@ from surestep.cli.terminal import say
     show_default=True,
     help="How tables are printed.",
 )
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="Write a page with curves, tables and settings instead, such as run.html.",
+)
 def command(
     name: str,
     directory: Path | None,
@@ -49,6 +55,7 @@ def command(
     value: str,
     against: str | None,
     kind: str,
+    page: Path | None,
 ) -> None:
     """Compare the methods of the runs of NAME, in each environment at each data size.
 
@@ -60,19 +67,36 @@ def command(
     \b
     surestep compare paper/gridworld --episodes 100 --against spibb:n_wedge=100
     surestep compare mine.toml --format latex --metric mean --metric cvar10
+    surestep compare mine.toml --page run.html
     """
-    from surestep.experiments import Selection, compare_run, find_runs, read_run
-    from surestep.experiments.comparison import USUAL
+    from surestep._files import write_together
+    from surestep.experiments import Selection, find_runs, read_run
+    from surestep.experiments.comparison import USUAL, compare_run
+    from surestep.experiments.findings import findings_of
+    from surestep.experiments.runs import output_for
+    from surestep.report.run_page import run_page
     from surestep.report.text_tables import WRITERS
     from surestep.report.words.comparison import INTERVALS, comparison_tables
 
     selection = Selection(algorithms, environments, episodes)
     runs = [read_run(path) for path in find_runs(name, directory)]
-    chosen = metrics or USUAL
+    if page is not None:
+        pages = {
+            output_for(page, run, runs): run_page(
+                findings_of(run, selection, metrics=metrics, value=value, against=against)
+            )
+            for run in runs
+        }
+        write_together({path: [text.encode()] for path, text in pages.items()})
+        for path in pages:
+            say(f"wrote {path}")
+        return
     tables = [
         table
         for run in runs
-        for comparison in compare_run(run, selection, metrics=chosen, value=value, against=against)
+        for comparison in compare_run(
+            run, selection, metrics=metrics or USUAL, value=value, against=against
+        )
         for table in comparison_tables(comparison, value)
     ]
     for table in tables:

@@ -21,6 +21,12 @@ MOST_COLUMNS = 4  # of panels that could as well stand in one row
 MOST_LINES = 28  # that can be told apart: colours times markers
 PARTS = ("environment", "algorithm", "setting", "n-wedge", "metric")
 OF_LINES = PARTS[:-1]  # a metric has dashes of its own
+PAPERS = {  # the colours of the paper's methods, which are the same everywhere
+    "basic-rl": "purple",
+    "spibb": "vermilion",
+    "spibb-2s": "blue",
+    "spibb-beta": "green",
+}
 Line = tuple[object, ...]  # the values of what tells lines apart
 
 
@@ -86,7 +92,6 @@ def layout_of(
         rows = next((part for part in free if part not in (columns, "n-wedge")), None)
     check_scales(metrics, (columns, rows))
     across, down = (values_for(part, summaries, metrics) for part in (columns, rows))
-    check_number(len(down), len(across))
     wraps = len(down) == 1
     panels = tuple(
         Panel(
@@ -102,7 +107,6 @@ def layout_of(
     shape = 1 + max(panel.row for panel in panels), 1 + max(panel.column for panel in panels)
     parts = tuple(part for part in OF_LINES if part not in (columns, rows))
     lines = dict.fromkeys(tuple(part_of(s, part) for part in parts) for s in summaries)
-    check_lines(len(lines))
     return Layout(columns, rows, shape, panels, parts, names_of(list(lines), parts))
 
 
@@ -120,6 +124,12 @@ def usual_parts(summaries: Sequence[Summary], metrics: Sequence[str]) -> Iterato
         yield "environment"
     if len(metrics) > 1:
         yield "metric"
+
+
+def check_drawable(layout: Layout) -> None:
+    """Refuses more panels than fit into a picture, or more lines than can be told apart."""
+    check_number(*layout.shape)
+    check_lines(len(layout.names))
 
 
 def check_scales(metrics: Sequence[str], parts: Iterable[str | None]) -> None:
@@ -191,6 +201,26 @@ def fits(summary: Summary, part: str | None, value: object) -> bool:
 def shows(metric: str, part: str | None, value: object) -> bool:
     """Returns whether a metric belongs there."""
     return part != "metric" or metric == value
+
+
+def colours_of(
+    lines: Iterable[Line], parts: Sequence[str], colours: Sequence[str]
+) -> dict[Line, tuple[str, int]]:
+    """Returns the colour of each line, and how often that colour was taken before.
+
+    The paper's methods keep theirs, where each is one line; others take the rest in turn.
+    """
+    place = parts.index("algorithm") if "algorithm" in parts else None
+    names = {line: "" if place is None else str(line[place]) for line in lines}
+    alone = len(set(names.values())) == len(names)
+    fixed = {name: PAPERS[name] for name in names.values() if alone and name in PAPERS}
+    free = [colour for colour in colours if colour not in fixed.values()]
+    others = [line for line, name in names.items() if name not in fixed]
+    taken = {line: divmod(turn, len(free)) for turn, line in enumerate(others)}
+    return {
+        line: (fixed[name], 0) if name in fixed else (free[taken[line][1]], taken[line][0])
+        for line, name in names.items()
+    }
 
 
 # ---- names -------------------------------------------------------------------------------------

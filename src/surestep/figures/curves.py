@@ -38,7 +38,7 @@ from surestep.experiments import (
 )
 from surestep.experiments.metrics import USUAL, metric_of
 from surestep.experiments.naming import algorithm_name, metric_name, typeset
-from surestep.experiments.panels import Line, words_for
+from surestep.experiments.panels import Line, check_drawable, colours_of, words_for
 from surestep.figures.request import Request
 
 if TYPE_CHECKING:
@@ -46,13 +46,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-PAPERS = {  # the colours of the paper's methods are the same in every figure
-    "basic-rl": PURPLE,
-    "spibb": VERMILION,
-    "spibb-2s": BLUE,
-    "spibb-beta": GREEN,
+COLOURS = {
+    "blue": BLUE,
+    "orange": ORANGE,
+    "green": GREEN,
+    "vermilion": VERMILION,
+    "purple": PURPLE,
+    "sky": SKY,
+    "grey": GREY,
 }
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
 MARKERS = ("", "s", "^", "D")
 DASHES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 ALWAYS_TOLD = ("mean", "cvar10", "cvar1", "better", "worse")  # in the table beside the picture
@@ -86,6 +88,7 @@ def draw_curves(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
     rows = valued(selected(run, request.selection), asked.value)
     reached = summaries(rows, list(dict.fromkeys([*ALWAYS_TOLD, *asked.metrics])))
     layout = layout_of(reached, asked.metrics, request.panels)
+    check_drawable(layout)
     looks = looks_of(layout.names, layout.parts)
     height, width = layout.shape
     beside = path.with_suffix(".csv")
@@ -212,19 +215,15 @@ def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str
     Colours are Okabe and Ito's, which people with colour blindness tell apart; once they have all
     been used, markers tell the next ones from them.
     """
-    place = parts.index("algorithm") if "algorithm" in parts else None
-    names = {line: "" if place is None else str(line[place]) for line in lines}
-    alone = len(set(names.values())) == len(names)
-    fixed = {name: PAPERS[name] for name in names.values() if alone and name in PAPERS}
-    free = [colour for colour in COLOURS if colour not in fixed.values()]
-    looks, taken = dict[Line, dict[str, Any]](), 0
-    for line, name in names.items():
-        colour, marker = fixed.get(name), ""
-        if colour is None:
-            colour, marker = free[taken % len(free)], MARKERS[taken // len(free) % len(MARKERS)]
-            taken += 1
-        looks[line] = {"color": colour, "marker": marker, "markersize": 3.5, "linewidth": 1.5}
-    return looks
+    return {
+        line: {
+            "color": COLOURS[colour],
+            "marker": MARKERS[before % len(MARKERS)],
+            "markersize": 3.5,
+            "linewidth": 1.5,
+        }
+        for line, (colour, before) in colours_of(lines, parts, list(COLOURS)).items()
+    }
 
 
 def add_legend(figure: Figure, layout: Layout, looks: Looks, asked: Shown) -> None:

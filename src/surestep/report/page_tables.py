@@ -142,15 +142,24 @@ def more(summary: str, *content: Node) -> Element:
 
 
 def figure(
-    picture: Element, caption: Node, *, legend: Node = None, numbers: Node = None
+    picture: Element,
+    caption: Node,
+    *,
+    legend: Node = None,
+    numbers: Node = None,
+    hover: bool = False,
 ) -> Element:
-    """Returns a picture with its caption, and its numbers for those who do not look at it."""
+    """Returns a picture with its caption, and its numbers for those who do not look at it.
+
+    With `hover`, JavaScript shows the notes of its points where somebody points.
+    """
     return element(
         "figure",
         legend,
         picture,
         element("figcaption", caption),
         None if numbers is None else more("The numbers behind this picture", numbers),
+        data_hover=hover,
     )
 
 

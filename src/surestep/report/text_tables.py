@@ -26,6 +26,7 @@ class TextTable(NamedTuple):
     caption: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    subject: str = ""  # the caption without where it is, for who says that already
 
 
 def as_markdown(table: TextTable) -> str:

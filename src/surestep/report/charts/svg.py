@@ -22,13 +22,21 @@ WIDTH, HEIGHT = 680.0, 338.0
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
 
 
+class Note(NamedTuple):
+    """What is said of a point where somebody looks at it: where it is, and what it is."""
+
+    place: str
+    words: str
+
+
 class Line(NamedTuple):
-    """One line of a chart."""
+    """One line of a chart; notes, where there are some, are those of its points."""
 
     name: str
     points: Sequence[tuple[float, float]]
     tone: Tone
     dashed: bool = False
+    notes: Sequence[Note] = ()
 
 
 class Level(NamedTuple):
@@ -156,17 +164,7 @@ def line_chart(
         style = f"line tone-{line.tone}{' dashed' if line.dashed else ''}"
         drawn.append(stroke(path(seen), style))
         if dots:
-            drawn += [
-                element(
-                    "circle",
-                    element("title", f"{line.name}: {number(height)} at {number(value)}"),
-                    cx=f"{left:.1f}",
-                    cy=f"{top:.1f}",
-                    r="4",
-                    class_=f"dot tone-{line.tone}",
-                )
-                for (value, height), (left, top) in zip(line.points, seen, strict=True)
-            ]
+            drawn += dots_of(line, seen)
     clip = f"{caption.identity}-clip"
     frame = {"x": f"{LEFT:g}", "y": f"{TOP:g}", "width": f"{right - LEFT:g}"}
     return picture(
@@ -184,6 +182,31 @@ def line_chart(
         [level_line(level, up(level.value)) for level in levels if 0 <= y.share(level.value) <= 1],
         [mark_line(mark, across(mark.value)) for mark in marks if 0 <= x.share(mark.value) <= 1],
     )
+
+
+def dots_of(line: Line, seen: Sequence[tuple[float, float]]) -> list[Element]:
+    """Returns the points of a line at their places, each with what is said of it."""
+    if line.notes:
+        said = [f"{line.name}, {note.place}: {note.words}" for note in line.notes]
+    else:
+        said = [
+            f"{line.name}: {number(height)} at {number(value)}" for value, height in line.points
+        ]
+    notes: Sequence[Note | None] = line.notes or [None] * len(said)
+    return [
+        element(
+            "circle",
+            element("title", words),
+            cx=f"{left:.1f}",
+            cy=f"{top:.1f}",
+            r="4",
+            class_=f"dot tone-{line.tone}",
+            data_name=None if note is None else line.name,
+            data_place=None if note is None else note.place,
+            data_words=None if note is None else note.words,
+        )
+        for (left, top), words, note in zip(seen, said, notes, strict=True)
+    ]
 
 
 def path(points: Sequence[tuple[float, float]]) -> str:

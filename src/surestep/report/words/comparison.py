@@ -47,7 +47,12 @@ def comparison_tables(comparison: Comparison, value: str) -> list[TextTable]:
         for one in methods
     ]
     return [
-        TextTable(f"{place_words(comparison)}: {VALUES[value]}", headings, rows),
+        TextTable(
+            f"{place_words(comparison)}: {VALUES[value]}",
+            headings,
+            rows,
+            f"Reached: {VALUES[value]}",
+        ),
         profile_table(comparison),
     ]
 
@@ -62,11 +67,9 @@ def profile_table(comparison: Comparison) -> TextTable:
         ]
         for one in comparison.methods
     ]
-    caption = (
-        f"{place_words(comparison)}: share of repetitions by normalised performance (0 is π_b, 1 "
-        "is π*)"
-    )
-    return TextTable(caption, headings, rows)
+    subject = "share of repetitions by normalised performance (0 is π_b, 1 is π*)"
+    caption = f"{place_words(comparison)}: {subject}"
+    return TextTable(caption, headings, rows, f"S{subject[1:]}")
 
 
 def place_words(comparison: Comparison) -> str:
@@ -110,3 +113,8 @@ def interval_words(interval: Interval, scale: Scale) -> str:
         "–" if math.isnan(end) else scale.number(end) for end in (interval.low, interval.high)
     )
     return f"{scale.number(interval.value)} [{low}, {high}]"
+
+
+def ends_words(interval: Interval) -> str:
+    """Returns the ends of an interval: '[0.541, 0.546]'."""
+    return f"[{number(interval.low)}, {number(interval.high)}]"

@@ -1,0 +1,114 @@
+"""The tables of a run's page: each method in short, and side by side at each data size."""
+
+from __future__ import annotations
+
+from surestep.experiments.findings import InShort, RunFindings
+from surestep.experiments.naming import environment_name, method_name
+from surestep.report.html import Element, element, label
+from surestep.report.numbers import counted, number, percent
+from surestep.report.page_tables import Cell, Column, data_table, facts, more, number_columns, row
+from surestep.report.text_tables import TextTable
+from surestep.report.words.comparison import INTERVALS, comparison_tables, ends_words, place_words
+
+GLOSSARY = (
+    ("ρ, performance", "What an episode earns on average under a policy, in the true model."),
+    ("π_b", "The behavior policy: what made the data, and what methods are to improve."),
+    ("π*", "The best policy there is; nobody who has only data can know it."),
+    ("10 % CVaR", "The mean of the worst tenth of the repetitions: how bad it gets."),
+    ("better, worse than π_b", "The share of repetitions whose policy is; the rest is as good."),
+    ("Normalised", "The gain over π_b as a share of the largest possible one: 1 is π*."),
+    ("N∧", "How often a pair must have been seen, and more, before it may be changed."),
+    ("Repetition", "A data set drawn anew; all methods see the same ones."),
+)
+
+
+def short_section(findings: RunFindings) -> Element:
+    """Returns what was run, and each method in one line."""
+    sizes = findings.sizes
+    data = (
+        f"{sizes[0]:,} trajectories"
+        if len(sizes) == 1
+        else f"{len(sizes)} data sizes from {sizes[0]:,} to {sizes[-1]:,} trajectories"
+    )
+    lead = (
+        f"{counted(len(findings.methods), 'method')} in "
+        f"{counted(len(findings.environments), 'environment')}, {data}, "
+        f"{counted(findings.repetitions, 'repetition')} each."
+    )
+    several = len(findings.environments) > 1
+    columns = [
+        *([Column("Environment")] if several else []),
+        Column("Method"),
+        *number_columns(
+            "Mean beats π_b from … trajectories on",
+            "Most often worse than π_b",
+            f"Mean at {sizes[-1]:,} trajectories",
+        ),
+    ]
+    return element(
+        "section",
+        element("h2", "In short"),
+        element("p", lead, class_="lead"),
+        data_table(
+            "methods",
+            "Each method over all data sizes",
+            columns,
+            [row(*short_cells(one)[0 if several else 1 :]) for one in findings.in_short],
+            sortable=True,
+        ),
+        id="short",
+        class_="answer",
+    )
+
+
+def short_cells(one: InShort) -> list[Cell]:
+    """Returns the cells of a method in one environment."""
+    worst, mean = one.most_often_worse, one.last.metrics["mean"]
+    share = worst.metrics["worse"].value
+    often = percent(share) + ("" if share == 0 else f" at {worst.episodes:,}")
+    first = one.first_better
+    return [
+        Cell(label(environment_name(one.environment))),
+        Cell(label(method_name(one.method))),
+        Cell("never" if first is None else f"{first:,}", first),
+        Cell(often, share),
+        Cell(f"{number(mean.value)} {ends_words(mean)}", mean.value),
+    ]
+
+
+def tables_section(findings: RunFindings) -> Element:
+    """Returns the methods side by side, folded away but for the last data size."""
+    folds = []
+    for place, comparison in enumerate(findings.comparisons):
+        tables = [
+            side_by_side(f"compared-{place}-{which}", table)
+            for which, table in enumerate(comparison_tables(comparison, findings.value))
+        ]
+        folds.append(more(place_words(comparison), tables))
+    return element(
+        "section",
+        element("h2", "Methods side by side"),
+        element("p", INTERVALS),
+        folds,
+        id="tables",
+    )
+
+
+def side_by_side(identity: str, table: TextTable) -> Element:
+    """Returns a table of texts as one of the page."""
+    columns = [Column(table.headings[0]), *number_columns(*table.headings[1:])]
+    rows = [
+        row(Cell(label(name)), *(Cell(text or "–") for text in cells))
+        for name, *cells in table.rows
+    ]
+    return data_table(identity, table.subject, columns, rows)
+
+
+def words_section(_: RunFindings) -> Element:
+    """Returns the words that not everybody knows."""
+    return element(
+        "section",
+        element("h2", "Words used here"),
+        more("What they mean", facts(GLOSSARY)),
+        id="words",
+    )
