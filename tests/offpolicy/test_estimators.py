@@ -402,6 +402,7 @@ def test_rewards_after_the_end_are_what_makes_a_shifted_difference_right():
     chance = np.array([float(t.probability) for t in trajectories(mdp, behavior, 2)])
     assert chance @ paired_rewards(weights, 0.5, -1.0, 2).values == 0.25
     assert chance @ paired_rewards(weights, 0.5, -1.0, math.inf).values == 0.25
+    assert chance @ paired_rewards(weights, 0.0, -2.0, math.inf).values == 0.0  # one step counts
     assert chance @ paired_returns(weights, 0.5, -1.5).values == 0.25
 
 

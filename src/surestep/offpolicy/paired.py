@@ -85,8 +85,10 @@ def paired_rewards(
 def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> FloatArray:
     """Σ_{length ≤ t < H} γ^t for each of the lengths [E], all of them at least 1."""
     left = horizon - lengths
-    if discount in (0, 1):
-        return left * discount
+    if discount == 0:  # also where the horizon is infinite
+        return np.zeros(lengths.size)
+    if discount == 1:
+        return left
     whole = -np.expm1(left * math.log(discount)) / (1.0 - discount)  # Σ_{t < left} γ^t
     result: FloatArray = discount**lengths * whole
     return result
