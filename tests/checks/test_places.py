@@ -43,6 +43,14 @@ def test_open_bins_that_the_log_knows_well_are_no_matter():
     assert seldom.figures["open_share"] == pytest.approx(0.6)
 
 
+def test_a_bin_that_is_open_below_does_not_vouch_for_one_that_is_open_above():
+    found = check([600, 200, 200], [True, False, True])
+    assert found.outcome == "failed"
+    assert found.figures["open_share"] == pytest.approx(0.6)
+    assert found.figures["open_decisions"] == 200
+    assert [mark.marked for mark in found.picture] == [True, False, False]
+
+
 def test_intervals_lie_around_shares_and_shrink_with_the_data():
     few, many = check([500, 480, 20], starts=10), check([500, 480, 20], starts=1000)
     for found in (few, many):

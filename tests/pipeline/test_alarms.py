@@ -11,6 +11,7 @@ from surestep import Certificate, Pairs
 from surestep._json import typed
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Vocabulary
+from surestep.model.statements import Statement
 from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.checks import data_check, in_open_bins
 from surestep.results.alarms import FIGURES, Alarm
@@ -45,9 +46,9 @@ def table_of(states=((BETWEEN,),), probability=(0.9, 0.1), behavior=(0.5, 0.5), 
     return replace(usual, **changes)
 
 
-def claim(lower=0.5, standing="proved", kind="stitched"):
+def claim(lower=0.5, standing="proved", kind="stitched", assumptions=("One.",)):
     return Certificate(
-        kind=kind, standing=standing, lower=lower, delta=0.1, span=10.0, assumptions=("One.",),
+        kind=kind, standing=standing, lower=lower, delta=0.1, span=10.0, assumptions=assumptions,
         parameters={}, figures={},
     )  # fmt: skip
 
@@ -198,6 +199,17 @@ def test_a_proof_from_bounds_that_the_data_told():
     assert found == Alarm("bounds-from-data", {"low": -1.0, "high": 7.0})
     for others in ((claim(0.0),), (claim(0.5, "posterior", "posterior"), claim())):
         assert alarms(certificates=others, bounds_from_data=(-1.0, 7.0)) == []
+
+
+def test_a_gain_that_is_claimed_for_states_where_whoever_acted_saw_more():
+    hidden, seen = Statement("no-hidden-causes"), Statement("acted-on-more")
+    for first, second, fires in (
+        (claim(assumptions=(hidden, seen)), claim(-1.0), True),
+        (claim(-1.0), claim(0.1, "posterior", "posterior", (seen, hidden)), True),
+        (claim(assumptions=(hidden,)), claim(-1.0, assumptions=(seen, hidden)), False),
+        (claim(kind="trajectory", assumptions=(seen,)), claim(-1.0), False),  # allows for them
+    ):
+        assert alarms(certificates=(first, second)) == [Alarm("acted-on-more", {})] * fires
 
 
 @pytest.mark.parametrize("kind", ["a-priori", "beta-corrected"])

@@ -27,15 +27,14 @@ def place_check(
     """Holds the new policy's time in each state against the decisions of the log there [S].
 
     A state is scarce where the log has less than a tenth of the new policy's share. `is_open` [S]
-    marks states of bins that are open to one side; where the log has half as large a share in all
-    of them or more, it knows them well. It fails where either takes most of the time, as estimated.
+    marks states of bins that are open to one side; one in which the log has half as large a share
+    or more, it knows well. It fails where either takes most of the time, as estimated.
     All intervals together miss with a chance of about `level`, in states that were fixed before.
     """
     occupancy = time.shares
     share = decisions / max(int(decisions.sum()), 1)
     scarce = share < SCARCE * occupancy
-    if float(share[is_open].sum()) >= MORE_THAN_THE_LOG * float(occupancy[is_open].sum()):
-        is_open = np.zeros_like(is_open)
+    is_open = is_open & (share < MORE_THAN_THE_LOG * occupancy)
     shown = [int(s) for s in np.argsort(-occupancy, kind="stable")[:SHOWN] if occupancy[s] > 0]
     each = level / (len(shown) + 2)
 

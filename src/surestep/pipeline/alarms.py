@@ -57,6 +57,8 @@ def alarms_of(
     exact = [claim for claim in certificates if takes_means(claim.kind)]
     if rewards_vary and any((claim.lower or 0) > 0 for claim in exact):
         alarms.append(Alarm("rewards-vary", {}))
+    if any((claim.lower or 0) > 0 and may_be_confounded(claim) for claim in certificates):
+        alarms.append(Alarm("acted-on-more", {}))
     return (*alarms, *few_alarms(table))
 
 
@@ -64,6 +66,11 @@ def takes_means(kind: str) -> bool:
     """Tells whether certificates of a kind take mean rewards for exact."""
     known = find_kind(kind)
     return known is not None and known.needs.exact_rewards
+
+
+def may_be_confounded(claim: Certificate) -> bool:
+    """Tells whether a claim excludes hidden causes, where whoever acted saw more than the state."""
+    return {"acted-on-more", "no-hidden-causes"} <= {said.code for said in claim.assumptions}
 
 
 def claim_alarms(

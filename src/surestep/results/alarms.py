@@ -14,6 +14,7 @@ AlarmCode = Literal[
     "baseline-gap",  # between what the model says of π_b, and what its episodes earned
     "bounds-from-data",  # a proof rests on value bounds that were read off the data
     "rewards-vary",  # a claim takes rewards for exact that vary
+    "acted-on-more",  # a claim rests on states, and whoever acted looked at more than these
     "first-on-few",  # first choices in changed states rest on few decisions
     "not-markov",  # the step before tells the next state, beyond state and action
     "rewards-remember",  # … or the reward
@@ -31,6 +32,7 @@ FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "baseline-gap": ("model", "low", "high"),
     "bounds-from-data": ("low", "high"),
     "rewards-vary": (),
+    "acted-on-more": (),
     "first-on-few": ("situations", "visits", "decisions"),  # the last two of the worst of them
     "not-markov": ("p_value", "level"),
     "rewards-remember": ("p_value", "level"),

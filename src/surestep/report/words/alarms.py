@@ -92,6 +92,13 @@ def alarm_words(alarm: Alarm) -> str:
             )
         case "rewards-vary":
             return "Rewards vary, but a claim takes their means for exact."
+        case "acted-on-more":
+            return (
+                "A gain is claimed for states, but whoever acted looked at more than these: the "
+                "probabilities that the log names vary within them. If what was seen also matters "
+                "for what came of it, the gain may not be there. Make it a part of the state, or "
+                "stand by a trajectory certificate, which allows for it."
+            )
         case "first-on-few":
             return (
                 f"In {counted(int(given['situations']), 'situation')} the first choice rests on "
