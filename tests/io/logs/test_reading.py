@@ -211,3 +211,10 @@ def test_a_point_is_no_decimal_comma():
     rows = [{"state": "a", "action": "b", "reward": "1.5", "next_state": "a"}]
     with pytest.raises(InvalidLog, match=r"found '1\.5 \(written without the decimal sign ,\)'"):
         read_log(frame_of(rows, tuple(rows[0])), decimal=",").counts()
+
+
+def test_columns_are_listed_one_below_the_other():
+    row = {"state": "a", "action": "x", "reward": 1, "pscore": 0.5}
+    listed = str(read_log(frame_of([row], [*row]), one_step=True).columns).splitlines()
+    assert listed[-1] == "behavior_prob pscore"
+    assert all(line[13] == " " != line[14] for line in listed)

@@ -20,7 +20,7 @@ from toy_extension import Hopeful
     ("deltas", "said"),
     [
         ((0.1, 0.1, 0.1), "That all 3 hold at once has only 1 − 3δ = 70 %."),
-        ((0.1, 0.05), "That all 2 hold at once has only 1 less the sum of their δ = 85 %."),
+        ((0.1, 0.05), "That both hold at once has only 1 less the sum of their δ = 85 %."),
         ((0.5, 0.5), "has only 1 − 2δ, that is, nothing."),
         ((0.1,), "Other guarantees were asked for as well"),
     ],

@@ -110,7 +110,8 @@ class ColumnMapping:
 
     def __str__(self) -> str:
         """One line a role: 'state       ward, severity'."""
-        return "\n".join(f"{role:<11} {self.described(role)}" for role in self.shown)
+        width = max(11, *map(len, self.shown))
+        return "\n".join(f"{role:<{width}} {self.described(role)}" for role in self.shown)
 
     @property
     def shown(self) -> list[str]:

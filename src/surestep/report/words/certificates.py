@@ -28,7 +28,7 @@ def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> st
     worth = f" = {percent(left)}" if left > 0 else ", that is, nothing"
     return (
         f"Each claim holds on its own with confidence {alone}, in the sense of its standing. That "
-        f"all {many} hold at once has only {joint}{worth}. "
+        f"{'both' if many == 2 else f'all {many}'} hold at once has only {joint}{worth}. "
         + ("The one at the top was settled on before the data; choosing" if settled else "Choosing")
         + f" the best of them afterwards would claim only {joint}."
     )
