@@ -10,6 +10,7 @@ import pytest
 from log_tables import COLUMNS, write_table
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
+from surestep.io.counts.labelled import counts_digest
 
 ROWS = [
     dict(zip(COLUMNS, cells, strict=True))
@@ -168,14 +169,41 @@ def test_a_column_of_several_types_is_named():
     assert read_log(frame, columns=other).counts().rows_read == 5000
 
 
+def stays():
+    """The same table, with a column of episodes of another name."""
+    return {("stay" if name == "episode" else name): column for name, column in plain().items()}
+
+
 @pytest.mark.parametrize(
     "grouped",
     [
-        lambda: pandas_frame().groupby("episode"),
-        lambda: pandas_frame().groupby("episode")["state"],
-        lambda: polars.DataFrame(plain()).group_by("episode"),
+        lambda: pandas.DataFrame(stays()).groupby("stay"),
+        lambda: pandas.DataFrame(stays()).groupby(["stay"]),
+        lambda: polars.DataFrame(stays()).group_by("stay"),
     ],
 )
-def test_a_grouped_table_is_refused_with_what_to_give(grouped):
+def test_groups_by_a_column_are_the_episodes(grouped):
+    log, named = (
+        read_log(grouped()),
+        read_log(pandas.DataFrame(stays()), columns={"episode": "stay"}),
+    )
+    assert log.columns == named.columns
+    assert counts_digest(log.counts()) == counts_digest(named.counts())
+    # Whoever says what the episodes are is believed.
+    other = pandas.DataFrame(plain()).groupby("state")
+    assert read_log(other, columns={"episode": "episode"}).columns.episode == "episode"
+
+
+@pytest.mark.parametrize(
+    "grouped",
+    [
+        lambda: pandas_frame().groupby(["episode", "state"]),
+        lambda: pandas_frame().groupby("episode")["state"],
+        lambda: pandas_frame().groupby(lambda row: row % 2),
+        lambda: polars.DataFrame(plain()).group_by("episode", "state"),
+        lambda: polars.DataFrame(plain()).lazy().group_by("episode"),
+    ],
+)
+def test_other_groups_are_refused_with_what_to_give(grouped):
     with pytest.raises(InvalidParameter, match=r"expected the table itself, .*'episode': "):
         read_log(grouped())

@@ -57,15 +57,21 @@ def values_of(frame: Any, name: str) -> list[object]:
     return list(np.asarray(column).tolist())
 
 
-def check_ungrouped(source: object) -> None:
-    """Refuses a table that was grouped, and says what to give instead."""
+def ungrouped(source: Any) -> tuple[object, str] | None:
+    """Returns the table that was grouped, and the column of its groups; None where it was not.
+
+    Groups by something else than one column are refused.
+    """
     if not type(source).__name__.endswith("GroupBy"):
-        return
-    keys = getattr(source, "keys", None)  # of pandas; polars has none
-    key = keys if isinstance(keys, str) else "COLUMN"
+        return None
+    keys = getattr(source, "keys", getattr(source, "by", None))  # of pandas, or of polars
+    table = getattr(source, "obj", getattr(source, "df", None))
+    only = keys[0] if isinstance(keys, list | tuple) and len(keys) == 1 else keys
+    if isinstance(only, str) and is_frame(table) and only in names_of(table):
+        return table, only
     raise InvalidParameter(
-        f"the log is a {type(source).__name__}, a table in groups; expected the table itself, with "
-        f"the column of the groups as that of episodes: columns={{'episode': {key!r}}}"
+        f"the log is a {type(source).__name__}, a table in groups that are not those of one "
+        "column; expected the table itself, with a column of episodes: columns={'episode': …}"
     )
 
 

@@ -23,7 +23,7 @@ from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
-from surestep.io.logs.frames import kind_of, names_of
+from surestep.io.logs.frames import kind_of, names_of, ungrouped
 from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
 from surestep.io.logs.histories import (
     HistoryColumns,
@@ -245,13 +245,13 @@ def read_log(
     """Finds a log and the meaning of its columns, without reading it.
 
     `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
-    memory (pandas, polars, Arrow, a dictionary of arrays); `columns` names the columns of a role
-    where they have other names than usual, `bins` are rules such as 'age:quantiles=10' for columns
-    of numbers, `decimal` and `thousands` are the signs in numbers that are written as text,
-    `delimiter` stands between columns, and `memory_limit`, such as '2GB', bounds the memory. Steps
-    may be time stamps, in ISO 8601 or in a `time_format`; after a `gap` such as '30d' another
-    episode begins. `one_step` says that every row is an episode, and `complete` that
-    the last row of an episode is its end. `missing` are rules such as
+    memory (pandas, polars, Arrow, a dictionary of arrays; groups by a column are the episodes);
+    `columns` names the columns of a role where they have other names than usual, `bins` are rules
+    such as 'age:quantiles=10' for columns of numbers, `decimal` and `thousands` are the signs in
+    numbers that are written as text, `delimiter` stands between columns, and `memory_limit`, such
+    as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a `time_format`; after
+    a `gap` such as '30d' another episode begins. `one_step` says that every row is an episode, and
+    `complete` that the last row of an episode is its end. `missing` are rules such as
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
     that say what values of columns pay. `states_from` is a rule of states (see
     `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
@@ -284,6 +284,10 @@ def open_log(
     memory_limit: str | None,
 ) -> LogSource:
     """Finds a log and the meaning of its columns; see `read_log`."""
+    groups = ungrouped(source)
+    if groups is not None:
+        source, episode = groups
+        columns = {"episode": episode, **(columns or {})}
     table = find_table(source, reading)
     with connected(table, memory_limit) as database:
         types = described(database)

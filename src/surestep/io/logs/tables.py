@@ -16,7 +16,7 @@ from surestep._files import read_path, temporary_folder
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.logs.compression import check_compression, why_not_whole
 from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format, scan_parquet
-from surestep.io.logs.frames import check_ungrouped, explain_frame, register
+from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.sql import ROW, first_lines, in_memory, interruptible
@@ -77,7 +77,6 @@ class Converted:
 def find_table(source: object, reading: Reading = USUAL) -> Table:
     """The table that a path, a pattern, a directory, a list of them, or an object stands for."""
     if not isinstance(source, str | os.PathLike | list | tuple):
-        check_ungrouped(source)
         return Table(f"the {type(source).__name__}", frame=source, reading=reading)
     given = source if isinstance(source, list | tuple) else [source]
     files = tuple(file for path in given for file in matching(read_path(path)))
