@@ -32,7 +32,7 @@ demo: | .cache/tmp ## improve the policy behind the example log, into the folder
 docs: | .cache/tmp ## build the site of the documentation, into the folder site
 	@"$(PYTHON)" tools/environment.py test
 	@rm -rf site
-	.venv/bin/python -m sphinx -q -W --keep-going -c tools/site -d .cache/doctrees docs site
+	.venv/bin/python -m sphinx -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 
 test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
@@ -46,7 +46,8 @@ test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
 
 test-browser: | .cache/tmp ## open the pages in the system's chromium
 	@"$(PYTHON)" tools/environment.py test
-	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py tests/report/test_run_browser.py
+	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py tests/report/test_run_browser.py \
+		tests/site/test_browser.py
 
 test-gpu: ## test and measure on a GPU, with the interpreter and the packages at hand
 	@"$(PYTHON)" tools/test_gpu.py

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from surestep.io.counts.file import is_counts_file as is_counts_file
     from surestep.io.counts.file import read_counts as read_counts
     from surestep.io.counts.file import write_counts as write_counts
+    from surestep.io.counts.labelled import LabelledCounts as LabelledCounts
     from surestep.io.counts.labelled import merge_counts as merge_counts
     from surestep.io.logs.minari import from_minari as from_minari
     from surestep.io.logs.minari import from_rollouts as from_rollouts
@@ -27,7 +28,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     "surestep.io",
     {
         "counts.file": "is_counts_file read_counts write_counts",
-        "counts.labelled": "merge_counts",
+        "counts.labelled": "LabelledCounts merge_counts",
         "logs.minari": "from_minari from_rollouts",
         "logs.source": "LogSource read_log",
         "models.files": "read_mdp write_mdp",

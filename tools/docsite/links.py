@@ -2,18 +2,19 @@
 
 import re
 
-import public
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxRole
+
+from docsite import public
 
 PAGE = re.compile(r"docs/([\w/-]+)\.(?:md|rst)")
 
 
 def setup(app):
     app.add_role("code-or-name", CodeOrName())
-    app.add_transform(NamedPages)
+    app.add_transform(Texts)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -27,22 +28,29 @@ class CodeOrName(SphinxRole):
         return [linked(code, self.env.docname, "py", "obj", name) if name else code], []
 
 
-class NamedPages(SphinxTransform):
-    """Makes `docs/bounds.md` a link to that page, and `surestep.io.read_mdp` one to its entry."""
+class Texts(SphinxTransform):
+    """Makes `docs/bounds.md` a link called *bounds*, and `surestep.io.read_mdp` one to its entry.
+
+    A block that names no language is taken for plain text, and not for Python.
+    """
 
     default_priority = 500
 
     def apply(self):
+        for block in self.document.findall(nodes.literal_block):
+            if block.get("language", "default") == "default" and ">>>" not in block.astext():
+                block["language"] = "text"
         for code in list(self.document.findall(nodes.literal)):
             if isinstance(code.parent, nodes.reference | pending_xref | nodes.title):
                 continue
             text = code.astext()
             page = PAGE.fullmatch(text)
             name = public.find(text) if text.startswith("surestep.") else None
-            where = ("std", "doc", f"/{page[1]}") if page else ("py", "obj", name)
-            if where[-1]:
-                copy = code.deepcopy()
-                code.replace_self(linked(copy, self.env.docname, *where))
+            if page:
+                word = nodes.inline(page[1], page[1])
+                code.replace_self(linked(word, self.env.docname, "std", "doc", f"/{page[1]}"))
+            elif name:
+                code.replace_self(linked(code.deepcopy(), self.env.docname, "py", "obj", name))
 
 
 def linked(code, docname, domain, kind, target):

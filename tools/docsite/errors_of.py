@@ -7,7 +7,6 @@ arguments are not. A class that handles an error does not count as one that rais
 from __future__ import annotations
 
 import ast
-import inspect
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import surestep
 from surestep import errors
 
 SOURCES = Path(surestep.__file__).parent
-FAMILY = {name for name, value in vars(errors).items() if inspect.isclass(value)}
+FAMILY = set(errors.__all__)
 MANY = 9  # of more kinds than these, only the family is named
 
 Place = tuple[str, str]  # a module, and the function, class or method in it

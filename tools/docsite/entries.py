@@ -6,16 +6,16 @@ import re
 import tokenize
 from dataclasses import fields, is_dataclass
 
-import errors_of
-import public
+from docsite import errors_of, public
 
 MARKED = re.compile(r"(`[^`]*`)")  # what stands in code is left alone
+ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")  # what Sphinx leaves of one inside another
 OWN_WORDS = re.compile(r"\||(?<=\w)_(?=\W|$)|(?<=/)\*")  # no substitution, target or emphasis
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", process)
-    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-signature", short_types)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -29,6 +29,11 @@ def process(app, what, name, value, options, lines):
     if what == "class":
         lines += described_fields(value)
     lines += raised(value)
+
+
+def short_types(app, what, name, value, options, arguments, returned):
+    """Returns a signature in which types of arrays have the names that the code has for them."""
+    return tuple(text and ALIAS.sub(r"\1", text) for text in (arguments, returned))
 
 
 def escaped(line):
@@ -74,10 +79,9 @@ def field_names(kind):
 
 def comments(kind):
     """Returns the comments behind, or in lines of their own above, the fields of a class."""
-    try:
-        source = inspect.getsource(kind)
-    except (OSError, TypeError):
-        return {}
+    node = errors_of.definitions(kind.__module__)[kind.__qualname__]
+    lines = errors_of.file_of(kind.__module__).read_text(encoding="utf-8").splitlines(keepends=True)
+    source = "".join(lines[node.lineno - 1 : node.end_lineno])
     said, above, name = {}, [], None
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         text = token.string.lstrip("# ")
@@ -104,8 +108,3 @@ def raised(value):
 
 def first_sentence(kind):
     return escaped(inspect.getdoc(kind).partition("\n\n")[0].replace("\n", " "))
-
-
-def skip(app, what, name, value, skipped, options):
-    """Leaves out what a class only has because it is an enumeration, a tuple or a protocol."""
-    return True if name.startswith("_") else None

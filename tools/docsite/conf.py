@@ -3,11 +3,10 @@
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-sys.path[:0] = [str(HERE), str(ROOT / "src")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
 
-from surestep import __version__  # noqa: E402
+from surestep import __version__, _arrays  # noqa: E402
 
 project = "surestep"
 author = "the surestep contributors"
@@ -17,13 +16,9 @@ release = version = __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "chapters",
-    "commands",
-    "entries",
-    "formulas",
-    "links",
+    *(f"docsite.{name}" for name in ("chapters", "commands", "entries", "formulas", "links")),
 ]
-smartquotes = False  # `--json` is not –json
+smartquotes_action = "D"  # dashes only: those of Sphinx before the meaning of an argument
 default_role = "code-or-name"
 nitpicky = True  # a name that leads nowhere is a warning, and warnings are errors
 
@@ -33,15 +28,17 @@ myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in vars(_arrays) if name.endswith("Array")}
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 72
 python_use_unqualified_type_names = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"surestep {release}"
-html_math_renderer = "mathml"
+html_math_renderer = "drawn"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/icon.svg"
 html_show_search_summary = False  # a page that was opened as a file may not read its neighbours
 html_copy_source = False
 html_context = {"default_mode": "auto"}

@@ -9,7 +9,7 @@ from sphinx.util.nodes import make_id
 
 from surestep.cli.main import main
 
-CODE = re.compile(r"`([^`]+)`")
+CODE = re.compile(r"`([^`]+)`|(--[a-z-]+)")
 
 
 def setup(app):
@@ -65,9 +65,10 @@ def options(ctx, name):
 
 
 def inline(text):
-    """Returns a text whose parts between backticks are code."""
-    parts = CODE.split(" ".join(text.split()))
+    """Returns a text in which options, and what stands between backticks, are code."""
+    parts = CODE.split(" ".join(text.split()))  # text, then code of either kind, and so on
     return [
-        nodes.literal(part, part) if odd else nodes.Text(part)
-        for odd, part in ((number % 2, part) for number, part in enumerate(parts))
+        nodes.literal(part, part) if number % 3 else nodes.Text(part)
+        for number, part in enumerate(parts)
+        if part
     ]

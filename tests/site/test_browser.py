@@ -1,0 +1,148 @@
+"""The site in a real browser: it renders, searches, fits a phone, and asks nobody else."""
+
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium")
+FOLDER = "some/where"  # of a server, below which the site lies
+LOADED = re.compile(r"""<(?:script|img|link|iframe)[^>]*(?:src|href)=["'](?:https?:)?//""")
+KINDS = [
+    "index",
+    "start/log",
+    "improving",
+    "theory/paper",
+    "theory/proofs",
+    "api/model",
+    "commands",
+]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt install chromium)"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of a server, with the site somewhere below it."""
+    root = tmp_path_factory.mktemp("server")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-c", "tools/docsite", "docs"]
+    subprocess.run([*command, root / FOLDER], cwd=ROOT, check=True)
+    return root
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *words):
+        """Says nothing: what is asked for is what the tests look at."""
+
+
+@pytest.fixture(scope="module")
+def addresses(site):
+    """Where the site can be opened: as files, and from a folder of a server on this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    host, port = server.server_address
+    yield {"file": (site / FOLDER).as_uri(), "http": f"http://{host}:{port}/{FOLDER}"}
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(params=["file", "http"])
+def visit(browser, addresses, request):
+    """Opens a page; afterwards, there may have been no complaint, and no request elsewhere."""
+    address = addresses[request.param]
+    contexts, complaints, requests = [], [], []
+
+    def opened(name, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on(
+            "console", lambda said: complaints.append(said.text) if said.type != "log" else None
+        )
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("requestfailed", lambda asked: complaints.append(asked.url))
+        page.on("request", lambda asked: requests.append(asked.url))
+        page.goto(f"{address}/{name}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith((address, "data:"))] == []
+
+
+def test_no_page_names_anything_to_load_from_elsewhere(site):
+    pages = [page for page in site.rglob("*.html") if "_static" not in page.parts]
+    sources = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.rst")]
+    assert len(pages) == len(sources) + 3  # the indices of names and of modules, and the search
+    for page in pages:
+        assert not LOADED.search(page.read_text(encoding="utf-8")), page
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_renders(visit, name):
+    page = visit(f"{name}.html")
+    assert page.locator("h1").is_visible()
+    assert page.locator("nav a", has_text="Guides").first.is_visible()
+    broken = "image => !image.complete || image.naturalWidth === 0"
+    assert page.evaluate(f"[...document.images].filter({broken}).map(image => image.src)") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [("stitched", "certificates.html"), ("evaluate_with_bound", "api/planning.html")],
+)
+def test_it_searches_without_a_server(visit, words, place):
+    page = visit("index.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+    found = page.locator("#search-results li a")
+    found.first.wait_for()
+    links = [link.get_attribute("href") for link in found.all()]
+    assert any(place in link for link in links), links
+    found.first.click()
+    assert page.locator("h1").is_visible()
+
+
+def test_dark_is_dark_formulas_and_all(visit):
+    page = visit("theory/paper.html", color_scheme="dark")
+    brightness = """(element, property) => getComputedStyle(element)[property]
+        .match(/[\\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3"""
+    assert page.locator("body").evaluate(brightness, "backgroundColor") < 60
+    assert page.locator(".formula path").first.evaluate(brightness, "fill") > 150
+
+
+@pytest.mark.parametrize("name", [*KINDS, "coverage", "changelog", "api/pipeline", "genindex"])
+def test_a_phone_needs_no_scrolling_sideways(visit, name):
+    page = visit(f"{name}.html", viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("h1").first.is_visible()
+
+
+def test_a_name_in_a_signature_leads_to_its_entry(visit):
+    page = visit("api/planning.html")
+    page.locator("dt[id='surestep.planning.performance'] a", has_text="FiniteMDP").click()
+    assert page.url.endswith("api/model.html#surestep.model.FiniteMDP")
+    assert page.locator("dt[id='surestep.model.FiniteMDP']").is_visible()

@@ -1,0 +1,89 @@
+"""The reference has an entry for every public name, and in each an example that uses it."""
+
+import ast
+import doctest
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import surestep
+from docsite import errors_of, public
+
+PAGES = Path(__file__).parents[2] / "docs" / "api"
+ENTRY = re.compile(r"^\.\. auto(class|function|data|exception):: (\w+)\n", re.MULTILINE)
+
+
+def page_of(module):
+    return (PAGES / f"{module.rpartition('.')[2]}.rst").read_text(encoding="utf-8")
+
+
+def entries(module):
+    """What stands in each entry of a page, by the name that it is about."""
+    parts = ENTRY.split(page_of(module))
+    return dict(zip(parts[2::3], parts[3::3], strict=True))
+
+
+def used(text):
+    """The names that the examples in a text use, and the words of their answers."""
+    examples = doctest.DocTestParser().get_examples(text)
+    nodes = [node for example in examples for node in ast.walk(ast.parse(example.source))]
+    names = {getattr(node, "id", None) or getattr(node, "attr", None) for node in nodes}
+    return names.union(*(re.findall(r"\w+", example.want) for example in examples))
+
+
+def test_every_package_that_lists_names_has_a_page():
+    listing = {
+        f"surestep.{file.parent.name}"
+        for file in Path(surestep.__file__).parent.glob("*/__init__.py")
+        if hasattr(import_module(f"surestep.{file.parent.name}"), "__all__")
+    }
+    assert listing | {"surestep", "surestep.errors"} == set(public.MODULES)
+    assert {page.stem for page in PAGES.iterdir()} == {
+        module.rpartition(".")[2] for module in public.MODULES
+    }
+
+
+@pytest.mark.parametrize("module", public.MODULES)
+def test_the_entries_of_a_page_are_the_public_names_of_its_module(module):
+    explained = [name for _, name in ENTRY.findall(page_of(module))]
+    assert len(explained) == len(set(explained))
+    own = [name for name in public.names() if name.rpartition(".")[0] == module]
+    assert {f"{module}.{name}" for name in explained} == set(own)
+
+
+@pytest.mark.parametrize("module", public.MODULES)
+def test_the_example_of_a_name_uses_it(module):
+    for name, text in entries(module).items():
+        assert name in used(text), name
+
+
+def test_the_first_page_names_all_that_the_package_has():
+    page = page_of("surestep")
+    for name in surestep.__all__:
+        assert f"`surestep.{name}`" in page or f":: {name}\n" in page, name
+
+
+def test_errors_are_followed_through_what_is_called():
+    assert errors_of.names_of(surestep.estimate_mdp) == [
+        f"surestep.errors.{name}" for name in ("InvalidCounts", "InvalidModel", "InvalidParameter")
+    ]
+    assert "surestep.errors.NotConverged" in errors_of.names_of(surestep.value_iteration)
+    assert errors_of.names_of(surestep.improve) == ["surestep.errors.SurestepError"]  # too many
+
+
+@pytest.mark.parametrize(
+    ("text", "module", "name"),
+    [
+        ("evaluate", "surestep.planning", "surestep.planning.evaluate"),
+        ("surestep.evaluate", "", "surestep.planning.evaluate"),
+        ("surestep.model.mdp.FiniteMDP", "", "surestep.model.FiniteMDP"),
+        ("FiniteMDP.from_dense", "surestep.io", "surestep.model.FiniteMDP.from_dense"),
+        ("n_wedge", "surestep.bounds", None),  # an argument, far more often than the function
+        ("numpy", "", None),
+        ("x + 1", "", None),
+    ],
+)
+def test_what_a_text_means(text, module, name):
+    assert public.find(text, module) == name
