@@ -72,8 +72,10 @@ def resolve(app, env, node, text):
         return None
     target = node["reftarget"]
     name = public.find(target, node.get("py:module") or "")
+    made = None
     if name and name != target:
-        return env.domains["py"].resolve_xref(
-            env, node["refdoc"], app.builder, "obj", name, node, text
-        )
-    return text if node["reftype"] == "class" else None  # an author says obj, a signature class
+        python = env.domains["py"]
+        made = python.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, text)
+    if made is None and node["reftype"] == "class":  # an author says obj, a signature class
+        return text
+    return made
