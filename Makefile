@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo docs test test-browser test-gpu test-all coverage format lock clean
+.PHONY: help demo docs test test-browser test-gpu test-all coverage reproduced format lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -63,6 +63,12 @@ coverage: | .cache/tmp ## hold all certificates against the truth, and write doc
 	.venv/bin/surestep run coverage
 	.venv/bin/python tools/verdicts.py
 	.venv/bin/python tools/coverage_page.py
+
+reproduced: | .cache/tmp ## run the paper's evaluation, and write docs/reproduced.md (minutes)
+	@"$(PYTHON)" tools/environment.py test
+	for name in gridworld wet-chicken resource-gathering; do \
+		.venv/bin/surestep run paper/$$name --workers 1 || exit 1; done
+	.venv/bin/python tools/reproduced_page.py
 
 format: | .cache/tmp ## put the code into the house format
 	@"$(PYTHON)" tools/environment.py test

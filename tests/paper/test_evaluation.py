@@ -10,19 +10,11 @@ import math
 import numpy as np
 import pytest
 
+from reproduced_page import SPOTS
 from surestep.experiments import cvar, read_experiments, summaries
 from surestep.experiments.cell import COLUMNS, Block, run_block
 
 REPETITIONS = 500
-SPOTS = [  # experiment, algorithm, N∧ of SPIBB, trajectories, mean, 10 % CVaR, digits
-    ("paper/gridworld", "basic-rl", None, 100, 0.565, 0.415, 3),
-    ("paper/gridworld", "spibb", 100, 200, 0.508, 0.495, 3),
-    ("paper/gridworld", "spibb-2s", 100, 200, 0.543, 0.525, 3),
-    ("paper/gridworld", "spibb-beta", 100, 100, 0.544, 0.522, 3),
-    ("paper/gridworld", "spibb-beta", 100, 1000, 0.593, 0.589, 3),
-    ("paper/wet-chicken", "spibb", 60, 1000, 27.7, 27.3, 1),
-    ("paper/wet-chicken", "spibb-beta", 60, 1000, 36.8, 35.3, 1),
-]
 
 
 @pytest.mark.parametrize(
