@@ -9,11 +9,11 @@ from surestep.experiments import (
     cvar_interval,
     first_better,
     mean_interval,
-    metric_of,
     normalised,
     summaries,
     valued,
 )
+from surestep.experiments.metrics import metric_of
 from surestep.experiments.rates import binomial_interval
 
 

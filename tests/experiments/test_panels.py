@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.errors import SurestepError
-from surestep.experiments import Interval, Method, Panels, Summary, layout_of
-from surestep.experiments.panels import PARTS, check_drawable
+from surestep.experiments import Interval, Method, Summary
+from surestep.experiments.panels import PARTS, Panels, check_drawable, layout_of
 
 ANY = Interval(0.5, 0.4, 0.6)
 

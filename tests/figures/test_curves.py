@@ -9,8 +9,8 @@ import pytest
 from made_runs import METHODS, made_run
 from surestep._drawing import Look
 from surestep.errors import SurestepError
-from surestep.experiments import Panels, Selection
-from surestep.experiments.panels import PAPERS
+from surestep.experiments import Selection
+from surestep.experiments.panels import PAPERS, Panels
 from surestep.figures import curves, heat_maps, profiles
 from surestep.figures.curves import COLOURS, looks_of
 from surestep.figures.registry import draw

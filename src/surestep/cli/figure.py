@@ -81,7 +81,8 @@ def command(
     surestep figure mine.toml -o profiles.png --kind profiles --episodes 100
     """
     from surestep._drawing import Look
-    from surestep.experiments import Panels, Selection
+    from surestep.experiments import Selection
+    from surestep.experiments.panels import Panels
     from surestep.figures.registry import draw
     from surestep.figures.request import Request
 

@@ -22,6 +22,10 @@ def mean_interval(values: FloatArray, bounds: tuple[float, float]) -> Interval:
 
     The order of the values must not depend on them: it is that of the repetitions. An end that
     needs a bound which is not finite, or that is no more than the bound itself, is NaN.
+
+    >>> value, low, high = mean_interval(np.tile([0.4, 0.6], 50), (0.0, 1.0))
+    >>> print(f"{value:.2f} [{low:.2f}, {high:.2f}]")
+    0.50 [0.47, 0.53]
     """
     a, b = bounds
     inside = np.clip(values, a, b)  # rounding may be a little outside

@@ -29,7 +29,11 @@ class Profile(NamedTuple):
 
 
 def profile(values: FloatArray, levels: FloatArray) -> Profile:
-    """Returns the profile of the values at the levels."""
+    """Returns the profile of the values at the levels.
+
+    >>> profile(np.array([0.2, 0.5, 0.9, 1.0]), np.array([0.0, 0.5, 1.0])).share.tolist()
+    [1.0, 0.75, 0.25]
+    """
     order = np.sort(values)
     share = 1.0 - np.searchsorted(order, levels, side="left") / order.size
     room = band_width(order.size)

@@ -24,21 +24,18 @@ from surestep._drawing import (
     rendered,
 )
 from surestep._files import write_together
-from surestep.experiments import (
-    Layout,
-    Method,
-    Panel,
-    Run,
-    Summary,
-    first_better,
-    layout_of,
-    selected,
-    summaries,
-    valued,
-)
+from surestep.experiments import Method, Run, Summary, first_better, selected, summaries, valued
 from surestep.experiments.metrics import USUAL, metric_of
 from surestep.experiments.naming import algorithm_name, metric_name, typeset
-from surestep.experiments.panels import Line, check_drawable, colours_of, words_for
+from surestep.experiments.panels import (
+    Layout,
+    Line,
+    Panel,
+    check_drawable,
+    colours_of,
+    layout_of,
+    words_for,
+)
 from surestep.figures.request import Request
 
 if TYPE_CHECKING:

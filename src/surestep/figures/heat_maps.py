@@ -12,8 +12,9 @@ from surestep._arrays import FloatArray
 from surestep._drawing import drawing, picture_format, rendered
 from surestep._files import write_together
 from surestep.errors import InvalidParameter
-from surestep.experiments import Method, Run, Summary, metric_of, normalised, selected, summaries
+from surestep.experiments import Method, Run, Summary, normalised, selected, summaries
 from surestep.experiments.experiment import read_label
+from surestep.experiments.metrics import metric_of
 from surestep.experiments.naming import (
     LETTERS,
     algorithm_name,

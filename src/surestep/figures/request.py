@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from surestep._drawing import USUAL_LOOK, Look
-from surestep.experiments import Panels, Selection
+from surestep.experiments import Selection
+from surestep.experiments.panels import Panels
 
 
 @dataclass(frozen=True, slots=True)
