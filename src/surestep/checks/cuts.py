@@ -8,9 +8,10 @@ of one; in states that are coarser still it does what it does on average over th
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
 
 from surestep._arrays import FloatArray, IntArray, offsets_of, run_owners, run_sums
 from surestep.checks.check import Check
@@ -200,14 +201,19 @@ def carried(policy: Policy, log: DecisionLog, pairs: Pairs, other: DecisionLog) 
 
     Where nobody decides, any row that leads there tells the state of `log`; else all are alike.
     """
-    table = policy.dense()
-    total = np.zeros((pairs.num_states, pairs.num_actions))
-    np.add.at(total, other.state, table[log.state])
+    table, states = policy.dense(), log.pairs.num_states
+    total = shared_rows(other.state, log.state, (pairs.num_states, states)) @ table
     quiet = total.sum(axis=1) == 0
     arriving = quiet[other.next_state]
-    np.add.at(total, other.next_state[arriving], table[log.next_state[arriving]])
+    met = other.next_state[arriving], log.next_state[arriving]
+    total += shared_rows(*met, (pairs.num_states, states)) @ table
     total[total.sum(axis=1) == 0] = 1.0
     return Policy.from_dense(pairs, total / total.sum(axis=1, keepdims=True))
+
+
+def shared_rows(one: IntArray, other: IntArray, shape: tuple[int, int]) -> Any:
+    """Returns how many rows [N] have each pair of numbers, as a sparse matrix."""
+    return coo_array((np.ones(one.size), (one, other)), shape).tocsr()
 
 
 def filled(model: FiniteMDP, counts: Counts, log: DecisionLog, again: DecisionLog) -> FiniteMDP:

@@ -7,7 +7,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_sums
 from surestep.checks import Check, CheckCode, check_log
 from surestep.checks.check import WhyUnchecked
-from surestep.checks.cuts import cut_check
+from surestep.checks.cuts import cut_check, replaced_states
 from surestep.checks.hidden import hidden_check
 from surestep.checks.luck import TimeInStates
 from surestep.checks.of_log import LEVEL, unchecked
@@ -17,8 +17,9 @@ from surestep.io.labels.bin_rules import coarser_option, finer_option, read_bin_
 from surestep.io.labels.label import joined
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.inspection import LogFacts
+from surestep.io.logs.loading import StateNumbers
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, DecisionLog, Problem
+from surestep.model import Certificate, DecisionLog, Pairs, Problem
 from surestep.pipeline.evidence import Evidence, Steps
 from surestep.pipeline.terms import Terms
 from surestep.results.ladder import belief_in
@@ -124,7 +125,7 @@ def other_cuts(
         others = cut_otherwise(source, problem.single_discount)
         if others is None:
             return Check.unchecked(code, "no-bins")
-        coarse, fine = (other.load() for other in others)
+        coarse, fine = (with_states(log, other.load_states()) for other in others)
     except SurestepError:  # finer states may be too many for a limit of memory
         return Check.unchecked(code, "refused")
     return cut_check(
@@ -133,6 +134,12 @@ def other_cuts(
         claim=claim,
         level=LEVEL,
     )
+
+
+def with_states(log: DecisionLog, states: StateNumbers) -> DecisionLog:
+    """Returns the rows of a log with states that were loaded for them."""
+    pairs = Pairs.full(states.num_states, log.pairs.num_actions)
+    return replaced_states(log, pairs, states.state, states.next_state)
 
 
 def cut_otherwise(source: LogSource, discount: float) -> tuple[LogSource, LogSource] | None:

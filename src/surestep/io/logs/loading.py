@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from surestep.io.counts.labelled import (
     known_places,
     pooled_actions,
 )
-from surestep.io.labels.label import joined
+from surestep.io.labels.label import Label, joined
 from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, CountQuery
 from surestep.io.logs.groups import joined_codes, number_codes
 from surestep.io.logs.rewards import RewardSql, Units
@@ -45,9 +45,9 @@ def load_steps(
     known = counts.to_counts().pairs if pairs is None else pairs
     state = known_places("state", [*map(joined, counts.states)], known.state_labels)
     action = action_places(counts.actions, known, pooled)
-    rows = numbered_steps(database, roles, counts, numbered=numbered)
-    kept = (rows["next_state"] != END) | rows["terminated"]
-    rows = {name: values[kept] for name, values in rows.items()}
+    rows, labels = numbered_steps(database, roles, numbered=numbered)
+    if labels != (counts.states, counts.actions):
+        raise InvalidLog("the log has other labels than when it was counted; count it again")
     if rows["state"].size == 0:
         raise InvalidLog("no step of the log says where it led, so there is nothing to load")
     last = np.append(rows["episode"][1:] != rows["episode"][:-1], True)
@@ -62,6 +62,28 @@ def load_steps(
         offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
         pooled_propensities(rows, state, pooled) if propensities else None,
     )
+
+
+class StateNumbers(NamedTuple):
+    """Where each step of a log was and led, as numbers without names."""
+
+    state: IntArray  # [N]
+    next_state: IntArray  # [N] one number more for the end of a log without a state for it
+    num_states: int  # with that one
+
+
+def load_states(database: Any, roles: RoleSql, *, numbered: bool) -> StateNumbers:
+    """Returns where each step of the view `log` was and led, in the order of `load_steps`.
+
+    The log was counted before, with other states: every row is as it should be.
+    """
+    check_loadable(roles)
+    rows, (states, _) = numbered_steps(database, roles, numbered=numbered)
+    decided: BoolArray = np.zeros(len(states) + 1, np.bool_)  # the last place is the END
+    decided[rows["state"]] = True
+    following = rows["next_state"]
+    at_end = rows["terminated"] & ((following == END) | decided[following])
+    return StateNumbers(rows["state"], np.where(at_end, len(states), following), len(states) + 1)
 
 
 def pooled_propensities(
@@ -122,9 +144,11 @@ def in_time(roles: RoleSql, numbered: bool) -> str:
 
 
 def numbered_steps(
-    database: Any, roles: RoleSql, counts: LabelledCounts, *, numbered: bool
-) -> dict[str, AnyArray]:
-    """Returns all decisions in the order of episodes and steps, labels as numbers of the counts.
+    database: Any, roles: RoleSql, *, numbered: bool
+) -> tuple[dict[str, AnyArray], tuple[tuple[Label, ...], tuple[Label, ...]]]:
+    """Returns the decisions in the order of episodes and steps, and labels of states and actions.
+
+    Labels are numbers of these. Decisions of which nobody knows where they led are left out.
 
     Episodes come in the order in which the rows of the log first name them, or by their time: what
     is split in time, or read in the order of decisions, rests on that. The log is read once, into
@@ -148,11 +172,12 @@ def numbered_steps(
         f"CREATE TEMP TABLE steps AS SELECT {', '.join(columns)} "
         f"FROM ({query.chained(log, IN_ORDER, place=ROW)})"
     )
-    if number_codes(database, roles, "steps", "NOT observation") != (counts.states, counts.actions):
-        raise InvalidLog("the log has other labels than when it was counted; count it again")
+    labels = number_codes(database, roles, "steps", "NOT observation")
     steps = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
         "next_state, over AS terminated, reward, propensity, begun AS episode "
         f"FROM steps {joined_codes(roles, 'steps')} WHERE NOT observation ORDER BY begun, step"
     ).fetchnumpy()
-    return {name: np.asarray(values) for name, values in steps.items()}
+    rows = {name: np.asarray(values) for name, values in steps.items()}
+    kept = (rows["next_state"] != END) | rows["terminated"]
+    return {name: values[kept] for name, values in rows.items()}, labels
