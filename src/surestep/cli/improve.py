@@ -121,7 +121,7 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 
 def print_data(console: Console, result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
-    from surestep.report.words.histories import history_words
+    from surestep.report.words.histories import history_words, learnt_words
     from surestep.report.words.verdict import limits_words
 
     data, table = result.record.data, result.table
@@ -136,6 +136,7 @@ def print_data(console: Console, result: Result) -> None:
     console.print(", ".join(words))
     given = result.record.parameters
     for sentence in (
+        *learnt_words(table.vocabulary.rule, given["learnt_from"]),
         *history_words(given["history"], given["learnt_from"]),
         *limits_words(table, given),
     ):
@@ -292,6 +293,8 @@ def taken(record: Record, name: str) -> str:
 
 def shown(value: object) -> str:
     """Returns a parameter as a person reads it."""
+    from surestep.report.numbers import number
+
     if isinstance(value, list):
         return (", " if isinstance(value[0], str) else " to ").join(map(shown, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
