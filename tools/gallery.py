@@ -232,7 +232,7 @@ def unprinted(page: str) -> list[str]:
     """Returns the numbers in the text of a page that stand in none of its blocks."""
     known = set(NUMBER.findall(" ".join(marks(page, "given"))))
     for block in blocks(page):
-        known.update(NUMBER.findall(block.text))
+        known.update(NUMBER.findall(re.sub(r"(?<=\d)_(?=\d)", ",", block.text)))
     text = re.sub(r"<!--.*?-->|`[^`\n]*`|\]\([^)]*\)|^#.*$", " ", FENCE.sub(" ", page), flags=re.M)
     return [number for number in NUMBER.findall(text) if number not in known]
 
