@@ -24,7 +24,7 @@ from surestep.algorithms import Algorithm, Limited, Limits, improve_batch, is_al
 from surestep.algorithms.limits import NO_LIMITS, limited
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import CERTIFIERS, Certifier, certify
-from surestep.certificates.bounding import choosing_bounds
+from surestep.certificates.bounding import choosing_bounds_each
 from surestep.certificates.episodes import training_for
 from surestep.certificates.protocol import Bound
 from surestep.certificates.registry import check_certifier
@@ -124,14 +124,16 @@ class AutoNWedge:
         """
         grid = self.grid_for(int(batch.counts.visits.max()))
         every = [improve_batch(self.at(n_wedge), batch).policy for n_wedge in grid]
+        policies = [
+            [Policy(problem.counts.pairs, chances[b]) for chances in every]
+            for b, problem in enumerate(problems)
+        ]
         taken = []
-        for b, problem in enumerate(problems):
-            policies = [Policy(problem.counts.pairs, chances[b]) for chances in every]
+        for b, (_, lower) in enumerate(self.bounds_of_each(problems, grid, policies)):
             try:
-                _, lower = self.bounds_of(problem, grid, policies)
                 taken.append(every[best_of(grid, lower)][b])
             except CertificateRefused:
-                taken.append(problem.behavior.probability)
+                taken.append(problems[b].behavior.probability)
         return np.stack(taken)
 
     def grid_for(self, most_visits: int) -> tuple[int, ...]:
@@ -142,20 +144,30 @@ class AutoNWedge:
         self, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
     ) -> tuple[Certifier, list[Bound]]:
         """Returns whose lower bounds the choice goes by, and that of each candidate, if any."""
-        lower = self.bounds_by(self.certifier, problem, grid, policies)
-        if self.otherwise is None or any_gain(lower):
-            return self.certifier, lower
-        return self.otherwise, self.bounds_by(self.otherwise, problem, grid, policies)
+        return self.bounds_of_each([problem], grid, [policies])[0]
 
-    def bounds_by(
-        self, judge: Certifier, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
-    ) -> list[Bound]:
-        """Returns the lower bound of each candidate by one judge, or why there is none."""
+    def bounds_of_each(
+        self,
+        problems: Sequence[Problem],
+        grid: tuple[int, ...],
+        policies: Sequence[Sequence[Policy]],
+    ) -> list[tuple[Certifier, list[Bound]]]:
+        """Returns the `bounds_of` of the candidates of each problem."""
 
         def again(part: Problem) -> list[Policy]:
             return [improvement.policy for improvement in self.improved(part, grid)]
 
-        return choosing_bounds(judge, problem, policies, again)
+        lower = choosing_bounds_each(self.certifier, problems, policies, again)
+        chosen = [(self.certifier, bounds) for bounds in lower]
+        left = [b for b, bounds in enumerate(lower) if not any_gain(bounds)]
+        if self.otherwise is None or not left:
+            return chosen
+        others = choosing_bounds_each(
+            self.otherwise, [problems[b] for b in left], [policies[b] for b in left], again
+        )
+        for b, bounds in zip(left, others, strict=True):
+            chosen[b] = self.otherwise, bounds
+        return chosen
 
     def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
         """Returns the improvement at each N∧."""

@@ -33,12 +33,14 @@ from surestep import (
     performance,
     sample_log,
 )
+from surestep._arrays import run_sums
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior, posterior_gains, verify
 from surestep.certificates.posterior import model_draws, with_few_draws
 from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.kernels.drawn import Performance
 from surestep.kernels.posterior import REMAINDER
 from surestep.model import Statement, Successors
 from surestep.model.counts import LoggedRewards
@@ -272,7 +274,12 @@ def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
 def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):
     problem, policy = example()
     asked = []
-    monkeypatch.setattr(posterior, "lower_bounds", lambda judge, *_: asked.append(judge.draws))
+
+    def bounds(judges, *_):
+        asked.extend(judge.draws for judge in judges)
+        return [[]]
+
+    monkeypatch.setattr(posterior, "lower_bounds_each", bounds)
     for wide in (10**6, 0):
         monkeypatch.setattr(posterior, "WIDE_TO_CHOOSE", wide)
         for judge in (Posterior(), Posterior(draws=19)):
@@ -335,6 +342,50 @@ def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
     monkeypatch.setattr(drawn, "expected_cells", lambda *_: 3)  # too few: made again with more
     np.testing.assert_array_equal(posterior_gains(problem, policy, settings), whole)
     assert (posterior_gains(problem, policy, replace(settings, seed=1)) != whole).all()
+
+
+@pytest.mark.parametrize(
+    ("prior", "rewards", "starts", "memory"),
+    [
+        ("cautious", "transition", "posterior", 2**29),
+        ("empirical-bayes", "pair", "known", 2**29),
+        ("uniform", "known", "known", 20_000),
+    ],
+)
+def test_many_data_sets_get_the_gains_that_each_gets_alone(
+    prior, rewards, starts, memory, monkeypatch
+):
+    """Also where policies, transitions, seeds and atoms differ, and where one is refused."""
+    monkeypatch.setattr(drawn, "NEAR", memory)
+    settings, questions = Posterior(draws=19, prior=prior, starts=starts), []
+    for seed in range(5):
+        problem, policy = example()
+        if rewards != "known":
+            problem = with_sums(problem, rewards)
+        fewer = problem.counts.times // (1 + seed)
+        kept = problem.counts if seed == 0 else thinned(problem.counts, fewer)
+        several = [policy, problem.behavior, policy][: 1 + seed % 3]
+        questions.append((replace(settings, seed=seed), replace(problem, counts=kept), several))
+    questions[3] = (questions[3][0], replace(questions[3][1], discount=HALVES), [policy])
+    together = Posterior.gains_each(*zip(*questions, strict=True))
+    for gains, (certifier, problem, several) in zip(together, questions, strict=True):
+        if not isinstance(problem.discount, float):
+            assert gains.code == "discount-per-pair"
+            continue
+        np.testing.assert_array_equal(gains, posterior_gains(problem, several, certifier))
+
+
+HALVES = np.full(8, 0.5)
+
+
+def thinned(counts, times):
+    """Counts without what was seen too rarely, and its rewards in the same proportion."""
+    rewards = counts.rewards
+    if not rewards.known:
+        seen = times if rewards.per == "transition" else run_sums(times, counts.offsets)
+        before = counts.times if rewards.per == "transition" else counts.visits
+        rewards = replace(rewards, values=rewards.values * seen / np.maximum(before, 1))
+    return replace(counts, times=times, rewards=rewards)
 
 
 @pytest.mark.parametrize("solver", ["elimination", "iteration"])
@@ -427,12 +478,14 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     assert (held <= free + 1e-9).all()
     assert (held < free - 0.1).any()
     assert (np.abs(held) <= 2.9).all()
-    monkeypatch.setattr(drawn, "performances", lambda *_, **__: (PERFORMANCES, 0 * PERFORMANCES))
+    performance = Performance(PERFORMANCES, 0 * PERFORMANCES, 0 * PERFORMANCES)
+    monkeypatch.setattr(drawn, "eliminated", lambda *_: performance)
     models = model_draws(problem, settings, settings.priors_for(problem))
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
     (gains,) = drawn.drawn_gains(models, problem.behavior.probability, others, 4, 2**20)
-    np.testing.assert_allclose(gains.lower.T, [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]])
+    expected = [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]]
+    np.testing.assert_allclose(gains.lower.T, expected, atol=1e-12)
 
 
 # ρ of π_b and of two others, where −1.4 ≤ ρ ≤ 3.6: all within the bounds, a loss of more than they
@@ -935,12 +988,13 @@ def test_the_rank_is_a_whole_number_but_for_rounding(delta, draws, rank):
 def test_a_claim_tells_its_settings_and_what_it_saw(monkeypatch):
     asked = []
 
-    def gains(models, behavior, policies, draws, memory):
+    def gains(questions, draws, memory):
         asked.append((draws, memory))
-        gains = np.array([np.arange(-50.0, draws - 50)] * len(policies))
-        return [drawn.Gains(gains + prior, 0.25) for prior in range(models.priors)]
+        (question,) = questions
+        gains = np.array([np.arange(-50.0, draws - 50)] * len(question.policies))
+        return [[drawn.Gains(gains + prior, 0.25) for prior in range(question.models.priors)]]
 
-    monkeypatch.setattr("surestep.certificates.posterior.drawn_gains", gains)
+    monkeypatch.setattr("surestep.certificates.posterior.drawn_gains_each", gains)
     problem, policy = example()
     claim = certify(problem, policy, Posterior())
     assert set(asked) == {(1000, 2**29)}

@@ -7,15 +7,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from surestep._arrays import least_draws
+from surestep._arrays import FloatArray, least_draws
 from surestep.certificates.protocol import (
     Again,
     Believer,
     Bound,
     Certifier,
     Chooser,
+    ChoosesTogether,
     Claim,
     ClaimsTogether,
+    GainsTogether,
     believes,
 )
 from surestep.errors import CertificateRefused
@@ -48,13 +50,50 @@ def claim_or_refusal(certifier: Certifier, problem: Problem, policy: Policy) -> 
 
 def lower_bounds(certifier: Certifier, problem: Problem, policies: Sequence[Policy]) -> list[Bound]:
     """Returns L of each policy, or why there is none; draws are the same for all policies."""
-    if not believes(certifier):
-        return [*map(bound_of, claims_of(certifier, [problem] * len(policies), policies))]
-    try:
-        gains = np.sort(certifier.gains(problem, policies), axis=1)
-    except CertificateRefused as reason:
-        return [reason] * len(policies)
-    return [float(lower) for lower in gains[:, certifier.rank - 1]]
+    return lower_bounds_each([certifier], [problem], [policies])[0]
+
+
+def lower_bounds_each(
+    certifiers: Sequence[Certifier],
+    problems: Sequence[Problem],
+    policies: Sequence[Sequence[Policy]],
+) -> list[list[Bound]]:
+    """Returns the `lower_bounds` of each certifier, of one kind all of them."""
+    if not believes(certifiers[0]):
+        return [
+            [*map(bound_of, claims_of(certifier, [problem] * len(several), several))]
+            for certifier, problem, several in zip(certifiers, problems, policies, strict=True)
+        ]
+    believers = [certifier for certifier in certifiers if believes(certifier)]
+    return [
+        [gains] * len(several)
+        if isinstance(gains, CertificateRefused)
+        else np.sort(gains, axis=1)[:, certifier.rank - 1].tolist()
+        for certifier, several, gains in zip(
+            believers, policies, gains_each(believers, problems, policies), strict=True
+        )
+    ]
+
+
+def gains_each(
+    certifiers: Sequence[Believer],
+    problems: Sequence[Problem],
+    policies: Sequence[Sequence[Policy]],
+) -> list[FloatArray | CertificateRefused]:
+    """Returns the gains of the policies of each problem, or why there are none.
+
+    The certifiers, one for each problem, are of one kind; it draws for all at once if it can.
+    """
+    kind = certifiers[0]
+    if isinstance(kind, GainsTogether):
+        return kind.gains_each(certifiers, problems, policies)
+    gains: list[FloatArray | CertificateRefused] = []
+    for certifier, problem, several in zip(certifiers, problems, policies, strict=True):
+        try:
+            gains.append(certifier.gains(problem, several))
+        except CertificateRefused as refusal:
+            gains.append(refusal)
+    return gains
 
 
 def bound_of(claim: Claim) -> Bound:
@@ -70,9 +109,24 @@ def choosing_bounds(
     certifier: Certifier, problem: Problem, policies: Sequence[Policy], again: Again
 ) -> list[Bound]:
     """Returns what a choice among policies of the problem goes by; see `Chooser`."""
+    return choosing_bounds_each(certifier, [problem], [policies], again)[0]
+
+
+def choosing_bounds_each(
+    certifier: Certifier,
+    problems: Sequence[Problem],
+    policies: Sequence[Sequence[Policy]],
+    again: Again,
+) -> list[list[Bound]]:
+    """Returns the `choosing_bounds` of the policies of each problem, together if possible."""
+    if isinstance(certifier, ChoosesTogether):
+        return certifier.choosing_bounds_each(problems, policies)
     if isinstance(certifier, Chooser):
-        return certifier.choosing_bounds(problem, policies, again)
-    return lower_bounds(certifier, problem, policies)
+        return [
+            certifier.choosing_bounds(problem, several, again)
+            for problem, several in zip(problems, policies, strict=True)
+        ]
+    return lower_bounds_each([certifier] * len(problems), problems, policies)
 
 
 def with_few_draws(certifier: Kind) -> Kind:

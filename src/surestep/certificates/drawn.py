@@ -6,6 +6,7 @@ Memory is bounded by drawing in chunks. A draw depends on the seed and its own n
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from surestep._arrays import BoolArray, FloatArray, offsets_of, run_lengths
+from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_lengths
 from surestep.certificates.stepping import VALUES_STEPPING, step_until_near
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for_tasks
@@ -32,6 +33,7 @@ from surestep.kernels.posterior import (
     Bases,
     Blocks,
     DirichletPosterior,
+    Posteriors,
     PriorRows,
     RewardDraws,
     draw_models,
@@ -43,6 +45,7 @@ from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL
 
 SMALL = 128  # states up to which a dense elimination is the fastest
+NEAR = 2**25  # bytes of models that the processor draws at once for several data sets
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
 BUSY, BLOCK_PAIRS = 1 << 16, 64  # tasks that keep a GPU busy, and the least pairs of one
 ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
@@ -78,49 +81,147 @@ class Gains(NamedTuple):
     error: float  # the largest error of a Δ
 
 
+class Question(NamedTuple):
+    """The policies that are compared in models of one posterior."""
+
+    models: ModelDraws
+    behavior: FloatArray  # [K]
+    policies: FloatArray  # [P, K]
+
+    @property
+    def everyone(self) -> FloatArray:
+        """Returns all policies [1 + P, K], π_b first."""
+        return np.concatenate([self.behavior[np.newaxis], self.policies])
+
+    @property
+    def used(self) -> BoolArray:
+        """Returns the pairs [K] that some policy takes, before the end of an episode."""
+        counts = self.models.counts
+        taken: BoolArray = self.everyone.max(axis=0) > 0
+        return taken & ~counts.terminal[counts.pairs.state]
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Returns what questions must have in common to be answered together."""
+        models = self.models
+        return (
+            models.counts.pairs.offsets.tobytes(),
+            models.discount,
+            models.priors,
+            models.rewards.per_pair,
+            models.rows.given.size == 0,
+            models.start_weight.size,
+        )
+
+    @property
+    def goes_together(self) -> bool:
+        """Tells whether it may be answered with others: models are eliminated, and all end."""
+        models = self.models
+        return models.counts.pairs.num_states <= SMALL and models.discount < 1
+
+    def apart(self) -> list[Question]:
+        """Returns the question under each prior by itself."""
+        return [self._replace(models=alone) for alone in self.models.apart()]
+
+
 def drawn_gains(
     models: ModelDraws, behavior: FloatArray, policies: FloatArray, draws: int, memory: int
 ) -> list[Gains]:
+    """Returns `drawn_gains_each` of one data set."""
+    return drawn_gains_each([Question(models, behavior, policies)], draws, memory)[0]
+
+
+def drawn_gains_each(questions: Sequence[Question], draws: int, memory: int) -> list[list[Gains]]:
     """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors.
 
-    Returns them under each prior. Models are drawn under all of them at once, where they fit.
+    Returns them for each data set, under each prior. Models of several small data sets are drawn
+    at once, as many as fit, and no more than the processor has near at hand.
     """
-    everyone = np.concatenate([behavior[np.newaxis], policies])
-    counts = models.counts
-    used = (everyone > 0).any(axis=0) & ~counts.terminal[counts.pairs.state]
-    machine = machine_for_tasks(draws)
-    blocks, done, room = blocks_of(models, used, machine, draws), 0, None
-    compared = [Comparison(each, everyone) for each in models.apart()]
+    answers: list[list[Gains]] = []
+    for group in groups_of(questions, draws, memory):
+        answers += answered(group, draws, memory)
+    return answers
+
+
+def groups_of(questions: Sequence[Question], draws: int, memory: int) -> Iterator[list[Question]]:
+    """Yields questions that follow each other, together as far as that goes."""
+    machine = machine_for_tasks(draws * len(questions))
+    most = min(memory, NEAR) if machine.gpu is None else machine.gpu.free / 2
+    group: list[Question] = []
+    held = 0.0
+    for question in questions:
+        cells = expected_cells(question.models, question.used)
+        size = draws * bytes_of(question.models, cells)[0]
+        fits = held + size <= most and question.goes_together
+        if group and not (fits and group[0].kind == question.kind and group[0].goes_together):
+            yield group
+            group, held = [], 0.0
+        group.append(question)
+        held += size
+    if group:
+        yield group
+
+
+def answered(group: list[Question], draws: int, memory: int) -> list[list[Gains]]:
+    """Returns the gains of data sets that are drawn together, under each prior."""
+    each, used = [question.models for question in group], [question.used for question in group]
+    first, number = each[0], len(each)
+    machine = machine_for_tasks(draws * number)
+    blocks, posteriors = blocks_of(each, used, machine, draws), posteriors_of(each, used)
+    compared = [[Comparison(one) for one in question.apart()] for question in group]
+    done, room = 0, None
     while done < draws:
         if room is None:
             cells = int(blocks.cells[-1])
             if machine.gpu is not None:
                 memory = int(machine.gpu.free / 2)
-            if models.others and sum(bytes_of(models, cells)) > memory:
+            if first.others and sum(bytes_of(first, cells)) > memory:
                 return [
-                    gains
-                    for alone in models.apart()
-                    for gains in drawn_gains(alone, behavior, policies, draws, memory)
+                    [drawn_gains(*alone, draws, memory)[0] for alone in question.apart()]
+                    for question in group
                 ]
-            room = room_for(models, cells, draws, memory, machine, len(everyone))
-        chunk = room.first(models.priors * (draws - done))
-        draw_chunk(models, used, done, chunk, blocks)
+            most = max(len(question.policies) for question in group) + 1
+            room = room_for(first, cells, draws * number, memory, machine, most)
+        size = min(len(room.ends) // (first.priors * number), draws - done)
+        if size == 0:  # rows turned out longer than expected: too long to be drawn together
+            half = number // 2
+            return answered(group[:half], draws, memory) + answered(group[half:], draws, memory)
+        chunk = room.first(first.priors * number * size)
+        if first.start_weight.size == 0:
+            write_starts(machine, each, chunk)
+        draw_into(posteriors, blocks, done, chunk)
         if (chunk.ends < 0).any():
             blocks, room = blocks._replace(cells=2 * blocks.cells), None
             continue
-        size = len(chunk.ends) // models.priors
-        for p, each in enumerate(compared):
-            each.compare(chunk.part(p * size, size))
+        compare_each([one for several in compared for one in several], chunk, size)
         done += size
-    return [each.gains() for each in compared]
+    return [[one.gains() for one in several] for several in compared]
+
+
+def compare_each(compared: list[Comparison], chunk: Chunk, size: int) -> None:
+    """Compares the policies of each data set under each prior in its models, so many of each."""
+    question = compared[0].question
+    if not question.goes_together:
+        for place, one in enumerate(compared):
+            one.compare(chunk.part(place * size, size))
+        return
+    everyone = [one.everyone for one in compared]
+    firsts = offsets_of(np.array([len(policies) for policies in everyone]))
+    performance = eliminated(question.models, chunk, np.concatenate(everyone), firsts)
+    horizon = longest_horizon(question.models.discount)
+    for place, one in enumerate(compared):
+        part = slice(place * size, (place + 1) * size)
+        mean, residual, scale = (figure[part, : len(one.everyone)] for figure in performance)
+        one.add(mean, proven_error(one.models, residual, scale, np.full(residual.shape, horizon)))
 
 
 class Comparison:
     """Policies [P, K], π_b first, compared in one chunk of models after the other."""
 
-    def __init__(self, models: ModelDraws, everyone: FloatArray) -> None:
-        self.models, self.everyone = models, everyone
-        self.start = np.zeros((len(everyone), models.counts.pairs.num_states))
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.models, self.everyone = question.models, question.everyone
+        self.start = np.zeros((len(self.everyone), self.models.counts.pairs.num_states))
         self.steps: float | None = None
         self.lower: list[FloatArray] = []
         self.errors: list[FloatArray] = []
@@ -128,13 +229,16 @@ class Comparison:
     def compare(self, chunk: Chunk) -> None:
         """Compares the policies in the models of a chunk."""
         models, everyone, start = self.models, self.everyone, self.start
-        low, high = models.value_bounds
         if self.steps is None:  # iterations in every draw start from the values of the first
             self.steps = float(np.max(step_bounds(models, chunk.part(0, 1), everyone)))
             performances(models, chunk.part(0, 1), everyone, start, self.steps, keep=True)
-        performance, error = performances(models, chunk, everyone, start, self.steps, keep=False)
+        self.add(*performances(models, chunk, everyone, start, self.steps, keep=False))
+
+    def add(self, performance: FloatArray, error: FloatArray) -> None:
+        """Adds the performances [B, P] in further models, with their errors [B, P]."""
+        low, high = self.models.value_bounds
         self.errors.append(np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low)))
-        self.lower.append(held_gains(models, performance) - self.errors[-1])
+        self.lower.append(held_gains(self.models, performance) - self.errors[-1])
 
     def gains(self) -> Gains:
         """Returns the gains in all models so far."""
@@ -185,11 +289,9 @@ def evaluated(
     """Evaluates policies [P, K] in drawn models: by elimination, or from `start` [P, S]."""
     size, shape = len(chunk.ends), (len(chunk.ends), len(policies))
     offsets, discount = models.counts.pairs.offsets, models.discount
-    performance = Performance(np.empty(shape), np.empty(shape), np.empty(shape))
     if models.counts.pairs.num_states <= SMALL:
-        room = room_to_eliminate(models.counts.pairs.num_states)
-        eliminate_drawn.all(size, room, offsets, discount, chunk, policies, performance)
-        return performance
+        return eliminated(models, chunk, policies, np.array([0, len(policies)]))
+    performance = Performance(np.empty(shape), np.empty(shape), np.empty(shape))
     if is_there(chunk.share):
         with suppress(MemoryError):
             stepped = step_until_near(chunk, offsets, discount, policies, aim, start)
@@ -199,6 +301,23 @@ def evaluated(
         chunk = Chunk(*home)
     none = RoomSize()
     iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
+    return performance
+
+
+def eliminated(
+    models: ModelDraws, chunk: Chunk, policies: FloatArray, firsts: IntArray
+) -> Performance:
+    """Evaluates policies in drawn models by elimination: those of each data set in its own.
+
+    These are `policies`[firsts[d]:firsts[d+1]]; of fewer than others have, the rest is 0.
+    """
+    pairs, size = models.counts.pairs, len(chunk.ends)
+    shape = (size, int(run_lengths(firsts).max()))
+    performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    room = room_to_eliminate(pairs.num_states)
+    eliminate_drawn.all(
+        size, room, pairs.offsets, models.discount, chunk, policies, firsts, performance
+    )
     return performance
 
 
@@ -228,20 +347,30 @@ def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> Float
     return bounds
 
 
-def blocks_of(models: ModelDraws, used: BoolArray, machine: Machine, draws: int) -> Blocks:
+def blocks_of(
+    each: Sequence[ModelDraws], used: Sequence[BoolArray], machine: Machine, draws: int
+) -> Blocks:
     """Returns the blocks in which models are drawn; all pairs at once but on a GPU.
 
     There are as many as keep a GPU busy; but every task draws what all rewards of a model have in
     common, so that blocks are no smaller than that.
     """
-    rewards, number = models.rewards, 1
+    number, num_pairs = 1, used[0].size
     if machine.gpu is not None:
-        common = len(rewards.atoms) + rewards.group_offsets.size
-        number = max(1, min(BUSY // draws, used.size // max(common, BLOCK_PAIRS)))
-    firsts = np.linspace(0, used.size, number + 1).astype(np.int64)
+        common = max(
+            len(models.rewards.atoms) + models.rewards.group_offsets.size for models in each
+        )
+        number = max(1, min(BUSY // (draws * len(each)), num_pairs // max(common, BLOCK_PAIRS)))
+    firsts = np.linspace(0, num_pairs, number + 1).astype(np.int64)
     block = np.repeat(np.arange(number), np.diff(firsts))
-    cells = np.array([expected_cells(models, used & (block == i)) for i in range(number)])
-    return Blocks(firsts, offsets_of(cells))
+    cells = [
+        max(
+            expected_cells(models, taken & (block == i))
+            for models, taken in zip(each, used, strict=True)
+        )
+        for i in range(number)
+    ]
+    return Blocks(firsts, offsets_of(np.array(cells)))
 
 
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
@@ -311,34 +440,50 @@ def chunk_on(machine: Machine, models: ModelDraws, cells: int, size: int) -> Chu
     return Chunk(ends, rows(cells, np.int32), rows(cells), rows(pairs.num_pairs), initial)
 
 
+def write_starts(machine: Machine, each: Sequence[ModelDraws], chunk: Chunk) -> None:
+    """Writes the starts of each data set, as they were observed, into its models."""
+    size = len(chunk.initial) // len(each)
+    for d, models in enumerate(each):
+        observed = models.counts.starts / models.counts.starts.sum()
+        chunk.initial[d * size : (d + 1) * size] = machine.own(observed)
+
+
 def draw_chunk(
     models: ModelDraws,
     used: BoolArray,
     first_draw: int,
     chunk: Chunk,
-    blocks: Blocks | None = None,
 ) -> None:
-    """The draws `first_draw` … into the chunk, those under the first prior first.
+    """The draws `first_draw` … into the chunk, those under the first prior first."""
+    blocks = Blocks(np.array([0, used.size]), np.array([0, chunk.share.shape[1]]))
+    draw_into(posteriors_of([models], [used]), blocks, first_draw, chunk)
 
-    Without blocks, each model is drawn in one go.
-    """
-    counts, pairs = models.counts, models.counts.pairs
-    if blocks is None:
-        blocks = Blocks(np.array([0, pairs.num_pairs]), np.array([0, chunk.share.shape[1]]))
-    posterior = DirichletPosterior(
-        models.seed,
-        pairs.offsets,
-        used,
-        np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
-        models.rows,
-        Bases.of([models.rows, *models.others]),
-        np.cumsum(models.rows.times, dtype=np.float64),
-        models.rows.singly,
-        models.start_weight,
-        models.rewards,
-    )
-    tasks = len(chunk.ends) // models.priors * (blocks.pairs.size - 1)
-    draw_models.all(tasks, room_to_draw(posterior), posterior, first_draw, blocks, chunk)
+
+def draw_into(posteriors: Posteriors, blocks: Blocks, first_draw: int, chunk: Chunk) -> None:
+    """The draws `first_draw` … of all data sets into the chunk, in the order of `draw_models`."""
+    tasks = len(chunk.ends) // posteriors.priors * (blocks.pairs.size - 1)
+    draw_models.all(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
+
+
+def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
+    """Returns the posteriors of several data sets as kernels take them."""
+
+    def posterior(models: ModelDraws, taken: BoolArray) -> DirichletPosterior:
+        counts = models.counts
+        return DirichletPosterior(
+            models.seed,
+            counts.pairs.offsets,
+            taken,
+            np.where(counts.terminal[counts.pairs.state], counts.unseen_reward(), 0.0),
+            models.rows,
+            Bases.of([models.rows, *models.others]),
+            np.cumsum(models.rows.times, dtype=np.float64),
+            models.rows.singly,
+            models.start_weight,
+            models.rewards,
+        )
+
+    return Posteriors.of([*map(posterior, each, used)], each[0].priors)
 
 
 def startable(counts: Counts) -> BoolArray:

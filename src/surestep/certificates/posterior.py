@@ -25,6 +25,7 @@ import numpy as np
 from surestep._arrays import (
     BoolArray,
     FloatArray,
+    IntArray,
     expect,
     expect_count,
     in_digits,
@@ -32,7 +33,7 @@ from surestep._arrays import (
     least_draws,
     shown,
 )
-from surestep.certificates.bounding import fewest_draws, lower_bounds, with_few_draws
+from surestep.certificates.bounding import fewest_draws, lower_bounds_each, with_few_draws
 from surestep.certificates.common import (
     LARGEST,
     Needs,
@@ -43,7 +44,8 @@ from surestep.certificates.common import (
 from surestep.certificates.drawn import (
     Gains,
     ModelDraws,
-    drawn_gains,
+    Question,
+    drawn_gains_each,
     expected_cells,
     startable,
 )
@@ -219,7 +221,8 @@ class Posterior:
         """Returns the claims at several δ, all from the same draws."""
         problem = self.judging(problem)
         priors = self.priors_for(problem)
-        drawn = gains_of(problem, [policy], self, priors, MEMORY)
+        question, _ = question_of(problem, [policy], self, priors)
+        drawn = least_of(drawn_gains_each([question], self.draws, MEMORY)[0])
         gains = np.sort(drawn.lower[0])
         return [
             replace(self, delta=delta).claim(problem, policy, priors, gains, drawn.error)
@@ -230,16 +233,36 @@ class Posterior:
         """Returns the Δ_k of each policy in the same draws [P, draws]."""
         return posterior_gains(problem, policies, self)
 
+    @classmethod
+    def gains_each(
+        cls,
+        certifiers: Sequence[Posterior],
+        problems: Sequence[Problem],
+        policies: Sequence[Sequence[Policy]],
+    ) -> list[FloatArray | CertificateRefused]:
+        """Returns the `gains` of each certifier, problem and policies, or why there are none."""
+        return gains_together(certifiers, problems, policies, MEMORY)
+
     def choosing_bounds(
         self, problem: Problem, policies: Sequence[Policy], again: object
     ) -> list[Bound]:
         """Returns the lower bounds by other draws, and as few as suffice to compare."""
+        return self.choosing_bounds_each([problem], [policies])[0]
+
+    def choosing_bounds_each(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
+    ) -> list[list[Bound]]:
+        """Returns the `choosing_bounds` of the policies of each problem."""
+        return lower_bounds_each([*map(self.choosing, problems)], problems, policies)
+
+    def choosing(self, problem: Problem) -> Posterior:
+        """Returns the certifier with other draws, as many as a choice in the problem goes by."""
         # What it would hold out is held out already.
         other = replace(self, seed=(self.seed + CHOOSING) % SEEDS, train_share=0.0)
         few = with_few_draws(other)
         if np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE:
             few = few.with_draws(min(few.draws, fewest_draws(self.delta)))
-        return lower_bounds(few, problem, policies)
+        return few
 
     def cells(self, problem: Problem, taken: BoolArray) -> list[int]:
         """Returns how many transitions models drawn under each prior have, of the pairs taken."""
@@ -355,33 +378,69 @@ def posterior_gains(
     for policy in several:
         expect("policy", policy, Policy)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    problem = settings.judging(problem)
-    lower = gains_of(problem, several, settings, settings.priors_for(problem), memory).lower
-    return lower[0] if single else lower
+    (gains,) = gains_together([settings], [problem], [several], memory)
+    if isinstance(gains, CertificateRefused):
+        raise gains
+    return gains[0] if single else gains
 
 
-def gains_of(
-    problem: Problem,
-    policies: list[Policy],
-    settings: Posterior,
-    priors: tuple[Prior, ...],
+def gains_together(
+    every: Sequence[Posterior],
+    problems: Sequence[Problem],
+    policies: Sequence[Sequence[Policy]],
     memory: int,
-) -> Gains:
-    """Returns the gains of the policies over π_b in the draws; of several priors, the smaller ones.
+) -> list[FloatArray | CertificateRefused]:
+    """Returns Δ_k [P, draws] of the policies of each problem by its settings, or a refusal."""
+    answers: dict[int, FloatArray | CertificateRefused] = {}
+    asked: dict[int, dict[int, tuple[Question, IntArray]]] = {}  # by the number of draws
+    for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
+        try:
+            part = settings.judging(problem)
+            question = question_of(part, policies[place], settings, settings.priors_for(part))
+        except CertificateRefused as refusal:
+            answers[place] = refusal
+        else:
+            asked.setdefault(int(settings.draws), {})[place] = question
+    for draws, questions in asked.items():
+        try:
+            gains = drawn_gains_each(
+                [question for question, _ in questions.values()], draws, memory
+            )
+        except CertificateRefused as refusal:
+            if len(problems) == 1:
+                return [refusal]
+            for place in questions:  # one of them is refused, and the others are not
+                single = ([every[place]], [problems[place]], [policies[place]])
+                answers |= {place: gains_together(*single, memory)[0]}
+        else:
+            for (place, (_, rows)), under_each in zip(questions.items(), gains, strict=True):
+                answers[place] = least_of(under_each).lower[rows]
+    return [answers[place] for place in range(len(problems))]
 
-    That is, each gain under the first prior, but no more than the gain of the same rank under any
-    other one.
-    """
-    rows = np.stack([policy.probability for policy in policies])
-    different, place = np.unique(rows, axis=0, return_inverse=True)
-    behavior = problem.behavior.probability
+
+def question_of(
+    problem: Problem, policies: Sequence[Policy], settings: Posterior, priors: tuple[Prior, ...]
+) -> tuple[Question, IntArray]:
+    """Returns the comparison of all different policies, and which of them each policy is."""
+    # Bytes that begin with the highest rise with the chances: the order is that of the rows.
+    keys = [policy.probability.astype(">f8").tobytes() for policy in policies]
+    different = sorted(set(keys))
+    rows = [policies[keys.index(key)].probability for key in different]
     models = model_draws(problem, settings, priors)
-    every = drawn_gains(models, behavior, different, settings.draws, memory)
+    question = Question(models, problem.behavior.probability, np.stack(rows))
+    return question, np.array([different.index(key) for key in keys])
+
+
+def least_of(every: Sequence[Gains]) -> Gains:
+    """Returns the gains under the first prior, made as small as under any other one.
+
+    That is, each is no more than the gain of the same rank under any other prior.
+    """
     lower = every[0].lower
     order = np.argsort(lower, axis=1)
     least = np.min([np.sort(gains.lower, axis=1) for gains in every], axis=0)
     np.put_along_axis(lower, order, least, axis=1)
-    return Gains(lower[place.reshape(-1)], max(gains.error for gains in every))
+    return Gains(lower, max(gains.error for gains in every))
 
 
 def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) -> ModelDraws:

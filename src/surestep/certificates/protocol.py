@@ -2,9 +2,10 @@
 
 A kind has the members of `Certifier`. Whatever else others ask of it has an answer that is usual
 for all kinds, unless it has a member for that: `claims` (see `ClaimsTogether`), `choosing_bounds`
-(see `Chooser`), `told` (see `ToldOfData`), `why_not_rehearsed` (see `NotRehearsed`), `label` (see
-`Labelled`), and `chooses_by`, words for what N∧ is chosen by if not by the lower bound of the claim
-itself; and one that is calibrated in worlds has what `Believer` says.
+(see `Chooser` and `ChoosesTogether`), `gains_each` (see `GainsTogether`), `told` (see
+`ToldOfData`), `why_not_rehearsed` (see `NotRehearsed`), `label` (see `Labelled`), and `chooses_by`,
+words for what N∧ is chosen by if not by the lower bound of the claim itself; and one that is
+calibrated in worlds has what `Believer` says.
 """
 
 from __future__ import annotations
@@ -63,6 +64,17 @@ class Chooser(Protocol):
 
         `again` makes the policies once more, from a part of the problem.
         """
+        ...
+
+
+@runtime_checkable
+class ChoosesTogether(Protocol):
+    """A chooser, without a need for policies `again`, that answers many problems at once."""
+
+    def choosing_bounds_each(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
+    ) -> list[list[Bound]]:
+        """Returns what `Chooser.choosing_bounds` says of the policies of each problem."""
         ...
 
 
@@ -139,6 +151,20 @@ class Believer(Certifier, Protocol):
 
     def cells(self, problem: Problem, taken: BoolArray) -> list[int]:
         """Returns how many transitions models drawn under each prior have, of the pairs taken."""
+        ...
+
+
+@runtime_checkable
+class GainsTogether(Protocol):
+    """A believer that draws models for many problems at once."""
+
+    def gains_each(
+        self,
+        certifiers: Sequence[Any],
+        problems: Sequence[Problem],
+        policies: Sequence[Sequence[Policy]],
+    ) -> list[FloatArray | CertificateRefused]:
+        """Returns the gains by each certifier, all of its kind, or why there are none."""
         ...
 
 

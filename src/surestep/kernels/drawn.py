@@ -367,19 +367,27 @@ def eliminate_drawn(
     discount: float,
     models: Chunk,
     policy: TableIn,
+    firsts: IntsIn,
     performance: Performance,
 ) -> None:
-    """ρ of each policy [P, K] in each drawn model, for few states."""
+    """ρ of policies in each drawn model, for few states.
+
+    The models of each of D data sets, as many of each, are judged under policies of its own: those
+    of data set d are `policy`[firsts[d]:firsts[d+1]].
+    """
     ends, target, share, reward, initial = models
     num_states = pair_offsets.size - 1
     cells = num_states * num_states
     matrix, following = room.floats[:cells], room.floats[cells : cells + num_states]
     earned = room.floats[cells + num_states : cells + 2 * num_states]
     value = room.floats[cells + 2 * num_states : cells + 3 * num_states]
+    models_each = len(ends) // (firsts.size - 1)
     for b in range(first_task, end_task):
-        for p in range(policy.shape[0]):
-            chain = DrawnChain(pair_offsets, discount, ends[b], target[b], share[b], policy[p])
-            most = earn(pair_offsets, reward[b], policy[p], earned)
+        first = firsts[b // models_each]
+        for p in range(firsts[b // models_each + 1] - first):
+            chances = policy[first + p]
+            chain = DrawnChain(pair_offsets, discount, ends[b], target[b], share[b], chances)
+            most = earn(pair_offsets, reward[b], chances, earned)
             copy_into(value, earned)
             eliminate(chain, matrix, value)
             follow(chain, value, following)

@@ -22,13 +22,20 @@ how the stick is broken, is the same then and drawn once; only where its pieces 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import borrowing, inlined, tasks
+from surestep._arrays import (
+    AnyArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    offsets_of,
+    run_lengths,
+)
+from surestep.kernels._compile import borrowing, helper, inlined, tasks
 from surestep.kernels._types import (
     BoolsIn,
     FloatsIn,
@@ -40,6 +47,8 @@ from surestep.kernels._types import (
 )
 from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, gamma, start_stream, uniform
+
+Kind = TypeVar("Kind", bound=AnyArray)
 
 # Of a row: what the last state takes, at most. That adds no more than its square to the variance of
 # a mean over the row (of values that span 1), which is of the order of 1/n after n visits.
@@ -108,17 +117,17 @@ class PriorRows(NamedTuple):
 class Bases(NamedTuple):
     """The bases m of a row under each of P priors, as in `PriorRows`; in all else they agree."""
 
-    given: TableIn  # [P, T]
-    pooled: TableIn  # [P, K]
-    elsewhere: TableIn  # [P, S]
+    given: FloatsIn  # [P·T]
+    pooled: FloatsIn  # [P·K]
+    elsewhere: FloatsIn  # [P·S]
 
     @classmethod
     def of(cls, rows: Sequence[PriorRows]) -> Bases:
-        """Stacks the bases of several priors."""
+        """Lines up the bases of several priors."""
         given, pooled, elsewhere = zip(
             *((each.given, each.pooled, each.elsewhere) for each in rows), strict=True
         )
-        return cls(np.stack(given), np.stack(pooled), np.stack(elsewhere))
+        return cls(np.concatenate(given), np.concatenate(pooled), np.concatenate(elsewhere))
 
 
 class DirichletPosterior(NamedTuple):
@@ -134,6 +143,137 @@ class DirichletPosterior(NamedTuple):
     singly: bool  # every state has a share of its own in a row
     start_weight: FloatsIn  # [S]; empty where starts are not drawn
     rewards: RewardDraws
+
+
+class Parts(NamedTuple):
+    """The places at which those of each data set begin, in arrays in which they follow each other.
+
+    The last place is where all of them end.
+    """
+
+    transitions: IntsIn  # [D+1]
+    seen: IntsIn  # [D+1] rows of rewards
+    groups: IntsIn  # [D+1] of offsets, one more than there are groups
+    atoms: IntsIn  # [D+1]
+
+
+class Posteriors(NamedTuple):
+    """Posteriors of D data sets over the same pairs, under P priors each, after each other.
+
+    All of them have starts to be drawn and given successors, or none has.
+    """
+
+    priors: int  # P
+    seed: IntsIn  # [D]
+    pair_offsets: IntsIn  # [S+1]
+    used: BoolsIn  # [D·K]
+    ending: FloatsIn  # [D·K]
+    parts: Parts
+    offsets: IntsIn  # [D·(K+1)] from 0 on in each data set
+    successor: IndicesIn
+    times: IntsIn
+    weight: FloatsIn  # [D]
+    bases: Bases  # [D·P·…]
+    sums: FloatsIn
+    singly: BoolsIn  # [D]
+    start_weight: FloatsIn  # [D·S]
+    per_pair: bool
+    by_successor: BoolsIn  # [D]
+    group: IntsIn  # [D·K]
+    seen: TableIn
+    group_offsets: IntsIn
+    atoms: TableIn
+    others: FloatsIn  # [D]
+
+    @classmethod
+    def of(cls, each: Sequence[DirichletPosterior], priors: int) -> Posteriors:
+        """Lines up the posteriors of several data sets."""
+        rows, rewards = [one.rows for one in each], [one.rewards for one in each]
+
+        def line(arrays: Iterable[AnyArray]) -> Any:
+            return np.concatenate([*arrays])
+
+        def places(arrays: Iterable[AnyArray]) -> IntArray:
+            return offsets_of(np.array([len(array) for array in arrays]))
+
+        return cls(
+            priors,
+            np.array([one.seed for one in each]),
+            each[0].pair_offsets,
+            line(one.used for one in each),
+            line(one.ending for one in each),
+            Parts(
+                places(one.successor for one in rows),
+                places(one.seen for one in rewards),
+                places(one.group_offsets for one in rewards),
+                places(one.atoms for one in rewards),
+            ),
+            line(one.offsets for one in rows),
+            line(one.successor for one in rows),
+            line(one.times for one in rows),
+            np.array([float(one.weight) for one in rows]),
+            Bases(*(line(several) for several in zip(*(one.bases for one in each), strict=True))),
+            line(one.sums for one in each),
+            np.array([one.singly for one in each]),
+            line(one.start_weight for one in each),
+            rewards[0].per_pair,
+            np.array([one.by_successor for one in rewards]),
+            line(one.group for one in rewards),
+            line(one.seen for one in rewards),
+            line(one.group_offsets for one in rewards),
+            line(one.atoms for one in rewards),
+            np.array([float(one.others) for one in rewards]),
+        )
+
+
+@helper
+def part(array: Kind, d: int, number: int) -> Kind:
+    """Returns what belongs to data set d of so many, all of which have the same share."""
+    size = array.size // number
+    return array[d * size : (d + 1) * size]  # type: ignore[return-value]
+
+
+@helper
+def posterior_of(posteriors: Posteriors, d: int) -> DirichletPosterior:
+    """Returns the posterior of one data set, in the same memory."""
+    transitions, of_seen, of_groups, of_atoms = posteriors.parts
+    given, pooled, elsewhere = posteriors.bases
+    number, priors = posteriors.seed.size, posteriors.priors
+    first, last = transitions[d], transitions[d + 1]
+    if given.size > 0:
+        given = given[priors * first : priors * last]
+    own_elsewhere = part(elsewhere, d, number)
+    own_pooled = part(pooled, d, number)
+    rows = PriorRows(
+        part(posteriors.offsets, d, number),
+        posteriors.successor[first:last],
+        posteriors.times[first:last],
+        given,
+        posteriors.weight[d],
+        own_pooled,
+        own_elsewhere,
+    )
+    rewards = RewardDraws(
+        posteriors.per_pair,
+        posteriors.by_successor[d],
+        part(posteriors.group, d, number),
+        posteriors.seen[of_seen[d] : of_seen[d + 1]],
+        posteriors.group_offsets[of_groups[d] : of_groups[d + 1]],
+        posteriors.atoms[of_atoms[d] : of_atoms[d + 1]],
+        posteriors.others[d],
+    )
+    return DirichletPosterior(
+        posteriors.seed[d],
+        posteriors.pair_offsets,
+        part(posteriors.used, d, number),
+        part(posteriors.ending, d, number),
+        rows,
+        Bases(given, own_pooled, own_elsewhere),
+        posteriors.sums[first:last],
+        posteriors.singly[d],
+        part(posteriors.start_weight, d, number),
+        rewards,
+    )
 
 
 class Blocks(NamedTuple):
@@ -158,14 +298,15 @@ class Base(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row to be drawn: its pair and transitions, those of its state, its draw, and its limit."""
+    """A row to be drawn: its pair and transitions, those of its state, its model, and its limit."""
 
     pair: int
     first: int
     last: int
     state_first: int
     state_last: int
-    draw: int
+    model: int  # the one under the first prior
+    apart: int  # so many models later comes the one under the next prior
     limit: int  # the first cell that belongs to others
 
 
@@ -217,9 +358,9 @@ def draw_sparse_rows(
     written. `place` [P · S] says where a state stands, if that is not before the row.
     """
     successor, times, weight = rows.successor, rows.times, rows.weight
-    num_priors, num_states = begins.size, bases.elsewhere.shape[1]
-    width, draws, b = row.limit, target.shape[0] // num_priors, row.draw
-    seen, total = 0, 0.0
+    num_priors, num_states = begins.size, bases.elsewhere.size // begins.size
+    num_pairs = bases.pooled.size // begins.size
+    width, seen, total = row.limit, 0, 0.0
     for t in range(row.first, row.last):
         if times[t] > 0:
             number, words = gamma(words, np.float64(times[t]))
@@ -230,8 +371,8 @@ def draw_sparse_rows(
                     ends[0] = -1
                     return words
                 place[p * num_states + successor[t]] = at
-                target[p * draws + b, at] = successor[t]
-                share[p * draws + b, at] = number
+                target[row.model + p * row.apart, at] = successor[t]
+                share[row.model + p * row.apart, at] = number
             seen += 1
     left = 1.0
     if total > 0.0:
@@ -249,7 +390,9 @@ def draw_sparse_rows(
         u, words = uniform(words)
         v, words = uniform(words)
         for p in range(num_priors):
-            m, base = p * draws + b, Base(bases.pooled[p, row.pair], bases.elsewhere[p])
+            m = row.model + p * row.apart
+            elsewhere = bases.elsewhere[p * num_states : (p + 1) * num_states]
+            base = Base(bases.pooled[p * num_pairs + row.pair], elsewhere)
             state = state_at(u, v, rows, sums, row, base)
             at = place[p * num_states + state]
             if at < begins[p]:
@@ -264,7 +407,7 @@ def draw_sparse_rows(
         left *= 1.0 - broken
     for p in range(num_priors):
         for i in range(begins[p], ends[p]):
-            share[p * draws + b, i] /= total
+            share[row.model + p * row.apart, i] /= total
     return words
 
 
@@ -392,6 +535,7 @@ def draw_whole_row(
     bases: Bases,
     row: Row,
     prior: int,
+    num_priors: int,
     begin: int,
     target: IndexArray,
     share: FloatArray,
@@ -399,7 +543,10 @@ def draw_whole_row(
     """Draws a row of which every successor has a share of its own; its end, or −1."""
     successor, times, given = rows.successor, rows.times, bases.given
     if given.size == 0:
-        base = Base(bases.pooled[prior, row.pair], bases.elsewhere[prior])
+        num_pairs = bases.pooled.size // num_priors
+        num_states = bases.elsewhere.size // num_priors
+        elsewhere = bases.elsewhere[prior * num_states : (prior + 1) * num_states]
+        base = Base(bases.pooled[prior * num_pairs + row.pair], elsewhere)
         end = weigh_all(rows, base, row, begin, target, share)
     else:
         end = begin + row.last - row.first
@@ -408,7 +555,7 @@ def draw_whole_row(
         else:
             for t in range(row.first, row.last):
                 target[begin + t - row.first] = successor[t]
-                share[begin + t - row.first] = given[prior, t] + times[t]
+                share[begin + t - row.first] = given[prior * successor.size + t] + times[t]
     if end >= 0:
         words = draw_shares(words, share, begin, end)
     return end, words
@@ -428,13 +575,17 @@ class Desk(NamedTuple):
 def draw_block(
     posterior: DirichletPosterior,
     draw: int,
-    b: int,
+    model: int,
+    apart: int,
     blocks: Blocks,
     block: int,
     models: Chunk,
     desk: Desk,
 ) -> None:
-    """Writes a block of one draw under each prior: rows and rewards; see `draw_models`."""
+    """Writes a block of one draw under each prior: rows and rewards; see `draw_models`.
+
+    It is `model` under the first prior, and so many models `apart` under the next.
+    """
     seed, pair_offsets, used, ending, rows, bases, sums, singly, _, rewards = posterior
     ends, target, share, reward, _ = models
     offsets, successor = rows.offsets, rows.successor
@@ -442,21 +593,21 @@ def draw_block(
     begins, end, place, known, weights = desk
     num_priors, first_pair, last_pair = begins.size, blocks.pairs[block], blocks.pairs[block + 1]
     limit = blocks.cells[block + 1]
-    draws, sparse = len(ends) // num_priors, bases.given.size == 0 and not singly
-    s = 0 * b  # a plain 0 has a type of its own
+    sparse = bases.given.size == 0 and not singly
+    s = 0 * model  # a plain 0 has a type of its own
     for p in range(num_priors):
         end[p] = blocks.cells[block]
     for k in range(first_pair, last_pair):
         for p in range(num_priors):
-            ends[p * draws + b, k] = end[p]
-            reward[p * draws + b, k] = ending[k]
+            ends[model + p * apart, k] = end[p]
+            reward[model + p * apart, k] = ending[k]
         if not used[k] or end[0] < 0:
             continue
         while k >= pair_offsets[s + 1]:
             s += 1
         first, last = offsets[k], offsets[k + 1]
         states = offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]
-        row = Row(k, first, last, states[0], states[1], b, limit)
+        row = Row(k, first, last, states[0], states[1], model, apart, limit)
         row_words = start_stream(seed, draw, k)
         if sparse:
             row_words = draw_sparse_rows(
@@ -466,11 +617,19 @@ def draw_block(
             for t in range(first, last):
                 known[successor[t]] = t
         for p in range(num_priors):
-            m, words = p * draws + b, row_words
+            m, words = model + p * apart, row_words
             begin = ends[m, k]
             if not sparse:
                 end[p], words = draw_whole_row(
-                    words, rows, bases, row, p, begin, target[m, :limit], share[m, :limit]
+                    words,
+                    rows,
+                    bases,
+                    row,
+                    p,
+                    num_priors,
+                    begin,
+                    target[m, :limit],
+                    share[m, :limit],
                 )
             if end[0] < 0 or end[p] < 0:
                 end[0] = -1
@@ -488,21 +647,21 @@ def draw_block(
                 earned += weight * one_reward
             reward[m, k] = earned
     if end[0] < 0:
-        ends[b, last_pair - 1] = -1
+        ends[model, last_pair - 1] = -1
     for p in range(num_priors):
         if last_pair == used.size:
-            ends[p * draws + b, last_pair] = end[p]
+            ends[model + p * apart, last_pair] = end[p]
         elif end[0] >= 0:  # the last row goes on to where the next block begins
             for i in range(end[p], limit):
-                target[p * draws + b, i], share[p * draws + b, i] = 0, 0.0
+                target[model + p * apart, i], share[model + p * apart, i] = 0, 0.0
 
 
-def room_to_draw(posterior: DirichletPosterior) -> RoomSize:
+def room_to_draw(posteriors: Posteriors) -> RoomSize:
     """Returns the room that `draw_models` needs: a `Desk`."""
-    rewards, num_priors = posterior.rewards, len(posterior.bases.given)
-    num_states = posterior.pair_offsets.size - 1
-    atoms = len(rewards.atoms) + rewards.group_offsets.size - 1
-    return RoomSize(atoms, 2 * num_priors + (num_priors + 1) * num_states)
+    num_priors, num_states = posteriors.priors, posteriors.pair_offsets.size - 1
+    _, _, groups, atoms = posteriors.parts
+    most = int((run_lengths(atoms) + run_lengths(groups) - 1).max())
+    return RoomSize(most, 2 * num_priors + (num_priors + 1) * num_states)
 
 
 @tasks(threads_from=1_000)
@@ -510,40 +669,42 @@ def draw_models(
     first_task: int,
     end_task: int,
     room: Room,
-    posterior: DirichletPosterior,
+    posteriors: Posteriors,
     first_draw: int,
     blocks: Blocks,
     models: Chunk,
 ) -> None:
     """Writes the draws `first_draw` … [B]: rows of the `used` pairs, rewards and starts.
 
-    The chunk is of P · B models, those of the first prior before those of the second. A task is a
-    block of a draw. Pairs that are not used have no row and their `ending` reward.
+    The chunk is of D · P · B models: those of the first data set come first, and of these the ones
+    under the first prior. A task is a block of a draw. Pairs that are not used have no row and
+    their `ending` reward.
     """
-    start_weight, rewards, initial = posterior.start_weight, posterior.rewards, models.initial
-    seed, num_pairs, num_blocks = posterior.seed, posterior.used.size, blocks.pairs.size - 1
-    num_states, num_priors = posterior.pair_offsets.size - 1, len(posterior.bases.given)
-    num_atoms, groups = len(rewards.atoms), rewards.group_offsets.size - 1
-    weights = AtomWeights(room.floats[:num_atoms], room.floats[num_atoms : num_atoms + groups])
+    initial, num_priors, num_blocks = models.initial, posteriors.priors, blocks.pairs.size - 1
+    draws = len(initial) // (num_priors * posteriors.seed.size)
+    num_states = posteriors.pair_offsets.size - 1
     begins, ends = room.ints[:num_priors], room.ints[num_priors : 2 * num_priors]
     places = room.ints[2 * num_priors : 2 * num_priors + (num_priors + 1) * num_states]
     place, known = places[num_states:], places[:num_states]
-    desk = Desk(begins, ends, place, known, weights)
     zero = 0 * first_task  # a plain 0 has a type of its own: helpers would be compiled for it too
     for task in range(first_task, end_task):
-        b, block = task // num_blocks, task % num_blocks
-        draw = first_draw + b
+        block, b, d = task % num_blocks, task // num_blocks % draws, task // num_blocks // draws
+        draw, model = first_draw + b, d * num_priors * draws + b
+        posterior = posterior_of(posteriors, d)
+        seed, num_pairs, rewards = posterior.seed, posterior.used.size, posterior.rewards
+        num_atoms, groups = len(rewards.atoms), rewards.group_offsets.size - 1
+        weights = AtomWeights(room.floats[:num_atoms], room.floats[num_atoms : num_atoms + groups])
         weigh_atoms(start_stream(seed, draw, num_pairs + 1), rewards, weights)
         for i in range(places.size):
             places[i] = -1
-        draw_block(posterior, draw, b, blocks, block, models, desk)
+        desk = Desk(begins, ends, place, known, weights)
+        draw_block(posterior, draw, model, draws, blocks, block, models, desk)
+        start_weight = posterior.start_weight
         if start_weight.size > 0 and block == 0:
             words = start_stream(seed, draw, num_pairs)
             for s in range(num_states):
-                initial[b, s] = start_weight[s]
-            draw_shares(words, initial[b], zero, num_states)
-            for m in range(
-                b + len(initial) // num_priors, len(initial), len(initial) // num_priors
-            ):
+                initial[model, s] = start_weight[s]
+            draw_shares(words, initial[model], zero, num_states)
+            for p in range(1, num_priors):
                 for s in range(num_states):
-                    initial[m, s] = initial[b, s]
+                    initial[model + p * draws, s] = initial[model, s]

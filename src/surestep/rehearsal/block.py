@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep.algorithms import Improver
 from surestep.certificates import Certifier
+from surestep.certificates.bounding import gains_each
 from surestep.certificates.episodes import holds_out
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import only_believed
@@ -136,13 +137,17 @@ def claims_and_draws(
     first = certifiers[0]
     if not believes(first):
         return claimed(certifiers, problems, policies).lower, None
-    draws = np.stack([*map(sorted_gains, certifiers, problems, policies)])
+    believers = [certifier for certifier in certifiers if believes(certifier)]
+    several = [
+        [Policy(problem.counts.pairs, policy)]
+        for problem, policy in zip(problems, policies, strict=True)
+    ]
+    draws = np.stack(
+        [
+            np.full(first.draws, np.nan)
+            if isinstance(gains, CertificateRefused)
+            else np.sort(gains[0])
+            for gains in gains_each(believers, problems, several)
+        ]
+    )
     return draws[:, first.rank - 1], draws
-
-
-def sorted_gains(certifier: Any, problem: Problem, policy: FloatArray) -> FloatArray:
-    """The draws of a posterior certificate, rising; NaN where it is refused."""
-    try:
-        return np.sort(certifier.gains(problem, [Policy(problem.counts.pairs, policy)])[0])
-    except CertificateRefused:
-        return np.full(certifier.draws, np.nan)
