@@ -15,7 +15,8 @@ import numpy as np
 
 from surestep._arrays import FloatArray, weighted_rows
 from surestep.algorithms import COMPILED, Improver, improve_batch
-from surestep.certificates import Certifier, certify_batch
+from surestep.certificates import Certifier
+from surestep.certificates.certifying import certify_each
 from surestep.certificates.episodes import training_for
 from surestep.certificates.protocol import Claim
 from surestep.certificates.standing import standing_name
@@ -116,22 +117,21 @@ def claimed(
     policies: FloatArray,
 ) -> Claimed:
     """Returns what each certifier claims of its policy [B, K]; one may be refused already."""
-    judged = [
-        Policy(problem.counts.pairs, row) for problem, row in zip(problems, policies, strict=True)
+    claims: list[Claim | None] = [
+        certifier if isinstance(certifier, CertificateRefused) else None for certifier in certifiers
     ]
-    first = certifiers[0]
-    if not isinstance(first, CertificateRefused) and all(
-        certifier == first for certifier in certifiers
-    ):
-        claims = certify_batch(problems, judged, first)
-    else:
-        claims = [
-            certifier
-            if isinstance(certifier, CertificateRefused)
-            else certify_batch([problem], [policy], certifier)[0]
-            for certifier, problem, policy in zip(certifiers, problems, judged, strict=True)
-        ]
-    lower, standing, refusal = zip(*map(answer, claims), strict=True)
+    asked = {
+        b: certifier
+        for b, certifier in enumerate(certifiers)
+        if not isinstance(certifier, CertificateRefused)
+    }
+    judged = [Policy(problems[b].counts.pairs, policies[b]) for b in asked]
+    made = certify_each([problems[b] for b in asked], judged, [*asked.values()])
+    for b, claim in zip(asked, made, strict=True):
+        claims[b] = claim
+    lower, standing, refusal = zip(
+        *(answer(claim) for claim in claims if claim is not None), strict=True
+    )
     return Claimed(np.array(lower), list(standing), list(refusal))
 
 

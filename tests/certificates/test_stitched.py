@@ -30,7 +30,9 @@ from surestep import (
     sample_log,
 )
 from surestep.certificates import Stitched, stitched, verify
+from surestep.certificates import stacks as module
 from surestep.certificates.stacks import (
+    Case,
     Course,
     Draw,
     Stacks,
@@ -41,7 +43,7 @@ from surestep.certificates.stacks import (
     roll_out_each,
     stacks_of,
 )
-from surestep.certificates.stitched_plans import Plan
+from surestep.certificates.stitched_plans import Plan, kinds_of
 from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
@@ -256,11 +258,40 @@ def test_ways_that_are_rolled_out_together_are_what_each_is_alone():
     readable, draw = stacks.sizes > 1, Draw(3, 1, 3, stacks.starts.size)
     ways = [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in (1, 3, None)]
     ways += [Way(2, 1, None), Way(2, None, 1), Way(4, 3, 3)]
-    together = roll_out_each(stacks, course, readable, ways, draw)
-    for way, rounds in zip(ways, together, strict=True):
+    case = Case(stacks, course, readable, draw.seed, draw.rounds)
+    (together,) = roll_out_each([case], [ways], draw.purpose, draw.runs, keep=True)
+    for way, outcome in zip(ways, together, strict=True):
         alone = roll_out(stacks, course, readable, way, draw)
-        for one, other in zip(rounds, alone, strict=True):
+        for one, other in zip(outcome.rounds, alone, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_cases_that_are_rolled_out_together_are_what_each_is_alone(known, monkeypatch):
+    cases, ways = [], []
+    for seed in range(4):
+        stacks, course = random_course(3 + seed // 2)  # two of them are on the same log
+        initial = np.cumsum(np.random.default_rng(seed).dirichlet(np.ones(4)))
+        if known:
+            course = course._replace(start_chances=initial[np.newaxis])
+        cases.append(Case(stacks, course, stacks.sizes > seed, seed, 30 + seed))
+        ways.append([Way(seed - 1, seed + 1, None), Way(3, None, seed + 1)])
+    together = roll_out_each(cases, ways, 1, 3, keep=True)
+    monkeypatch.setattr(module, "MOST_KEPT", 1)  # no two of them at a time
+    for case, several, outcomes in zip(cases, ways, together, strict=True):
+        tallied = roll_out_each([case], [several], 1, 3, keep=False)[0]
+        alone = roll_out_each([case], [several], 1, 3, keep=True)[0]
+        for way, *found in zip(several, outcomes, alone, tallied, strict=True):
+            for one, other in zip(found[0].rounds, found[1].rounds, strict=True):
+                np.testing.assert_array_equal(one, other)
+            assert found[0].tallies == found[1].tallies == found[2].tallies
+            kinds = kinds_of(way.who, found[0].rounds)
+            for tally, values in zip(found[0].tallies, kinds, strict=True):
+                assert tally.number == values.size / 3
+                if values.size:
+                    expected = (values.mean(), values.var())
+                    assert tally[1:] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert found[2].rounds.differences.size == 0
 
 
 def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():
@@ -269,7 +300,7 @@ def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():
         np.array([0, 40]), np.ones(40), np.zeros(40, int), np.zeros(40, bool), np.zeros(9, int)
     )
     course = Course(
-        np.array([0, 1]), np.ones((2, 2)), np.empty(0), np.zeros(1, bool), np.zeros((2, 1)),
+        np.array([0, 1]), np.ones((2, 2)), np.empty((0, 1)), np.zeros(1, bool), np.zeros((2, 1)),
         Tails(np.zeros((2, 1)), np.zeros((2, 1))), 1.0, WIDE,
     )  # fmt: skip
     found = roll_out(walk, course, np.ones(1, bool), Way(3, 5, 2), Draw(0, 1, 1, 9))
@@ -410,14 +441,14 @@ def test_what_must_hold_depends_on_the_settings():
 def test_the_training_part_expects_as_much_more_as_the_rest_is_larger(share, ratio, monkeypatch):
     asked = []
 
-    def plan(self, stacks, course, ratio, tails):
-        asked.append(ratio)
-        return Plan(Way(BOTH), 0.1, 1.0, score=0.5)
+    def plans_of(planning):
+        asked.extend(one.ratio for one in planning)
+        return [Plan(Way(BOTH), 0.1, 1.0, score=0.5) for _ in planning]
 
-    monkeypatch.setattr(Stitched, "plan", plan)
+    monkeypatch.setattr(stitched, "plans_of", plans_of)
     problem, better = arms(3)
     certifier = Stitched(train_share=share)
-    assert certifier.expected_lower(problem, [better, problem.behavior]) == [0.5, 0.0]
+    assert certifier.choosing_bounds(problem, [better, problem.behavior], None) == [0.5, 0.0]
     assert asked == [pytest.approx(ratio)]
 
 

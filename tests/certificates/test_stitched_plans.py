@@ -9,21 +9,30 @@ import pytest
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Stitched, stitched, stitched_plans
 from surestep.certificates.bets import usual_stake, usual_stakes
-from surestep.certificates.stacks import Draw, Rounds, Way
-from surestep.certificates.stitched import Folds, grown
+from surestep.certificates.stacks import Outcome, Rounds, Tally, Way
+from surestep.certificates.stitched import (
+    Folds,
+    Judging,
+    Planning,
+    check_rounds,
+    grown,
+    lower_limits,
+    plans_of,
+)
 from surestep.certificates.stitched_plans import (
+    Fold,
     Plan,
     bet_on,
     kinds_of,
     least_of,
     most_rounds,
-    plan_at,
+    plans_at,
     span_of,
 )
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 
-COURSE = SimpleNamespace(limits=(0.0, 2.0), discount=0.5, start_chances=np.empty(0))
+COURSE = SimpleNamespace(limits=(0.0, 2.0), discount=0.5, start_chances=np.empty((0, 2)))
 STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
 UNPLANNED = Plan(Way(BOTH), 0.1)
 
@@ -35,9 +44,18 @@ def rounds_of(values):
     return Rounds(values, complete, np.zeros_like(complete))
 
 
+def tallies_of(values, who):
+    """Rounds [runs, rounds] that are all there, in numbers."""
+    kinds = kinds_of(who, rounds_of(values))
+    spreads = [(kind.mean(), kind.var()) if kind.size else (0.0, 0.0) for kind in kinds]
+    return [
+        Tally(kind.size / len(values), *spread) for kind, spread in zip(kinds, spreads, strict=True)
+    ]
+
+
 def planned(values, ratio, who=BOTH):
     """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
-    return bet_on(rounds_of(values), COURSE, ratio, Plan(Way(who), 0.1))
+    return bet_on(tallies_of(values, who), COURSE, ratio, Plan(Way(who), 0.1))
 
 
 def test_the_limit_to_be_expected_is_that_of_the_stake():
@@ -115,11 +133,12 @@ def planned_at(monkeypatch, score):
     """The plan where fold 1 expects `score(way)`, and all ways that it looked at."""
     looked_at = []
 
-    def roll_out_each(stacks, course, readable, ways, draw):
-        assert readable.tolist() == [True, False, True]
-        assert draw == Draw(5, 1, 4, 7)
-        looked_at.append(ways)
-        return [*ways]
+    def roll_out_each(cases, ways, purpose, runs, *, keep):
+        (case,), (several,) = cases, ways
+        assert case.readable.tolist() == [True, False, True]
+        assert (case.seed, case.rounds, purpose, runs, keep) == (5, 7, 1, 4, False)
+        looked_at.append(several)
+        return [[Outcome(None, way) for way in several]]
 
     def bet_on(way, course, ratio, plan):
         assert (way, ratio, plan.delta) == (plan.way, 1.5, 0.1)
@@ -127,7 +146,8 @@ def planned_at(monkeypatch, score):
 
     monkeypatch.setattr(stitched_plans, "roll_out_each", roll_out_each)
     monkeypatch.setattr(stitched_plans, "bet_on", bet_on)
-    return plan_at(STACKS, COURSE, 1.5, 0.1, 5), looked_at
+    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1, 5)])
+    return plan, looked_at
 
 
 def test_policies_are_rolled_out_in_turn_where_that_promises_clearly_more(monkeypatch):
@@ -159,19 +179,24 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
 ):
     asked = []
 
-    def plan_at(stacks, course, ratio, delta, seed):
-        asked.append((course.tails, delta))
-        return UNPLANNED._replace(score=1.0 + gain * (course.tails == "robust"))
+    def plans_at(folds):
+        asked.extend((fold.course.tails, fold.delta) for fold in folds)
+        return [
+            UNPLANNED._replace(score=1.0 + gain * (fold.course.tails == "robust")) for fold in folds
+        ]
 
     class Tailed(SimpleNamespace):
         def _replace(self, tails):
             return Tailed(tails=tails)
 
-    monkeypatch.setattr(stitched, "plan_at", plan_at)
+    monkeypatch.setattr(stitched, "plans_at", plans_at)
     certifier, course = Stitched(delta=0.1, tails=0.2), Tailed(tails="plain")
-    assert not certifier.plan(STACKS, course, 1.0, None).robust
-    assert certifier.plan(STACKS, course, 1.0, "robust").robust is robust
-    assert asked == [("plain", 0.1), ("plain", 0.1), ("robust", pytest.approx(0.08))]
+    plans = plans_of(
+        [Planning(certifier, STACKS, course, 1.0, tails) for tails in (None, "robust", None)]
+    )
+    assert [plan.robust for plan in plans] == [False, robust, False]
+    plain = ("plain", 0.1)
+    assert asked == [plain, plain, ("robust", pytest.approx(0.08)), plain]
 
 
 def test_robust_sets_are_for_small_models_with_a_discount():
@@ -204,28 +229,14 @@ def test_a_run_has_as_many_rounds_as_starts_or_as_steps(steps, starts, most):
     assert most_rounds(stacks, known) == min(steps, 100_000)
 
 
-def test_24_runs_certify_with_numbers_of_their_own(monkeypatch):
-    asked, given = [], []
-
-    def roll_out(stacks, course, readable, way, draw):
-        asked.append((way, draw))
-        return rounds_of([given])
-
-    monkeypatch.setattr(stitched, "roll_out", roll_out)
-
+def test_rounds_may_not_go_beyond_what_returns_allow():
     def refused(way, values, words):
-        given[:] = values
         with pytest.raises(RefutedBounds, match=words):
-            Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), way)
+            check_rounds(way, rounds_of([values]), COURSE)
 
-    def taken(way, values):
-        given[:] = values
-        return Stitched(seed=5).rounds(STACKS, COURSE, np.ones(3, bool), way)
-
-    assert taken(Way(BOTH), [-2.0]).differences.tolist() == [[-2.0]]
-    assert asked == [(Way(BOTH), Draw(5, 2, 24, 7))]
+    check_rounds(Way(BOTH), rounds_of([[-2.0]]), COURSE)
     refused(Way(BOTH), [-2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
-    assert taken(Way(2), [0.0, -2.0]).complete.tolist() == [2]
+    check_rounds(Way(2), rounds_of([[0.0, -2.0]]), COURSE)
     refused(Way(2), [-0.1, -2.0], r"come to -0.1, but returns between 0.0 and 2.0 allow -2e-09")
     refused(Way(2), [0.0, -2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
 
@@ -280,20 +291,21 @@ def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
 def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeypatch):
     rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
     way = Way(who, 4, None)
-    seen = []
 
-    def judged(self, stacks, course, readable, how):
-        seen.append((readable.tolist(), how))
-        return rounds
+    def rolled(cases, ways, purpose, runs, *, keep):
+        (case,) = cases
+        assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
+        assert (ways, purpose, runs, keep) == ([[way]], 2, 24, True)
+        return [[Outcome(rounds, [])]]
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
     monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))
-    monkeypatch.setattr(Stitched, "plan", lambda *_: Plan(way, 0.1, score=0.5))
+    monkeypatch.setattr(stitched, "plans_of", lambda _: [Plan(way, 0.1, score=0.5)])
     monkeypatch.setattr(Plan, "lower", lambda _, found, course: -9.0)
-    monkeypatch.setattr(Stitched, "rounds", judged)
+    monkeypatch.setattr(stitched, "roll_out_each", rolled)
     problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])
-    lower, found = Stitched(tails=0.0).claim(problem, first, Folds(None, None, 1.0))
-    assert seen == [([True, False, True], way)]
+    judging = Judging(Stitched(tails=0.0, seed=5), problem, first, Folds(None, None, 1.0), {})
+    ((lower, found),) = lower_limits([judging])
     assert lower == -4.0
     assert found == figures | {
         "paired": who == BOTH,

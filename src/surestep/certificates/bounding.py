@@ -16,6 +16,7 @@ from surestep.certificates.protocol import (
     Chooser,
     ChoosesTogether,
     Claim,
+    ClaimsEach,
     ClaimsTogether,
     GainsTogether,
     believes,
@@ -29,15 +30,21 @@ Kind = TypeVar("Kind", bound=Believer)
 
 
 def claims_of(
-    certifier: Certifier, problems: Sequence[Problem], policies: Sequence[Policy]
+    certifiers: Sequence[Certifier], problems: Sequence[Problem], policies: Sequence[Policy]
 ) -> list[Claim]:
-    """Returns the claim about the policy of each problem, or its refusal; together if possible."""
-    if isinstance(certifier, ClaimsTogether):
-        return certifier.claims(problems, policies)
-    return [
-        claim_or_refusal(certifier, problem, policy)
-        for problem, policy in zip(problems, policies, strict=True)
-    ]
+    """Returns what each certifier claims of the policy of its problem, or why it does not.
+
+    The certifiers are of one kind; it makes all claims together if it can.
+    """
+    if certifiers and isinstance(certifiers[0], ClaimsEach):
+        return certifiers[0].claims_each(certifiers, problems, policies)
+    if (
+        certifiers
+        and isinstance(certifiers[0], ClaimsTogether)
+        and all(certifier == certifiers[0] for certifier in certifiers)
+    ):
+        return certifiers[0].claims(problems, policies)
+    return [*map(claim_or_refusal, certifiers, problems, policies)]
 
 
 def claim_or_refusal(certifier: Certifier, problem: Problem, policy: Policy) -> Claim:
@@ -61,7 +68,7 @@ def lower_bounds_each(
     """Returns the `lower_bounds` of each certifier, of one kind all of them."""
     if not believes(certifiers[0]):
         return [
-            [*map(bound_of, claims_of(certifier, [problem] * len(several), several))]
+            [*map(bound_of, claims_of(*repeated(len(several), certifier, problem), several))]
             for certifier, problem, several in zip(certifiers, problems, policies, strict=True)
         ]
     believers = [certifier for certifier in certifiers if believes(certifier)]
@@ -73,6 +80,13 @@ def lower_bounds_each(
             believers, policies, gains_each(believers, problems, policies), strict=True
         )
     ]
+
+
+def repeated(
+    number: int, certifier: Certifier, problem: Problem
+) -> tuple[list[Certifier], list[Problem]]:
+    """Returns both, so many times."""
+    return [certifier] * number, [problem] * number
 
 
 def gains_each(

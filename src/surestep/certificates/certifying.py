@@ -51,18 +51,30 @@ def certify_batch(
 ) -> list[Claim]:
     """Returns the `certify` of each problem and its policy; a refusal is an answer too.
 
-    Robust certificates of small problems over the same pairs are made together, on all cores.
+    Robust certificates of small problems over the same pairs are made together, on all cores, and
+    so are stitched ones.
+    """
+    return certify_each(problems, policies, [certifier] * len(problems))
+
+
+def certify_each(
+    problems: Sequence[Problem], policies: Sequence[Policy], certifiers: Sequence[Certifier]
+) -> list[Claim]:
+    """Returns the `certify` of each problem and its policy by a certifier of its own, of one kind.
+
+    A refusal is an answer too.
     """
     if len(problems) != len(policies):
         raise InvalidParameter(
             f"there are {len(problems)} problems and {len(policies)} policies, expected a policy "
             "for each problem"
         )
-    for case in zip(problems, policies, strict=True):
-        check_question(*case, certifier)
+    for case in zip(problems, policies, certifiers, strict=True):
+        check_question(*case)
+    claims = claims_of(certifiers, problems, policies)
     return [
         claim if isinstance(claim, CertificateRefused) else accepted(claim, certifier, problem)
-        for claim, problem in zip(claims_of(certifier, problems, policies), problems, strict=True)
+        for claim, certifier, problem in zip(claims, certifiers, problems, strict=True)
     ]
 
 

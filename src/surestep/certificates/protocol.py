@@ -1,11 +1,11 @@
 """The face of a kind of certificate to all others, and what some kinds do in a way of their own.
 
 A kind has the members of `Certifier`. Whatever else others ask of it has an answer that is usual
-for all kinds, unless it has a member for that: `claims` (see `ClaimsTogether`), `choosing_bounds`
-(see `Chooser` and `ChoosesTogether`), `gains_each` (see `GainsTogether`), `told` (see
-`ToldOfData`), `why_not_rehearsed` (see `NotRehearsed`), `label` (see `Labelled`), and `chooses_by`,
-words for what N∧ is chosen by if not by the lower bound of the claim itself; and one that is
-calibrated in worlds has what `Believer` says.
+for all kinds, unless it has a member for that: `claims` (see `ClaimsTogether`), `claims_each` (see
+`ClaimsEach`), `choosing_bounds` (see `Chooser` and `ChoosesTogether`), `gains_each` (see
+`GainsTogether`), `told` (see `ToldOfData`), `why_not_rehearsed` (see `NotRehearsed`), `label` (see
+`Labelled`), and `chooses_by`, words for what N∧ is chosen by if not by the lower bound of the claim
+itself; and one that is calibrated in worlds has what `Believer` says.
 """
 
 from __future__ import annotations
@@ -50,6 +50,20 @@ class ClaimsTogether(Protocol):
 
     def claims(self, problems: Sequence[Problem], policies: Sequence[Policy]) -> list[Claim]:
         """Returns the claim about the policy of each problem, or why there is none."""
+        ...
+
+
+@runtime_checkable
+class ClaimsEach(Protocol):
+    """A certifier that does so together with others of its kind, each with settings of its own."""
+
+    def claims_each(
+        self,
+        certifiers: Sequence[Any],
+        problems: Sequence[Problem],
+        policies: Sequence[Policy],
+    ) -> list[Claim]:
+        """Returns what each certifier, all of its kind, claims of the policy of its problem."""
         ...
 
 

@@ -7,24 +7,22 @@ the stacks: how they act, what a cut rollout counts for, and how the two are dis
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    offsets_of,
-    run_sums,
-)
+from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_sums
 from surestep.certificates.refuting import SAME
 from surestep.kernels.stitched import (
+    Case,
+    Cases,
     Course,
     Draw,
     Rounds,
     Stacks,
     Tails,
+    Tallied,
     coupled_chances,
     room_to_stitch,
     stitched_rounds,
@@ -35,6 +33,7 @@ from surestep.model.problem import Problem
 from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import best_value, worst_value
 
+MOST_KEPT = 2**25  # numbers of series that are kept at a time
 FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
 
 
@@ -87,7 +86,9 @@ def course_of(
     both = (policy.probability, behavior.probability)
     chances = np.empty((2, 2 * pairs.num_pairs))
     coupled_chances(pairs.offsets, *both, chances)
-    cumulated = np.empty(0) if initial is None else np.cumsum(initial) / np.sum(initial)
+    cumulated = np.empty((0, pairs.num_states))
+    if initial is not None:
+        cumulated = (np.cumsum(initial) / np.sum(initial))[np.newaxis]
     return Course(
         pairs.offsets,
         chances,
@@ -108,26 +109,114 @@ class Way(NamedTuple):
     their_horizon: int | None = None
 
 
+class Outcome(NamedTuple):
+    """The outcome of some runs of one way."""
+
+    rounds: Rounds  # as many as were to be kept
+    tallies: list[Tally]  # of both kinds of rounds where policies take turns, else of the one
+
+
+class Tally(NamedTuple):
+    """Rounds of one kind in all runs together."""
+
+    number: float  # in a run, on average
+    mean: float
+    variance: float
+
+
 def roll_out(stacks: Stacks, course: Course, readable: BoolArray, way: Way, draw: Draw) -> Rounds:
     """Rounds until an entry is missing; a pair that is not `readable` [K] cuts a rollout."""
-    return roll_out_each(stacks, course, readable, [way], draw)[0]
+    case = Case(stacks, course, readable, draw.seed, draw.rounds)
+    return roll_out_each([case], [[way]], draw.purpose, draw.runs, keep=True)[0][0].rounds
 
 
 def roll_out_each(
-    stacks: Stacks, course: Course, readable: BoolArray, ways: Sequence[Way], draw: Draw
-) -> list[Rounds]:
-    """Returns the rounds of each of several ways, all with the same random numbers."""
-    tasks = len(ways) * draw.runs
-    rounds = Rounds(
-        np.zeros((tasks, draw.rounds)), np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
+    cases: Sequence[Case],
+    ways: Sequence[Sequence[Way]],
+    purpose: int,
+    runs: int,
+    *,
+    keep: bool,
+) -> list[list[Outcome]]:
+    """Returns the outcome of each of several ways in each case, and its rounds if they are kept.
+
+    Each case has as many ways. Runs of the same number have the same random numbers in all of them.
+    Cases over the same pairs are rolled out together.
+    """
+    outcomes: dict[int, list[Outcome]] = {}
+    for group in alike(cases, runs * len(ways[0]) if keep else 0):
+        some = [ways[c] for c in group]
+        rolled = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=keep)
+        outcomes |= zip(group, rolled, strict=True)
+    return [outcomes[c] for c in range(len(cases))]
+
+
+def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
+    """Yields the places of cases over the same pairs, not too many where series are kept."""
+    groups: dict[tuple[bytes, bool], list[int]] = {}
+    for place, case in enumerate(cases):
+        kind = case.course.pair_offsets.tobytes(), case.course.start_chances.size > 0
+        groups.setdefault(kind, []).append(place)
+    for group in groups.values():
+        longest = max(cases[place].rounds for place in group)
+        most = max(1, MOST_KEPT // max(series * longest, 1))
+        yield from (group[first : first + most] for first in range(0, len(group), most))
+
+
+def roll_out_group(
+    each: Sequence[Case],
+    ways: Sequence[Sequence[Way]],
+    purpose: int,
+    runs: int,
+    *,
+    keep: bool,
+) -> list[list[Outcome]]:
+    """Returns `roll_out_each` of cases over the same pairs."""
+    num_ways = len(ways[0])
+    tasks, longest = len(each) * num_ways * runs, max(case.rounds for case in each)
+    tallied = Tallied(
+        np.zeros(tasks, np.int64),
+        np.zeros(tasks, np.int64),
+        np.zeros((tasks, 4)),
+        np.zeros((tasks, longest if keep else 0)),
     )
-    turns = np.array([way.who for way in ways])
-    longest = np.array([FOREVER if steps is None else steps for way in ways for steps in way[1:]])
-    room = room_to_stitch(stacks.offsets.size - 1, course.over.size)
-    stitched_rounds.all(tasks, room, draw, turns, longest, stacks, course, readable, rounds)
-    differences, complete, cuts = rounds
-    parts = [slice(first, first + draw.runs) for first in range(0, tasks, draw.runs)]
-    return [Rounds(differences[part], complete[part], cuts[part]) for part in parts]
+    every = [way for several in ways for way in several]
+    turns = np.array([way.who for way in every])
+    steps = np.array([FOREVER if most is None else most for way in every for most in way[1:]])
+    course = each[0].course
+    room = room_to_stitch(course.chances.shape[1] // 2, course.over.size)
+    stitched_rounds.all(tasks, room, purpose, runs, turns, steps, Cases.of(each), tallied)
+    tallies = tallies_of(tallied, np.repeat(turns, runs), runs)
+    outcomes = []
+    for place, tally in enumerate(tallies):
+        part, case = slice(place * runs, (place + 1) * runs), each[place // num_ways]
+        rounds = Rounds(
+            tallied.differences[part, : case.rounds], tallied.complete[part], tallied.cuts[part]
+        )
+        outcomes.append(Outcome(rounds, tally))
+    return [outcomes[first : first + num_ways] for first in range(0, len(outcomes), num_ways)]
+
+
+def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> list[list[Tally]]:
+    """Returns what the runs of each way add up to, all together.
+
+    With n, m and q of each run, that are M = Σ n m / Σ n and Σ (q + n (m − M)²) / Σ n.
+    """
+    complete, in_turn = tallied.complete, turns > 1
+    ours = np.where(in_turn, -(-complete // np.maximum(turns, 1)), complete)
+    kinds = []
+    for kind, numbers in enumerate((ours, complete - ours)):
+        number = numbers.reshape(-1, runs).astype(np.float64)
+        means, squares = tallied.moments.reshape(-1, runs, 4)[..., 2 * kind : 2 * kind + 2].T
+        total = np.maximum(number.sum(axis=1), 1.0)
+        mean = (number * means.T).sum(axis=1) / total
+        off = squares.T + number * (means.T - mean[:, np.newaxis]) ** 2
+        figures = number.mean(axis=1), mean, off.sum(axis=1) / total
+        kinds.append([*map(Tally, *(figure.tolist() for figure in figures))])
+    return [
+        [first, second] if turned else [first]
+        for first, second, turned in zip(*kinds, in_turn[::runs].tolist(), strict=True)
+    ]
 
 
 def horizons(discount: float) -> tuple[int | None, ...]:

@@ -61,7 +61,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, is_number, run_sums, shown
+from surestep._arrays import FloatArray, is_number, run_sums, shown
 from surestep.certificates.common import LARGEST, Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
     Logger,
@@ -72,16 +72,23 @@ from surestep.certificates.episodes import (
     training_part,
 )
 from surestep.certificates.known import Known, ends
-from surestep.certificates.protocol import Bound
+from surestep.certificates.protocol import Bound, Claim
 from surestep.certificates.refuting import check_ends, check_observed, check_returns
-from surestep.certificates.stacks import Way, course_of, roll_out, stacks_of, tails_of_set
+from surestep.certificates.stacks import (
+    Way,
+    course_of,
+    roll_out_each,
+    stacks_of,
+    tails_of_set,
+)
 from surestep.certificates.stitched_plans import (
     CERTIFYING,
+    Fold,
     Plan,
     kinds_of,
     least_of,
     most_rounds,
-    plan_at,
+    plans_at,
 )
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
@@ -89,8 +96,8 @@ from surestep.kernels.stitched import (
     BOTH,
     OURS,
     THEIRS,
+    Case,
     Course,
-    Draw,
     Rounds,
     Stacks,
     Tails,
@@ -185,10 +192,47 @@ class Stitched:
         self, problem: Problem, policies: Sequence[Policy], again: object
     ) -> list[Bound]:
         """Returns the L that a training part expects of each policy, or why there is none."""
-        try:
-            return [*self.expected_lower(problem, policies)]
-        except CertificateRefused as reason:
-            return [reason] * len(policies)
+        return self.choosing_bounds_each([problem], [policies])[0]
+
+    def choosing_bounds_each(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
+    ) -> list[list[Bound]]:
+        """Returns the `choosing_bounds` of the policies of each problem; all plan at once.
+
+        They are no claims: the same steps may have chosen the policies.
+        """
+        refused: dict[int, CertificateRefused] = {}
+        planning: list[Planning] = []
+        places: list[tuple[int, int]] = []
+        for b, (problem, several) in enumerate(zip(problems, policies, strict=True)):
+            try:
+                for p, fold in self.training_folds(problem, several).items():
+                    planning.append(fold)
+                    places.append((b, p))
+            except CertificateRefused as reason:
+                refused[b] = reason
+        score = {place: plan.score for place, plan in zip(places, plans_of(planning), strict=True)}
+        return [
+            [refused[b]] * len(several)
+            if b in refused
+            else [score.get((b, p), 0.0) for p in range(len(several))]
+            for b, several in enumerate(policies)
+        ]
+
+    def training_folds(self, training: Problem, policies: Sequence[Policy]) -> dict[int, Planning]:
+        """Returns how each policy but π_b is planned for on the steps of a training part."""
+        check_level(self.delta)
+        log, share = usable_log(training), self.train_share or PLANNING_SHARE
+        stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
+        foreseen = grown(training, 1 + ratio) if self.may_have_tails(training) else training
+        folds = {}
+        for p, policy in enumerate(policies):
+            if (policy.probability == behavior).all():
+                continue
+            course = course_of(training, policy, self.limits(training), self.initial(training))
+            tails = self.robust_tails(foreseen, policy)
+            folds[p] = Planning(self, stacks, course, ratio, tails)
+        return folds
 
     def training(self, problem: Problem) -> Problem:
         """Returns the part of the problem that the policy may be chosen from."""
@@ -207,6 +251,42 @@ class Stitched:
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L by rounds on fold 2, as fold 1 planned them; 0 where π_I is π_b."""
+        (claim,) = self.claims_each([self], [problem], [policy])
+        if isinstance(claim, CertificateRefused):
+            raise claim
+        return claim
+
+    @classmethod
+    def claims_each(
+        cls,
+        certifiers: Sequence[Stitched],
+        problems: Sequence[Problem],
+        policies: Sequence[Policy],
+    ) -> list[Claim]:
+        """Returns what each certifier claims of its problem's policy, or why it does not.
+
+        All plan at once, and all certify at once.
+        """
+        claims: dict[int, Claim] = {}
+        asked: dict[int, Judging] = {}
+        for place, (certifier, problem) in enumerate(zip(certifiers, problems, strict=True)):
+            try:
+                judging = certifier.judging_of(problem, policies[place])
+                if judging.figures["changed_pairs"]:
+                    asked[place] = judging
+                else:
+                    claims[place] = judging.certificate(0.0, {})
+            except CertificateRefused as refusal:
+                claims[place] = refusal
+        lower = lower_limits([*asked.values()])
+        for (place, judging), found in zip(asked.items(), lower, strict=True):
+            claims[place] = (
+                found if isinstance(found, CertificateRefused) else judging.certificate(*found)
+            )
+        return [claims[place] for place in range(len(problems))]
+
+    def judging_of(self, problem: Problem, policy: Policy) -> Judging:
+        """Returns what is to be judged by the log of a problem; refused where it cannot be."""
         log = usable_log(problem)
         check_level(self.delta)
         folds = self.folds(log)
@@ -229,48 +309,10 @@ class Stitched:
                 np.count_nonzero(policy.probability != problem.behavior.probability)
             ),
         }
-        lower = 0.0
-        notes: tuple[Statement, ...] = (Statement("nothing-changed"),)
-        if figures["changed_pairs"]:
-            lower, of_rounds = self.claim(problem, policy, folds)
-            figures |= of_rounds
-            notes = ()
-        low, high = problem.value_bounds
-        return Certificate(
-            kind=self.name,
-            standing="proved",
-            lower=lower,
-            delta=self.delta,
-            span=min(high - low, limits[1] - limits[0]),
-            assumptions=self.assumptions(problem, bool(figures.get("robust_tails"))),
-            notes=notes,
-            parameters={field.name: getattr(self, field.name) for field in fields(self)},
-            figures=figures,
-        )
+        return Judging(self, problem, policy, folds, figures)
 
-    def expected_lower(self, training: Problem, policies: Sequence[Policy]) -> list[float]:
-        """Returns the L that the training part expects of each policy, by rollouts on its steps.
-
-        It is no claim: the same steps may have chosen the policies.
-        """
-        check_level(self.delta)
-        log, share = usable_log(training), self.train_share or PLANNING_SHARE
-        stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
-        foreseen, expected = grown(training, 1 + ratio), []
-        for policy in policies:
-            if (policy.probability == behavior).all():
-                expected.append(0.0)
-                continue
-            course = course_of(training, policy, self.limits(training), self.initial(training))
-            tails = self.robust_tails(foreseen, policy)
-            expected.append(self.plan(stacks, course, ratio, tails).score)
-        return expected
-
-    def claim(
-        self, problem: Problem, policy: Policy, folds: Folds
-    ) -> tuple[float, dict[str, Scalar]]:
-        """Returns L of the second fold, and the figures of its rounds."""
-        first, second = stacks_of(folds.first), stacks_of(folds.second)
+    def planning(self, problem: Problem, policy: Policy, folds: Folds) -> Planning:
+        """Returns how fold 1 is to plan for the policy."""
         # An end that only the second fold shows is on its stacks; plans must not know of it.
         course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
             over=known_ends(problem, folds.first)
@@ -279,17 +321,7 @@ class Stitched:
         if self.may_have_tails(problem):
             part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
             tails = self.robust_tails(grown(part, 1 + folds.ratio), policy)
-        plan = self.plan(first, course, folds.ratio, tails)
-        whole = self.robust_tails(problem, policy) if plan.robust else None
-        if whole is not None:
-            course = course._replace(tails=whole)
-        rounds = self.rounds(second, course, first.sizes > 0, plan.way)
-        low, high = course.limits
-        return max(plan.lower(rounds, course), low - high), {
-            "robust_tails": plan.robust,
-            "expected": plan.score,
-            **figures_of(plan.way, rounds),
-        }
+        return Planning(self, stacks_of(folds.first), course, folds.ratio, tails)
 
     def may_have_tails(self, problem: Problem) -> bool:
         """Tells whether a robust set may say something, and soon enough."""
@@ -316,32 +348,6 @@ class Stitched:
             raise
         except CertificateRefused:  # rewards, of which not enough is known
             return None
-
-    def rounds(self, stacks: Stacks, course: Course, seen: BoolArray, way: Way) -> Rounds:
-        """Returns all rounds of a way; refused where one refutes the bounds of returns."""
-        draw = Draw(int(self.seed), CERTIFYING, RUNS, most_rounds(stacks, course))
-        rounds = roll_out(stacks, course, seen, way, draw)
-        kinds = (BOTH,) if way.who == BOTH else (OURS, THEIRS)
-        for who, values in zip(kinds, kinds_of(way.who, rounds), strict=True):
-            least = least_of(who, course)
-            worst = float(values.min(initial=least))
-            if worst < least:
-                raise RefutedBounds(
-                    f"rollouts come to {worst:.10g}, but returns between {course.limits[0]} and "
-                    f"{course.limits[1]} allow {least:.10g} at the least; expected wider bounds of "
-                    "returns",
-                    code="rollouts-beyond-returns",
-                )
-        return rounds
-
-    def plan(self, stacks: Stacks, course: Course, ratio: float, tails: Tails | None) -> Plan:
-        """Returns the plan that fold 1 expects the most of; `tails` are those of a robust set."""
-        plain = plan_at(stacks, course, ratio, self.delta, int(self.seed))
-        if tails is None:
-            return plain
-        smaller = (1 - self.tails) * self.delta
-        robust = plan_at(stacks, course._replace(tails=tails), ratio, smaller, int(self.seed))
-        return robust._replace(robust=True) if robust.score > plain.score else plain
 
     def initial(self, problem: Problem) -> FloatArray | None:
         """Returns the start distribution [S] where it is known."""
@@ -420,6 +426,123 @@ class Stitched:
         if problem.value_bounds != (low, high):
             statements.append(values_statement(problem))
         return (*statements, Statement("seed-fixed"))
+
+
+class Planning(NamedTuple):
+    """A course of two policies on fold 1, which is to plan for them."""
+
+    certifier: Stitched
+    stacks: Stacks
+    course: Course
+    ratio: float  # the size of the second fold relative to the first
+    tails: Tails | None  # those of a robust set
+
+    def folds(self) -> list[Fold]:
+        """Returns the fold as it plans without a robust set, and with one if there is any."""
+        settings, (_, stacks, course, ratio, tails) = self.certifier, self
+        seed, smaller = int(settings.seed), (1 - settings.tails) * settings.delta
+        plain = Fold(stacks, course, ratio, settings.delta, seed)
+        if tails is None:
+            return [plain]
+        return [plain, Fold(stacks, course._replace(tails=tails), ratio, smaller, seed)]
+
+
+class Judging(NamedTuple):
+    """A policy that is to be judged by the second fold of a problem's log."""
+
+    certifier: Stitched
+    problem: Problem
+    policy: Policy
+    folds: Folds
+    figures: dict[str, Scalar]
+
+    def certificate(self, lower: float, of_rounds: dict[str, Scalar]) -> Certificate:
+        """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
+        certifier, problem, _, _, figures = self
+        low, high = problem.value_bounds
+        least, most = certifier.limits(problem)
+        notes = () if figures["changed_pairs"] else (Statement("nothing-changed"),)
+        return Certificate(
+            kind=certifier.name,
+            standing="proved",
+            lower=lower,
+            delta=certifier.delta,
+            span=min(high - low, most - least),
+            assumptions=certifier.assumptions(problem, bool(of_rounds.get("robust_tails"))),
+            notes=notes,
+            parameters={field.name: getattr(certifier, field.name) for field in fields(certifier)},
+            figures=figures | of_rounds,
+        )
+
+
+def plans_of(planning: Sequence[Planning]) -> list[Plan]:
+    """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
+    folds = [one.folds() for one in planning]
+    plans = iter(plans_at([fold for several in folds for fold in several]) if folds else [])
+    chosen = []
+    for several in folds:
+        plain, *robust = (next(plans) for _ in several)
+        better = [plan for plan in robust if plan.score > plain.score]
+        chosen.append(better[0]._replace(robust=True) if better else plain)
+    return chosen
+
+
+def lower_limits(
+    judging: Sequence[Judging],
+) -> list[tuple[float, dict[str, Scalar]] | CertificateRefused]:
+    """Returns L of each second fold, with the figures of its rounds, or why there is none."""
+    answers: dict[int, tuple[float, dict[str, Scalar]] | CertificateRefused] = {}
+    planning: dict[int, Planning] = {}
+    for place, (certifier, problem, policy, folds, _) in enumerate(judging):
+        try:
+            planning[place] = certifier.planning(problem, policy, folds)
+        except CertificateRefused as refusal:
+            answers[place] = refusal
+    plans = dict(zip(planning, plans_of([*planning.values()]), strict=True))
+    cases: dict[int, Case] = {}
+    for place, plan in plans.items():
+        (certifier, problem, policy, folds, _), one = judging[place], planning[place]
+        course = one.course
+        whole = certifier.robust_tails(problem, policy) if plan.robust else None
+        if whole is not None:
+            course = course._replace(tails=whole)
+        stacks = stacks_of(folds.second)
+        most = most_rounds(stacks, course)
+        cases[place] = Case(stacks, course, one.stacks.sizes > 0, int(certifier.seed), most)
+    ways = [[plans[place].way] for place in cases]
+    outcomes = roll_out_each([*cases.values()], ways, CERTIFYING, RUNS, keep=True) if cases else []
+    for (place, case), (outcome,) in zip(cases.items(), outcomes, strict=True):
+        plan, rounds = plans[place], outcome.rounds
+        try:
+            check_rounds(plan.way, rounds, case.course)
+        except CertificateRefused as refusal:
+            answers[place] = refusal
+            continue
+        low, high = case.course.limits
+        answers[place] = (
+            max(plan.lower(rounds, case.course), low - high),
+            {
+                "robust_tails": plan.robust,
+                "expected": plan.score,
+                **figures_of(plan.way, rounds),
+            },
+        )
+    return [answers[place] for place in range(len(judging))]
+
+
+def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
+    """Refuses bounds of returns that a round refutes."""
+    kinds = (BOTH,) if way.who == BOTH else (OURS, THEIRS)
+    for who, values in zip(kinds, kinds_of(way.who, rounds), strict=True):
+        least = least_of(who, course)
+        worst = float(values.min(initial=least))
+        if worst < least:
+            raise RefutedBounds(
+                f"rollouts come to {worst:.10g}, but returns between {course.limits[0]} and "
+                f"{course.limits[1]} allow {least:.10g} at the least; expected wider bounds of "
+                "returns",
+                code="rollouts-beyond-returns",
+            )
 
 
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:

@@ -8,6 +8,7 @@ certifies, never sees which of them would have been best on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ from surestep.certificates.bets import (
     usual_stakes,
 )
 from surestep.certificates.refuting import SAME
-from surestep.certificates.stacks import Way, horizons, roll_out_each
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Draw, Rounds, Stacks, Turns
+from surestep.certificates.stacks import Tally, Way, horizons, roll_out_each
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Turns
 
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
 REHEARSALS = 4  # runs on fold 1
@@ -52,62 +53,104 @@ class Plan(NamedTuple):
         return lower_limit(rounds.differences, rounds.complete, self.stake, least, self.delta)
 
 
-def plan_at(stacks: Stacks, course: Course, ratio: float, delta: float, seed: int) -> Plan:
-    """Returns the bet on both policies at once, or in turn where fold 1 expects clearly more."""
-    draw = Draw(seed, PLANNING, REHEARSALS, most_rounds(stacks, course))
-    seen = stacks.sizes > 0
+class Fold(NamedTuple):
+    """A first fold that plans: its stacks, the course on them, and the bet that is to be made."""
 
-    def rehearsed(ways: list[Way]) -> list[Plan]:
-        rounds = roll_out_each(stacks, course, seen, ways, draw)
+    stacks: Stacks
+    course: Course
+    ratio: float  # the size of the second fold relative to this one
+    delta: float
+    seed: int
+
+
+def plans_at(folds: Sequence[Fold]) -> list[Plan]:
+    """Returns the bet of each fold on both policies at once, or in turn where it expects more.
+
+    That has to be clearly more. All folds are rolled out together.
+    """
+    cases = [
+        Case(stacks, course, stacks.sizes > 0, seed, most_rounds(stacks, course))
+        for stacks, course, _, _, seed in folds
+    ]
+
+    def rehearsed(ways: Sequence[Sequence[Way]]) -> list[list[Plan]]:
+        outcomes = roll_out_each(cases, ways, PLANNING, REHEARSALS, keep=False)
         return [
-            bet_on(each, course, ratio, Plan(way, delta))
-            for way, each in zip(ways, rounds, strict=True)
+            [
+                bet_on(outcome.tallies, fold.course, fold.ratio, Plan(way, fold.delta))
+                for way, outcome in zip(several, outcomes_each, strict=True)
+            ]
+            for fold, several, outcomes_each in zip(folds, ways, outcomes, strict=True)
         ]
 
-    def best(plans: list[Plan]) -> Plan:
+    def best(plans: Iterable[Plan]) -> Plan:
         return max(plans, key=lambda plan: plan.score)
 
-    sides, lengths = (BOTH, OURS, THEIRS), horizons(course.discount)
-    plans = rehearsed([Way(who, steps, steps) for who in sides for steps in lengths])
-    paired, ours, theirs = (best([plan for plan in plans if plan.way.who == who]) for who in sides)
-    in_turn = best(
-        rehearsed([Way(each, ours.way.horizon, theirs.way.their_horizon) for each in CYCLES])
+    sides = (BOTH, OURS, THEIRS)
+    longest = max((horizons(fold.course.discount) for fold in folds), key=len)
+    alone = rehearsed(
+        [
+            [Way(who, steps, steps) for who in sides for steps in horizons_of(fold, len(longest))]
+            for fold in folds
+        ]
     )
+    bests = [
+        [best(plan for plan in plans if plan.way.who == who) for who in sides] for plans in alone
+    ]
+    turns = rehearsed(
+        [
+            [Way(cycle, ours.way.horizon, theirs.way.their_horizon) for cycle in CYCLES]
+            for _, ours, theirs in bests
+        ]
+    )
+    return [
+        clearly_best(paired, best(in_turn), fold.course)
+        for (paired, _, _), in_turn, fold in zip(bests, turns, folds, strict=True)
+    ]
+
+
+def horizons_of(fold: Fold, number: int) -> tuple[int | None, ...]:
+    """Returns so many horizons of a fold; of fewer than that, the last one comes again."""
+    own = horizons(fold.course.discount)
+    return own + own[-1:] * (number - len(own))
+
+
+def clearly_best(paired: Plan, in_turn: Plan, course: Course) -> Plan:
+    """Returns the bet on both policies at once, or the one in turn where that is clearly better."""
     return in_turn if in_turn.score > paired.score + CLEARLY * span_of(course) else paired
 
 
-def bet_on(rounds: Rounds, course: Course, ratio: float, plan: Plan) -> Plan:
+def bet_on(tallies: Sequence[Tally], course: Course, ratio: float, plan: Plan) -> Plan:
     """Returns the bet with its stakes, and with what to expect of it, by rounds on fold 1.
 
     With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
     the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
     """
     if plan.way.who > OURS:
-        return bet_in_turn(rounds, course, ratio, plan)
-    values, least = rounds.values, least_of(plan.way.who, course)
-    if values.size == 0:
+        return bet_in_turn(tallies, course, ratio, plan)
+    (tally,), least = tallies, least_of(plan.way.who, course)
+    if tally.number == 0:
         return plan._replace(score=least)
-    mean, variance = spread_of(values, course)
-    number = ratio * float(rounds.complete.mean())
+    mean, variance = tally.mean, spread_of(tally, course)
+    number = ratio * tally.number
     stake = usual_stake(number, variance, plan.delta)
     capped = min(stake, largest_stake(mean - least, course))
     score = mean - log_goal(plan.delta) / (capped * number) - capped * variance / 2
     return plan._replace(stake=stake, score=max(score, least))
 
 
-def bet_in_turn(rounds: Rounds, course: Course, ratio: float, plan: Plan) -> Plan:
+def bet_in_turn(tallies: Sequence[Tally], course: Course, ratio: float, plan: Plan) -> Plan:
     """Returns the bet on rounds in turn, with its stakes, and with what to expect of it.
 
     With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
     and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
     """
-    kinds = kinds_of(plan.way.who, rounds)
     ends = [least_of(who, course) for who in (OURS, THEIRS)]
-    if min(values.size for values in kinds) == 0:
+    if min(tally.number for tally in tallies) == 0:
         return plan._replace(score=-math.inf)  # no stake would be known
-    (mean, variance), (their_mean, their_variance) = (spread_of(each, course) for each in kinds)
-    runs = rounds.complete.size
-    lengths = ratio * kinds[0].size / runs, ratio * kinds[1].size / runs
+    (mean, their_mean) = (tally.mean for tally in tallies)
+    variance, their_variance = (spread_of(tally, course) for tally in tallies)
+    lengths = ratio * tallies[0].number, ratio * tallies[1].number
     usual = usual_stakes(lengths, (variance, their_variance), plan.delta)
     caps = [largest_stake(mean - ends[0], course), largest_stake(their_mean - ends[1], course)]
     factor = min(usual[0] * lengths[0], caps[0] * lengths[0], caps[1] * lengths[1])
@@ -138,10 +181,10 @@ def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
     ]
 
 
-def spread_of(values: FloatArray, course: Course) -> tuple[float, float]:
-    """Returns mean and variance of rounds, the latter not less than for a thousandth of a range."""
+def spread_of(tally: Tally, course: Course) -> float:
+    """Returns the variance of rounds, and not less than for a thousandth of a range."""
     smallest = SMALLEST_SPREAD * span_of(course)
-    return float(values.mean()), max(float(values.var()), smallest**2)
+    return max(tally.variance, smallest**2)
 
 
 def largest_stake(above_least: float, course: Course) -> float:

@@ -22,19 +22,12 @@ how the stick is broken, is the same then and drawn once; only where its pieces 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    AnyArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    offsets_of,
-    run_lengths,
-)
+from surestep._arrays import FloatArray, IndexArray, IntArray, run_lengths
 from surestep.kernels._compile import borrowing, helper, inlined, tasks
 from surestep.kernels._types import (
     BoolsIn,
@@ -46,9 +39,8 @@ from surestep.kernels._types import (
     TableIn,
 )
 from surestep.kernels.drawn import Chunk
+from surestep.kernels.lines import line, part, places
 from surestep.kernels.random_streams import Words, beta, gamma, start_stream, uniform
-
-Kind = TypeVar("Kind", bound=AnyArray)
 
 # Of a row: what the last state takes, at most. That adds no more than its square to the variance of
 # a mean over the row (of values that span 1), which is of the order of 1/n after n visits.
@@ -189,13 +181,6 @@ class Posteriors(NamedTuple):
     def of(cls, each: Sequence[DirichletPosterior], priors: int) -> Posteriors:
         """Lines up the posteriors of several data sets."""
         rows, rewards = [one.rows for one in each], [one.rewards for one in each]
-
-        def line(arrays: Iterable[AnyArray]) -> Any:
-            return np.concatenate([*arrays])
-
-        def places(arrays: Iterable[AnyArray]) -> IntArray:
-            return offsets_of(np.array([len(array) for array in arrays]))
-
         return cls(
             priors,
             np.array([one.seed for one in each]),
@@ -224,13 +209,6 @@ class Posteriors(NamedTuple):
             line(one.atoms for one in rewards),
             np.array([float(one.others) for one in rewards]),
         )
-
-
-@helper
-def part(array: Kind, d: int, number: int) -> Kind:
-    """Returns what belongs to data set d of so many, all of which have the same share."""
-    size = array.size // number
-    return array[d * size : (d + 1) * size]  # type: ignore[return-value]
 
 
 @helper

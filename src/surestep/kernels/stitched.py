@@ -11,12 +11,13 @@ Numbers depend on (seed, purpose, run, round, state, visit) alone, so none has t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, run_lengths
-from surestep.kernels._compile import helper, kernel, tasks
+from surestep._arrays import BoolArray, FloatArray, IntArray, run_lengths
+from surestep.kernels._compile import borrowing, helper, kernel, tasks
 from surestep.kernels._types import (
     BatchOut,
     BoolsIn,
@@ -28,6 +29,7 @@ from surestep.kernels._types import (
     TableIn,
     TableOut,
 )
+from surestep.kernels.lines import line, part, places
 from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
@@ -62,12 +64,78 @@ class Course(NamedTuple):
 
     pair_offsets: IntsIn  # [S+1]
     chances: TableIn  # [2, 2K] see `coupled_chances`
-    start_chances: FloatsIn  # [S] cumulated; empty where starts are read from a stack
+    start_chances: TableIn  # [1, S] cumulated; or [0, S] where starts are read from a stack
     over: BoolsIn  # [S] states in which episodes are over
     at_end: TableIn  # [2, S] what an end is worth under either policy
     tails: Tails
     discount: float
     limits: tuple[float, float]  # of all returns: from below for π_I, from above for π_b
+
+
+class Cases(NamedTuple):
+    """Courses over the same pairs, each on the stacks of one of D logs, in lines."""
+
+    log: IntsIn  # [C] the log of each
+    seed: IntsIn  # [C]
+    rounds: IntsIn  # [C] the most rounds of a run
+    entries: IntsIn  # [D+1] where the entries of each log begin
+    episodes: IntsIn  # [D+1] where its starts begin
+    offsets: IntsIn  # [D·(K+1)] from 0 on in each log
+    reward: FloatsIn
+    successor: IntsIn
+    ended: BoolsIn
+    starts: IntsIn
+    pair_offsets: IntsIn  # [S+1]
+    chances: TableIn  # [2·C, 2K]
+    start_chances: TableIn  # [C, S], or [0, S]
+    over: BoolsIn  # [C·S]
+    at_end: TableIn  # [2·C, S]
+    at_pair: TableIn  # [2·C, K]
+    at_state: TableIn  # [2·C, S]
+    discount: FloatsIn  # [C]
+    low: FloatsIn  # [C]
+    high: FloatsIn  # [C]
+    readable: BoolsIn  # [C·K]
+
+    @classmethod
+    def of(cls, each: Sequence[Case]) -> Cases:
+        """Lines up several cases; stacks that are the same object are there once."""
+        logs = {id(case.stacks): case.stacks for case in each}
+        number = {key: place for place, key in enumerate(logs)}
+        stacks, courses = [*logs.values()], [case.course for case in each]
+        return cls(
+            np.array([number[id(case.stacks)] for case in each]),
+            np.array([int(case.seed) for case in each]),
+            np.array([case.rounds for case in each]),
+            places(one.reward for one in stacks),
+            places(one.starts for one in stacks),
+            line(one.offsets for one in stacks),
+            line(one.reward for one in stacks),
+            line(one.successor for one in stacks),
+            line(one.ended for one in stacks),
+            line(one.starts for one in stacks),
+            courses[0].pair_offsets,
+            line(course.chances for course in courses),
+            line(course.start_chances for course in courses),
+            line(course.over for course in courses),
+            line(course.at_end for course in courses),
+            line(course.tails.at_pair for course in courses),
+            line(course.tails.at_state for course in courses),
+            np.array([float(course.discount) for course in courses]),
+            np.array([float(course.limits[0]) for course in courses]),
+            np.array([float(course.limits[1]) for course in courses]),
+            line(case.readable for case in each),
+        )
+
+
+class Case(NamedTuple):
+    """A course on stacks, of which only some pairs may be read, and the numbers for its runs."""
+
+    stacks: Stacks
+    course: Course
+    readable: BoolsIn  # [K]
+    seed: int
+    rounds: int  # the most of a run
 
 
 class Draw(NamedTuple):
@@ -82,15 +150,53 @@ class Draw(NamedTuple):
 class Rounds(NamedTuple):
     """The outcomes of the rounds of several runs."""
 
-    differences: BatchOut  # [runs, rounds] G_I − G_b where the round is complete; or one of them
-    complete: IntsOut  # [runs] how many rounds there were all entries for
-    cuts: IntsOut  # [runs] how many rollouts of complete rounds were cut
+    differences: FloatArray  # [runs, rounds] G_I − G_b where a round is complete; or one of them
+    complete: IntArray  # [runs] how many rounds there were all entries for
+    cuts: IntArray  # [runs] how many rollouts of complete rounds were cut
 
     @property
     def values(self) -> FloatArray:
         """Returns what the complete rounds of all runs gave, flat."""
         there = np.arange(self.differences.shape[1]) < self.complete[:, np.newaxis]
         return self.differences[there]
+
+
+class Tallied(NamedTuple):
+    """The outcomes of runs, a row a run: how many rounds, and the means and squares of both kinds.
+
+    Rounds of the second kind are those of π_b where the policies take turns; all others are of the
+    first. Squares are sums of squared distances from the mean. The first M rounds are kept.
+    """
+
+    complete: IntsOut  # [runs] how many rounds there were all entries for
+    cuts: IntsOut  # [runs] how many rollouts of complete rounds were cut
+    moments: TableOut  # [runs, 4]: mean and squares of the first kind, and of the second
+    differences: BatchOut  # [runs, M]
+
+
+@helper
+def case_of(cases: Cases, c: int) -> tuple[Stacks, Course, BoolArray]:
+    """Returns one of the cases, in the same memory: its stacks, its course, and what is read."""
+    number, d = cases.log.size, cases.log[c]
+    first, last = cases.entries[d], cases.entries[d + 1]
+    stacks = Stacks(
+        part(cases.offsets, d, cases.entries.size - 1),
+        cases.reward[first:last],
+        cases.successor[first:last],
+        cases.ended[first:last],
+        cases.starts[cases.episodes[d] : cases.episodes[d + 1]],
+    )
+    course = Course(
+        cases.pair_offsets,
+        cases.chances[2 * c : 2 * c + 2],
+        cases.start_chances[c : c + 1],
+        part(cases.over, c, number),
+        cases.at_end[2 * c : 2 * c + 2],
+        Tails(cases.at_pair[2 * c : 2 * c + 2], cases.at_state[2 * c : 2 * c + 2]),
+        cases.discount[c],
+        (cases.low[c], cases.high[c]),
+    )
+    return stacks, course, part(cases.readable, c, number)
 
 
 @helper
@@ -105,12 +211,17 @@ def joined(word: np.uint64, number: int) -> np.uint64:
     return mixed((word ^ np.uint64(number)) + GOLDEN)
 
 
-@helper
-def first_above(chances: FloatArray, begin: int, end: int, number: float) -> int:
-    """Returns the first place from `begin` on whose cumulated chance is above the number."""
+@borrowing
+def first_above(
+    chances: FloatArray, side: int, begin: int | np.int64, end: int | np.int64, number: float
+) -> int | np.int64:
+    """Returns the first place from `begin` on whose cumulated chance is above the number.
+
+    Chances of one side follow each other in a row of `chances` [·, ·].
+    """
     while begin < end - 1:
         middle = (begin + end - 1) // 2
-        if number < chances[middle]:
+        if number < chances[side, middle]:
             end = middle + 1
         else:
             begin = middle + 1
@@ -150,30 +261,27 @@ def stitched_rounds(
     first: int,
     last: int,
     room: Room,
-    draw: Draw,
+    purpose: int,
+    runs: int,
     turns: IntsIn,
     horizons: IntsIn,
-    stacks: Stacks,
-    course: Course,
-    readable: BoolsIn,
-    outcome: Rounds,
+    cases: Cases,
+    outcome: Tallied,
 ) -> None:
     """G_I − G_b of each round of the tasks first, …, last − 1.
 
-    There are several ways, each with as many runs, one after the other: the way w rolls out who
-    `turns`[w] says, BOTH at once, or one policy in a round (OURS gives G_I, THEIRS −G_b), and cuts
-    rollouts of π_I after `horizons`[2w] steps, those of π_b after `horizons`[2w + 1]. Runs of the
-    same number have the same random numbers, whatever the way.
+    There are several ways in each case, and as many runs of each, one after the other: the way w of
+    all rolls out who `turns`[w] says, BOTH at once, or one policy in a round (OURS gives G_I,
+    THEIRS −G_b), and cuts rollouts of π_I after `horizons`[2w] steps, those of π_b after
+    `horizons`[2w + 1]. Runs of the same number have the same random numbers, whatever the way.
 
     A rollout ends where the process is over. It is cut where it takes a pair that is not `readable`
     [K], or after its horizon. Where the log lacks an entry, the run is over.
     """
-    offsets, reward, successor, ended, starts = stacks
-    pair_offsets, chances, start_chances, over, at_end, tails, discount, limits = course
-    at_pair, at_state = tails
-    differences, complete, cuts = outcome
-    num_pairs, num_states = offsets.size - 1, over.size
-    rounds, runs = draw.rounds, draw.runs
+    complete, cuts, moments, differences = outcome
+    ways = turns.size // cases.log.size
+    num_states = cases.pair_offsets.size - 1
+    num_pairs = cases.offsets.size // (cases.entries.size - 1) - 1
     base, read_pairs = room.ints[:num_pairs], room.ints[num_pairs : 2 * num_pairs]
     reads = room.ints[2 * num_pairs : 4 * num_pairs]  # of π_I, and of π_b after them
     visits = room.ints[4 * num_pairs : 4 * num_pairs + num_states]
@@ -182,18 +290,27 @@ def stitched_rounds(
         visits[s] = 0
     for task in range(first, last):
         way, run = task // runs, task % runs
-        who = turns[way]
+        stacks, course, readable = case_of(cases, way // ways)
+        offsets, reward, successor, ended, starts = stacks
+        pair_offsets, chances, start_chances, over, at_end, tails, discount, limits = course
+        at_pair, at_state = tails
+        who, rounds = turns[way], cases.rounds[way // ways]
         for k in range(num_pairs):
             base[k] = 0
             reads[k] = 0
             reads[num_pairs + k] = 0
-        run_word = joined(joined(mixed(np.uint64(draw.seed) + GOLDEN), draw.purpose), run)
+        seed = cases.seed[way // ways]
+        run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
         complete[task], cuts[task] = 0, 0
+        mean, squares, their_mean, their_squares = 0.0, 0.0, 0.0, 0.0
+        count, their_count = 0, 0
         missing = False
+        begin = 0
         for i in range(rounds):
             word = joined(run_word, i)
             if start_chances.size > 0:
-                begin = first_above(start_chances, 0, num_states, unit(joined(word, num_states)))
+                number = unit(joined(word, num_states))
+                begin = int(first_above(start_chances, 0, 0, num_states, number))
             elif i < starts.size:
                 begin = starts[i]
             else:
@@ -219,7 +336,7 @@ def stitched_rounds(
                     number = unit(joined(joined(word, s), visits[s]))
                     visits[s] += 1
                     lowest, actions = pair_offsets[s], pair_offsets[s + 1] - pair_offsets[s]
-                    place = first_above(chances[side], 2 * lowest, 2 * (lowest + actions), number)
+                    place = first_above(chances, side, 2 * lowest, 2 * (lowest + actions), number)
                     k = lowest + (place - 2 * lowest) % actions
                     if not readable[k]:
                         total += weight * at_pair[side, k]
@@ -253,9 +370,22 @@ def stitched_rounds(
                 base[k] += max(reads[k], reads[num_pairs + k])
                 reads[k] = 0
                 reads[num_pairs + k] = 0
-            differences[task, i] = earned
+            if i < differences.shape[1]:
+                differences[task, i] = earned
             complete[task] = i + 1
             cuts[task] += cut_here
+            if who > 1 and i % who > 0:  # sums as they go (Welford 1962)
+                their_count += 1
+                off = earned - their_mean
+                their_mean += off / their_count
+                their_squares += off * (earned - their_mean)
+            else:
+                count += 1
+                off = earned - mean
+                mean += off / count
+                squares += off * (earned - mean)
+        moments[task, 0], moments[task, 1] = mean, squares
+        moments[task, 2], moments[task, 3] = their_mean, their_squares
 
 
 @kernel()
