@@ -7,7 +7,8 @@ import pytest
 
 from surestep import certify
 from surestep.algorithms import SPIBB
-from surestep.certificates import APriori, Robust, certify_batch
+from surestep.certificates import APriori, Robust, Stitched, certify_batch
+from surestep.certificates.certifying import certify_each
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.planning import robust_batch
@@ -46,6 +47,22 @@ def test_robust_certificates_of_a_batch_are_those_of_the_loop_for_one_set(asked,
     assert isinstance(refused, CertificateRefused)
     assert str(refused).startswith("value_bounds is (50.0, 60.0), but by the data a value of")
     assert str(single.value).startswith("value_bounds is (50.0, 60.0), but by the data a value of")
+
+
+def test_stitched_certificates_of_several_logs_are_those_of_each_alone(asked):
+    """Logs of other lengths, seeds of their own, another problem, π_b itself, and a refusal."""
+    problems, policies = ([*part[:2], part[2]] for part in asked)
+    wet = make("wet-chicken")
+    problems.append(wet.problem(wet.sample(60, np.random.default_rng(0))))
+    policies.append(SPIBB(n_wedge=5).improve(problems[-1]).policy)
+    problems += [problems[1], replace(problems[1], log=None)]
+    policies += [problems[1].behavior, policies[1]]
+    certifiers = [Stitched(seed=seed, logger="fixed") for seed in range(len(problems))]
+    *found, refused = certify_each(problems, policies, certifiers)
+    for claim, *each in zip(found, problems, policies, certifiers, strict=False):
+        assert claim == certify(*each)
+    assert found[1].lower > 0
+    assert refused.code == "no-log"
 
 
 def test_other_certifiers_answer_one_by_one(asked):

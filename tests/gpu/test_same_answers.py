@@ -220,6 +220,21 @@ def test_stitched_rounds_are_alike_to_the_bit():
 
 
 @pytest.mark.slow
+def test_data_sets_that_are_judged_together_are_judged_alike():
+    benchmark, rng = make("gridworld", size=2), np.random.default_rng(0)
+    problems = [benchmark.problem(benchmark.sample(9 + i, rng)) for i in range(3)]
+    policies = [SPIBB(n_wedge=1).improve(problem).policy for problem in problems]
+    believers = [Posterior(draws=9, seed=seed) for seed in range(3)]
+    several = [[policy, problems[0].behavior] for policy in policies]
+    expected, found = both(lambda: Posterior.gains_each(believers, problems, several))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, **NEARLY)
+    provers = [Stitched(train_share=0.0, seed=seed) for seed in range(3)]
+    expected, found = both(lambda: Stitched.claims_each(provers, problems, policies))
+    assert [claim.lower for claim in found] == [claim.lower for claim in expected]
+
+
+@pytest.mark.slow
 def test_shuffles_are_alike():
     rng = np.random.default_rng(0)
     group, past = np.repeat([0, 1], 6), np.tile([0, 1], 6)

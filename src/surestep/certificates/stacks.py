@@ -191,7 +191,9 @@ def roll_out_group(
     for place, tally in enumerate(tallies):
         part, case = slice(place * runs, (place + 1) * runs), each[place // num_ways]
         rounds = Rounds(
-            tallied.differences[part, : case.rounds], tallied.complete[part], tallied.cuts[part]
+            np.ascontiguousarray(tallied.differences[part, : case.rounds]),
+            tallied.complete[part],
+            tallied.cuts[part],
         )
         outcomes.append(Outcome(rounds, tally))
     return [outcomes[first : first + num_ways] for first in range(0, len(outcomes), num_ways)]

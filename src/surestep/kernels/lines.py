@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from surestep._arrays import AnyArray, IntArray, offsets_of
-from surestep.kernels._compile import helper
+from surestep.kernels._compile import inlined
 
 Kind = TypeVar("Kind", bound=AnyArray)
 
@@ -23,8 +23,11 @@ def places(arrays: Iterable[AnyArray]) -> IntArray:
     return offsets_of(np.array([len(array) for array in arrays]))
 
 
-@helper
+@inlined
 def part(array: Kind, member: int, number: int) -> Kind:
-    """Returns what belongs to one of so many, all of which have the same share of the line."""
+    """Returns what belongs to one of so many, all of which have the same share of the line.
+
+    It is compiled into its callers, as all that returns parts of arrays: a GPU cannot hand them on.
+    """
     size = array.size // number
     return array[member * size : (member + 1) * size]  # type: ignore[return-value]

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray, run_lengths
-from surestep.kernels._compile import borrowing, helper, inlined, tasks
+from surestep.kernels._compile import borrowing, inlined, tasks
 from surestep.kernels._types import (
     BoolsIn,
     FloatsIn,
@@ -211,7 +211,7 @@ class Posteriors(NamedTuple):
         )
 
 
-@helper
+@inlined
 def posterior_of(posteriors: Posteriors, d: int) -> DirichletPosterior:
     """Returns the posterior of one data set, in the same memory."""
     transitions, of_seen, of_groups, of_atoms = posteriors.parts

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, run_lengths
-from surestep.kernels._compile import borrowing, helper, kernel, tasks
+from surestep.kernels._compile import borrowing, helper, inlined, kernel, tasks
 from surestep.kernels._types import (
     BatchOut,
     BoolsIn,
@@ -174,7 +174,7 @@ class Tallied(NamedTuple):
     differences: BatchOut  # [runs, M]
 
 
-@helper
+@inlined
 def case_of(cases: Cases, c: int) -> tuple[Stacks, Course, BoolArray]:
     """Returns one of the cases, in the same memory: its stacks, its course, and what is read."""
     number, d = cases.log.size, cases.log[c]
