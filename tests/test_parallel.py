@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tasks
-from surestep import FiniteMDP, Pairs, Policy, evaluate
+from surestep import FiniteMDP, Pairs, Policy, evaluate, parallel
 from surestep.errors import InvalidModel, InvalidParameter, SurestepError
 from surestep.parallel import map_in_order
 
@@ -128,3 +128,9 @@ def test_answers_that_are_no_longer_wanted_are_not_waited_for():
 def test_a_worker_that_dies_is_told_in_a_sentence():
     with pytest.raises(SurestepError, match="a worker process died, perhaps for want of memory"):
         list(map_in_order(tasks.die, range(3), workers=2))
+
+
+def test_work_that_is_soon_done_starts_no_processes(monkeypatch):
+    monkeypatch.setattr(parallel, "available_cores", lambda engine: 7 if engine == "local" else 90)
+    given = [("local", 9.9), ("local", 10.0), ("ray", 0.1)]
+    assert [parallel.usual_workers(*each) for each in given] == [1, 7, 90]

@@ -44,6 +44,7 @@ RETRIES = 3  # of a task on Ray whose worker or machine is lost
 TASKS_A_CORE = 2  # that Ray has at a time: one runs, and one waits; each holds a copy of its data
 LEAST_SHARE = 1 / 16  # of a GPU: with more tasks than that on one, its memory becomes too small
 SECONDS_TO_ANSWER = 10  # for a cluster
+SOON = 10.0  # seconds of one core that are over before more processes are of any use
 
 
 def map_in_order(
@@ -99,6 +100,14 @@ def available_cores(engine: str = "local") -> int:
     if engine == "ray":
         return max(1, int(connected().cluster_resources().get("CPU", 0)))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def usual_workers(engine: str, seconds: float) -> int:
+    """Returns how many processes pay for work that takes one core so many seconds.
+
+    A process takes its time to start, and one alone runs batches on all cores too.
+    """
+    return 1 if engine == "local" and seconds < SOON else available_cores(engine)
 
 
 # ---- on a Ray cluster ---------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Whole rehearsals on small problems: deterministic, honest about bad priors, and refusing."""
 
+import sys
 from dataclasses import dataclass, replace
 from inspect import signature
 from types import SimpleNamespace
@@ -223,6 +224,14 @@ def test_worlds_of_many_states_are_worked_on_one_by_one(states, last):
     plan = plan_of(bandit_problem(10), 3, Completed("self-loop"))
     large = plan._replace(problem=SimpleNamespace(num_states=states))
     assert [block.last for block in large.blocks(LUCK, ())] == last
+
+
+def test_a_gpu_gets_as_many_worlds_at_a_time_as_it_needs(monkeypatch):
+    plan = plan_of(bandit_problem(10), 600, Completed("self-loop"))
+    few = [(block.first, block.last) for block in plan.blocks(LUCK, ())]
+    monkeypatch.setattr(sys.modules[Plan.__module__], "device_in_use", lambda: "a GPU")
+    many = [(block.first, block.last) for block in plan.blocks(LUCK, ())]
+    assert (few[:2], many) == ([(0, 5), (5, 10)], [(0, 250), (250, 500), (500, 600)])
 
 
 def test_claims_of_the_calibrated_rank_are_those_of_the_draw():

@@ -64,7 +64,7 @@ def command(
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.io import LogSource
-        from surestep.parallel import available_cores, reach
+        from surestep.parallel import reach, usual_workers
         from surestep.pipeline import Terms, draft, gather, open_source
         from surestep.pipeline.evidence import with_states
         from surestep.results.unfinished import begin, check_can_begin, finish, save
@@ -82,7 +82,7 @@ def command(
         files = result.files()
         if made.how.sizes:
             begin(output, files)
-            cores = workers or available_cores(engine)
+            cores = workers or usual_workers(engine, made.how.seconds)
             print_plan(console, output, made.how.worlds, made.how.seconds / cores)
             result = made.finished(
                 progress,

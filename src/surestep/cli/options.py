@@ -38,7 +38,9 @@ time_limit = click.option(
     help="Stop the stress test after this time, with as many worlds as were reached.",
 )
 worker_processes = click.option(
-    "--workers", type=click.IntRange(min=1), help="The number of processes.  [default: all cores]"
+    "--workers",
+    type=click.IntRange(min=1),
+    help="The number of processes.  [default: all cores, where the work is long]",
 )
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 

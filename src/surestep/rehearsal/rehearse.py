@@ -23,6 +23,7 @@ from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import check_certifier
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime, SurestepError
+from surestep.kernels._device import device_in_use
 from surestep.model.problem import Problem
 from surestep.parallel import map_as_done, map_in_order
 from surestep.rehearsal.block import Block, Outcomes, run_block
@@ -37,6 +38,7 @@ Progress = Callable[[int, int], None]  # blocks done, blocks in all
 SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
 SMALL = 128  # states up to which worlds are worked on together
 TOGETHER = 5  # worlds of a block
+TOGETHER_ON_GPU = 250  # which fewer would leave idle
 CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
 MOST_OF_A_KIND = 1_000_000  # worlds
 LARGEST_SIZE = 1_000_000
@@ -281,7 +283,9 @@ class Plan(NamedTuple):
 
     def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[Block]:
         """The worlds of a stage, in blocks that do not depend on the number of workers."""
-        together = TOGETHER if self.problem.num_states <= SMALL else 1
+        together = 1
+        if self.problem.num_states <= SMALL:
+            together = TOGETHER if device_in_use() == "cpu" else TOGETHER_ON_GPU
         judges = [self.certifier, *([] if self.belief is None else [self.belief])]
         whole_episodes = needs_log(self.algorithm) or any(map(needs_episodes, judges))
         return [
