@@ -39,6 +39,7 @@ from surestep.experiments import (
 from surestep.experiments.coverage import FAMILY_WISE
 from surestep.experiments.rates import binomial_interval
 from surestep.figures.coverage import algorithm_name, certifier_name, draw_coverage, task_name
+from surestep.figures.registry import write_files
 from surestep.figures.request import Request
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -79,7 +80,7 @@ def write_coverage_page(
     for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
         title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
-        written += draw_coverage(read_run(run), picture, Request())
+        written += write_files([draw_coverage(read_run(run), picture, Request())])
         link = picture.relative_to(page.parent).as_posix()
         parts += [
             f"## {title}",

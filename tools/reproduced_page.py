@@ -24,6 +24,7 @@ from surestep.bounds import n_wedge
 from surestep.experiments import read_run
 from surestep.figures.curves import draw_curves
 from surestep.figures.n_wedge import SETTING, ZETA, draw_n_wedge
+from surestep.figures.registry import write_files
 from surestep.figures.request import Request
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -101,16 +102,16 @@ class Curve(NamedTuple):
 def draw_all(runs: Path, folder: Path) -> list[Path]:
     """Draws the figures of the runs, with tables of their numbers and of the time they took."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = [*draw_n_wedge(folder / "figure-3.svg", Look(size=(8.0, 3.2), font_size=9.0))]
+    figures = [draw_n_wedge(folder / "figure-3.svg", Look(size=(8.0, 3.2), font_size=9.0))]
     lines = ["environment,repetitions,seconds"]
     for name, figure in FIGURES.items():
         run = read_run(runs / name)
-        written += draw_curves(run, folder / f"{figure}.svg", Request(look=LOOK))
+        figures.append(draw_curves(run, folder / f"{figure}.svg", Request(look=LOOK)))
         spent = sum(run.manifest["seconds"].values())
         lines.append(f"{name},{run.manifest['repetitions']},{spent:.1f}")
     times = folder / "times.csv"
     write_together({times: ["\n".join([*lines, ""]).encode()]})
-    return [*written, times]
+    return [*write_files(figures), times]
 
 
 # ---- what is said ------------------------------------------------------------------------------
@@ -335,10 +336,17 @@ def unsaid(curves: dict[str, list[Curve]]) -> Iterator[str]:
 def statements(said: Sequence[Statement]) -> str:
     """Returns statements as a table: the paper, here, and whether they agree."""
     rows = [
-        f"| {one.paper} | {one.here} | {'agrees' if one.agrees else '**differs**'} |"
+        f"| {raised(one.paper)} | {one.here} | {'agrees' if one.agrees else '**differs**'} |"
         for one in said
     ]
     return "\n".join(["| the paper | here | |", "| --- | --- | --- |", *rows])
+
+
+def raised(text: str) -> str:
+    """Returns a text with the names of N∧ as formulas."""
+    for name, written in (("SPIBB", r"\mathrm{SPIBB}"), ("2s", "2s"), ("β", r"\beta")):
+        text = text.replace(f"N∧^{name}", rf"$N_\wedge^{{{written}}}$")
+    return text
 
 
 def sizes_table(curves: Sequence[Curve]) -> str:

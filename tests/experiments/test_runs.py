@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from made_runs import made_columns, made_run
+from surestep.environments import make
+from surestep.environments.registry import PUBLISHED
 from surestep.errors import SurestepError
 from surestep.experiments import Method, Selection, read_run, selected
+from surestep.experiments.naming import size_axis, size_words
 from surestep.experiments.runs import OF_VALUES, method_is, written
 
 
@@ -61,3 +64,24 @@ def test_methods_are_meant_by_name_and_some_settings(name, fits):
     method = Method("soft", "epsilon=0.1, rewards=known", 5)
     assert method_is(method, name) == fits
     assert method_is(method, written(method))
+
+
+@pytest.mark.parametrize(
+    ("labels", "size", "words", "axis"),
+    [
+        (["gridworld"], 1000, "1,000 trajectories", "trajectories in the data set"),
+        (["gridworld"], 1, "1 trajectory", "trajectories in the data set"),
+        (["wet-chicken/heuristic, epsilon=0.2"], 5, "5 steps", "steps in the data set"),
+        (["mine, content=abc"], 5, "size 5", "size of the data set"),
+        (["gridworld", "wet-chicken/heuristic"], 5, "size 5", "size of the data set"),
+    ],
+)
+def test_data_sizes_are_called_what_they_count(labels, size, words, axis):
+    assert size_words(size, labels) == words
+    assert size_axis(labels) == axis
+
+
+def test_streams_are_those_without_a_horizon():
+    for name in PUBLISHED:
+        streams = make(name).horizon is None
+        assert (size_axis([name]) == "steps in the data set") == streams, name

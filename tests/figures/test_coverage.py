@@ -8,7 +8,7 @@ from surestep.figures.registry import draw
 
 def test_a_run_with_certifiers_is_drawn_with_its_table(tmp_path):
     small_run = run_with_certifiers(tmp_path / "small")
-    ((picture, beside),) = draw("small", small_run, tmp_path / "f.svg")
+    picture, beside = draw("small", small_run, tmp_path / "f.svg")
     assert picture.read_bytes().startswith(b"<?xml")
     rows = list(csv.DictReader(beside.read_text().splitlines()))
     assert len(rows) == 2 * 2 * 2

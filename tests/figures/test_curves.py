@@ -1,9 +1,11 @@
 """Curves of any experiment: what is drawn, what the legend says, and how it is asked to look."""
 
 import csv
+import itertools
 import re
 import struct
 
+import numpy as np
 import pytest
 
 from made_runs import METHODS, made_run
@@ -43,7 +45,7 @@ def labels(axes):
 
 def drawn(directory, tmp_path, **asked):
     """The rows of the table beside a figure."""
-    ((_, beside),) = draw("made", directory, tmp_path / "f.png", Request(**asked))
+    _, beside = draw("made", directory, tmp_path / "f.png", Request(**asked))
     return list(csv.DictReader(beside.read_text().splitlines()))
 
 
@@ -70,6 +72,43 @@ def test_the_papers_methods_keep_their_colours_and_others_take_the_rest():
     many = looks_of([(i,) for i in range(28)], ("setting",))
     assert len({(look["color"], look["marker"]) for look in many.values()}) == 28
     assert {look["color"] for look in many.values()} == set(COLOURS.values())
+
+
+# Machado, Oliveira and Fernandes (2009), full severity; of linear RGB.
+BLINDNESS = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def lab(colour, sight):
+    """A colour as somebody with that sight sees it, in CIELAB: 10 apart is plainly another one."""
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(sight) @ linear, 0, 1)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(np.array(to_xyz) @ seen / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("sight", [np.eye(3), *BLINDNESS.values()], ids=["all", *BLINDNESS])
+def test_colours_are_told_apart_whatever_the_sight(sight):
+    seen = {name: lab(colour, sight) for name, colour in COLOURS.items()}
+    for (one, first), (other, second) in itertools.combinations(seen.items(), 2):
+        assert np.linalg.norm(first - second) > 10, (one, other)
 
 
 def test_there_is_no_title_unless_asked_for_and_names_are_set_as_latex_does(tmp_path, seen):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from made_runs import made_run
+from made_runs import METHODS, made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Run, Selection, catalog, find_runs, read_experiments, read_run
 from surestep.figures.registry import KINDS, draw, kind_of
@@ -67,8 +67,19 @@ def test_several_runs_have_a_picture_each(tmp_path):
         made_run(tmp_path / name, name=name)
     drawn = draw("paper", tmp_path, tmp_path / "figure.svg", Request(metrics=["mean"]))
     endings = [name.split("/")[1] for name in names]
-    assert [picture.name for picture, _ in drawn] == [f"figure-{end}.svg" for end in endings]
-    assert all(beside.read_bytes() for _, beside in drawn)
+    assert [picture.name for picture in drawn[::2]] == [f"figure-{end}.svg" for end in endings]
+    assert all(beside.read_bytes() for beside in drawn)
+
+
+def test_of_several_pictures_all_are_written_or_none(tmp_path):
+    for name in catalog():
+        if name.startswith("paper/"):
+            methods = METHODS if name != "paper/wet-chicken" else METHODS[:1]
+            made_run(tmp_path / "runs" / name, methods, name=name, repetitions=2)
+    asked = Request(selection=Selection(["spibb"]), metrics=["mean"])
+    with pytest.raises(SurestepError, match="no algorithm 'spibb' in this run, expected basic-rl"):
+        draw("paper", tmp_path / "runs", tmp_path / "figure.png", asked)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
 @pytest.mark.parametrize(

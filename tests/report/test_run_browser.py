@@ -72,7 +72,7 @@ def test_values_are_shown_where_one_points_and_by_the_arrow_keys(visit):
     page.mouse.move(5, 5)
     assert values.is_hidden()
     picture.focus()
-    assert values.locator("p").inner_text() == "1 trajectories"
+    assert values.locator("p").inner_text() == "1 trajectory"
     picture.press("ArrowRight")
     assert values.locator("p").inner_text() == "10 trajectories"
     picture.press("Escape")

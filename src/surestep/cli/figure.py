@@ -94,6 +94,5 @@ def command(
         Panels(columns, rows),
         Look(size, font, font_size, title),
     )
-    for drawn in draw(name, directory, output, request):
-        for path in drawn:
-            say(f"wrote {path}")
+    for path in draw(name, directory, output, request):
+        say(f"wrote {path}")

@@ -116,7 +116,7 @@ def compared(
     base = next((group.rows for group, _ in groups if group.method == other), None)
     if base is None:
         raise InvalidParameter(
-            f"{first.environment} with {first.episodes} trajectories has no rows of "
+            f"{first.environment} at the data size {first.episodes} has no rows of "
             f"{written(other)}, which others are compared with"
         )
     methods = tuple(
@@ -137,7 +137,7 @@ def difference(rows: Columns, base: Columns) -> Difference:
     if not np.array_equal(rows["repetition"], base["repetition"]):
         raise InvalidParameter(
             f"{rows['algorithm'][0]} and {base['algorithm'][0]} have other repetitions in "
-            f"{rows['environment'][0]} with {rows['episodes'][0]} trajectories; run again"
+            f"{rows['environment'][0]} at the data size {rows['episodes'][0]}; run again"
         )
     mine, theirs = values_of(rows), values_of(base)
     gap = mine.reached - theirs.reached

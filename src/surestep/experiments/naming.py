@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from surestep.experiments.experiment import CONTENT, PER_REPETITION, read_label
 from surestep.experiments.metrics import Method
 
@@ -24,6 +26,7 @@ ALGORITHMS = {  # as their authors call them; others have their own names
     "robust-mdp": "Robust MDP",
     "hcpi": "HCPI",
 }
+STREAMS = ("wet-chicken/heuristic", "wet-chicken/continuous")  # one stream of steps is a data set
 LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ", "n_wedge": "N∧"}
 MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
     "N∧": r"$N_\wedge$",
@@ -80,6 +83,35 @@ def metric_name(metric: str) -> str:
     if metric.startswith("cvar"):
         return f"{metric.removeprefix('cvar')} % CVaR"
     return f"{metric} than π_b" if metric in ("better", "worse") else metric
+
+
+def size_noun(labels: Iterable[str]) -> str:
+    """Returns what data sizes of the environments count: trajectories, or steps of one stream.
+
+    Nothing is known of those that were given as objects, and several may count different things:
+    then it is "size".
+    """
+    nouns = set()
+    for label in labels:
+        name, _, parameters = label.partition(", ")
+        known = CONTENT not in read_label(parameters)
+        nouns.add(("steps" if name in STREAMS else "trajectories") if known else "size")
+    return nouns.pop() if len(nouns) == 1 else "size"
+
+
+def size_axis(labels: Iterable[str]) -> str:
+    """Returns the words at an axis of data sizes: 'trajectories in the data set'."""
+    noun = size_noun(labels)
+    return "size of the data set" if noun == "size" else f"{noun} in the data set"
+
+
+def size_words(size: int, labels: Iterable[str]) -> str:
+    """Returns a data size: '1,000 trajectories', or 'size 1,000' where it is not known of what."""
+    noun = size_noun(labels)
+    if noun == "size":
+        return f"size {size:,}"
+    one = {"trajectories": "trajectory", "steps": "step"}
+    return f"{size:,} {one[noun] if size == 1 else noun}"
 
 
 def environment_name(label: str) -> str:

@@ -23,7 +23,6 @@ from surestep._drawing import (
     picture_format,
     rendered,
 )
-from surestep._files import write_together
 from surestep.errors import InvalidParameter
 from surestep.experiments import (
     CellSummary,
@@ -35,9 +34,9 @@ from surestep.experiments import (
     without_size,
 )
 from surestep.experiments.experiment import read_label
-from surestep.experiments.naming import typeset
+from surestep.experiments.naming import size_axis, typeset
 from surestep.experiments.panels import check_number
-from surestep.figures.request import Request
+from surestep.figures.request import Files, Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,8 +55,8 @@ METRICS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tight
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 
 
-def draw_coverage(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
-    """Draws the claims of a run to `path`, the table beside it; says where both are.
+def draw_coverage(run: Run, path: Path, request: Request) -> Files:
+    """Draws the claims of a run for `path`, and the table beside it.
 
     A column for each family and algorithm, MDPs of a family pooled; the table has every MDP.
     """
@@ -72,7 +71,6 @@ def draw_coverage(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
     tasks = list(dict.fromkeys(task_name(summary) for summary in pooled))
     certifiers = list(dict.fromkeys(certifier_name(summary) for summary in pooled))
     check_number(len(metrics), len(tasks))
-    beside = path.with_suffix(".csv")
     with drawing(4.4 * len(tasks) + 1.8, 2.6 * len(metrics) + 0.8, request.look) as figure:
         grid = figure.subplots(len(metrics), len(tasks), sharex=True, sharey="row", squeeze=False)
         for column, task in enumerate(tasks):
@@ -93,10 +91,8 @@ def draw_coverage(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
         figure.legend(
             handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize="small"
         )
-        write_together(
-            {path: [rendered(figure, kind)], beside: [coverage_csv(cell_summaries(columns))]}
-        )
-    return path, beside
+        table = coverage_csv(cell_summaries(columns))
+        return {path: rendered(figure, kind), path.with_suffix(".csv"): table}
 
 
 def draw_series(panels: Mapping[str, Axes], series: list[CellSummary], place: int, of: int) -> None:
@@ -128,7 +124,7 @@ def label_panels(panels: Mapping[str, Axes], task: str, summaries: list[CellSumm
     first, *_, last = [*panels.values(), *panels.values()]
     first.set_title(typeset(task), fontweight="normal")
     first.set_xscale("log")
-    last.set_xlabel("trajectories in the data set")
+    last.set_xlabel(size_axis({summary.cell.family for summary in summaries}))
 
 
 def scale_panels(metrics: Sequence[str], grid: AnyArray, summaries: list[CellSummary]) -> None:

@@ -23,10 +23,9 @@ from surestep._drawing import (
     picture_format,
     rendered,
 )
-from surestep._files import write_together
 from surestep.experiments import Method, Run, Summary, first_better, selected, summaries, valued
 from surestep.experiments.metrics import USUAL, metric_of
-from surestep.experiments.naming import algorithm_name, metric_name, typeset
+from surestep.experiments.naming import algorithm_name, metric_name, size_axis, typeset
 from surestep.experiments.panels import (
     Layout,
     Line,
@@ -36,7 +35,7 @@ from surestep.experiments.panels import (
     layout_of,
     words_for,
 )
-from surestep.figures.request import Request
+from surestep.figures.request import Files, Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,8 +75,8 @@ class Shown(NamedTuple):
     value: str
 
 
-def draw_curves(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
-    """Draws metrics over data size to `path`, the table beside it; says where both are."""
+def draw_curves(run: Run, path: Path, request: Request) -> Files:
+    """Draws metrics over data size for `path`, and the table beside it."""
     kind = picture_format(path)
     asked = Shown(request.metrics or USUAL, request.value or "performance")
     for metric in asked.metrics:
@@ -88,7 +87,6 @@ def draw_curves(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
     check_drawable(layout)
     looks = looks_of(layout.names, layout.parts)
     height, width = layout.shape
-    beside = path.with_suffix(".csv")
     with drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0, request.look) as figure:
         grid = figure.subplots(height, width, sharex=True, squeeze=False)
         share_heights(grid, layout)
@@ -100,8 +98,7 @@ def draw_curves(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
             draw_panel(axes, panel, layout, looks, asked)
             label_panel(axes, panel, layout, asked)
         add_legend(figure, layout, looks, asked)
-        write_together({path: [rendered(figure, kind)], beside: [as_csv(reached)]})
-    return path, beside
+        return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(reached)}
 
 
 # ---- panels ------------------------------------------------------------------------------------
@@ -182,7 +179,7 @@ def label_panel(axes: Axes, panel: Panel, layout: Layout, asked: Shown) -> None:
         )
     last = max(other.row for other in layout.panels if other.column == panel.column)
     if panel.row == last:
-        axes.set_xlabel("trajectories in the data set")
+        axes.set_xlabel(size_axis({one.environment for one in panel.summaries}))
     axes.tick_params(labelbottom=panel.row == last)
 
 

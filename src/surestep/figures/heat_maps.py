@@ -10,7 +10,6 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep._drawing import drawing, picture_format, rendered
-from surestep._files import write_together
 from surestep.errors import InvalidParameter
 from surestep.experiments import Method, Run, Summary, normalised, selected, summaries
 from surestep.experiments.experiment import read_label
@@ -24,7 +23,7 @@ from surestep.experiments.naming import (
 )
 from surestep.experiments.panels import check_number
 from surestep.figures.curves import ALWAYS_TOLD, as_csv
-from surestep.figures.request import Request
+from surestep.figures.request import Files, Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +32,8 @@ COLUMNS = 4
 USUAL = ("mean", "cvar10")
 
 
-def draw_heat_maps(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
-    """Draws the maps of a run to `path`, the table beside it; says where both are.
+def draw_heat_maps(run: Run, path: Path, request: Request) -> Files:
+    """Draws the maps of a run for `path`, and the table beside it.
 
     Colour is (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) of every repetition, cut off at −1: white is π_b, blue
     the optimum, red a loss. For every environment and algorithm a metric stands above the next.
@@ -53,7 +52,6 @@ def draw_heat_maps(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
     height = math.ceil(len(maps) / columns) * len(metrics)
     check_number(height, columns)
     several = len({environment for environment, _ in maps}) > 1
-    beside = path.with_suffix(".csv")
     with drawing(3.6 * columns + 0.8, 2.1 * height + 0.6, request.look) as figure:
         grid = figure.subplots(height, columns, squeeze=False)
         for axes in grid.flat:
@@ -74,8 +72,7 @@ def draw_heat_maps(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
                 axes.set_title(typeset(words), fontsize="small", fontweight="normal")
         bar = figure.colorbar(image, ax=grid, shrink=min(1.0, 2 / height), aspect=30)  # type: ignore[arg-type]
         bar.set_label(typeset("normalised: 0 is π_b, 1 is π*"))
-        write_together({path: [rendered(figure, kind)], beside: [as_csv(reached)]})
-    return path, beside
+        return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(reached)}
 
 
 def draw_map(axes: Axes, reached: list[Summary], metric: str) -> object:

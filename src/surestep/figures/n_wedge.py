@@ -18,9 +18,9 @@ from surestep._drawing import (
     picture_format,
     rendered,
 )
-from surestep._files import write_together
 from surestep.bounds import ProblemSize, n_wedge
 from surestep.experiments.naming import typeset
+from surestep.figures.request import Files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,11 +47,10 @@ def n_wedge_table() -> list[tuple[int, ...]]:
     ]
 
 
-def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> tuple[Path, Path]:
-    """Draws both panels to `path` and writes the table beside it; says where both are."""
+def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> Files:
+    """Draws both panels for `path`, and the table beside it."""
     kind = picture_format(path)
     table = n_wedge_table()
-    beside = path.with_suffix(".csv")
     with drawing(10, 4.0, look) as figure:
         whole, excerpt = figure.subplots(1, 2)
         draw_curves(whole, table, list(METHODS))
@@ -61,8 +60,7 @@ def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> tuple[Path, Path]:
         excerpt.set_ylim(bottom=0)
         excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
         excerpt.set_title("Excerpt")
-        write_together({path: [rendered(figure, kind)], beside: [as_csv(table)]})
-    return path, beside
+        return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(table)}
 
 
 def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) -> None:

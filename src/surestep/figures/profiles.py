@@ -11,21 +11,20 @@ import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray
 from surestep._drawing import GREY, drawing, picture_format, rendered
-from surestep._files import write_together
 from surestep.experiments import Method, Profile, Run, profile, selected, valued
 from surestep.experiments.metrics import Group, floats, groups_of
-from surestep.experiments.naming import environment_name, typeset
+from surestep.experiments.naming import environment_name, size_words, typeset
 from surestep.experiments.panels import check_lines, check_number, names_of
 from surestep.figures.curves import LABELS, draw_band, legend_below, line_handles, looks_of
-from surestep.figures.request import Request
+from surestep.figures.request import Files, Request
 
 LEVELS = 201  # at which shares are counted, evenly over all that is reached in an environment
 SHOWN = 3  # data sizes, where nobody says which
 PARTS = ("algorithm", "setting", "n-wedge")
 
 
-def draw_profiles(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
-    """Draws profiles of a run to `path`, the table beside it; says where both are.
+def draw_profiles(run: Run, path: Path, request: Request) -> Files:
+    """Draws profiles of a run for `path`, and the table beside it.
 
     A column for each data size, of which three are taken unless some are chosen; a row for each
     environment. A band holds for its whole profile at once.
@@ -43,7 +42,6 @@ def draw_profiles(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
     check_lines(len(methods))
     looks = looks_of(methods, PARTS)
     profiles = profiles_of(groups)
-    beside = path.with_suffix(".csv")
     with drawing(3.8 * max(len(sizes), 1.3), 2.9 * len(environments) + 1.0, request.look) as figure:
         grid = figure.subplots(
             len(environments), len(sizes), sharex="row", sharey=True, squeeze=False
@@ -57,8 +55,7 @@ def draw_profiles(run: Run, path: Path, request: Request) -> tuple[Path, Path]:
             )
         label_panels(grid, environments, sizes, LABELS[value])
         legend_below(figure, line_handles(names_of(methods, PARTS), looks))
-        write_together({path: [rendered(figure, kind)], beside: [as_csv(groups, profiles)]})
-    return path, beside
+        return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(groups, profiles)}
 
 
 def profiles_of(groups: Sequence[Group]) -> list[Profile]:
@@ -88,7 +85,7 @@ def label_panels(
             if not label.startswith("performance"):
                 axes.axvline(0.0, color=GREY, linewidth=1)
             if place == 0:
-                axes.set_title(f"{size:,} trajectories", fontweight="normal")
+                axes.set_title(size_words(size, environments), fontweight="normal")
             axes.set_xlabel(typeset(f"{label}: τ"))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from surestep._files import write_together
 from surestep.errors import InvalidParameter, said
 from surestep.experiments import Run, find_runs, read_run
 from surestep.experiments.runs import output_for
@@ -14,16 +15,15 @@ from surestep.figures.curves import draw_curves
 from surestep.figures.heat_maps import draw_heat_maps
 from surestep.figures.n_wedge import draw_n_wedge
 from surestep.figures.profiles import draw_profiles
-from surestep.figures.request import Request
+from surestep.figures.request import Files, Request
 
 N_WEDGE = "n-wedge"
-Drawn = tuple[Path, Path]  # a picture, and the table beside it
 
 
 class Kind(NamedTuple):
     """A kind of figure: what draws it, what may be asked of it, and whether it is of claims."""
 
-    draw: Callable[[Run, Path, Request], Drawn]
+    draw: Callable[[Run, Path, Request], Files]
     takes: tuple[str, ...]
     of_claims: bool = False
 
@@ -38,8 +38,10 @@ KINDS = {
 
 def draw(
     name: str, directory: Path | None, output: Path, request: Request | None = None
-) -> list[Drawn]:
-    """Draws the figures of that name to `output`, tables beside them; says where all of them are.
+) -> list[Path]:
+    """Draws the figures of that name to `output`, tables beside them: all of them, or nothing.
+
+    Says where they are: each picture, and its table.
 
     All but "n-wedge" are drawn from runs: that of the name in the catalog, all of a folder there,
     that of a .toml file, or that in a folder. Of several, each has its own name after that of the
@@ -51,13 +53,20 @@ def draw(
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run to draw from")
         if asked.kind is not None or asked.given():
             raise InvalidParameter("n-wedge is drawn from formulas, expected no choice of content")
-        return [draw_n_wedge(output, asked.look)]
+        return write_files([draw_n_wedge(output, asked.look)])
     runs = [read_run(path) for path in find_runs(name, directory)]
     kinds = [kind_of(run, asked) for run in runs]
-    return [
+    return write_files(
         kind.draw(run, output_for(output, run, runs), asked)
         for run, kind in zip(runs, kinds, strict=True)
-    ]
+    )
+
+
+def write_files(figures: Iterable[Files]) -> list[Path]:
+    """Writes pictures and tables, once all of them are drawn; says where they are."""
+    files = {path: content for figure in figures for path, content in figure.items()}
+    write_together({path: [content] for path, content in files.items()})
+    return list(files)
 
 
 def kind_of(run: Run, request: Request) -> Kind:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from surestep._drawing import USUAL_LOOK, Look
 from surestep.experiments import Selection
 from surestep.experiments.panels import Panels
+
+Files = dict[Path, bytes]  # a picture, and the table beside it
 
 
 @dataclass(frozen=True, slots=True)

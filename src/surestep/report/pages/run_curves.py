@@ -8,7 +8,7 @@ from itertools import groupby
 
 from surestep.experiments.findings import RunFindings
 from surestep.experiments.metrics import Summary, metric_of
-from surestep.experiments.naming import metric_name
+from surestep.experiments.naming import metric_name, size_axis, size_words
 from surestep.experiments.panels import Layout, Panel, colours_of, words_for
 from surestep.experiments.panels import Line as LineKey
 from surestep.experiments.tails import Interval
@@ -28,8 +28,6 @@ from surestep.report.html import Element, Node, element
 from surestep.report.numbers import number
 from surestep.report.page_tables import Cell, Column, Row, data_table, figure, number_columns, row
 from surestep.report.words.comparison import VALUES, ends_words
-
-TRAJECTORIES = "trajectories in the data set"
 
 
 def curves_section(findings: RunFindings) -> Element:
@@ -78,10 +76,11 @@ def panel_figure(findings: RunFindings, panel: Panel, metric: str, identity: str
         if not share
         else "share of repetitions"
     )
+    axis = size_axis({one.environment for one in panel.summaries})
     chart = line_chart(
-        Caption(identity, title, f"{len(lines)} lines over the number of {TRAJECTORIES}."),
+        Caption(identity, title, f"{len(lines)} lines over the {axis}."),
         list(lines.values()),
-        Axis.around(TRAJECTORIES, [one.episodes for one in panel.summaries], log=True),
+        Axis.around(axis, [one.episodes for one in panel.summaries], log=True),
         Axis.around(y, heights),
         levels=levels,
         bands=[
@@ -109,7 +108,9 @@ def lines_of(layout: Layout, panel: Panel, metric: str) -> dict[LineKey, Line]:
             tone_of(colour),
             before % 2 == 1,
             [
-                Note(f"{one.episodes:,} trajectories", interval_note(one.metrics[metric]))
+                Note(
+                    size_words(one.episodes, [one.environment]), interval_note(one.metrics[metric])
+                )
                 for one in mine
             ],
         )
@@ -168,7 +169,7 @@ def numbers_of(layout: Layout, panel: Panel, metric: str, identity: str, title: 
         row(Cell(f"{size:,}"), *(Cell(at.get((size, key), "–")) for key in lines)) for size in sizes
     ]
     columns = [
-        Column("Trajectories", "number"),
+        Column("Data size", "number"),
         *number_columns(*(n or "all" for n in lines.values())),
     ]
     return data_table(identity, f"{title}, with 95 % intervals", columns, rows)

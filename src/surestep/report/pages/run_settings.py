@@ -16,7 +16,7 @@ def settings_section(findings: RunFindings) -> Element:
         ("experiment", label(findings.name)),
         ("seed", setting_words(findings.plan.get("seed"))),
         ("repetitions", f"{findings.repetitions:,}"),
-        ("trajectories", ", ".join(f"{size:,}" for size in findings.sizes)),
+        ("data sizes", ", ".join(f"{size:,}" for size in findings.sizes)),
         ("environments", listed([environment_name(name) for name in findings.environments])),
         ("methods", listed([method_name(method) for method in findings.methods])),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surestep.experiments.findings import InShort, RunFindings
-from surestep.experiments.naming import environment_name, method_name
+from surestep.experiments.naming import environment_name, method_name, size_words
 from surestep.report.html import Element, element, label
 from surestep.report.numbers import counted, number, percent
 from surestep.report.page_tables import Cell, Column, data_table, facts, more, number_columns, row
@@ -25,11 +25,8 @@ GLOSSARY = (
 def short_section(findings: RunFindings) -> Element:
     """Returns what was run, and each method in one line."""
     sizes = findings.sizes
-    data = (
-        f"{sizes[0]:,} trajectories"
-        if len(sizes) == 1
-        else f"{len(sizes)} data sizes from {sizes[0]:,} to {sizes[-1]:,} trajectories"
-    )
+    last = size_words(sizes[-1], findings.environments)
+    data = last if len(sizes) == 1 else f"{len(sizes)} data sizes from {sizes[0]:,} to {last}"
     lead = (
         f"{counted(len(findings.methods), 'method')} in "
         f"{counted(len(findings.environments), 'environment')}, {data}, "
@@ -40,9 +37,9 @@ def short_section(findings: RunFindings) -> Element:
         *([Column("Environment")] if several else []),
         Column("Method"),
         *number_columns(
-            "Mean beats π_b from … trajectories on",
+            "Mean beats π_b from this data size on",
             "Most often worse than π_b",
-            f"Mean at {sizes[-1]:,} trajectories",
+            f"Mean at {last}",
         ),
     ]
     return element(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from surestep.experiments.comparison import LEVELS, Compared, Comparison
 from surestep.experiments.metrics import metric_of
-from surestep.experiments.naming import environment_name, method_name, metric_name
+from surestep.experiments.naming import environment_name, method_name, metric_name, size_words
 from surestep.experiments.tails import Interval
 from surestep.report.numbers import Scale, number
 from surestep.report.text_tables import TextTable
@@ -75,7 +75,8 @@ def profile_table(comparison: Comparison) -> TextTable:
 def place_words(comparison: Comparison) -> str:
     """Returns where methods are compared: 'gridworld, 100 trajectories, 1,000 repetitions'."""
     return (
-        f"{environment_name(comparison.environment)}, {comparison.episodes:,} trajectories, "
+        f"{environment_name(comparison.environment)}, "
+        f"{size_words(comparison.episodes, [comparison.environment])}, "
         f"{comparison.repetitions:,} repetitions, π_b "
         f"{number(comparison.methods[0].summary.behavior_performance)}, π* "
         f"{number(comparison.methods[0].summary.optimal_performance)}"
