@@ -55,6 +55,7 @@ test-gpu: ## test and measure on a GPU, with the interpreter and the packages at
 test-all: test ## make test, the slow tests, other machines, and a search for new counterexamples
 	@"$(PYTHON)" tools/environment.py cluster
 	.venv/bin/pytest -n 2 --dist worksteal -m slow
+	"$(PYTHON)" tools/check_wheel.py --extras
 	.venv/bin/python tools/machines.py
 	.venv/bin/pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile explore tests
 

@@ -285,13 +285,12 @@ def signals_wait() -> Iterator[None]:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not None:  # None: not Python's to put back
                 before[number] = signal.signal(number, lambda number, frame: came.append(number))
-    masks = hasattr(signal, "pthread_sigmask")
-    if masks:
+    if hasattr(signal, "pthread_sigmask"):
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        if masks:
+        if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -19,7 +19,7 @@ from typing import Any, cast
 import click
 
 from surestep._version import __version__
-from surestep.cli.terminal import visible
+from surestep.cli.terminal import say_json, visible
 from surestep.errors import SurestepError, speaking_of_options
 
 # Each module holds one `command`; it is imported when its verb is asked for, or listed.
@@ -37,6 +37,7 @@ VERBS = {
     "run": "surestep.cli.run",
     "figure": "surestep.cli.figure",
     "compare": "surestep.cli.compare",
+    "completion": "surestep.cli.completion",
 }
 
 
@@ -100,6 +101,8 @@ class Verbs(click.Group):
         command: click.Command = import_module(VERBS[cmd_name]).command
         if cmd_name in COMPUTING and DEVICE not in command.params:
             command.params.append(DEVICE)
+        if ctx.resilient_parsing:  # a shell asks what could come next
+            import_module("surestep.cli.completion").offer_values(command)
         return command
 
     def resolve_command(
@@ -146,10 +149,32 @@ def broken_output() -> str:
     return ""
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="surestep")
-def main() -> None:
+@click.command(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    no_args_is_help=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+)
+@click.option("--version", is_flag=True, help="Show the version and exit.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="With --version: all versions, for a report of a bug."
+)
+@click.pass_context
+def main(ctx: click.Context, version: bool, as_json: bool) -> None:
     """Safe policy improvement: a better policy from a log of past decisions."""
+    if version and as_json:
+        from surestep.cli.version import all_versions
+
+        say_json(all_versions())
+    elif version:
+        click.echo(f"surestep, version {__version__}")
+    elif as_json:
+        ctx.fail("--json goes with --version, or behind a verb.")
+    elif ctx.invoked_subcommand is None:
+        ctx.fail("Missing command.")
+    if version:
+        ctx.exit()
 
 
 # ---- The end of a command that is told to: by Ctrl-C, by the system, or by a terminal that closes
