@@ -32,7 +32,7 @@ demo: | .cache/tmp ## improve the policy behind the example log, into the folder
 docs: | .cache/tmp ## build the site of the documentation, into the folder site
 	@"$(PYTHON)" tools/environment.py test
 	@rm -rf site
-	.venv/bin/python -m sphinx -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
+	.venv/bin/python -m sphinx -E -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 
 test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel

@@ -29,7 +29,11 @@ class Commands(SphinxDirective):
             ]
 
     def section(self, ctx, name, verb):
-        made = nodes.section(ids=[make_id(self.env, self.state.document, "", name)], names=[name])
+        """Returns the section of a verb, to which `{ref}` leads as `command-VERB`."""
+        place = make_id(self.env, self.state.document, "", name)
+        made = nodes.section(ids=[place], names=[name])
+        known = self.env.domains.standard_domain
+        known.note_hyperlink_target(f"command-{name}", self.env.docname, place, name)
         with click.Context(verb, info_name=name, parent=ctx) as own:
             made += [nodes.title(name, name), *entry(own, verb, name)]
         return made
