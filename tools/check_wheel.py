@@ -146,7 +146,7 @@ def megabytes(environment: Path, package: str = "") -> float:
 
 
 def seconds(environment: Path, code: str) -> float:
-    """Returns how much longer a program takes than one that does nothing: the best of three each."""
+    """Returns how much longer a program takes than one that does nothing, each at its best."""
     return best_of_three(environment, code) - best_of_three(environment, "pass")
 
 
