@@ -36,9 +36,10 @@ from surestep.experiments import (
     refuted,
     without_size,
 )
+from surestep.experiments.claim_naming import certifier_name, proposal_name, task_name
 from surestep.experiments.coverage import FAMILY_WISE
 from surestep.experiments.rates import binomial_interval
-from surestep.figures.coverage import algorithm_name, certifier_name, draw_coverage, task_name
+from surestep.figures.coverage import draw_coverage
 from surestep.figures.registry import write_files
 from surestep.figures.request import Request
 
@@ -270,7 +271,7 @@ def name_of(summary: CellSummary) -> str:
     """Returns a cell in words."""
     where = summary.cell.environment or summary.cell.family
     return (
-        f"{where}, {algorithm_name(summary)}, {certifier_name(summary)}, {summary.cell.episodes:,}"
+        f"{where}, {proposal_name(summary)}, {certifier_name(summary)}, {summary.cell.episodes:,}"
     )
 
 

@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
+from coverage_runs import run_with_certifiers
 from made_runs import METHODS, made_run
 from surestep.experiments import Selection, read_run
-from surestep.experiments.findings import findings_of
-from surestep.report.run_page import run_page
+from surestep.pipeline.compare import Question, page_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -27,8 +27,9 @@ def pages(tmp_path_factory):
         "hostile": made_run(folder / "hostile", [*HOSTILE, *METHODS]),
         "many": made_run(folder / "many", [("ramdp", f"kappa={i}", None) for i in range(20)]),
     }
+    made["claims"] = run_with_certifiers(folder / "claims")
     for name, run in made.items():
-        page = run_page(findings_of(read_run(run), Selection()))
+        page = page_of(read_run(run), Question(Selection()))
         (folder / f"{name}.html").write_text(page, "utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in made}
 
@@ -79,7 +80,7 @@ def test_values_are_shown_where_one_points_and_by_the_arrow_keys(visit):
     assert values.is_hidden()
 
 
-@pytest.mark.parametrize("name", ["plain", "hostile", "many"])
+@pytest.mark.parametrize("name", ["plain", "hostile", "many", "claims"])
 @pytest.mark.parametrize("width", [360, 390, 800, 1400])
 def test_no_page_is_wider_than_its_screen_and_values_stay_inside(visit, name, width):
     page = visit(name, viewport={"width": width, "height": 700})

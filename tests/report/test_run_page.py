@@ -1,17 +1,20 @@
 """The page of a run: well formed, of its own, and it shows what the tables say."""
 
+import math
 import re
 
 import html5lib
 import pytest
 from click.testing import CliRunner
 
+from coverage_runs import run_with_certifiers
 from made_runs import METHODS, made_run
 from surestep.cli.main import main
-from surestep.experiments import Selection, read_run
+from surestep.experiments import Selection, family_summaries, read_run
 from surestep.experiments.findings import MOST_LINES, findings_of
-from surestep.report.run_page import SECTIONS, run_page
+from surestep.report.run_page import run_page
 
+SECTIONS = ["short", "curves", "tables", "settings", "words"]
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
     ("<script>alert(1)</script>", "", None),
@@ -30,7 +33,7 @@ def page_of(directory, methods=METHODS, **settings):
 def test_it_holds_every_section_curve_and_number_and_is_the_same_each_time(tmp_path):
     findings, markup, tree = page_of(tmp_path / "run")
     assert markup == page_of(tmp_path / "again")[1]
-    assert [node.get("id") for node in tree.iter("section")] == list(SECTIONS)
+    assert [node.get("id") for node in tree.iter("section")] == SECTIONS
     assert [node.text for node in tree.findall(".//h1/bdi")] == ["A made-up run"]
     dots = [node for node in tree.iter(f"{SVG}circle") if node.get("data-place")]
     assert len(dots) == 3 * 3 * 2  # metrics, methods, sizes
@@ -85,3 +88,27 @@ def test_the_command_writes_it_or_nothing(tmp_path):
 def test_one_size_and_few_repetitions_will_do(tmp_path, sizes):
     _, markup, _ = page_of(tmp_path / "run", METHODS[:1], episodes=sizes, repetitions=1)
     assert "1 method in 1 environment" in markup
+
+
+def test_claims_have_a_page_and_tables_of_their_own(tmp_path):
+    run = run_with_certifiers(tmp_path / "claims")
+
+    def compare(*arguments):
+        return CliRunner().invoke(main, ["compare", str(run), *map(str, arguments)])
+
+    told = compare("--page", tmp_path / "claims.html")
+    assert told.exit_code == 0, told.output
+    markup = (tmp_path / "claims.html").read_text()
+    tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(markup)
+    assert [node.get("id") for node in tree.iter("section")] == SECTIONS
+    cells = family_summaries(read_run(run).columns)
+    dots = [node for node in tree.iter(f"{SVG}circle") if node.get("data-place")]
+    known = sum(not math.isnan(cell.tightness) for cell in cells)
+    assert len(dots) == 2 * len(cells) + known
+    printed = compare("--episodes", 300)
+    assert "| posterior, c = 5 |" in printed.stdout
+    assert printed.stdout.count("| claim |") == 2
+    assert "Clopper and Pearson" in printed.stderr
+    refused = compare("--metric", "mean")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--metric is given, but the run holds claims" in refused.stderr

@@ -22,9 +22,8 @@ from surestep.cli.terminal import say
 @click.option(
     "--value",
     type=click.Choice(["performance", "gain", "normalised"]),
-    default="performance",
-    show_default=True,
-    help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.",
+    help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: "
+    "performance]",
 )
 @click.option(
     "--against",
@@ -52,7 +51,7 @@ def command(
     environments: tuple[str, ...],
     episodes: tuple[int, ...],
     metrics: tuple[str, ...],
-    value: str,
+    value: str | None,
     against: str | None,
     kind: str,
     page: Path | None,
@@ -62,43 +61,26 @@ def command(
     NAME is what `surestep run` takes (an experiment of the catalog, a folder of it, a .toml file),
     or the folder of a run. Tables have means and CVaR, the shares of repetitions that are better
     and worse than π_b, paired differences to one method, and which share of the repetitions reaches
-    how much, all with intervals that hold.
+    how much, all with intervals that hold. Of a run with certifiers, claims are compared: how often
+    they are wrong, how often they certify a gain, and how much of it.
 
     \b
     surestep compare paper/gridworld --episodes 100 --against spibb:n_wedge=100
     surestep compare mine.toml --format latex --metric mean --metric cvar10
     surestep compare mine.toml --page run.html
     """
-    from surestep._files import write_together
     from surestep.experiments import Selection, find_runs, read_run
-    from surestep.experiments.comparison import USUAL, compare_run
-    from surestep.experiments.findings import findings_of
-    from surestep.experiments.runs import output_for
-    from surestep.report.run_page import run_page
+    from surestep.pipeline.compare import Question, intervals_of, tables_of, write_pages
     from surestep.report.text_tables import WRITERS
-    from surestep.report.words.comparison import INTERVALS, comparison_tables
 
-    selection = Selection(algorithms, environments, episodes)
+    question = Question(Selection(algorithms, environments, episodes), metrics, value, against)
     runs = [read_run(path) for path in find_runs(name, directory)]
     if page is not None:
-        pages = {
-            output_for(page, run, runs): run_page(
-                findings_of(run, selection, metrics=metrics, value=value, against=against)
-            )
-            for run in runs
-        }
-        write_together({path: [text.encode()] for path, text in pages.items()})
-        for path in pages:
+        for path in write_pages(page, runs, question):
             say(f"wrote {path}")
         return
-    tables = [
-        table
-        for run in runs
-        for comparison in compare_run(
-            run, selection, metrics=metrics or USUAL, value=value, against=against
-        )
-        for table in comparison_tables(comparison, value)
-    ]
+    tables = [table for run in runs for table in tables_of(run, question)]
     for table in tables:
         say(f"{WRITERS[kind](table)}\n")
-    say(INTERVALS, err=True)
+    for words in dict.fromkeys(map(intervals_of, runs)):
+        say(words, err=True)

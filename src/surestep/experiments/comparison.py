@@ -81,8 +81,7 @@ def compare_run(
     """
     if run.holds_claims:
         raise InvalidParameter(
-            f"{run.directory} holds claims of certifiers, expected a run without; its claims are "
-            "drawn by surestep figure"
+            f"{run.directory} holds claims of certifiers, expected a run without"
         )
     rows = selected(run, selection)
     groups = list(zip(groups_of(valued(rows, value)), groups_of(normalised(rows)), strict=True))

@@ -6,10 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from surestep.experiments.claim_naming import certifier_name, task_name
 from surestep.experiments.comparison import USUAL as METRICS
 from surestep.experiments.comparison import Comparison, compare_run
+from surestep.experiments.coverage import (
+    CellSummary,
+    family_summaries,
+    first_certified,
+    without_size,
+)
 from surestep.experiments.metrics import (
     USUAL,
+    Columns,
     Method,
     Summary,
     first_better,
@@ -18,7 +28,7 @@ from surestep.experiments.metrics import (
     valued,
 )
 from surestep.experiments.panels import Layout, Panels, layout_of
-from surestep.experiments.runs import Run, Selection, selected
+from surestep.experiments.runs import Run, Selection, methods_in, selected
 
 MOST_LINES = 12  # of a picture on a page: its colours, drawn through and dashed
 
@@ -34,12 +44,11 @@ class InShort(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RunFindings:
-    """What a page of a run is made of."""
+class Setup:
+    """What was run."""
 
     name: str
     title: str
-    value: str  # what metrics are of
     plan: Mapping[str, Any]
     repetitions: int
     sizes: tuple[int, ...]
@@ -47,6 +56,14 @@ class RunFindings:
     methods: tuple[Method, ...]
     made_by: Mapping[str, Any]
     seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFindings:
+    """What a page of a run is made of."""
+
+    setup: Setup
+    value: str  # what metrics are of
     in_short: tuple[InShort, ...]
     layout: Layout
     comparisons: tuple[Comparison, ...]
@@ -67,21 +84,28 @@ def findings_of(
     drawn = metrics or USUAL
     asked = list(dict.fromkeys([*METRICS, *drawn]))
     reached = summaries(valued(selected(run, selection), value), asked)
-    manifest = run.manifest
     return RunFindings(
-        run.name,
-        run.title,
+        setup_of(run, selected(run, selection)),
         value,
-        run.plan,
-        max(one.repetitions for one in reached),
-        tuple(sorted({one.episodes for one in reached})),
-        tuple(dict.fromkeys(one.environment for one in reached)),
-        tuple(dict.fromkeys(one.method for one in reached)),
-        mapping(manifest.get("made_by")),
-        mapping(manifest.get("seconds")),
         tuple(in_short(reached)),
         page_layout(reached, drawn),
         tuple(compared),
+    )
+
+
+def setup_of(run: Run, rows: Columns) -> Setup:
+    """Returns what was run, as far as the rows tell."""
+    repetitions = int(np.max(rows["repetition"])) - int(np.min(rows["repetition"])) + 1
+    return Setup(
+        run.name,
+        run.title,
+        run.plan,
+        repetitions,
+        tuple(sorted(set(map(int, rows["episodes"])))),
+        tuple(dict.fromkeys(map(str, rows["environment"]))),
+        tuple(dict.fromkeys(methods_in(rows))),
+        mapping(run.manifest.get("made_by")),
+        mapping(run.manifest.get("seconds")),
     )
 
 
@@ -114,3 +138,49 @@ def in_short(reached: Sequence[Summary]) -> list[InShort]:
         )
         for (environment, method), mine in together.items()
     ]
+
+
+# ---- of claims ---------------------------------------------------------------------------------
+
+
+class ClaimInShort(NamedTuple):
+    """One certifier about one algorithm, over all data sizes."""
+
+    task: str
+    certifier: str
+    first_certified: int | None  # the size at which a gain is certified in half of the repetitions
+    worst: CellSummary  # at the size at which claims are most often wrong
+    last: CellSummary  # at the largest size
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFindings:
+    """What a page of a run with certifiers is made of; MDPs of a family are pooled."""
+
+    setup: Setup
+    in_short: tuple[ClaimInShort, ...]
+    cells: tuple[CellSummary, ...]
+
+
+def claims_of(run: Run, selection: Selection) -> ClaimFindings:
+    """Returns what there is to show of a run with certifiers, or of a part of it."""
+    rows = selected(run, selection)
+    cells = family_summaries(rows)
+    first = first_certified(cells)
+    together: dict[tuple[str, str], list[CellSummary]] = {}
+    for cell in cells:
+        together.setdefault((task_name(cell), certifier_name(cell)), []).append(cell)
+    return ClaimFindings(
+        setup_of(run, rows),
+        tuple(
+            ClaimInShort(
+                task,
+                certifier,
+                first[without_size(mine[0].cell)],
+                max(mine, key=lambda cell: cell.violation.value),
+                max(mine, key=lambda cell: cell.cell.episodes),
+            )
+            for (task, certifier), mine in together.items()
+        ),
+        tuple(cells),
+    )

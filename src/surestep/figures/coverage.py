@@ -33,7 +33,7 @@ from surestep.experiments import (
     selected,
     without_size,
 )
-from surestep.experiments.experiment import read_label
+from surestep.experiments.claim_naming import certifier_name, task_name
 from surestep.experiments.naming import size_axis, typeset
 from surestep.experiments.panels import check_number
 from surestep.figures.request import Files, Request
@@ -44,13 +44,6 @@ if TYPE_CHECKING:
 Dashes = Literal["-", "--", ":"]
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, GREY)
 DASHES: tuple[Dashes, ...] = ("-", "--", ":")
-WORDS = {  # what a setting is called in a legend, where its value alone would not be understood
-    "prior_weight": "c",
-    "n_wedge": "N∧",
-    "delta": "δ",
-    "worlds": "worlds",
-}
-LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
 METRICS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tightness"}
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 
@@ -151,37 +144,6 @@ def legend_of(certifiers: list[str]) -> list[object]:
 def look(place: int) -> tuple[str, Dashes]:
     """Returns the colour and the dashes of the certifier at that place of the legend."""
     return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
-
-
-def task_name(summary: CellSummary) -> str:
-    """Returns where which algorithm was run: 'gridworld: spibb, N∧ = 27'."""
-    return f"{summary.cell.family}: {algorithm_name(summary)}"
-
-
-def algorithm_name(summary: CellSummary) -> str:
-    """Returns the algorithm with its settings: 'spibb, N∧ = 27'."""
-    cell = summary.cell
-    parts = [cell.algorithm]
-    if not math.isnan(cell.n_wedge):
-        parts.append(f"N∧ = {cell.n_wedge:g}")
-    if cell.setting:
-        parts.append(cell.setting.replace("n_wedge=auto", "N∧ chosen"))
-    return ", ".join(parts)
-
-
-def certifier_name(summary: CellSummary) -> str:
-    """Returns the certifier with the settings that tell it from others: 'robust, l1'."""
-    parts = [summary.cell.certifier]
-    for key, value in read_label(summary.cell.certifier_setting).items():
-        if key in LEFT_OUT or value == "False":
-            continue
-        if key == "train_share":
-            parts.append("held out")
-        elif value == "True":
-            parts.append(key)
-        else:
-            parts.append(f"{WORDS[key]} = {value}" if key in WORDS else value)
-    return ", ".join(parts)
 
 
 def coverage_csv(summaries: list[CellSummary]) -> bytes:

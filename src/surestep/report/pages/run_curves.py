@@ -48,9 +48,9 @@ def curves_section(findings: RunFindings) -> Element:
         element("h2", "What methods reach as data grow"),
         element(
             "p",
-            f"Each point sums up {findings.repetitions:,} repetitions. Bands are 95 % intervals, "
-            "each on its own; a point without a band has too few repetitions for one. Point at a "
-            "picture for its values, or move through it with the arrow keys.",
+            f"Each point sums up {findings.setup.repetitions:,} repetitions. Bands are 95 % "
+            "intervals, each on its own; a point without a band has too few repetitions for one. "
+            "Point at a picture for its values, or move through it with the arrow keys.",
         ),
         parts,
         id="curves",

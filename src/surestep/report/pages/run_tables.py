@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from surestep.experiments.findings import InShort, RunFindings
 from surestep.experiments.naming import environment_name, method_name, size_words
 from surestep.report.html import Element, element, label
@@ -24,15 +26,15 @@ GLOSSARY = (
 
 def short_section(findings: RunFindings) -> Element:
     """Returns what was run, and each method in one line."""
-    sizes = findings.sizes
-    last = size_words(sizes[-1], findings.environments)
+    sizes = findings.setup.sizes
+    last = size_words(sizes[-1], findings.setup.environments)
     data = last if len(sizes) == 1 else f"{len(sizes)} data sizes from {sizes[0]:,} to {last}"
     lead = (
-        f"{counted(len(findings.methods), 'method')} in "
-        f"{counted(len(findings.environments), 'environment')}, {data}, "
-        f"{counted(findings.repetitions, 'repetition')} each."
+        f"{counted(len(findings.setup.methods), 'method')} in "
+        f"{counted(len(findings.setup.environments), 'environment')}, {data}, "
+        f"{counted(findings.setup.repetitions, 'repetition')} each."
     )
-    several = len(findings.environments) > 1
+    several = len(findings.setup.environments) > 1
     columns = [
         *([Column("Environment")] if several else []),
         Column("Method"),
@@ -101,11 +103,11 @@ def side_by_side(identity: str, table: TextTable) -> Element:
     return data_table(identity, table.subject, columns, rows)
 
 
-def words_section(_: RunFindings) -> Element:
+def words_section(words: Sequence[tuple[str, str]]) -> Element:
     """Returns the words that not everybody knows."""
     return element(
         "section",
         element("h2", "Words used here"),
-        more("What they mean", facts(GLOSSARY)),
+        more("What they mean", facts(words)),
         id="words",
     )
