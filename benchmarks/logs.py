@@ -3,7 +3,7 @@
 Logs: Parquet, episodes of 20 steps in order, 10⁴ states, 4 actions, rewards in cents; about 3 × 10⁵
 distinct transitions. Every line is measured in a process of its own, after one run on a small log.
 The bare query checks nothing and adds up doubles; each further line of ours says what it adds, and
-the last one checks what claims assume (`docs/checks.md`). CPU
+the last two check what claims assume (`docs/checks.md`). CPU
 seconds are of all threads together, and tell more than seconds where other processes run. 10⁸ rows
 are measured where they are asked for: they take a gigabyte of disk, and minutes.
 
@@ -37,8 +37,11 @@ from rich.console import Console
 from rich.table import Table
 
 from surestep.checks import check_log
+from surestep.checks.cuts import cut_check
 from surestep.errors import SurestepError
-from surestep.io import read_log, write_counts
+from surestep.io import LogSource, read_log, write_counts
+from surestep.model import DecisionLog, estimate_behavior
+from surestep.pipeline.checks import cut_otherwise, with_states
 from surestep.states import choose_history, learn
 
 # The arguments of the quickest run.
@@ -49,6 +52,7 @@ SMALLEST = (
     "rows in no order, next_state derived, memory limit 1 GB", "the last 3 rows",
 )  # fmt: skip
 STEPS, STATES, ACTIONS = 20, 10_000, 4
+DISCOUNT = 0.95
 GROUPED = "SELECT state, action, next_state, terminated, count(*), sum({}) FROM {} GROUP BY ALL"
 LOOSE = ("episode", "step", "truncated")
 # What is measured: the columns that ours does not get, and what it then does.
@@ -60,10 +64,12 @@ OURS = {
 }
 BARE = "bare query: count(*), sum(reward)"
 EXACT = "bare query: count(*), sum(reward as a decimal)"
+EXTREMES = "bare query: count(*), sum, min and max of the reward in whole cents"
 DERIVED = "bare query: next_state derived by a window"
 UNORDERED = "rows in no order, next_state derived, memory limit 1 GB"
 CHECKED = "count, load, and check what claims assume"
-LINES = (BARE, EXACT, *OURS, DERIVED, CHECKED)
+CUT = "… of 100 bins, which are cut half and twice as finely too"
+LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED, CUT)
 HISTORIES = {"a state is the present row": 1, "the last 2 rows": 2, "the last 3 rows": 3}
 CHOSEN = "as many rows as tell best what comes next"
 REMEMBERED_STATES = 20
@@ -108,14 +114,16 @@ def counting(line: str, path: Path) -> None:
     """Runs one line."""
     if line in LEARNT:
         log = read_log(path, columns={"state": MEASURED})
-        learn(log, LEARNT[line], discount=0.95).counts()
+        learn(log, LEARNT[line], discount=DISCOUNT).counts()
         return
     source = f"read_parquet('{path}')"
-    if line in (BARE, EXACT, DERIVED):
+    if line in (BARE, EXACT, EXTREMES, DERIVED):
         if line == DERIVED:
             near = "lead(state) OVER (PARTITION BY episode ORDER BY step) AS next_state"
             source = f"(SELECT * REPLACE ({near}) FROM {source})"
-        reward = "reward::DECIMAL(18, 2)" if line == EXACT else "reward"
+        cents = "(reward * 100)::INTEGER"
+        wanted = {EXACT: "reward::DECIMAL(18, 2)", EXTREMES: f"{cents}), min({cents}), max({cents}"}
+        reward = wanted.get(line, "reward")
         with duckdb.connect() as database:
             database.execute(GROUPED.format(reward, source)).fetchnumpy()
         return
@@ -125,15 +133,25 @@ def counting(line: str, path: Path) -> None:
     if line == CHOSEN:
         choose_history(read_log(path, history="auto"))
         return
-    log = read_log(path, memory_limit="1GB" if line == UNORDERED else None)
-    if line == CHECKED:
-        steps = log.load()
-        check_log(steps, steps.pairs.state_labels, discount=0.95)
+    bins = ["state:quantiles=100"] if line == CUT else []
+    log = read_log(path, bins=bins, memory_limit="1GB" if line == UNORDERED else None)
+    if line in (CHECKED, CUT):
+        check(log, log.load())
         return
     absent = dict.fromkeys(OURS.get(line, ()))
     if "next_state" in absent or line == UNORDERED:
         absent["next_state"] = ()
     dataclasses.replace(log, columns=dataclasses.replace(log.columns, **absent)).counts()
+
+
+def check(log: LogSource, steps: DecisionLog) -> None:
+    """Checks what claims assume; where there are bins, also other ones."""
+    check_log(steps, steps.pairs.state_labels, discount=DISCOUNT)
+    others = cut_otherwise(log, DISCOUNT)
+    if others is not None:
+        cuts = tuple(with_states(steps, other.load_states()) for other in others)
+        current, new = (estimate_behavior(steps.counts(), smoothing) for smoothing in (0, 1000))
+        cut_check(steps, cuts, (new, current), discount=DISCOUNT, claim=None, level=0.01)
 
 
 def child(line: str, path: Path, small: Path, repeat: int) -> None:
@@ -233,7 +251,7 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
         table.add_column(column, justify="right")
     lines = dict.fromkeys(LINES, path)
     if rows > NEEDS_SPACE:
-        del lines[CHECKED]
+        del lines[CHECKED], lines[CUT]
     else:
         write_log(mixed, rows, " ORDER BY hash(i)")
         lines[UNORDERED] = mixed
