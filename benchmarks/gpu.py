@@ -4,7 +4,11 @@
   proven to 1e-6; and one sweep of it, with the model on the GPU already;
 - "posterior": the claim from models drawn for counts with 5 successors a pair, γ = 0.95;
 - "gridworld": the same for the Gridworld, with many draws;
-- "evaluate", "improve": batches of small models evaluated, and of data sets through SPIBB.
+- "evaluate", "improve": batches of small models evaluated, and of data sets through SPIBB;
+- "rehearsal": SPIBB and a posterior certificate from 99 draws, in 999 worlds of the Gridworld at 5
+  data sizes, and calibrated in as many more at one; the processor has as many processes as cores;
+- "stitched": stitched certificates of 1,000 logs of the Gridworld;
+- "paper": the paper's evaluation, 1,000 repetitions of its three environments.
 
 Times are of the second call: the first compiles, or reads what was compiled before. Without a GPU
 the processor's side is printed alone.
@@ -16,6 +20,9 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -33,13 +40,19 @@ from surestep import (
     evaluate_batch,
     optimal,
 )
+from surestep._arrays import FloatArray
 from surestep.algorithms import SPIBB, improve_batch
-from surestep.certificates import Posterior
+from surestep.certificates import Posterior, Stitched
+from surestep.certificates.certifying import certify_each
 from surestep.environments import make
+from surestep.experiments import Store, read_experiments, run_experiment
 from surestep.kernels._device import PROCESSOR, device_in_use, machine_for
 from surestep.model.counts import LoggedRewards
 from surestep.model.problem_batch import ProblemBatch
+from surestep.parallel import available_cores
 from surestep.planning.pruning import Backup
+from surestep.rehearsal import default_family, rehearse
+from surestep.rehearsal.rehearse import SIZES
 
 SMALLEST = ("--share", "0.0001")  # the arguments of the quickest run
 DISCOUNT, PRECISION = 0.95, 1e-6
@@ -167,12 +180,74 @@ def batch_of_data_sets(share: float) -> Iterator[Work]:
     )
 
 
+def rehearsal(share: float) -> Iterator[Work]:
+    benchmark = make("gridworld")
+    problem = benchmark.problem(benchmark.sample(50, np.random.default_rng(0)))
+    belief, worlds = Posterior(draws=99), max(9, round(111 * share))
+    kinds = default_family(problem, belief)[: max(1, round(90 * share))]
+    sizes = SIZES if share >= 0.01 else (1.0,)
+
+    def do() -> FloatArray:
+        found = rehearse(
+            problem,
+            SPIBB(n_wedge=27),
+            belief,
+            rng=np.random.default_rng(0),
+            worlds=worlds,
+            family=kinds,
+            sizes=sizes,
+            workers=available_cores() if device_in_use() == "cpu" and share >= 0.1 else 1,
+        )
+        return found.claim
+
+    number = len(kinds) * worlds
+    yield Work(f"rehearsal of the Gridworld, {number} worlds × {len(sizes)} sizes", do)
+
+
+def stitched_claims(share: float) -> Iterator[Work]:
+    benchmark, number = make("gridworld"), max(2, round(1000 * share))
+    problems = [
+        benchmark.problem(benchmark.sample(300, np.random.default_rng(i))) for i in range(number)
+    ]
+    certifiers = [Stitched(seed=i) for i in range(number)]
+    policies = [
+        SPIBB(n_wedge=10).improve(certifier.training(problem)).policy
+        for certifier, problem in zip(certifiers, problems, strict=True)
+    ]
+    yield Work(
+        f"stitched certificates of {number:,} logs of the Gridworld",
+        lambda: [claim.lower for claim in certify_each(problems, policies, certifiers)],
+    )
+
+
+def paper(share: float) -> Iterator[Work]:
+    names = ("gridworld", "wet-chicken", "resource-gathering")
+    repetitions = max(1, round(1000 * share))
+
+    def do() -> FloatArray:
+        workers = available_cores() if device_in_use() == "cpu" and share >= 0.1 else 1
+        rows = []
+        for name in names:
+            (experiment,) = read_experiments(f"paper/{name}")
+            sizes = experiment.episodes if share >= 0.1 else experiment.episodes[:1]
+            small = replace(experiment, repetitions=repetitions, episodes=sizes)
+            with TemporaryDirectory() as folder:
+                run_experiment(small, Path(folder) / "run", workers=workers)
+                rows.append(Store(Path(folder) / "run").read_table()["performance"])
+        return np.concatenate(rows).astype(np.float64)
+
+    yield Work(f"the paper's evaluation, {repetitions:,} repetitions of {len(names)} worlds", do)
+
+
 WORK = {
     "optimal": optimal_plan,
     "posterior": posterior_claim,
     "gridworld": gridworld_posterior,
     "evaluate": batch_of_models,
     "improve": batch_of_data_sets,
+    "rehearsal": rehearsal,
+    "stitched": stitched_claims,
+    "paper": paper,
 }
 
 

@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -134,3 +136,21 @@ def test_work_that_is_soon_done_starts_no_processes(monkeypatch):
     monkeypatch.setattr(parallel, "available_cores", lambda engine: 7 if engine == "local" else 90)
     given = [("local", 9.9), ("local", 10.0), ("ray", 0.1)]
     assert [parallel.usual_workers(*each) for each in given] == [1, 7, 90]
+
+
+def test_threads_do_every_task_in_its_place_and_hand_on_what_goes_wrong(monkeypatch):
+    names = set()
+
+    def square(number):
+        names.add(threading.current_thread().name)
+        return number**2
+
+    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
+    assert parallel.map_in_threads(square, range(50)) == [number**2 for number in range(50)]
+    assert len(names) >= numba.get_num_threads()
+    names.clear()
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 1)
+    assert parallel.map_in_threads(square, [3]) == [9]
+    assert names == {threading.current_thread().name}
+    with pytest.raises(ZeroDivisionError):
+        parallel.map_in_threads(lambda number: 1 / number, [2, 1, 0])

@@ -16,8 +16,8 @@ import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -100,6 +100,20 @@ def available_cores(engine: str = "local") -> int:
     if engine == "ray":
         return max(1, int(connected().cluster_resources().get("CPU", 0)))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def map_in_threads(function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    """Returns `function(task)` for each task; kernels that it runs have all cores between them.
+
+    In a worker process that is one core. The first task is done before all others: it compiles.
+    """
+    numba = sys.modules.get("numba")
+    threads = min(available_cores() if numba is None else numba.get_num_threads(), len(tasks))
+    if threads < 2:
+        return [function(task) for task in tasks]
+    first = function(tasks[0])
+    with ThreadPoolExecutor(threads) as pool:
+        return [first, *pool.map(function, tasks[1:])]
 
 
 def usual_workers(engine: str, seconds: float) -> int:

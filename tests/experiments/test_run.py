@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from surestep.cli.main import main
 from surestep.errors import SurestepError
 from surestep.experiments import Store, read_experiments, run_experiment
+from surestep.experiments import run as running
 from surestep.experiments.cell import COLUMNS, Block
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
 from surestep.experiments.run import BLOCK_REPETITIONS, blocks_of
@@ -159,6 +161,18 @@ def test_blocks_cover_every_repetition_once(plan):
             for repetition in range(block.first, block.last)
         ]
         assert sorted(covered) == list(range(60))
+
+
+def test_a_gpu_gets_a_thousand_repetitions_at_a_time_unless_they_are_logs(plan, monkeypatch):
+    (experiment,) = read_experiments(str(plan))
+    experiment = replace(experiment, repetitions=1500)
+    monkeypatch.setattr(running, "device_in_use", lambda: "a GPU")
+    assert {(block.first, block.last) for block in blocks_of(experiment)} == {
+        (0, 1000),
+        (1000, 1500),
+    }
+    monkeypatch.setattr(running, "needs_log", lambda _: True)
+    assert {block.last - block.first for block in blocks_of(experiment)} == {BLOCK_REPETITIONS}
 
 
 def test_logs_are_simulated_for_algorithms_that_look_at_episodes(plan, tmp_path):

@@ -23,6 +23,7 @@ from surestep.algorithms import improve_batch, needs_log
 from surestep.environments import Benchmark
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
 from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
+from surestep.parallel import map_in_threads
 from surestep.sampling import CountSampler
 
 COLUMNS = (
@@ -158,7 +159,7 @@ def counted_problems(
     mdp, horizon = benchmark.mdp, benchmark.horizon
     sampler = CountSampler.of(mdp, benchmark.collector)
     episodes, steps = (1, size) if horizon is None else (size, horizon)
-    drawn = [sampler.draw(episodes, steps, rng) for rng in rngs]
+    drawn = map_in_threads(lambda rng: sampler.draw(episodes, steps, rng), rngs)
     counts = CountsBatch(
         mdp.pairs,
         mdp.offsets,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from surestep.algorithms import needs_log
 from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments.cell import Block, Spent, run_block
 from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
@@ -14,9 +15,11 @@ from surestep.experiments.given import module_of
 from surestep.experiments.origin import Origin, origin_of
 from surestep.experiments.store import Store
 from surestep.extensions import check_importable
+from surestep.kernels._device import device_in_use
 from surestep.parallel import map_as_done, reach
 
 BLOCK_REPETITIONS = 50
+REPETITIONS_ON_GPU = 1000  # which fewer would leave idle
 SPENT_ON = ("sampling", "improving", "evaluating", "certifying")
 
 
@@ -24,20 +27,26 @@ def blocks_of(experiment: Experiment) -> Sequence[Block | ClaimBlock]:
     """The blocks of an experiment, the largest data sets first, since they take longest."""
     if experiment.certifiers:
         return claim_blocks(experiment)
-    size = experiment.repetitions
+    size, together = experiment.repetitions, repetitions_together(experiment)
     return [
         Block(
             experiment.seed,
             environment,
             episodes,
             first,
-            min(first + BLOCK_REPETITIONS, size),
+            min(first + together, size),
             experiment.algorithms,
         )
         for environment in experiment.environments
         for episodes in sorted(experiment.episodes, reverse=True)
-        for first in range(0, size, BLOCK_REPETITIONS)
+        for first in range(0, size, together)
     ]
+
+
+def repetitions_together(experiment: Experiment) -> int:
+    """Returns the repetitions of a block: more for a GPU, if each is planned from counts alone."""
+    counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
+    return REPETITIONS_ON_GPU if counted and device_in_use() != "cpu" else BLOCK_REPETITIONS
 
 
 def run_experiment(

@@ -23,6 +23,7 @@ from surestep.errors import CertificateRefused
 from surestep.model.batch import MDPBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.parallel import map_in_threads
 from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import WorldKind
@@ -95,10 +96,11 @@ def run_block(block: Block) -> Outcomes:
 def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Outcomes:
     """Every world of the block at one size: arrays without the axis of sizes."""
     size, rngs = block.sizes[z], [block.rng(w, 1 + z) for w in range(block.first, block.last)]
-    data = [
-        (world.record if block.whole_episodes else world.collect)(*size, rng)
-        for world, rng in zip(worlds, rngs, strict=True)
-    ]
+    sources = [*zip(worlds, rngs, strict=True)]
+    if block.whole_episodes:
+        data = [world.record(*size, rng) for world, rng in sources]
+    else:
+        data = map_in_threads(lambda source: source[0].collect(*size, source[1]), sources)
     problems = [
         problem_of(block.problem, world.truth, collected)
         for world, collected in zip(worlds, data, strict=True)
