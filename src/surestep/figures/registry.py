@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from surestep._files import write_together
-from surestep.errors import InvalidParameter, said
+from surestep.errors import FileFailure, InvalidParameter, said
 from surestep.experiments import Run, find_runs, read_run
 from surestep.experiments.runs import output_for
 from surestep.figures.coverage import draw_coverage
@@ -48,6 +48,8 @@ def draw(
     output: figure-gridworld.png.
     """
     asked = request or Request()
+    if not output.parent.is_dir():  # before anything is drawn, which takes its time
+        raise FileFailure(f"{output} cannot be written: {output.parent} is no folder")
     if name == N_WEDGE:
         if directory is not None:
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run to draw from")
