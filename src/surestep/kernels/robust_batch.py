@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.kernels._compile import helper, kernel
-from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, TableIn, TableOut
+from surestep.kernels._compile import helper, tasks
+from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, Room, TableIn, TableOut
 from surestep.kernels.greedy import best_pair
 from surestep.kernels.robust import (
     ExtremeRows,
@@ -243,29 +242,50 @@ settle_interval = settling(rank_by_value, interval_rows)
 settle_tree = settling(rank_by_segment, tree_rows)
 
 
-@kernel(threads_from=BATCH_THREADS)
-def settle_l1(game: Game, rows: L1Balls, step: Step, extreme: ExtremeRows, answer: Answer) -> None:
-    """Brings the values of all sets to their fixed points, of L1 balls."""
-    for b in prange(answer.rounds.size):
-        order = np.empty(answer.value.shape[1], np.int64)
-        settle_ball(b, game, order, order, rows, step, extreme, answer)
+@tasks(threads_from=BATCH_THREADS, on_gpu=False)
+def settle_l1(
+    first_task: int,
+    end_task: int,
+    room: Room,
+    game: Game,
+    rows: L1Balls,
+    step: Step,
+    extreme: ExtremeRows,
+    answer: Answer,
+) -> None:
+    """Brings the values of sets of L1 balls to their fixed points."""
+    for b in range(first_task, end_task):
+        settle_ball(b, game, room.ints, room.ints, rows, step, extreme, answer)
 
 
-@kernel(threads_from=BATCH_THREADS)
+@tasks(threads_from=BATCH_THREADS, on_gpu=False)
 def settle_intervals(
-    game: Game, rows: Intervals, step: Step, extreme: ExtremeRows, answer: Answer
+    first_task: int,
+    end_task: int,
+    room: Room,
+    game: Game,
+    rows: Intervals,
+    step: Step,
+    extreme: ExtremeRows,
+    answer: Answer,
 ) -> None:
-    """Brings the values of all sets to their fixed points, of intervals."""
-    for b in prange(answer.rounds.size):
-        order = np.empty(answer.value.shape[1], np.int64)
-        settle_interval(b, game, order, order, rows, step, extreme, answer)
+    """Brings the values of sets of intervals to their fixed points."""
+    for b in range(first_task, end_task):
+        settle_interval(b, game, room.ints, room.ints, rows, step, extreme, answer)
 
 
-@kernel(threads_from=BATCH_THREADS)
+@tasks(threads_from=BATCH_THREADS, on_gpu=False)
 def settle_trees(
-    game: Game, rows: Trees, step: Step, extreme: ExtremeRows, nodes: Segments, answer: Answer
+    first_task: int,
+    end_task: int,
+    room: Room,
+    game: Game,
+    rows: Trees,
+    step: Step,
+    extreme: ExtremeRows,
+    nodes: Segments,
+    answer: Answer,
 ) -> None:
-    """Brings the values of all sets to their fixed points, of trees over the same states."""
-    for b in prange(answer.rounds.size):
-        lowest = np.empty(nodes.first.size, np.int64)
-        settle_tree(b, game, nodes, lowest, rows, step, extreme, answer)
+    """Brings the values of sets of trees over the same states to their fixed points."""
+    for b in range(first_task, end_task):
+        settle_tree(b, game, nodes, room.ints, rows, step, extreme, answer)

@@ -25,6 +25,7 @@ from surestep._arrays import (
     run_lengths,
     run_sums,
 )
+from surestep.kernels._types import RoomSize
 from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
@@ -144,7 +145,9 @@ class L1Rows:
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         room = self.room
-        settle_l1(game, self.balls(room), step, empty_rows(room), answer)
+        sets, states = answer.value.shape
+        by_value = RoomSize(ints=states)
+        settle_l1.all(sets, by_value, game, self.balls(room), step, empty_rows(room), answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +215,9 @@ class IntervalRows:
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
-        settle_intervals(game, self.intervals(), step, empty_rows(self.room), answer)
+        sets, states = answer.value.shape
+        by_value, rows = RoomSize(ints=states), self.intervals()
+        settle_intervals.all(sets, by_value, game, rows, step, empty_rows(self.room), answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -346,7 +351,9 @@ class TreeRows:
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         nodes = Segments(self.trees.first, self.trees.last)
-        settle_trees(game, self.products(), step, empty_rows(self.room), nodes, answer)
+        sets, lowest = len(answer.value), RoomSize(ints=nodes.first.size)
+        rows, extreme = self.products(), empty_rows(self.room)
+        settle_trees.all(sets, lowest, game, rows, step, extreme, nodes, answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
