@@ -15,12 +15,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from surestep._json import read_json, typed
-from surestep._version import __version__
+from surestep._version import __version__, installed_version
 from surestep.algorithms import registry as algorithms
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
@@ -107,7 +106,7 @@ def versions() -> dict[str, str]:
     return {
         PACKAGE: __version__,
         "python": platform.python_version(),
-        **{package: version(package) for package in (*COMPUTING, "duckdb")},
+        **{package: installed_version(package) for package in (*COMPUTING, "duckdb")},
     }
 
 

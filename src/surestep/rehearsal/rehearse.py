@@ -8,13 +8,13 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from importlib.metadata import version
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
+from surestep._version import installed_version
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.bounding import fewest_draws, with_few_draws
@@ -225,7 +225,7 @@ def run_elsewhere(code: str, block: Block) -> Outcomes:
 @cache
 def code_here() -> str:
     """Returns a digest of the sources of this machine, and of the versions of what computes."""
-    versions = [version(name) for name in COMPUTING]
+    versions = [installed_version(name) for name in COMPUTING]
     return digest_of((digest_of_sources(), platform.python_version(), *versions))
 
 

@@ -7,7 +7,6 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
@@ -15,7 +14,7 @@ import msgspec
 
 from surestep._json import read_json, typed
 from surestep._reprs import short_repr
-from surestep._version import __version__
+from surestep._version import __version__, installed_version
 from surestep.checks import Check
 from surestep.errors import FileFailure, InvalidResult
 from surestep.io.logs.reading import READING
@@ -138,7 +137,7 @@ def current_versions() -> dict[str, str]:
     return {
         "surestep": __version__,
         "python": platform.python_version(),
-        **{name: version(name) for name in COMPUTES_WITH},
+        **{name: installed_version(name) for name in COMPUTES_WITH},
     }
 
 

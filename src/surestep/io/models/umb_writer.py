@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, offsets_of, run_lengths
 from surestep._files import Chunks
+from surestep._version import __version__
 from surestep.io.models.checker import RESERVED, CheckerModel, to_checker
 from surestep.io.models.umb_archive import tar_chunks
 from surestep.io.models.umb_index import INDEX, REWARD, STATE_LABELS, TOOL, VERSION
@@ -58,7 +58,7 @@ def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
         "branch-probability-type": DOUBLE,
     }
     labels = mdp.pairs.state_labels
-    maker: dict[str, Any] = {"tool": TOOL, "tool-version": version("surestep")}
+    maker: dict[str, Any] = {"tool": TOOL, "tool-version": __version__}
     if labels is not None:
         maker["parameters"] = {STATE_LABELS: labels}
     marks = {
