@@ -12,10 +12,13 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,14 +73,30 @@ def hold_packages(environment: Path, wanted: str) -> None:
         stamp.unlink()
     if not usable:
         venv.create(environment, clear=True, symlinks=True, with_pip=False)
-    # Wheels only: nothing is built. Byte code comes with the first import, which halves the wait.
-    # The lock is complete, but for what requirements/overrides.txt leaves out: hence --no-deps.
-    pip(
-        environment,
-        *("install", "--no-deps", "--no-compile", "--only-binary", ":all:"),
-        *("--require-hashes", "--requirement", str(lock_of(wanted))),
-    )
+    # The lock is complete, but for what requirements/overrides.txt leaves out: hence --no-deps. No
+    # package waits for another then, and pip takes one core only: two of them halve the wait.
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda part: install(environment, part), parts_of(lock_of(wanted), 2)))
     stamp.write_text(json.dumps(current_origin(wanted)._asdict(), indent=2), encoding="utf-8")
+
+
+def parts_of(lock: Path, number: int) -> "list[str]":
+    """Deals the packages of a lock, each with its hashes, into parts of about the same size."""
+    text = lock.read_text(encoding="utf-8")
+    packages = re.findall(r"^\w.*(?:\n[ \t].*)*\n", text, flags=re.MULTILINE)
+    return ["".join(packages[part::number]) for part in range(number)]
+
+
+def install(environment: Path, requirements: str) -> None:
+    """Installs locked packages; byte code comes with the first import, which halves the wait."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        file.write(requirements)
+        file.flush()
+        pip(
+            environment,
+            *("install", "--no-deps", "--no-compile", "--only-binary", ":all:"),  # nothing is built
+            *("--require-hashes", "--requirement", file.name),
+        )
 
 
 def hold_project(environment: Path) -> None:
