@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from surestep.cli.main import main
 from surestep.errors import SurestepError
-from surestep.experiments import Store, read_experiments, run_experiment
+from surestep.experiments import Store, read_experiments, read_run, run_experiment
 from surestep.experiments import run as running
 from surestep.experiments.cell import COLUMNS, Block
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
@@ -58,7 +58,8 @@ def run(plan, directory, **settings):
 
 def test_the_table_does_not_depend_on_workers_or_interruptions(plan, tmp_path):
     alone = run(plan, tmp_path / "alone")
-    assert run(plan, tmp_path / "two", workers=2) == alone
+    assert run(plan, str(tmp_path / "two"), workers=2) == alone
+    assert read_run(str(tmp_path / "two")).directory == tmp_path / "two"
     store = Store(tmp_path / "again")
     shutil.copytree(tmp_path / "alone", store.directory)
     for block in sorted((store.directory / "blocks").iterdir())[::2]:

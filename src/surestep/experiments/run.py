@@ -51,7 +51,7 @@ def repetitions_together(experiment: Experiment) -> int:
 
 def run_experiment(
     experiment: Experiment,
-    directory: Path,
+    directory: str | Path,
     *,
     workers: int = 1,
     engine: str = "local",
@@ -76,7 +76,7 @@ def run_experiment(
         check_in_modules(experiment)
     elif workers > 1:
         check_importable(experiment.given())
-    store = Store(directory)
+    store = Store(Path(directory))
     with store.held():
         store.open(experiment)
         blocks = blocks_of(experiment)

@@ -120,8 +120,9 @@ def output_for(path: Path, run: Run, runs: Sequence[Run]) -> Path:
 # ---- its table ---------------------------------------------------------------------------------
 
 
-def read_run(directory: Path) -> Run:
+def read_run(directory: str | Path) -> Run:
     """Reads a run, whose table must have what its kind is reported by."""
+    directory = Path(directory)
     store = Store(directory)
     manifest, plan = store.read_manifest(), store.read_plan()
     run = Run(
