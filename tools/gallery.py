@@ -38,7 +38,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 GALLERY = ROOT / "docs" / "gallery"
 LEFT_OUT = "…"
-WIDTH = 88  # longer lines are wrapped, as in a terminal
+WIDTH = 88  # longer lines are wrapped, as in a terminal; those of tables are not
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 FENCE = re.compile(
     r"^(?:<!-- (?P<mark>file: \S+|in full)(?P<quick> |\n(?:(?!-->).)*^)-->\n+)?"
@@ -224,7 +224,10 @@ def shown(said: str, printed: str) -> str:
             elif words and kept[-1:] != [LEFT_OUT]:
                 kept.append(LEFT_OUT)
         lines = kept
-    wrapped = (textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line] for line in lines)
+    wrapped = (
+        [line] if len(line) <= WIDTH or line[0] in "| " else textwrap.wrap(line, WIDTH)
+        for line in lines
+    )
     return "".join(f"{line}\n" for each in wrapped for line in each)
 
 
