@@ -20,22 +20,29 @@ NOISES = {
 }
 
 
-def world(seed, states):
-    """Returns a process with a policy that makes logs, and another one."""
+def world(seed, states, ends=False):
+    """Returns a process, a policy that makes logs, and another one; its last state may end it."""
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(states, 0.5), size=(states, 2))
     rewards = rng.normal(size=(states, 2, states))
-    mdp = FiniteMDP.from_dense(rows, rewards, 0.9, np.full(states, 1 / states))
+    deciding = np.arange(states) < states - ends
+    rows[~deciding] = 0
+    mdp = FiniteMDP.from_dense(rows, rewards, 0.9, deciding / deciding.sum())
     new, current = (Policy.from_dense(mdp, rng.dirichlet([1, 1], size=states)) for _ in "nc")
     return mdp, new, current
 
 
 def misses(logs, episodes, steps, noise, states=5):
-    """Counts the worlds in which the interval of a gain, or of time in two states, misses it."""
+    """Counts the worlds in which the interval of a gain, or of time in two states, misses it.
+
+    Every other world comes to an end by itself.
+    """
     gains = times = 0
-    decided, there = np.ones(states, bool), np.arange(states) < 2
+    there = np.arange(states) < 2
     for seed in range(logs):
-        mdp, new, current = world(seed, states)
+        ends = bool(seed % 2)
+        decided = np.arange(states) < states - ends
+        mdp, new, current = world(seed, states, ends)
         rng = np.random.default_rng(10**6 + seed)
         log = sample_log(mdp, current, episodes, steps, rng)
         log = replace(log, reward=log.reward + NOISES[noise](rng, log.num_steps))
@@ -93,6 +100,21 @@ def test_cuts_that_mean_nothing_give_false_alarms_no_more_often_than_intervals_m
         failed += found.outcome == "failed"
     assert claimed >= 10
     assert failed <= binom.ppf(1 - RARE, claimed, LEVEL)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_errors_are_what_estimates_are_off_by(ends):
+    """Not only large enough: about the spread of the estimates of many logs."""
+    mdp, new, current = world(3, 5, ends)
+    decided, there = np.arange(5) < 5 - ends, np.arange(5) < 2
+    gains, times = [], []
+    for seed in range(60):
+        log = sample_log(mdp, current, 100, 20, np.random.default_rng(seed))
+        gains.append(gain_among(log, log, (new, current), 0.9))
+        time = TimeInStates(estimate_mdp(log.counts(), 0.9), log.counts(), new, decided)
+        times.append((time.shares[there].sum(), time.standard_error(there)))
+    for found in (np.array(gains), np.array(times)):
+        assert 0.7 < np.median(found[:, 1]) / found[:, 0].std() < 1.5
 
 
 def test_the_error_of_a_mean_is_that_of_statistics():

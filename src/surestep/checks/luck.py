@@ -96,7 +96,8 @@ class TimeInStates:
         mean = run_sums(model.probability * ahead, model.offsets)
         variance = run_sums(model.probability * (ahead - mean[owner]) ** 2, model.offsets)
         spread = float(np.ptp(ahead)) if ahead.size else 0.0
-        weight = self.visits / number
+        # Where nothing is decided nothing is left to luck; a pair that nobody tried is all luck.
+        weight = np.where(self.decided[model.pairs.state], self.visits / number, 0.0)
         of_pairs = variance_of(weight**2 * variance * number, number, weight * spread)
         episodes, begun = int(self.counts.starts.sum()), model.initial
         squares = float(begun @ (value - begun @ value) ** 2) / episodes
