@@ -139,6 +139,21 @@ def test_metrics_values_and_panels_are_as_asked_for(tmp_path, seen):
     assert legend_of(seen[0])[-1] == "too few to bound from below"
 
 
+def test_results_at_one_data_size_are_points_with_their_intervals(tmp_path, seen):
+    run = made_run(tmp_path / "run", episodes=(100,))
+    rows = drawn(run, tmp_path, metrics=["mean"])
+    axes = seen[0].axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["100"]
+    points = [container for container in axes.containers if container.has_yerr]
+    assert len(points) == 3
+    for row, (point, _, (bars,)) in zip(rows, points, strict=True):
+        assert point.get_ydata() == pytest.approx([float(row["mean"])])
+        ((_, low), (_, high)) = bars.get_segments()[0]
+        assert (low, high) == pytest.approx((float(row["mean_low"]), float(row["mean_high"])))
+    drawn(run, tmp_path, panels=Panels(columns="environment", rows="setting"))
+    assert "1 % CVaR" in legend_of(seen[1])
+
+
 def test_bands_are_the_intervals_of_the_table(tmp_path, seen):
     rows = drawn(made_run(tmp_path / "run", METHODS[:1]), tmp_path, metrics=["mean"])
     (band,) = seen[0].axes[0].collections

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from surestep._arrays import AnyArray
 from surestep._drawing import (
@@ -52,6 +52,8 @@ COLOURS = {
     "grey": GREY,
 }
 MARKERS = ("", "s", "^", "D")
+MARKS = ("o", "s", "^", "D")  # of metrics, where there are no lines
+SPREAD = 0.04  # how far apart results at one data size stand, in powers of ten
 DASHES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 ALWAYS_TOLD = ("mean", "cvar10", "cvar1", "better", "worse")  # in the table beside the picture
 LABELS = {
@@ -115,6 +117,12 @@ def share_heights(grid: AnyArray, layout: Layout) -> None:
 
 def draw_panel(axes: Axes, panel: Panel, layout: Layout, looks: Looks, asked: Shown) -> None:
     """Draws the metrics of every line in the panel, and the levels of π_b and π*."""
+    for level, colour in levels_of(panel):
+        axes.axhline(level, color=colour, linewidth=1, zorder=1)
+    axes.set_xscale("log")
+    if is_one_size(panel):
+        draw_points(axes, panel, layout, looks, asked)
+        return
     for line, look in looks.items():
         mine = sorted(
             (one for one in panel.summaries if layout.line(one) == line),
@@ -132,9 +140,36 @@ def draw_panel(axes: Axes, panel: Panel, layout: Layout, looks: Looks, asked: Sh
             draw_band(axes, sizes, low, high, look["color"])
             bare = [place for place, end in enumerate(low) if math.isnan(end)]
             axes.plot(sizes, values, markevery=bare, color=look["color"], **BARE)
-    for level, colour in levels_of(panel):
-        axes.axhline(level, color=colour, linewidth=1, zorder=1)
-    axes.set_xscale("log")
+
+
+def is_one_size(panel: Panel) -> bool:
+    """Returns whether there is only one data size, so that there are no lines."""
+    return len({one.episodes for one in panel.summaries}) == 1
+
+
+def draw_points(axes: Axes, panel: Panel, layout: Layout, looks: Looks, asked: Shown) -> None:
+    """Draws results at one data size: points with their intervals, side by side."""
+    size = panel.summaries[0].episodes
+    points = [
+        (looks[line]["color"], metric, one.metrics[metric])
+        for line in looks
+        for one in panel.summaries
+        if layout.line(one) == line
+        for metric in panel.metrics
+    ]
+    for place, (colour, metric, interval) in enumerate(points):
+        left = size * 10 ** (SPREAD * (place - (len(points) - 1) / 2))
+        ends = [[0.0 if math.isnan(end) else abs(interval.value - end)] for end in interval[1:]]
+        inside = "white" if math.isnan(interval.low) else colour
+        mark = MARKS[asked.metrics.index(metric) % len(MARKS)]
+        axes.errorbar(
+            [left], [interval.value], ends, fmt=mark, color=colour, markersize=5, capsize=3,
+            elinewidth=1.2, markerfacecolor=inside,
+        )  # fmt: skip
+    room = 10 ** (SPREAD * (len(points) / 2 + 1))
+    axes.set_xlim(size / room, size * room)
+    axes.set_xticks([size], [f"{size:,}"])
+    axes.minorticks_off()
 
 
 def draw_band(
@@ -226,10 +261,12 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, asked: Shown) -> No
 
     handles = line_handles(layout.names, looks)
     if any(len(panel.metrics) > 1 for panel in layout.panels):
-        handles += [
-            Line2D([], [], color="black", linestyle=dashes, label=typeset(metric_name(metric)))
-            for metric, dashes in zip(asked.metrics, DASHES * len(asked.metrics), strict=False)
-        ]
+        alone = all(map(is_one_size, layout.panels))
+        for place, metric in enumerate(asked.metrics):
+            dashes, mark = DASHES[place % len(DASHES)], MARKS[place % len(MARKS)]
+            sign = {"linestyle": "none", "marker": mark} if alone else {"linestyle": dashes}
+            label = typeset(metric_name(metric))
+            handles.append(Line2D([], [], color="black", label=label, **cast(Any, sign)))
     colours = {colour for panel in layout.panels for _, colour in levels_of(panel)}
     for colour, name in (("black", "π_b"), (GREY, "π*")):
         if colour in colours:
