@@ -39,7 +39,8 @@ TRIES = {  # what an extra is for, in a line or two
     CORE: README,
     "cluster": "import ray",
     "icu": "from surestep.environments import make\nassert make('icu-sepsis').num_states > 700",
-    "plots": "from surestep.cli.main import main\nmain(['figure', 'n-wedge', '-o', '{}/n.png'])",
+    "plots": "from surestep.cli.main import main\n"
+    "main(['figure', 'n-wedge', '-o', 'FOLDER/n-wedge.png'])",
     "rl": "import gymnasium\nfrom surestep.io import from_gymnasium\n"
     "assert from_gymnasium(gymnasium.make('FrozenLake-v1'), 0.9).num_states == 16",
     "states": "import sklearn, surestep.states",
@@ -177,7 +178,7 @@ def check_extras(wheel: Path) -> None:
         arguments = ("--no-compile", "--only-binary", ":all:", "--constraint", str(pins))
         pip(environment, "install", *arguments, wanted)
         pip(environment, "check")
-        output_of(environment / "bin" / "python", "-c", code.replace("{}", str(PLACE)))
+        output_of(environment / "bin" / "python", "-c", code.replace("FOLDER", str(PLACE)))
         print(f"{extra}: {megabytes(environment):.0f} MB, and does what it is for", flush=True)
     pip(environment, "install", "--dry-run", "--only-binary", ":all:", f"{wheel}[{RESOLVED}]")
     print(f"{RESOLVED}: can be resolved")
