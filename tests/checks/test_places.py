@@ -32,6 +32,7 @@ def test_time_in_states_that_the_log_hardly_knows_fails():
     assert found.outcome == "failed"
     assert found.figures["scarce_share"] == pytest.approx(0.6)
     assert found.figures["scarce_decisions"] == 20.0
+    assert found.rows == 300  # of the model, whose spread intervals are of
     assert [mark.name for mark in found.picture] == ["high", "low", "middle"]
     assert [mark.marked for mark in found.picture] == [True, False, False]
 

@@ -74,7 +74,8 @@ def alarms(table=None, certificates=None, **changes):
     if terms["occupancy"] is None:
         number = table.pairs.num_states
         terms["occupancy"] = np.full(number, 1 / number)
-    time = SimpleNamespace(shares=terms.pop("occupancy"), standard_error=lambda there: 0.01)
+    shares = terms.pop("occupancy")
+    time = SimpleNamespace(shares=shares, standard_error=lambda there: 0.01, rows=100)
     terms["checks"] = (data_check(table, time), *terms["checks"])
     found = alarms_of(table, certificates, **terms)
     for each in found:

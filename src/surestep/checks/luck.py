@@ -62,6 +62,11 @@ class TimeInStates:
     policy: Policy
     decided: BoolArray  # [S]
 
+    @property
+    def rows(self) -> int:
+        """Counts the rows that the model is estimated from."""
+        return int(self.counts.visits.sum())
+
     @cached_property
     def visits(self) -> FloatArray:
         """Returns the discounted visits [K] of each pair."""

@@ -57,7 +57,7 @@ def place_check(
         code="enough-data",
         outcome="failed" if most > MOST_OF_THE_TIME else "passed",
         level=level,
-        rows=int(decisions.sum()),
+        rows=time.rows,
         figures=figures,
         picture=tuple(
             Mark(

@@ -82,7 +82,10 @@ WHY: Mapping[WhyUnchecked, str] = {
 }
 # When a line with intervals fails.
 FAILS: Mapping[CheckCode, str] = {
-    "enough-data": "It fails where either is more than half of the time, as estimated.",
+    "enough-data": (
+        "It fails where more than half of the time, as estimated, is spent in states that the log "
+        "hardly visits, or of open bins."
+    ),
     "other-cuts": "It fails where a gain is claimed that is a loss in finer states, as estimated.",
 }
 SMALLEST = 1e-4  # p-value that is written out
