@@ -143,7 +143,7 @@ def test_what_the_rows_do_not_depend_on_is_not_among_the_sources(plan):
         ("surestep.sampling", True),
         ("surestep.algorithms.hcpi", False),
         ("surestep.environments.wet_chicken", False),
-        ("surestep.figures.evaluation", False),
+        ("surestep.figures.curves", False),
         ("surestep.experiments.store", False),
     ],
 )

@@ -17,7 +17,8 @@ from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, Sur
 from surestep.io import write_counts
 from surestep.io.logs.reading import USUAL
 from surestep.model import Statement
-from surestep.pipeline import Verification, open_source, verify_result
+from surestep.pipeline import Verification, open_source, verify, verify_result
+from surestep.pipeline.improve import draft
 
 ROWS = world(5, states=5, episodes=60).rows
 TABLE = world(5, states=5, episodes=60).table
@@ -235,6 +236,23 @@ def record_changed(*path, value):
     return change
 
 
+DRAFTS = {}
+
+
+@pytest.fixture
+def drafted_once(monkeypatch):
+    """Drafts only once for each log and set of terms, which is all that a draft depends on."""
+
+    def draft_once(evidence, terms, progress, *, time_limit=None):
+        given = evidence.seed, evidence.columns, evidence.files, evidence.defaults
+        asked = repr((given, terms, time_limit))
+        if asked not in DRAFTS:
+            DRAFTS[asked] = draft(evidence, terms, progress, time_limit=time_limit)
+        return DRAFTS[asked]
+
+    monkeypatch.setattr(verify, "draft", draft_once)
+
+
 @pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -288,7 +306,7 @@ def record_changed(*path, value):
         (record_changed("counts_sha256", value="0" * 64), "does not have the counts"),
     ],
 )
-def test_a_forgery_is_refused(change, message, here, home, of_log):
+def test_a_forgery_is_refused(change, message, here, home, of_log, drafted_once):
     change(of_log)
     if not here:
         elsewhere(of_log)

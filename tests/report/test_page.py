@@ -4,7 +4,7 @@ import hashlib
 import re
 from base64 import b64encode
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import html5lib
@@ -62,8 +62,9 @@ def grid():
     return gridworld_findings()
 
 
+@lru_cache(16)
 def read(page):
-    """The tree of a page, which must be without any error."""
+    """The tree of a page, which must be without any error; nobody changes it."""
     return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
 
 
