@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 
 from surestep.experiments.coverage import CellSummary
 from surestep.experiments.experiment import read_label
+from surestep.experiments.naming import setting_words
 
 WORDS = {  # what a setting is called in a legend, where its value alone would not be understood
     "prior_weight": "c",
@@ -13,6 +16,7 @@ WORDS = {  # what a setting is called in a legend, where its value alone would n
     "delta": "δ",
     "worlds": "worlds",
 }
+Claimant = tuple[str, str]  # a certifier and its settings, as tables have them
 LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
 
 
@@ -30,6 +34,23 @@ def proposal_name(summary: CellSummary) -> str:
     if cell.setting:
         parts.append(cell.setting.replace("n_wedge=auto", "N∧ chosen"))
     return ", ".join(parts)
+
+
+def claimant_of(summary: CellSummary) -> Claimant:
+    """Returns who claims."""
+    return summary.cell.certifier, summary.cell.certifier_setting
+
+
+def certifier_names(summaries: Iterable[CellSummary]) -> dict[Claimant, str]:
+    """Returns all who claim with their names, which have all settings where few are not enough."""
+    names = {claimant_of(summary): certifier_name(summary) for summary in summaries}
+    times = Counter(names.values())
+    return {
+        (certifier, setting): name
+        if times[name] == 1
+        else ", ".join(filter(None, [certifier, setting_words(setting)]))
+        for (certifier, setting), name in names.items()
+    }
 
 
 def certifier_name(summary: CellSummary) -> str:

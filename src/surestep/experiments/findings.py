@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep.experiments.claim_naming import certifier_name, task_name
+from surestep.experiments.claim_naming import Claimant, certifier_names, claimant_of, task_name
 from surestep.experiments.comparison import USUAL as METRICS
 from surestep.experiments.comparison import Comparison, compare_run
 from surestep.experiments.coverage import (
@@ -167,20 +167,21 @@ def claims_of(run: Run, selection: Selection) -> ClaimFindings:
     rows = selected(run, selection)
     cells = family_summaries(rows)
     first = first_certified(cells)
-    together: dict[tuple[str, str], list[CellSummary]] = {}
+    names = certifier_names(cells)
+    together: dict[tuple[str, Claimant], list[CellSummary]] = {}
     for cell in cells:
-        together.setdefault((task_name(cell), certifier_name(cell)), []).append(cell)
+        together.setdefault((task_name(cell), claimant_of(cell)), []).append(cell)
     return ClaimFindings(
         setup_of(run, rows),
         tuple(
             ClaimInShort(
                 task,
-                certifier,
+                names[claimant],
                 first[without_size(mine[0].cell)],
                 max(mine, key=lambda cell: cell.violation.value),
                 max(mine, key=lambda cell: cell.cell.episodes),
             )
-            for (task, certifier), mine in together.items()
+            for (task, claimant), mine in together.items()
         ),
         tuple(cells),
     )

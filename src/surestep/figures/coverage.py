@@ -33,7 +33,7 @@ from surestep.experiments import (
     selected,
     without_size,
 )
-from surestep.experiments.claim_naming import certifier_name, task_name
+from surestep.experiments.claim_naming import certifier_names, claimant_of, task_name
 from surestep.experiments.naming import size_axis, typeset
 from surestep.experiments.panels import check_number
 from surestep.figures.request import Files, Request
@@ -62,7 +62,7 @@ def draw_coverage(run: Run, path: Path, request: Request) -> Files:
     columns = selected(run, request.selection)
     pooled = family_summaries(columns)
     tasks = list(dict.fromkeys(task_name(summary) for summary in pooled))
-    certifiers = list(dict.fromkeys(certifier_name(summary) for summary in pooled))
+    certifiers = certifier_names(pooled)
     check_number(len(metrics), len(tasks))
     with drawing(4.4 * len(tasks) + 1.8, 2.6 * len(metrics) + 0.8, request.look) as figure:
         grid = figure.subplots(len(metrics), len(tasks), sharex=True, sharey="row", squeeze=False)
@@ -71,7 +71,7 @@ def draw_coverage(run: Run, path: Path, request: Request) -> Files:
             mine = [summary for summary in pooled if task_name(summary) == task]
             for place, certifier in enumerate(certifiers):
                 series = sorted(
-                    (summary for summary in mine if certifier_name(summary) == certifier),
+                    (summary for summary in mine if claimant_of(summary) == certifier),
                     key=lambda summary: summary.cell.episodes,
                 )
                 if series:
@@ -80,7 +80,7 @@ def draw_coverage(run: Run, path: Path, request: Request) -> Files:
         scale_panels(metrics, grid, pooled)
         for axes, metric in zip(grid[:, 0], metrics, strict=True):
             axes.set_ylabel(METRICS[metric])
-        handles = legend_of(certifiers)
+        handles = legend_of(list(certifiers.values()))
         figure.legend(
             handles=handles, loc="outside lower center", ncols=2 * len(tasks), fontsize="small"
         )

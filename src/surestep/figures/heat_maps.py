@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,29 +79,48 @@ def draw_heat_maps(run: Run, path: Path, request: Request) -> Files:
 def draw_map(axes: Axes, reached: list[Summary], metric: str) -> object:
     """Draws one map, a row for each setting, a column for each data size; returns the image."""
     sizes = sorted({summary.episodes for summary in reached})
-    shown = {setting_of(summary.method) for summary in reached}
-    settings = [words for _, words in sorted(shown)]
-    table: FloatArray = np.full((len(settings), len(sizes)), np.nan)
+    names = row_names({summary.method for summary in reached})
+    methods = list(names)
+    table: FloatArray = np.full((len(methods), len(sizes)), np.nan)
     for summary in reached:
-        place = settings.index(setting_of(summary.method)[1]), sizes.index(summary.episodes)
+        place = methods.index(summary.method), sizes.index(summary.episodes)
         table[place] = summary.metrics[metric].value
     axes.set_axis_on()
     axes.grid(visible=False)
     image = axes.imshow(table, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     axes.set_xticks(range(len(sizes)), [short(size) for size in sizes], fontsize="x-small")
-    axes.set_yticks(range(len(settings)), [*map(typeset, settings)], fontsize="x-small")
+    axes.set_yticks(range(len(methods)), [*map(typeset, names.values())], fontsize="x-small")
     return image
+
+
+def row_names(methods: Collection[Method]) -> dict[Method, str]:
+    """Returns the methods of a map in the order of their settings, each with its name.
+
+    That is the setting which comes first, or all of them where it does not tell methods apart.
+    """
+    rising = sorted(methods, key=lambda method: (setting_of(method), method.setting))
+    names = {method: setting_of(method)[1] for method in rising}
+    if len(set(names.values())) == len(names):
+        return names
+    return {method: ", ".join(map(words_of, settings_in(method))) for method in rising}
 
 
 def setting_of(method: Method) -> tuple[float, str]:
     """Returns N∧, or the first other setting: its number, 0 for a word, and a few characters."""
-    if method.n_wedge is not None:
-        return float(method.n_wedge), f"N∧ = {method.n_wedge}"
-    settings = read_label(method.setting)
-    if not settings:
-        return 0.0, ""
-    name, value = next(iter(settings.items()))
-    return number_in(value), f"{LETTERS.get(name, name)} = {value}"
+    settings = settings_in(method)
+    return (number_in(settings[0][1]), words_of(settings[0])) if settings else (0.0, "")
+
+
+def settings_in(method: Method) -> list[tuple[str, str]]:
+    """Returns the settings of a method by name, N∧ first."""
+    given = [] if method.n_wedge is None else [("n_wedge", str(method.n_wedge))]
+    return [*given, *read_label(method.setting).items()]
+
+
+def words_of(setting: tuple[str, str]) -> str:
+    """Returns a setting in a few characters: 'δ = 0.1'."""
+    name, value = setting
+    return f"{LETTERS.get(name, name)} = {value}"
 
 
 def number_in(text: str) -> float:
@@ -112,5 +132,5 @@ def number_in(text: str) -> float:
 
 
 def short(size: int) -> str:
-    """Returns 2000 as 2k."""
-    return f"{size // 1000}k" if size >= 1000 else str(size)
+    """Returns 2000 as 2k, and what are no whole thousands as it is."""
+    return f"{size:,}" if size % 1000 else f"{size // 1000:,}k"

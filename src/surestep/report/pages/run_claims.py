@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from surestep.experiments.claim_naming import certifier_name, task_name
+from surestep.experiments.claim_naming import certifier_names, claimant_of, task_name
 from surestep.experiments.coverage import CellSummary
 from surestep.experiments.findings import ClaimFindings, ClaimInShort
 from surestep.experiments.naming import size_axis, size_words
@@ -123,11 +123,10 @@ def claim_curves_section(findings: ClaimFindings) -> Element:
 
 def claim_figure(cells: Sequence[CellSummary], metric: str, identity: str) -> Element:
     """Returns one number of all certifiers about one task over data size."""
-    names = list(dict.fromkeys(map(certifier_name, cells)))
     lines, bands = [], []
-    for place, name in enumerate(names):
+    for place, (claimant, name) in enumerate(certifier_names(cells).items()):
         mine = sorted(
-            (cell for cell in cells if certifier_name(cell) == name and is_known(cell, metric)),
+            (cell for cell in cells if claimant_of(cell) == claimant and is_known(cell, metric)),
             key=lambda cell: cell.cell.episodes,
         )
         if not mine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surestep.experiments.claim_naming import certifier_name, task_name
+from surestep.experiments.claim_naming import certifier_names, claimant_of, task_name
 from surestep.experiments.coverage import CellSummary
 from surestep.experiments.naming import size_words
 from surestep.report.numbers import number
@@ -24,11 +24,17 @@ CLAIM_INTERVALS = (
 
 def claim_tables(cells: Sequence[CellSummary]) -> list[TextTable]:
     """Returns a table for each algorithm in each family at each data size."""
+    names = certifier_names(cells)
     together: dict[tuple[str, int], list[CellSummary]] = {}
     for cell in cells:
         together.setdefault((task_name(cell), cell.cell.episodes), []).append(cell)
     return [
-        TextTable(place_of(mine[0]), HEADINGS, [cells_of(cell) for cell in mine], place_of(mine[0]))
+        TextTable(
+            place_of(mine[0]),
+            HEADINGS,
+            [[names[claimant_of(cell)], *numbers_of(cell)] for cell in mine],
+            place_of(mine[0]),
+        )
         for mine in together.values()
     ]
 
@@ -39,10 +45,9 @@ def place_of(cell: CellSummary) -> str:
     return f"{task_name(cell)}, {size}, {cell.repetitions:,} repetitions"
 
 
-def cells_of(cell: CellSummary) -> list[str]:
-    """Returns the cells of one certifier."""
+def numbers_of(cell: CellSummary) -> list[str]:
+    """Returns the cells of one certifier, behind its name."""
     return [
-        certifier_name(cell),
         " or ".join(cell.standing) or "refused",
         number(cell.delta),
         interval_words(cell.violation, SHARES),
