@@ -465,7 +465,7 @@ def test_tails_to_plan_with_come_from_the_first_part_as_if_it_were_all(share, st
 
     monkeypatch.setattr(stitched, "grown", grown)
     monkeypatch.setattr(Stitched, "robust_tails", robust_tails)
-    certify(*arms(3), Stitched(train_share=share))
+    certify(*arms(3), Stitched(train_share=share, reward_low=0.0, reward_high=1.0))
     assert foreseen == [(steps, pytest.approx(400 / steps))]
 
 

@@ -200,13 +200,16 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
 
 
 def test_robust_sets_are_for_small_models_with_a_discount():
-    def may(num_pairs=5_000, discount=0.5, tails=0.2):
-        pairs = SimpleNamespace(num_pairs=num_pairs)
-        problem = SimpleNamespace(counts=SimpleNamespace(pairs=pairs), single_discount=discount)
-        return Stitched(tails=tails).may_have_tails(problem)
+    def may(num_pairs=5_000, discount=0.5, known=True, **settings):
+        counts = SimpleNamespace(
+            pairs=SimpleNamespace(num_pairs=num_pairs), rewards=SimpleNamespace(known=known)
+        )
+        problem = SimpleNamespace(counts=counts, single_discount=discount)
+        return Stitched(**settings).may_have_tails(problem)
 
     assert may()
-    assert not any([may(num_pairs=5_001), may(discount=1.0), may(tails=0.0)])
+    assert may(known=False, reward_low=0.0, reward_high=0.0)
+    assert not any([may(num_pairs=5_001), may(discount=1.0), may(tails=0.0), may(known=False)])
 
 
 def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(monkeypatch):

@@ -324,22 +324,31 @@ class Stitched:
         return Planning(self, stacks_of(folds.first), course, folds.ratio, tails)
 
     def may_have_tails(self, problem: Problem) -> bool:
-        """Tells whether a robust set may say something, and soon enough."""
-        small = problem.counts.pairs.num_pairs <= MOST_PAIRS
-        return self.tails > 0 and problem.single_discount < 1 and small
+        """Tells whether a robust set may say something, and soon enough.
+
+        It needs to know rewards, or what they lie between.
+        """
+        counts = problem.counts
+        small = counts.pairs.num_pairs <= MOST_PAIRS
+        rewarded = counts.rewards.known or self.reward_range is not None
+        return self.tails > 0 and problem.single_discount < 1 and small and rewarded
+
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """Returns the bounds of single rewards, where they are given."""
+        if self.reward_low is None or self.reward_high is None:
+            return None
+        return float(self.reward_low), float(self.reward_high)
 
     def robust_tails(self, problem: Problem, policy: Policy) -> Tails | None:
         """Bounds from a robust set of what is left at a cut, where there can be any."""
         if not self.may_have_tails(problem):
             return None
-        given = self.reward_low is not None and self.reward_high is not None
         terms = Terms(
             kind="interval",
             strict=True,
             delta=self.tails * self.delta,
-            reward_range=(float(self.reward_low or 0.0), float(self.reward_high or 0.0))
-            if given
-            else None,
+            reward_range=self.reward_range,
             known_start=True,
         )
         try:
@@ -418,7 +427,7 @@ class Stitched:
             Statement("starts-as-logged") if self.known_start else Statement("starts-unchosen"),
             Statement("returns-bounded", {"low": low, "high": high}),
         ]
-        if robust and self.reward_low is not None and self.reward_high is not None:
+        if robust and self.reward_range is not None:
             bounds = {"low": self.reward_low, "high": self.reward_high}
             statements.append(Statement("rewards-bounded", bounds))
         elif robust:
