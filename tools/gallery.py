@@ -248,8 +248,14 @@ def page_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         Path("examples").symlink_to(ROOT / "examples")
         os.environ.setdefault("SOURCE_DATE_EPOCH", "0")  # pictures do not say when they were made
-        with matplotlib.rc_context({"svg.hashsalt": "surestep"}):
-            yield Path(name)
+        sys.path.insert(0, name)  # a page may import files that it writes, as a script does
+        try:
+            with matplotlib.rc_context({"svg.hashsalt": "surestep"}):
+                yield Path(name)
+        finally:
+            sys.path.remove(name)
+            for path in Path(name).glob("*.py"):
+                sys.modules.pop(path.stem, None)
 
 
 def made_again(path: Path) -> str:

@@ -113,6 +113,16 @@ def test_code_runs_from_top_to_bottom_in_either_form():
     assert unprinted(PAGE.replace("100 and", "101 and")) == ["101"]
 
 
+def test_a_page_imports_what_it_writes_and_leaves_nothing_behind():
+    page = "<!-- file: number_of_page.py -->\n```python\nNUMBER = {}\n```\n\n"
+    page += "```python\nfrom number_of_page import NUMBER\nprint(NUMBER)\n```\n\n```text\n```\n"
+    for number in (1, 2):
+        with page_folder():
+            (run,) = run_page(page.format(number), quick=False)
+        assert run.printed == f"{number}\n"
+    assert "number_of_page" not in sys.modules
+
+
 def test_what_fails_names_its_line():
     with page_folder(), pytest.raises(gallery.GalleryError, match=r"line 2: ZeroDivisionError"):
         list(run_page("```python\n1 / 0\n```\n", quick=False))
