@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,8 +96,25 @@ def drawing(width: float, height: float, look: Look = USUAL_LOOK) -> Iterator[Fi
     with matplotlib.rc_context(STYLE | font_style(look)):
         figure = picture_class()(figsize=size, layout="constrained")
         if look.title is not None:
+            check_title(look.title)
             figure.suptitle(look.title)
         yield figure
+
+
+def check_title(title: str) -> None:
+    """Refuses a title with formulas between dollar signs that Matplotlib cannot read."""
+    from matplotlib.cbook import is_math_text
+    from matplotlib.mathtext import MathTextParser
+
+    if not is_math_text(title):
+        return
+    try:
+        MathTextParser("path").parse(title)
+    except ValueError:
+        raise InvalidParameter(
+            f"the title is {title!r}, which has no formula between its dollar signs, expected one "
+            r"that LaTeX can read, or \$ for a dollar sign"
+        ) from None
 
 
 def font_style(look: Look) -> dict[str, Any]:
@@ -143,8 +161,20 @@ def picture_format(path: Path) -> str:
 
 
 def rendered(figure: Figure, kind: str) -> bytes:
-    """Returns the figure as bytes of a file; without the date, so that they are always the same."""
+    """Returns the figure as bytes of a file; without the date, so that they are always the same.
+
+    One that has no room for its panels is refused: they would lie on top of each other.
+    """
     dated = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}[kind]
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None})
+        except UserWarning:
+            width, height = figure.get_size_inches()
+            raise InvalidParameter(
+                f"a picture of {width:g} × {height:g} inches has no room for its panels, expected "
+                "a larger one, a smaller font or fewer panels"
+            ) from None
     return buffer.getvalue()

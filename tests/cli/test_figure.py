@@ -61,6 +61,8 @@ def test_other_formats_and_places_are_refused(tmp_path):
         result = figure("n-wedge", "-o", tmp_path / name)
         assert result.exit_code == 2
         assert message in result.stderr
+    part = figure("n-wedge", "-o", tmp_path / "n.png", "--episodes", 10)
+    assert "drawn from formulas, expected no choice of content" in part.stderr
     assert list(tmp_path.iterdir()) == []
     assert figure("n-wegde", "-o", tmp_path / "n.png").exit_code == 2
 
@@ -81,6 +83,8 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
         (["--metric", "mean", "--metric", "worse", "--rows", "environment"], "--rows metric"),
         (["--kind", "claims"], "holds no claims of certifiers"),
         (["--size", "0", "3"], "a side of 0 inches"),
+        (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),
+        (["--title", r"Costs of $\nothing$"], "has no formula between its dollar signs"),
     ],
 )
 def test_a_figure_that_cannot_be_is_told_in_one_line_and_nothing_is_written(

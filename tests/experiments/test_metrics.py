@@ -113,3 +113,10 @@ def test_normalised_performance_is_0_for_the_behavior_policy_and_1_for_the_optim
     assert normalised(rows)["highest_performance"].tolist() == [1.0] * 4
     rows["optimal_performance"][:] = 1.0  # nothing to gain
     assert normalised(rows)["performance"].tolist() == [0.0] * 4
+
+
+def test_what_rounding_leaves_to_gain_is_nothing():
+    """1 + 2⁻⁵² is π_b's own performance: a loss is no 10¹⁵ times the possible gain."""
+    rows = table([[1.0, -7.0]])
+    rows["optimal_performance"] = np.full(2, 1.0 + 2.0**-52)
+    assert normalised(rows)["performance"].tolist() == [0.0, 0.0]

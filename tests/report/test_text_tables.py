@@ -2,8 +2,9 @@
 
 import html5lib
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from surestep.report.text_tables import WRITERS, TextTable, as_html, as_latex, as_markdown, in_latex
 
@@ -20,7 +21,7 @@ def test_each_form_has_the_same_cells():
     ]
     latex = as_latex(TABLE)
     assert r"\caption{$N_\wedge$ of a \& b}" in latex
-    assert r"    spibb\_2 | x & 0.5 [0.4, --] \\" in latex
+    assert r"    spibb\_2 \textbar{} x & 0.5 [0.4, --] \\" in latex
     assert r"\begin{tabular}{lr}" in latex
     assert "<td>spibb_2 | x</td><td>0.5 [0.4, –]</td>" in as_html(TABLE)
     assert set(WRITERS) == {"markdown", "latex", "html"}
@@ -40,6 +41,19 @@ def test_a_name_stays_a_name(name):
 def unescaped(text, sign):
     """The places of a sign that no backslash stands before."""
     return [i for i, c in enumerate(text) if c == sign and (i == 0 or text[i - 1] != "\\")]
+
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+@given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), max_size=12))
+@example("a&amp;b ~~c~~ <d> [e](f) _g_ **h** `i` j\\ http://k.l ![m](n)")
+def test_markdown_shows_a_name_as_it_is(name):
+    markup = PARSER.render(as_markdown(TextTable("c", ["m", "x"], [[name, "1"]])))
+    page = html5lib.parseFragment(markup, namespaceHTMLElements=False)
+    cell = next(page.iter("td"))
+    assert [*cell] == []
+    assert (cell.text or "") == name.strip()
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a & b", '"><img src=x>'])

@@ -157,12 +157,12 @@ def normalised(columns: Columns) -> Columns:
     """The rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 the optimum.
 
     Row by row, so that repetitions in environments of their own can be compared. Where π_b is
-    optimal there is nothing to gain, and the performance is 0. None is above 1.
+    optimal, but for rounding, there is nothing to gain, and the performance is 0. None is above 1.
     """
     behavior, best = (
         floats(columns, name) for name in ("behavior_performance", "optimal_performance")
     )
-    possible = best - behavior
+    possible = gain_of(best, behavior)
 
     def share(name: str) -> FloatArray:
         gain = gain_of(floats(columns, name), behavior)

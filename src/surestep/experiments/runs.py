@@ -56,6 +56,11 @@ class Selection:
     environments: Sequence[str] = ()
     episodes: Sequence[int] = ()
 
+    @property
+    def is_given(self) -> bool:
+        """Tells whether anything was chosen."""
+        return any((self.algorithms, self.environments, self.episodes))
+
 
 # ---- which run ---------------------------------------------------------------------------------
 

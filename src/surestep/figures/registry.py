@@ -53,7 +53,7 @@ def draw(
     if name == N_WEDGE:
         if directory is not None:
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run to draw from")
-        if asked.kind is not None or asked.given():
+        if asked.kind is not None or asked.given() or asked.selection.is_given:
             raise InvalidParameter("n-wedge is drawn from formulas, expected no choice of content")
         return write_files([draw_n_wedge(output, asked.look)])
     runs = [read_run(path) for path in find_runs(name, directory)]

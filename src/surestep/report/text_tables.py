@@ -14,9 +14,9 @@ IN_LATEX = {  # what would be obeyed, and what a font of LaTeX may not have
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
-    "\u202f": r"\,",
+    "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
 }  # fmt: skip
-OBEYED = re.compile(r"[\\|*`<>]|(?<!\w)_|_(?!\w)|\((?<=\]\()")  # by Markdown
+OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # by Markdown
 SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))
 
 

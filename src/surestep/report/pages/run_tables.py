@@ -76,7 +76,7 @@ def short_cells(one: InShort) -> list[Cell]:
 
 
 def tables_section(findings: RunFindings) -> Element:
-    """Returns the methods side by side, folded away but for the last data size."""
+    """Returns the methods side by side, a fold for each environment and data size."""
     folds = []
     for place, comparison in enumerate(findings.comparisons):
         tables = [

@@ -22,7 +22,7 @@ INTERVALS = (
     "All intervals are 95 % intervals, each on its own, and hold for every distribution between "
     "the bounds of what policies can earn: of means and differences by betting, of the CVaR by "
     "order statistics, of shares Clopper and Pearson's. A dash is an end that the repetitions are "
-    "too few for. Differences are taken on the same data."
+    "too few for, or for which no bound is known. Differences are taken on the same data."
 )
 
 
