@@ -178,7 +178,7 @@ def roll_out_group(
         np.zeros(tasks, np.int64),
         np.zeros(tasks, np.int64),
         np.zeros((tasks, 4)),
-        np.zeros((tasks, longest if keep else 0)),
+        np.zeros((tasks, longest if keep else 1)),  # a table that goes to a GPU is never empty
     )
     every = [way for several in ways for way in several]
     turns = np.array([way.who for way in every])
@@ -191,7 +191,7 @@ def roll_out_group(
     for place, tally in enumerate(tallies):
         part, case = slice(place * runs, (place + 1) * runs), each[place // num_ways]
         rounds = Rounds(
-            np.ascontiguousarray(tallied.differences[part, : case.rounds]),
+            np.ascontiguousarray(tallied.differences[part, : case.rounds if keep else 0]),
             tallied.complete[part],
             tallied.cuts[part],
         )
