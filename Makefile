@@ -29,9 +29,10 @@ demo: | .cache/tmp ## improve the policy behind the example log, into the folder
 	.venv/bin/surestep improve examples/pumps.csv --state condition --state demand \
 		--action decision --behavior examples/pumps_policy.csv --discount 0.95 -o demo
 
-docs: | .cache/tmp ## build the site of the documentation, into the folder site
+docs: | .cache/tmp ## run the gallery in full, and build the site of the documentation, into the folder site
 	@"$(PYTHON)" tools/environment.py test
 	@rm -rf site
+	.venv/bin/python tools/gallery.py --check
 	.venv/bin/python -m sphinx -E -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 
