@@ -11,7 +11,14 @@ from surestep.pipeline import verify_result
 from surestep.states import clusters, regression_trees
 from surestep.states.choosing_size import Rows
 from surestep.states.learning import ROWS_A_STATE
-from surestep.states.other_sizes import best_split, finer_bins, half_of, pruned, twice_of
+from surestep.states.other_sizes import (
+    best_split,
+    coarser_bins,
+    finer_bins,
+    half_of,
+    pruned,
+    twice_of,
+)
 
 COLUMNS = ("x", "y")
 
@@ -106,7 +113,15 @@ def test_bins_are_cut_at_the_median_of_their_rows_also_open_ones():
     edges = read_bin_option(x)[1].edges
     assert len(edges) == 3
     assert [*np.histogram(rows.values[:, 0], [-np.inf, *edges, np.inf])[0]] == [25, 25, 25, 25]
-    assert (y, other) == ("y:edges=1.0", "z:quantiles=3")
+    assert (y, other) == ("y:edges=1.0", "z:quantiles=3")  # z is none of the columns
+    assert [*finer_bins(["x:quantiles=3", "y:width=2"], rows, COLUMNS)] == [
+        "x:quantiles=6",
+        "y:width=1.0",
+    ]
+    assert [*coarser_bins(["x:edges=1,2,3", "z:quantiles=6"], COLUMNS)] == [
+        "x:edges=2.0",
+        "z:quantiles=6",
+    ]
 
 
 def patients(number=1500):

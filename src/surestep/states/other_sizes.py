@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from surestep._arrays import BoolArray
-from surestep.io.labels.bin_rules import coarser_option, edges_option, read_bin_option
+from surestep.io.labels.bin_rules import coarser_option, edges_option, finer_option, read_bin_option
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.state_rules import CentreRule, Split, StateRule, TreeRule
 from surestep.io.logs.histories import columns_in_files
@@ -38,11 +38,9 @@ def other_sizes(source: LogSource, discount: float) -> tuple[LogSource, LogSourc
     rows, columns = teaching_rows(source, discount)
     if rule is None:
         finer = tuple(finer_bins(reading.bins, rows, columns))
-        coarser = tuple(
-            coarser_option(bins) if bins not in finer else bins for bins in reading.bins
-        )
         if finer == tuple(reading.bins):
             return None
+        coarser = tuple(coarser_bins(reading.bins, columns))
         readings = [replace(reading, bins=bins) for bins in (coarser, finer)]
     else:
         measured = rows._replace(values=rows.values[:, [*map(columns.index, rule.columns)]])
@@ -211,12 +209,24 @@ def merged(rule: CentreRule, rows: Rows, clusters: int) -> CentreRule:
 # ---- bins -------------------------------------------------------------------------------------
 
 
+def coarser_bins(bins: Sequence[str], columns: tuple[str, ...]) -> Iterator[str]:
+    """Yields each rule of bins, with half of them where it is of one of the columns."""
+    for rule in bins:
+        yield coarser_option(rule) if read_bin_option(rule)[0] in columns else rule
+
+
 def finer_bins(bins: Sequence[str], rows: Rows, columns: tuple[str, ...]) -> Iterator[str]:
-    """Yields each rule of bins, with bins between edges cut at the median of the rows in them."""
+    """Yields each rule of bins, with bins between edges cut at the median of the rows in them.
+
+    Other rules say themselves what twice the bins are.
+    """
     for rule in bins:
         column, binning = read_bin_option(rule)
-        if column not in columns or not isinstance(binning, Binning) or binning.edges is None:
+        if column not in columns:
             yield rule
+            continue
+        if not isinstance(binning, Binning) or binning.edges is None:
+            yield finer_option(rule)
             continue
         values = rows.values[:, columns.index(column)]
         place, edges = binning.indices(values), {*binning.edges}
