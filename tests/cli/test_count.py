@@ -36,7 +36,7 @@ def test_counting_prints_what_it_understood_and_writes_the_counts(tmp_path):
     assert "terminated  done\n" in result.stdout
     assert "next_state  (derived from the next step)\n" in result.stdout
     assert "read 4 rows: 4 states, 2 actions, 3 transitions\n" in result.stdout
-    assert "dropped 1 rows: the recording stopped" in result.stdout
+    assert "dropped 1 row: the recording stopped" in result.stdout
     assert "2 episodes: 1 terminated, 0 truncated, 1 without a word how" in result.stdout
     assert read_counts(output).rows_read == 4
 

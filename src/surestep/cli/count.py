@@ -70,5 +70,5 @@ def command(
             f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
         )
     for reason, rows in counts.dropped.items():
-        say(f"dropped {rows:,} rows: {reason}")
+        say(f"dropped {counted(rows, 'row')}: {reason}")
     say(f"wrote {output}")

@@ -121,6 +121,7 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 
 def print_data(console: Console, result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
+    from surestep.report.numbers import counted
     from surestep.report.words.histories import history_words, learnt_words
     from surestep.report.words.verdict import limits_words
 
@@ -142,7 +143,7 @@ def print_data(console: Console, result: Result) -> None:
     ):
         console.print(sentence, markup=False)
     for reason, rows in data["dropped"].items():
-        console.print(f"dropped {rows:,} rows: {reason}", markup=False)
+        console.print(f"dropped {counted(rows, 'row')}: {reason}", markup=False)
 
 
 def print_terms(console: Console, result: Result) -> None:
