@@ -109,7 +109,7 @@ class Shelf(Generic[Thing]):
         """Registers a thing in this process; what is built in or installed keeps its name."""
         what = f"{SINGULAR[self.sort]} {name!r}"
         self.check_free(name, what)
-        self.check(name, thing)
+        self.check_thing(name, what, thing)
         if name in installed(self.sort):
             raise InvalidParameter(
                 f"the {what} is there already, of the extension {self.source_of(name)}; expected "
@@ -127,6 +127,14 @@ class Shelf(Generic[Thing]):
         if name in self.built_in:
             raise InvalidParameter(
                 f"the {what} is built in, and cannot be replaced; expected another name"
+            )
+
+    def check_thing(self, name: str, what: str, thing: Any) -> None:
+        """Refuses what is no such thing, and a class that gives itself another name."""
+        self.check(name, thing)
+        if isinstance(thing, type) and thing.name != name:  # type: ignore[attr-defined]
+            raise InvalidParameter(
+                f"the {what} calls itself {thing.name!r}, expected one name"  # type: ignore[attr-defined]
             )
 
 
@@ -184,7 +192,7 @@ def load(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
     try:
         shelf.check_free(name, what)
         thing = entry.load()
-        shelf.check(name, thing)
+        shelf.check_thing(name, what, thing)
     except (Exception, SystemExit) as problem:  # whatever others' code does when it is imported
         reason = " ".join(f"{type(problem).__name__}: {problem}".split())
         if isinstance(problem, SurestepError):

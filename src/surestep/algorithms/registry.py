@@ -49,7 +49,7 @@ MEMBERS = ("improve", *Algorithm.__annotations__, "promises")
 
 
 def check_kind(name: str, kind: object) -> None:
-    """Refuses what is no algorithm, or has another name."""
+    """Refuses what is no algorithm."""
     expected = f"expected a frozen dataclass with {', '.join(MEMBERS)}"
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         raise InvalidParameter(f"the algorithm {name!r} is {kind!r:.80}, {expected}")
@@ -57,11 +57,6 @@ def check_kind(name: str, kind: object) -> None:
     if missing is not None:
         raise InvalidParameter(
             f"the algorithm {name!r} is {kind.__name__}, {expected}; {missing} is missing"
-        )
-    if kind.name != name:  # type: ignore[attr-defined]
-        raise InvalidParameter(
-            f"the algorithm {name!r} calls itself {kind.name!r}, "  # type: ignore[attr-defined]
-            "expected one name"
         )
 
 
