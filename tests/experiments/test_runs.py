@@ -6,10 +6,10 @@ import pytest
 from made_runs import made_columns, made_run
 from surestep.environments import make
 from surestep.environments.registry import PUBLISHED
-from surestep.errors import SurestepError
+from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments import Method, Selection, read_run, selected
-from surestep.experiments.naming import size_axis, size_words
-from surestep.experiments.runs import OF_VALUES, method_is, written
+from surestep.experiments.naming import environment_name, size_axis, size_words
+from surestep.experiments.runs import OF_VALUES, environment_is, method_is, written
 
 
 @pytest.mark.parametrize("column", OF_VALUES)
@@ -64,6 +64,37 @@ def test_methods_are_meant_by_name_and_some_settings(name, fits):
     method = Method("soft", "epsilon=0.1, rewards=known", 5)
     assert method_is(method, name) == fits
     assert method_is(method, written(method))
+
+
+def test_a_value_may_hold_commas():
+    method = Method("mine", "range=(0.1, 0.2), kind=a", None)
+    assert method_is(method, written(method))
+    assert method_is(method, "mine:range=(0.1, 0.2)")
+    assert not method_is(method, "mine:range=(0.1, 0.3)")
+
+
+def test_the_name_of_an_environment_may_hold_commas():
+    label = "mine, and yours, content=abc, size=3"
+    assert environment_name(label) == "mine, and yours, size = 3"
+    assert size_words(5, [label]) == "size 5"
+    assert environment_is(label, "mine, and yours")
+    assert not environment_is(label, "mine")
+
+
+@pytest.mark.parametrize(
+    ("column", "bound", "words"),
+    [
+        ("lowest_performance", 0.5, "earns less than 0.5 by the value bounds of gridworld"),
+        ("highest_performance", 0.6, "earns more than 0.6 by the value bounds of gridworld"),
+    ],
+)
+def test_bounds_that_the_table_refutes_are_refused(tmp_path, column, bound, words):
+    """An interval that rests on them would not even hold the mean that it is about."""
+    changed = {column: np.full(120, bound)}
+    with pytest.raises(InvalidParameter, match=words):
+        read_run(made_run(tmp_path / "run", changed=changed))
+    barely = {"performance": np.full(120, 1.0 + 1e-9)}
+    assert len(read_run(made_run(tmp_path / "near", changed=barely)).columns["performance"]) == 120
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,9 @@ AUTO = "auto"  # as an N∧: the certificate chooses it
 CONTENT = "content"  # as a parameter of an environment: a digest of the object that was given
 
 
+BETWEEN = re.compile(r", (?=\w+=)")  # two settings of a label
+
+
 def label_of(settings: Iterable[tuple[str, Any]]) -> str:
     """Returns 'bound=beta, delta=0.1': settings as tables have them."""
     return ", ".join(f"{name}={value}" for name, value in settings)
@@ -55,8 +58,18 @@ def label_of(settings: Iterable[tuple[str, Any]]) -> str:
 
 def read_label(label: str) -> dict[str, str]:
     """Returns the settings that `label_of` wrote, with their values as text."""
-    parts = re.split(r", (?=\w+=)", label) if label else []
+    parts = re.split(BETWEEN, label) if label else []
     return dict(part.split("=", 1) for part in parts)
+
+
+def read_environment(label: str) -> tuple[str, dict[str, str]]:
+    """Returns the name of an environment by its label, and its parameters as text.
+
+    >>> read_environment("my, own, size=3")
+    ('my, own', {'size': '3'})
+    """
+    name, *parameters = re.split(BETWEEN, label, maxsplit=1)
+    return name, read_label(parameters[0] if parameters else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from surestep.experiments.experiment import CONTENT, PER_REPETITION, read_label
+from surestep.experiments.experiment import CONTENT, PER_REPETITION, read_environment, read_label
 from surestep.experiments.metrics import Method
 
 ALGORITHMS = {  # as their authors call them; others have their own names
@@ -93,8 +93,8 @@ def size_noun(labels: Iterable[str]) -> str:
     """
     nouns = set()
     for label in labels:
-        name, _, parameters = label.partition(", ")
-        known = CONTENT not in read_label(parameters)
+        name, parameters = read_environment(label)
+        known = CONTENT not in parameters
         nouns.add(("steps" if name in STREAMS else "trajectories") if known else "size")
     return nouns.pop() if len(nouns) == 1 else "size"
 
@@ -116,10 +116,10 @@ def size_words(size: int, labels: Iterable[str]) -> str:
 
 def environment_name(label: str) -> str:
     """Returns an environment without its seed, where that is the repetition, and without digest."""
-    name, _, parameters = label.partition(", ")
+    name, parameters = read_environment(label)
     shown = [
         f"{LETTERS.get(key, key)} = {value}"
-        for key, value in read_label(parameters).items()
+        for key, value in parameters.items()
         if key != CONTENT and (key, value) != ("seed", PER_REPETITION)
     ]
     return ", ".join([name, *shown])

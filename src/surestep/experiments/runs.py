@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,14 @@ import numpy as np
 
 from surestep._arrays import AnyArray, did_you_mean
 from surestep.errors import InvalidParameter, said
-from surestep.experiments.experiment import Experiment, catalog, read_experiments, read_label
-from surestep.experiments.metrics import Columns, Method, floats, whole
+from surestep.experiments.experiment import (
+    Experiment,
+    catalog,
+    read_environment,
+    read_experiments,
+    read_label,
+)
+from surestep.experiments.metrics import BOUNDS, Columns, Method, floats, whole
 from surestep.experiments.store import Store
 
 OF_VALUES = (
@@ -24,6 +31,7 @@ OF_CLAIMS = (
     "family", "environment", "episodes", "algorithm", "setting", "n_wedge", "certifier",
     "certifier_setting", "delta", "gain", "lower", "standing", "behavior_performance",
 )  # fmt: skip
+BEYOND = 1e-6  # by which a performance may be beyond a bound, relatively: both are computed
 NUMBERS = ("performance", "behavior_performance", "optimal_performance", "gain")
 
 
@@ -157,6 +165,8 @@ def check_table(run: Run) -> None:
     for name in NUMBERS:
         if name in needed:
             check_numbers(table, name, run.columns)
+    if not run.holds_claims:
+        check_bounds(table, run.columns)
 
 
 def check_numbers(table: Path, name: str, columns: Columns) -> None:
@@ -173,6 +183,25 @@ def check_numbers(table: Path, name: str, columns: Columns) -> None:
             f"{columns['algorithm'][first]}), expected a finite number; {int(wrong.sum()):,} of "
             f"{wrong.size:,} rows are affected"
         )
+
+
+def check_bounds(table: Path, columns: Columns) -> None:
+    """Refuses performances beyond the bounds in the table: intervals that rest on them are none."""
+    reached = floats(columns, "performance")
+    for name, sign, words in zip(BOUNDS, (1.0, -1.0), ("less", "more"), strict=True):
+        if name not in columns:
+            continue
+        bound = floats(columns, name)
+        slack = BEYOND * np.maximum(np.abs(bound), np.abs(reached))
+        wrong = sign * (bound - reached) > slack
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            raise InvalidParameter(
+                f"{table}: performance is {reached[first]:.10g} in row {first + 1}, but no policy "
+                f"earns {words} than {bound[first]:.10g} by the value bounds of "
+                f"{columns['environment'][first]}, expected bounds that hold; "
+                f"{int(wrong.sum()):,} of {wrong.size:,} rows are affected"
+            )
 
 
 # ---- parts of it -------------------------------------------------------------------------------
@@ -222,7 +251,7 @@ def methods_in(columns: Columns) -> list[Method]:
 
 def environment_is(label: str, name: str) -> bool:
     """Returns whether an environment is meant by its label, or by its name without parameters."""
-    return name in (label, label.split(", ")[0])
+    return name in (label, read_environment(label)[0])
 
 
 def size_is(size: int, wanted: int) -> bool:
@@ -234,7 +263,8 @@ def method_is(method: Method, name: str) -> bool:
     """Returns whether a method is meant by 'spibb', or by 'spibb:n_wedge=100'."""
     algorithm, _, settings = name.partition(":")
     own = settings_of(method)
-    asked = [part.partition("=") for part in settings.split(",")] if settings else []
+    parts = re.split(r",\s*(?=\w+=)", settings) if settings else []
+    asked = [part.partition("=") for part in parts]
     return method.algorithm == algorithm and all(
         key.strip() in own and same_value(own[key.strip()], value.strip())
         for key, _, value in asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from surestep.experiments.findings import Setup
@@ -58,5 +59,9 @@ def versions(setup: Setup) -> list[tuple[Node, Node]]:
 
 def times(setup: Setup) -> list[tuple[Node, Node]]:
     """Returns the seconds of one core, by what they were spent on."""
-    spent = {name: x for name, x in setup.seconds.items() if isinstance(x, int | float) and x > 0}
+    spent = {
+        name: x
+        for name, x in setup.seconds.items()
+        if isinstance(x, int | float) and 0 < x < math.inf
+    }
     return [(label(name), f"{duration(x)} ({number(x)} s)") for name, x in spent.items()]
