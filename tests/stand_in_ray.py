@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import sys
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 
 from surestep import parallel
 
@@ -28,6 +29,27 @@ class RayTaskError(RayError):
     def __init__(self, cause):
         super().__init__(f"Traceback of the worker:\n{cause}")
         self.cause = cause
+
+
+def read_only(mapping):
+    """The mapping, as one that nobody can change."""
+    return MappingProxyType(mapping)
+
+
+class Pickler(pickle.Pickler):
+    """Takes read-only mappings too, as Ray's does."""
+
+    def reducer_override(self, item):
+        if isinstance(item, MappingProxyType):
+            return read_only, (dict(item),)
+        return NotImplemented
+
+
+def travelled(answer):
+    """The answer as it comes from another machine."""
+    written = io.BytesIO()
+    Pickler(written).dump(answer)
+    return pickle.loads(written.getvalue())  # noqa: S301
 
 
 class StandIn(ModuleType):
@@ -69,7 +91,7 @@ class StandIn(ModuleType):
         if self.lost:
             raise RayError("The node is gone.\nMore about it.")
         try:
-            return pickle.loads(pickle.dumps(function(*pickle.loads(given))))  # noqa: S301
+            return travelled(function(*pickle.loads(given)))  # noqa: S301
         except Exception as problem:
             raise RayTaskError(problem) from None
 

@@ -1,6 +1,8 @@
 """Work that is given to a Ray cluster; the cluster itself is a stand-in here (see test_cluster)."""
 
+import contextlib
 import os
+import shutil
 import socket
 import sys
 from functools import partial
@@ -18,6 +20,8 @@ from surestep.errors import (
     InvalidParameter,
     MissingExtra,
 )
+from surestep.io import read_log
+from surestep.io.logs.source import count_on_ray
 from surestep.parallel import VARIABLE, available_cores, map_as_done, reach
 
 LOG = EXAMPLES / "pumps.csv"
@@ -160,6 +164,21 @@ COMMANDS = {
     "rehearse": ("rehearse", LOG, *PUMPS),
     "improve": ("improve", LOG, *PUMPS, "-o", "result"),
 }
+
+
+def test_workers_in_another_folder_find_the_files_of_the_command(use, tmp_path, monkeypatch):
+    ray, elsewhere = use(), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copyfile(LOG, tmp_path / "pumps.csv")
+
+    def get(answer, of=ray.get):
+        with contextlib.chdir(elsewhere):
+            return of(answer)
+
+    ray.get = get
+    monkeypatch.chdir(tmp_path)
+    source = read_log("pumps.csv", columns={"state": ["condition", "demand"], "action": "decision"})
+    assert count_on_ray(source).rows_read == 23_149
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

@@ -31,6 +31,21 @@ def test_a_page_says_what_its_code_prints(path, monkeypatch, as_before):
             assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
 
 
+@pytest.mark.slow  # a cluster takes its time to start
+# Ray warns about its own future defaults, and leaves sockets to the interpreter's end.
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_page_about_a_cluster_runs_on_one():
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'surestep[cluster]'")
+    page = (GALLERY / "cluster.md").read_text(encoding="utf-8")
+    try:
+        with page_folder():
+            assert all(agrees(run.said, run.printed) for run in run_page(page, quick=True))
+    finally:
+        ray.shutdown()
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_the_text_of_a_page_is_whole(path):
     page = path.read_text(encoding="utf-8")

@@ -502,7 +502,8 @@ def count_on_ray(
             "tell; expected to count such a log on one machine"
         )
     shards = [
-        Shard(str(file), columns, source.reading, source.memory_limit) for file in source.files
+        Shard(str(file.absolute()), columns, source.reading, source.memory_limit)
+        for file in source.files  # workers need not be in the folder of the command
     ]
     parts = list[LabelledCounts]()
     for _, part in map_as_done(count_shard, shards, engine="ray", address=address):
