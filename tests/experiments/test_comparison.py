@@ -43,6 +43,25 @@ def test_a_comparison_says_what_the_rows_say(run):
             assert one.difference.behind == binomial_interval(int((mine < base).sum()), 25)
 
 
+def test_others_are_compared_with_the_first_method_of_the_table(run):
+    (first, *_) = compare_run(run, Selection())
+    assert first.against == Method("basic-rl", "", None)
+    assert LEVELS == (0.0, 0.25, 0.5, 0.75, 0.95)  # as the guide has them
+
+
+def test_differences_are_bounded_by_the_distance_of_the_bounds():
+    values = np.array([-2.0, 3.0, 4.0, 1.0])
+    columns = {
+        "repetition": np.arange(4),
+        "behavior_performance": np.zeros(4),
+        "lowest_performance": np.full(4, -3.0),
+        "highest_performance": np.full(4, 5.0),
+    }
+    found = difference(columns | {"performance": values}, columns | {"performance": np.ones(4)})
+    assert found.mean == mean_interval(values - 1, (-8.0, 8.0))
+    assert (found.ahead.value, found.behind.value) == (0.5, 0.25)
+
+
 @pytest.mark.parametrize(
     ("against", "words"),
     [

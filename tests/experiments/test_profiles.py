@@ -1,6 +1,9 @@
 """Profiles: the shares themselves, and bands that hold at all levels at once."""
 
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -21,6 +24,13 @@ def test_a_share_counts_what_is_at_least_the_level(values, levels):
     assert (made.share <= made.high).all()
     assert made.low.min() >= 0
     assert made.high.max() <= 1
+
+
+def test_a_band_is_as_wide_as_the_inequality_says():
+    made = profile(np.linspace(0, 1, 2000), np.array([0.5]))
+    room = math.sqrt(math.log(40) / 4000)
+    assert made.high - made.low == pytest.approx(2 * room)
+    assert made.share - made.low == pytest.approx(room)
 
 
 def test_a_band_holds_at_all_levels_at_once():
