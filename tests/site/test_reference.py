@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import inspect
 import re
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import surestep
-from docsite import errors_of, public
+from docsite import arguments, errors_of, public
 
 PAGES = Path(__file__).parents[2] / "docs" / "api"
 ENTRY = re.compile(r"^\.\. auto(class|function|data|exception):: (\w+)\n", re.MULTILINE)
@@ -63,6 +64,12 @@ def test_the_first_page_names_all_that_the_package_has():
     page = page_of("surestep")
     for name in surestep.__all__:
         assert f"`surestep.{name}`" in page or f":: {name}\n" in page, name
+
+
+def test_every_argument_of_a_function_is_explained():
+    functions = [value for value in public.names().values() if inspect.isfunction(value)]
+    silent = {name for function in functions for name in arguments.unexplained(function)}
+    assert silent == set(arguments.MEANING)  # no more, or it would explain what nobody asks
 
 
 def test_errors_are_followed_through_what_is_called(monkeypatch):

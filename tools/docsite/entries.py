@@ -7,6 +7,7 @@ import tokenize
 from dataclasses import fields, is_dataclass
 
 from docsite import errors_of, public
+from docsite.arguments import MEANING, unexplained
 
 MARKED = re.compile(r"(`[^`]*`)")  # what stands in code is left alone
 ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")  # what Sphinx leaves of one inside another
@@ -28,6 +29,8 @@ def process(app, what, name, value, options, lines):
         return
     if what == "class":
         lines += described_fields(value)
+    elif what == "function":
+        lines += ["", *(f":param {arg}: {MEANING[arg]}" for arg in unexplained(value))]
     if app.builder.name != "dummy":  # the quick form, which only looks where links lead
         lines += raised(value)
 
