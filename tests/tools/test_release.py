@@ -1,10 +1,12 @@
 """What a release ships beside code: how to cite it, what changed, what is promised."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
 
+import check_wheel
 import surestep
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,18 @@ def test_the_changelog_goes_by_version_newest_first():
     assert released == sorted(set(released), reverse=True)
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
+
+
+def test_every_extra_is_tried_by_itself():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    tried = {*check_wheel.TRIES, check_wheel.RESOLVED} - {check_wheel.CORE}
+    assert tried == set(project["optional-dependencies"])
+
+
+def test_pins_are_the_lock_without_its_digests():
+    pins = check_wheel.pinned(ROOT / "requirements" / "demo.txt").splitlines()
+    assert len(pins) > 10
+    assert all(re.match(r"[\w.-]+==[\w.]+( ;.*)?$", pin) for pin in pins), pins
 
 
 def test_the_policies_that_a_release_refers_to_are_there():

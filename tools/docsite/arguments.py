@@ -1,4 +1,4 @@
-"""Arguments whose name says the same wherever it stands: where a docstring is silent, this speaks."""
+"""Arguments whose name means the same everywhere: where a docstring is silent, this speaks."""
 
 from __future__ import annotations
 
