@@ -50,15 +50,16 @@ def test_others_are_compared_with_the_first_method_of_the_table(run):
 
 
 def test_differences_are_bounded_by_the_distance_of_the_bounds():
-    values = np.array([-2.0, 3.0, 4.0, 1.0])
+    values = np.tile([-2.0, 3.0, 4.0, 1.0], 5)
     columns = {
-        "repetition": np.arange(4),
-        "behavior_performance": np.zeros(4),
-        "lowest_performance": np.full(4, -3.0),
-        "highest_performance": np.full(4, 5.0),
+        "repetition": np.arange(20),
+        "behavior_performance": np.zeros(20),
+        "lowest_performance": np.full(20, -3.0),
+        "highest_performance": np.full(20, 5.0),
     }
-    found = difference(columns | {"performance": values}, columns | {"performance": np.ones(4)})
-    assert found.mean == mean_interval(values - 1, (-8.0, 8.0))
+    found = difference(columns | {"performance": values}, columns | {"performance": np.ones(20)})
+    expected = mean_interval(values - 1, (-8.0, 8.0))
+    assert list(found.mean) == pytest.approx(list(expected), nan_ok=True)
     assert (found.ahead.value, found.behind.value) == (0.5, 0.25)
 
 
