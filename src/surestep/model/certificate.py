@@ -6,10 +6,14 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, Struct
 
 from surestep._arrays import is_number, shown
+from surestep._json import converted
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidCertificate
 from surestep.model.scalars import Scalar, read_scalars
@@ -23,8 +27,46 @@ Rung = Literal["proved better", "believed better", "not shown to be better", "no
 VERDICTS: tuple[Rung, ...] = get_args(Rung)
 NO_CLAIM = "no-claim"  # the kind of a certificate that stands where another was refused
 KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"
-DERIVED = ("schema_version", "zeta", "says_nothing")  # written for readers, held against the rest
 VERDICT = "verdict"  # of a result, in the file of the certificate that it stands by
+
+SCALAR_TYPES = ["null", "boolean", "number", "string"]
+
+Kind = Annotated[str, Meta(pattern=KIND)]
+# These are for the schema only: what reads and makes certificates refuses others with more words.
+Standings = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Standing))})]
+Verdicts = Annotated[Any, Meta(extra_json_schema={"enum": list(VERDICTS)})]
+Scalars = Annotated[
+    dict[str, Any], Meta(extra_json_schema={"additionalProperties": {"type": SCALAR_TYPES}})
+]
+
+
+class StatementFile(Struct, forbid_unknown_fields=True):
+    """A statement in a file: code and values for programs, the sentence for people."""
+
+    code: Kind
+    values: Annotated[Scalars, Meta(description="what the sentence needs")]
+    sentence: Annotated[str, Meta(min_length=1)]
+
+
+class CertificateFile(Struct, forbid_unknown_fields=True, kw_only=True):
+    """The file of a certificate; only that of one that a result stands by has a verdict."""
+
+    schema_version: Literal[5]
+    verdict: Annotated[Verdicts, Meta(description="what the result may be called")] = UNSET
+    kind: Kind
+    standing: Standings
+    lower: Annotated[
+        float | None,
+        Meta(description="L: the claim is ρ(π_I) − ρ(π_b) ≥ L; null where nothing is claimed"),
+    ]
+    zeta: Annotated[float | None, Meta(description="−lower")]
+    delta: Annotated[float, Meta(gt=0, lt=1)]
+    span: Annotated[float, Meta(ge=0, description="V_max − V_min")]
+    says_nothing: Annotated[bool, Meta(description="zeta is null, or zeta ≥ span")]
+    assumptions: Annotated[list[StatementFile], Meta(min_length=1)]
+    notes: list[StatementFile]
+    parameters: Annotated[Scalars, Meta(description="the settings of the certifier")]
+    figures: Annotated[Scalars, Meta(description="what the claim was computed from")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,40 +166,38 @@ class Certificate:
         return cls.from_content(read_json(text))
 
     @classmethod
-    def from_content(cls, content: object) -> Certificate:
+    def from_content(cls, content: Any) -> Certificate:
         """Returns the certificate of an object of JSON; else refuses it with the field named."""
-        if not isinstance(content, dict):
-            raise InvalidCertificate(f"the certificate is {shown(content)}, expected an object")
-        version = content.get("schema_version", SCHEMA_VERSION)
-        if type(version) is not int or version != SCHEMA_VERSION:
+        version = content.get("schema_version") if isinstance(content, dict) else None
+        if type(version) is int and version != SCHEMA_VERSION:
             raise InvalidCertificate(
                 f"schema_version is {shown(version)}, expected {SCHEMA_VERSION}: this version of "
                 "surestep reads no other; make the certificate again from its log"
             )
-        if VERDICT in content and content[VERDICT] not in VERDICTS:
+        file = converted(content, CertificateFile, "certificate", InvalidCertificate)
+        if file.verdict is not UNSET and file.verdict not in VERDICTS:
             raise InvalidCertificate(
-                f"{VERDICT} is {shown(content[VERDICT])}, expected one of {', '.join(VERDICTS)}"
+                f"{VERDICT} is {shown(file.verdict)}, expected one of {', '.join(VERDICTS)}"
             )
-        names = [field.name for field in fields(cls)]
-        for name in (*names, *DERIVED):
-            if name not in content:
-                raise InvalidCertificate(f"{name} is missing; expected every field of the schema")
-        unknown = [name for name in content if name not in (*names, *DERIVED, VERDICT)]
-        if unknown:
-            raise InvalidCertificate(f"{shown(unknown[0])} is no field of a certificate")
-        given = {name: content[name] for name in names}
-        for name in ("assumptions", "notes"):
-            given[name] = read_list(name, content[name])
-        certificate = cls(**given)
-        zeta = content["zeta"]
-        if (None if zeta is None else read_number("zeta", zeta)) != certificate.zeta:
+        certificate = cls(
+            kind=file.kind,
+            standing=file.standing,
+            lower=file.lower,
+            delta=file.delta,
+            span=file.span,
+            assumptions=stated("assumptions", content["assumptions"]),
+            notes=stated("notes", content["notes"]),
+            parameters=file.parameters,
+            figures=file.figures,
+        )
+        if file.zeta != certificate.zeta:
             raise InvalidCertificate(
-                f"zeta is {zeta}, but lower is {certificate.lower}; expected zeta = −lower"
+                f"zeta is {file.zeta}, but lower is {certificate.lower}; expected zeta = −lower"
             )
-        if content["says_nothing"] is not certificate.says_nothing:
+        if file.says_nothing is not certificate.says_nothing:
             raise InvalidCertificate(
-                f"says_nothing is {shown(content['says_nothing'])}, expected "
-                f"{certificate.says_nothing}: zeta is {certificate.zeta}, span {certificate.span}"
+                f"says_nothing is {file.says_nothing}, expected {certificate.says_nothing}: zeta "
+                f"is {certificate.zeta}, span {certificate.span}"
             )
         return certificate
 
@@ -175,50 +215,14 @@ def certificate_schema() -> dict[str, Any]:
     sentence is what its code and values say. Only the file of a certificate that a result stands by
     has a verdict.
     """
-    scalars = {
-        "type": "object",
-        "additionalProperties": {"type": ["null", "boolean", "number", "string"]},
-    }
-    statement: dict[str, Any] = {
-        "code": {"type": "string", "pattern": KIND},
-        "values": scalars | {"description": "what the sentence needs"},
-        "sentence": {"type": "string", "minLength": 1},
-    }
-    statements: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/statement"}}
-    properties: dict[str, Any] = {
-        "schema_version": {"const": SCHEMA_VERSION},
-        VERDICT: {"enum": list(VERDICTS), "description": "what the result may be called"},
-        "kind": {"type": "string", "pattern": KIND},
-        "standing": {"enum": list(get_args(Standing))},
-        "lower": {
-            "type": ["number", "null"],
-            "description": "L: the claim is ρ(π_I) − ρ(π_b) ≥ L; null where nothing is claimed",
-        },
-        "zeta": {"type": ["number", "null"], "description": "−lower"},
-        "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        "span": {"type": "number", "minimum": 0, "description": "V_max − V_min"},
-        "says_nothing": {"type": "boolean", "description": "zeta is null, or zeta ≥ span"},
-        "assumptions": statements | {"minItems": 1},
-        "notes": statements,
-        "parameters": scalars | {"description": "the settings of the certifier"},
-        "figures": scalars | {"description": "what the claim was computed from"},
-    }
+    schema = msgspec.json.schema(CertificateFile)
+    fields = schema["$defs"].pop("CertificateFile")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:surestep:certificate:{SCHEMA_VERSION}",
+        **fields,
         "title": "Certificate",
-        "type": "object",
-        "properties": properties,
-        "required": [name for name in properties if name != VERDICT],
-        "additionalProperties": False,
-        "$defs": {
-            "statement": {
-                "type": "object",
-                "properties": statement,
-                "required": list(statement),
-                "additionalProperties": False,
-            }
-        },
+        "$defs": schema["$defs"],
         "if": {"properties": {"standing": {"const": "none"}}},
         "then": {"properties": {"lower": {"type": "null"}, "zeta": {"type": "null"}}},
         "else": {"properties": {"lower": {"type": "number"}, "zeta": {"type": "number"}}},
@@ -247,11 +251,9 @@ def read_json(text: str) -> Any:
         raise InvalidCertificate(f"the certificate is no JSON: {problem}") from None
 
 
-def read_list(path: str, content: object) -> tuple[Statement, ...]:
+def stated(path: str, given: list[Any]) -> tuple[Statement, ...]:
     """Returns the statements of a file."""
-    if not isinstance(content, list):
-        raise InvalidCertificate(f"{path} is {shown(content)}, expected a list of statements")
-    return tuple(statement_from_json(f"{path}[{i}]", entry) for i, entry in enumerate(content))
+    return tuple(statement_from_json(f"{path}[{i}]", entry) for i, entry in enumerate(given))
 
 
 def read_number(path: str, value: object) -> float:
