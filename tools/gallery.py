@@ -1,7 +1,7 @@
 """Runs the pages of docs/gallery, and writes what they print and draw into them.
 
 python tools/gallery.py [PAGE ...]   runs pages in full, all of them by default
-python tools/gallery.py --check      the same, and fails where a page would change
+python tools/gallery.py --check      writes nothing, and fails where a page would change
 
 A page is Markdown that works by itself: its blocks are run from top to bottom, in a new folder with
 a link to `examples`.
@@ -22,12 +22,12 @@ stays as it is. Numbers in the text are those of the blocks; what else the text 
 
 import argparse
 import contextlib
+import difflib
 import importlib
 import io
 import os
 import re
 import shlex
-import shutil
 import sys
 import tempfile
 import textwrap
@@ -258,15 +258,15 @@ def page_folder() -> Iterator[Path]:
                 sys.modules.pop(path.stem, None)
 
 
-def made_again(path: Path) -> str:
-    """Runs a page in both forms, puts its pictures beside it, and returns what it is to say."""
-    page = path.read_text(encoding="utf-8")
+def made_again(page: str) -> tuple[str, dict[str, bytes]]:
+    """Runs a page in both forms, and returns what it is to say, and its pictures."""
     with page_folder() as folder:
         runs = list(run_page(page, quick=False))
+        drawn = {}
         for picture in pictures(page):
             if not (folder / picture).exists():
-                raise GalleryError(f"{path.name} shows {picture}, but does not make it")
-            shutil.copyfile(folder / picture, path.parent / picture)
+                raise GalleryError(f"the page shows {picture}, but does not make it")
+            drawn[picture] = (folder / picture).read_bytes()
     with page_folder():
         below = {run.begin for run in runs}
         quick_runs = [run for run in run_page(page, quick=True) if run.begin not in below]
@@ -275,33 +275,41 @@ def made_again(path: Path) -> str:
     for run, text in sorted(changes, key=lambda change: -change[0].begin):
         if not agrees(run.said, run.printed):
             page = page[: run.begin] + text + page[run.begin + len(run.said) :]
-    return page
+    return page, drawn
+
+
+def problems_of(path: Path, *, check: bool) -> list[str]:
+    """Runs a page, writes it anew with its pictures unless `check`, and says what is wrong."""
+    page = path.read_text(encoding="utf-8")
+    try:
+        new, drawn = made_again(page)
+    except GalleryError as problem:
+        return [str(problem)]
+    if not check:
+        path.write_text(new, encoding="utf-8")
+        for name, picture in drawn.items():
+            (path.parent / name).write_bytes(picture)
+    changed = difflib.unified_diff(page.splitlines(), new.splitlines(), n=0, lineterm="")
+    lines = [line for line in changed if not line.startswith(("---", "+++"))]
+    problems = ["it prints something else:", *lines] if check and lines else []
+    if numbers := unprinted(new):
+        problems.append(f"the text names {', '.join(numbers)}, which nothing prints")
+    return problems
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the pages of docs/gallery in full.")
     parser.add_argument("pages", nargs="*", type=Path, help="pages, all by default")
-    parser.add_argument("--check", action="store_true", help="fail where a page would change")
+    parser.add_argument("--check", action="store_true", help="write nothing, and fail at a change")
     options = parser.parse_args()
-    wrong = 0
+    wrong = False
     for path in map(Path.resolve, options.pages or sorted(GALLERY.glob("*.md"))):
-        page = path.read_text(encoding="utf-8")
-        if missing := missing_packages(page):
+        if missing := missing_packages(path.read_text(encoding="utf-8")):
             print(f"{path.name}: stays as it is, without {', '.join(missing)}")
             continue
-        try:
-            new = made_again(path)
-        except GalleryError as problem:
+        for problem in problems_of(path, check=options.check):
             print(f"{path.name}: {problem}", file=sys.stderr)
-            wrong += 1
-            continue
-        if new != page:
-            print(f"{path.name}: other outputs")
-            wrong += options.check
-            path.write_text(new, encoding="utf-8")
-        if numbers := unprinted(new):
-            print(f"{path.name}: the text names {', '.join(numbers)}, which nothing prints")
-            wrong += 1
+            wrong = True
     return 1 if wrong else 0
 
 

@@ -154,13 +154,13 @@ def test_a_page_is_written_with_what_it_prints(tmp_path, monkeypatch, capsys):
     path.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n\nIt is 2.\n")
     monkeypatch.setattr(sys, "argv", ["gallery.py", str(path)])
     assert gallery.main() == 1
-    assert "names 2, which nothing prints" in capsys.readouterr().out
+    assert "names 2, which nothing prints" in capsys.readouterr().err
     path.write_text(path.read_text().replace("is 2", "is 1"))
     assert gallery.main() == 0
     assert path.read_text() == "```python\nprint(1)\n```\n\n```text\n1\n```\n\nIt is 1.\n"
 
 
-def test_what_the_quick_form_prints_is_kept_beside(tmp_path, monkeypatch):
+def test_what_the_quick_form_prints_is_kept_beside(tmp_path, monkeypatch, capsys):
     path = tmp_path / "page.md"
     code, quick = "```python\nprint(10)\n```\n", "<!-- quick: 10 => 2 -->\n"
     path.write_text(f"{quick}{code}\n<!-- in full -->\n```text\n```\n")
@@ -169,8 +169,11 @@ def test_what_the_quick_form_prints_is_kept_beside(tmp_path, monkeypatch):
     assert path.read_text() == f"{quick}{code}\n<!-- in full\n2\n-->\n```text\n10\n```\n"
     monkeypatch.setattr(sys, "argv", ["gallery.py", "--check", str(path)])
     assert gallery.main() == 0
-    path.write_text(path.read_text().replace("\n2\n", "\n3\n"))
+    other = path.read_text().replace("\n2\n", "\n3\n")
+    path.write_text(other)
     assert gallery.main() == 1
+    assert "page.md: -3\npage.md: +2\n" in capsys.readouterr().err
+    assert path.read_text() == other
 
 
 def test_a_page_without_its_package_stays_as_it_is(tmp_path, monkeypatch, capsys):
