@@ -202,8 +202,9 @@ def test_the_command_runs_lists_and_draws(plan, tmp_path):
     assert (tmp_path / "f.svg").read_bytes().startswith(b"<?xml")
     rows = list(csv.DictReader((tmp_path / "f.csv").read_text().splitlines()))
     assert len(rows) == 2 * 4
-    assert all(row["mean_low"] and row["cvar1_high"] for row in rows)
-    assert {row["cvar1_low"] for row in rows} == {""}  # two repetitions bound no tail
+    assert all(row["mean"] and row["better_high"] and row["cvar1_high"] for row in rows)
+    # Two repetitions bound neither a tail nor a mean, whatever the values may be.
+    assert {row[end] for row in rows for end in ("mean_low", "mean_high", "cvar1_low")} == {""}
     for wrong, message in (
         (("run", "papers"), "there is no experiment 'papers'"),
         (("run", "paper/gridworld", "--address", "x"), "--address is for --engine ray"),
