@@ -21,7 +21,7 @@ class Commands(SphinxDirective):
     """One section for every verb, in the order of `surestep --help`."""
 
     def run(self):
-        with click.Context(main, info_name="surestep") as ctx:
+        with click.Context(main, info_name="surestep", **main.context_settings) as ctx:
             verbs = [(name, main.get_command(ctx, name)) for name in main.list_commands(ctx)]
             return [
                 *entry(ctx, main, "surestep"),
