@@ -123,7 +123,7 @@ def test_it_searches_without_a_server(visit, words, place):
     links = [link.get_attribute("href") for link in found.all()]
     assert any(place in link for link in links), links
     found.first.click()
-    assert page.locator("h1").is_visible()
+    page.locator("article h1").wait_for()
 
 
 def test_dark_is_dark_formulas_and_all(visit):
@@ -147,5 +147,5 @@ def test_a_phone_needs_no_scrolling_sideways(visit, name):
 def test_a_name_in_a_signature_leads_to_its_entry(visit):
     page = visit("api/planning.html")
     page.locator("dt[id='surestep.planning.performance'] a", has_text="FiniteMDP").click()
+    page.locator("dt[id='surestep.model.FiniteMDP']").wait_for()
     assert page.url.endswith("api/model.html#surestep.model.FiniteMDP")
-    assert page.locator("dt[id='surestep.model.FiniteMDP']").is_visible()
