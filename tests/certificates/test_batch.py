@@ -1,13 +1,14 @@
 """Certificates of many problems at once, against those of one problem at a time."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from surestep import certify
 from surestep.algorithms import SPIBB
-from surestep.certificates import APriori, Robust, Stitched, certify_batch
+from surestep.certificates import APriori, Posterior, Robust, Stitched, certify_batch
+from surestep.certificates.bounding import choosing_bounds_each, claims_of, gains_each
 from surestep.certificates.certifying import certify_each
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -76,3 +77,28 @@ def test_every_problem_needs_a_policy(asked):
     problems, policies = asked
     with pytest.raises(InvalidParameter, match="4 problems and 1 policies, expected a policy"):
         certify_batch(problems, policies[:1], Robust())
+
+
+def test_a_subclass_with_a_claim_of_its_own_is_asked_for_it(asked):
+    """What parents say of many problems at once is not what their children say of each."""
+    problems, policies = asked
+    timid = certify(problems[0], problems[0].behavior, Stitched())
+
+    @dataclass(frozen=True)
+    class Timid(Stitched):
+        def certify(self, problem, policy):
+            return timid
+
+        def choosing_bounds(self, problem, policies, again):
+            return [-1.0] * len(policies)
+
+    @dataclass(frozen=True)
+    class Doubting(Posterior):
+        def gains(self, problem, policies):
+            return np.full((len(policies), self.draws), -1.0)
+
+    assert claims_of([Timid()] * 2, problems[:2], policies[:2]) == [timid] * 2
+    several = [[policy] for policy in policies[:2]]
+    assert choosing_bounds_each(Timid(), problems[:2], several, None) == [[-1.0]] * 2
+    doubts = gains_each([Doubting(draws=9)] * 2, problems[:2], several)
+    assert np.array_equal(doubts, np.full((2, 1, 9), -1.0))

@@ -36,15 +36,33 @@ def claims_of(
 
     The certifiers are of one kind; it makes all claims together if it can.
     """
-    if certifiers and isinstance(certifiers[0], ClaimsEach):
+    if (
+        certifiers
+        and isinstance(certifiers[0], ClaimsEach)
+        and speaks_for(certifiers[0], "claims_each", "certify")
+    ):
         return certifiers[0].claims_each(certifiers, problems, policies)
     if (
         certifiers
         and isinstance(certifiers[0], ClaimsTogether)
+        and speaks_for(certifiers[0], "claims", "certify")
         and all(certifier == certifiers[0] for certifier in certifiers)
     ):
         return certifiers[0].claims(problems, policies)
     return [*map(claim_or_refusal, certifiers, problems, policies)]
+
+
+def speaks_for(certifier: object, many: str, single: str) -> bool:
+    """Tells whether a kind's answer to many questions is its answer to each.
+
+    Where a subclass answers a single one in a way of its own, that of its parent to many is not.
+    """
+    kinds = type(certifier).__mro__
+    first, other = (
+        next((place for place, kind in enumerate(kinds) if name in vars(kind)), len(kinds))
+        for name in (many, single)
+    )
+    return first <= other
 
 
 def claim_or_refusal(certifier: Certifier, problem: Problem, policy: Policy) -> Claim:
@@ -99,7 +117,7 @@ def gains_each(
     The certifiers, one for each problem, are of one kind; it draws for all at once if it can.
     """
     kind = certifiers[0]
-    if isinstance(kind, GainsTogether):
+    if isinstance(kind, GainsTogether) and speaks_for(kind, "gains_each", "gains"):
         return kind.gains_each(certifiers, problems, policies)
     gains: list[FloatArray | CertificateRefused] = []
     for certifier, problem, several in zip(certifiers, problems, policies, strict=True):
@@ -119,21 +137,19 @@ def bound_of(claim: Claim) -> Bound:
     return claim.lower
 
 
-def choosing_bounds(
-    certifier: Certifier, problem: Problem, policies: Sequence[Policy], again: Again
-) -> list[Bound]:
-    """Returns what a choice among policies of the problem goes by; see `Chooser`."""
-    return choosing_bounds_each(certifier, [problem], [policies], again)[0]
-
-
 def choosing_bounds_each(
     certifier: Certifier,
     problems: Sequence[Problem],
     policies: Sequence[Sequence[Policy]],
     again: Again,
 ) -> list[list[Bound]]:
-    """Returns the `choosing_bounds` of the policies of each problem, together if possible."""
-    if isinstance(certifier, ChoosesTogether):
+    """Returns what a choice among the policies of each problem goes by; see `Chooser`.
+
+    All problems are answered together if possible.
+    """
+    if isinstance(certifier, ChoosesTogether) and speaks_for(
+        certifier, "choosing_bounds_each", "choosing_bounds"
+    ):
         return certifier.choosing_bounds_each(problems, policies)
     if isinstance(certifier, Chooser):
         return [
