@@ -219,8 +219,10 @@ def shown(said: str, printed: str) -> str:
         kept: list[str] = []
         for line in lines:
             words = NUMBER.sub("#", " ".join(line.split()))
-            if words and words in before:
+            place = before.find(words)
+            if words and place >= 0:
                 kept.append(line)
+                before = before[place + len(words) :]
             elif words and kept[-1:] != [LEFT_OUT]:
                 kept.append(LEFT_OUT)
         lines = kept
