@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, weighted_rows
-from surestep.algorithms import COMPILED, Improver, improve_batch
+from surestep.algorithms import Improver, improve_batch
+from surestep.algorithms.batch import is_compiled
 from surestep.certificates import Certifier
 from surestep.certificates.certifying import certify_each
 from surestep.certificates.episodes import training_for
@@ -41,7 +42,7 @@ class Proposed(NamedTuple):
 def plans_together(improver: Improver) -> bool:
     """Tells whether data sets of one shape are planned at once, which is faster by far."""
     algorithm = improver.algorithm if isinstance(improver, AutoNWedge) else improver
-    return isinstance(algorithm, COMPILED)
+    return is_compiled(algorithm)
 
 
 def proposed_together(

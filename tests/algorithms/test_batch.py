@@ -10,6 +10,7 @@ from frozen import assert_frozen
 from strategies import SEEDS, random_policy
 from surestep import Pairs, Policy, evaluate
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
+from surestep.algorithms.limits import Limits, limited
 from surestep.errors import (
     InvalidCounts,
     InvalidParameter,
@@ -239,6 +240,21 @@ def test_a_batch_may_hold_one_data_set(algorithm):
     found, alone = improve_batch(algorithm, problems), algorithm.improve(problems.problem(0))
     assert found.policy[0] == pytest.approx(alone.policy.probability)
     assert found.n_wedge == 1
+
+
+@pytest.mark.parametrize("limits", [None, Limits()])
+def test_a_subclass_that_improves_otherwise_is_asked_to(limits):
+    """The compiled loop is that of its parent: it would report SPIBB under another name."""
+
+    class Idle(SPIBB):
+        def improve(self, problem):
+            return SPIBB(n_wedge=10**9).improve(problem)
+
+    algorithm = Idle(n_wedge=0) if limits is None else limited(Idle(n_wedge=0), limits)
+    problems = ProblemBatch(**terms())
+    behavior = np.broadcast_to(problems.behavior.probability, (2, 2))
+    assert np.array_equal(improve_batch(algorithm, problems).policy, behavior)
+    assert not np.array_equal(improve_batch(SPIBB(n_wedge=0), problems).policy, behavior)
 
 
 def test_rounds_are_limited(monkeypatch):

@@ -62,7 +62,7 @@ def improve_batch(
         if isinstance(algorithm, Limited) and limits_follow(algorithm, problems):
             algorithm = algorithm.algorithm
         # Without discounting values need not be finite, which only a whole model is checked for.
-        if isinstance(algorithm, COMPILED) and np.max(problems.discount) < 1:
+        if is_compiled(algorithm) and np.max(problems.discount) < 1:
             counts = problems.counts
             plan = plan_elimination(counts.pairs, counts.offsets, counts.successor)
             if plan is not None:
@@ -79,10 +79,16 @@ def improve_batch(
     )
 
 
+def is_compiled(algorithm: object) -> bool:
+    """Tells whether data sets are planned at once; not where a subclass improves otherwise."""
+    kind = type(algorithm)
+    return any(issubclass(kind, known) and kind.improve is known.improve for known in COMPILED)
+
+
 def limits_follow(algorithm: Limited, problems: ProblemBatch) -> bool:
     """Tells whether an algorithm that keeps π_b up to its N∧ keeps to the limits by itself."""
     inner = algorithm.algorithm
-    if not isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
+    if not (isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB) and is_compiled(inner)):
         return False
     return algorithm.limits.follow_from(used_n_wedge(inner, problems))
 
