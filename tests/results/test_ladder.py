@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from surestep import Certificate
+from surestep.model.statements import Statement
 from surestep.rehearsal import Calibration, Rehearsal
 from surestep.report.words.verdict import verdict
+from surestep.results.alarms import FIGURES, SPEAKS_AGAINST, Alarm
 from surestep.results.ladder import belief_in, is_held_out, rung_of, undone
 
 
@@ -176,3 +178,16 @@ def test_a_belief_is_shown_with_how_often_such_are_wrong():
     assert none.wrong_beliefs is None
     untold = " ".join(verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=none).sentences)
     assert "was not measured: the stress test held none" in untold
+
+
+@pytest.mark.parametrize("code", FIGURES)
+def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assumes(code):
+    alarms = [Alarm(code, dict.fromkeys(FIGURES[code], 1))]
+    for assumed in ("markov", "no-hidden-causes", "need-not-be-markov"):
+        proof = replace(PROOF, assumptions=(Statement(assumed, {}),))
+        found = verdict([proof], changed=True, alarms=alarms)
+        assert found.rung == "proved better"  # as the certificate has it
+        doubted = SPEAKS_AGAINST.get(code) == assumed
+        assert found.mood == ("caution" if doubted else "good")
+        assert ("the log speaks against one" in found.headline) == doubted
+    assert verdict([NO_PROOF], changed=True, alarms=alarms).mood != "good"

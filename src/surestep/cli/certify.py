@@ -133,6 +133,7 @@ def print_claim(console: Console, certificate: Certificate, among: Judged) -> No
         awaited=among.awaits_stress_test and rehearsed,
         fresh=among.fresh,
         named=certificate == among.settled_on,
+        alarms=among.alarms,
     )
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(f"\n{certificate_name(certificate)}", style="bold", markup=False)

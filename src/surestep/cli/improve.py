@@ -200,6 +200,7 @@ def print_answer(console: Console, result: Result) -> None:
         changed=changed > 0,
         rehearsal=result.rehearsal,
         awaited=result.awaits_stress_test,
+        alarms=result.record.alarms,
     )
     colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
     console.print(

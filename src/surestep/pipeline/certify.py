@@ -37,6 +37,7 @@ from surestep.pipeline.refuting import check_given_bounds, check_said_of_episode
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import completed, open_again
 from surestep.rehearsal import Rehearsal
+from surestep.results.alarms import Alarm
 from surestep.results.ladder import belief_in
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
@@ -58,6 +59,7 @@ class Judged:
     rehearsed: Certificate | None  # the belief of the result, where log and terms are the same
     rehearsal: Rehearsal | None  # the stress test of the result
     awaits_stress_test: bool  # which is still to come
+    alarms: tuple[Alarm, ...]  # of the result, where the log is its own
 
     def is_rehearsed(self, claim: Certificate) -> bool:
         """Tells whether the stress test of the result is one of such a belief, by its settings."""
@@ -111,6 +113,7 @@ def certify_result(
         rehearsed=belief_in(saved.certificates) if same_terms else None,
         rehearsal=saved.rehearsal,
         awaits_stress_test=saved.awaits_stress_test,
+        alarms=saved.record.alarms if made.same_log else (),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from surestep.model import Certificate
 
 AlarmCode = Literal[
     "claim-above-estimate",
@@ -43,6 +45,18 @@ FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "finer-bins": ("claim", "gain"),
 }
 
+# The assumption of a claim that an alarm is evidence against.
+SPEAKS_AGAINST: Mapping[AlarmCode, str] = {
+    "acted-on-more": "no-hidden-causes",
+    "behavior-remembers": "no-hidden-causes",
+    "not-markov": "markov",
+    "rewards-remember": "markov",
+    "values-off": "markov",
+    "drift": "markov",
+    "reward-drift": "markov",
+    "finer-bins": "markov",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
@@ -55,3 +69,9 @@ class Alarm:
         """Checks that the figures are those of the code."""
         if sorted(self.figures) != sorted(FIGURES[self.code]):
             raise ValueError(f"the alarm {self.code} has the figures {', '.join(self.figures)}")
+
+
+def is_doubted(certificate: Certificate, alarms: Sequence[Alarm]) -> bool:
+    """Tells whether the log itself speaks against something that the certificate assumes."""
+    assumed = {assumption.code for assumption in certificate.assumptions}
+    return any(SPEAKS_AGAINST.get(alarm.code) in assumed for alarm in alarms)

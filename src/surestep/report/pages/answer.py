@@ -22,6 +22,7 @@ def answer_section(findings: Findings) -> Element:
         changed=bool(findings.changes),
         rehearsal=findings.rehearsal,
         awaited=findings.awaits_stress_test,
+        alarms=findings.record.alarms,
     )
     return element(
         "section",

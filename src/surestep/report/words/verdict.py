@@ -11,6 +11,7 @@ from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, counted, number, percent
 from surestep.report.words.rehearsal import belief_words
+from surestep.results.alarms import Alarm, is_doubted
 from surestep.results.findings import ZetaCurve
 from surestep.results.ladder import belief_in, rung_of, undone
 from surestep.results.table import PolicyTable
@@ -45,12 +46,14 @@ def verdict(
     awaited: bool = False,
     fresh: bool = False,
     named: bool = True,
+    alarms: Sequence[Alarm] = (),
 ) -> Verdict:
     """Returns what certificates say of a policy, in words; the first is the one to stand by.
 
     `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
     to come, `fresh` that the policy was made without the data of the certificates, and `named` that
-    the first kind was named before the data: only then it may prove.
+    the first kind was named before the data: only then it may prove. A proof is nothing to rely on
+    where alarms speak against what it assumes.
     """
     rung = rung_of(certificates, changed=changed, rehearsal=rehearsal, awaited=awaited, fresh=fresh)
     first = certificates[0]
@@ -78,7 +81,7 @@ def verdict(
             ),
         )
     if rung == "proved better":
-        return proved_words(first)
+        return doubted_words(first) if is_doubted(first, alarms) else proved_words(first)
     belief = belief_in(certificates, fresh=fresh)
     if rung == "believed better" and belief is not None:
         return believed_words(first, belief, rehearsal, fresh=fresh)
@@ -107,6 +110,15 @@ def proved_words(certificate: Certificate) -> Verdict:
             f"this kind is wrong for at most {percent(certificate.delta)} of all logs, also where "
             "there is nothing to gain.",
         ),
+    )
+
+
+def doubted_words(certificate: Certificate) -> Verdict:
+    """Returns the words for a gain that is proved on grounds which the log itself puts in doubt."""
+    return proved_words(certificate)._replace(
+        mood="caution",
+        short="Proved, on doubtful grounds",
+        headline="Proved better only if its assumptions hold, and the log speaks against one",
     )
 
 
