@@ -84,7 +84,7 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
         target, shape = np.empty(3, np.int32), np.empty(3)
         first, last = counts.offsets[pair : pair + 2]
         state = counts.offsets[[pair // 2 * 2, pair // 2 * 2 + 2]]
-        row = Row(pair, first, last, *state, draw=0, limit=10**6)
+        row = Row(pair, first, last, *state, model=0, apart=1, limit=10**6)
         base = Base(prior.rows.pooled[pair], prior.rows.elsewhere)
         end = weigh_all.py_func(prior.rows, base, row, 0, target, shape)
         assert (end, target.tolist()) == (3, [0, 1, 2])

@@ -8,6 +8,8 @@ from functools import partial
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from surestep.cli.terminal import say
+
 Names = Callable[[], Iterable[str]]
 SHELLS = ("bash", "zsh", "fish")
 OF_FILES = ("LOG", "COUNTS", "FILE", "POLICY", "TABLE")  # in the metavar of a parameter
@@ -27,7 +29,7 @@ def command(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None, "click completes in all of them"
-    click.echo(kind(main, {}, "surestep", "_SURESTEP_COMPLETE").source())
+    say(kind(main, {}, "surestep", "_SURESTEP_COMPLETE").source())
 
 
 class Offered(click.ParamType[str]):
