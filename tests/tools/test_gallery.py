@@ -19,7 +19,17 @@ def as_before(monkeypatch):
     monkeypatch.setattr(extensions, "_registered", dict(extensions._registered))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+# Of the others, `make test` reads the text, and `make test-all` and `make docs` run the code.
+QUICK = ("pumps", "loans", "bandit", "own_algorithm")
+
+
+def case(path):
+    """A page with its name, left for later where the quick ones show as much of the tool."""
+    slow = [] if path.stem in QUICK else [pytest.mark.slow]
+    return pytest.param(path, id=path.stem, marks=slow)
+
+
+@pytest.mark.parametrize("path", [case(path) for path in PAGES])
 def test_a_page_says_what_its_code_prints(path, monkeypatch, as_before):
     page = path.read_text(encoding="utf-8")
     if "ray" in marks(page, "needs"):
