@@ -92,29 +92,6 @@ def extreme_findings():
     )
 
 
-@pytest.fixture
-def visit(browser, pages):
-    """Opens a report; afterwards, no complaint and no request but for the file may have been."""
-    contexts, complaints, requests = [], [], []
-
-    def opened(name, **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(pages[name])
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert set(requests) <= set(pages.values())
-
-
 def column(page, number):
     """The texts of a column of the table of situations, as far as they are shown."""
     cells = page.locator(f"#situations tbody tr:visible td:nth-child({number})")

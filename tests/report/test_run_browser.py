@@ -34,29 +34,6 @@ def pages(tmp_path_factory):
     return {name: (folder / f"{name}.html").as_uri() for name in made}
 
 
-@pytest.fixture
-def visit(browser, pages):
-    """Opens a page; afterwards, no complaint and no request but for the file may have been."""
-    contexts, complaints, requests = [], [], []
-
-    def opened(name, **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(pages[name])
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert set(requests) <= set(pages.values())
-
-
 def test_values_are_shown_where_one_points_and_by_the_arrow_keys(visit):
     page = visit("plain")
     picture = page.locator("svg.picture").first

@@ -1,4 +1,4 @@
-"""What `surestep --version --json` says: all that a report of a bug needs, and nothing personal."""
+"""`surestep --version --json`: all that a report of a bug needs, and nothing personal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What claims are called in pictures and tables: who claims what of which algorithm, and where."""
+"""Names of claims in pictures and tables: of certifiers, algorithms and environments."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What one method reached, beside the others."""
+    """The metrics of one method, beside the others."""
 
     summary: Summary
     difference: Difference | None  # None: it is what the others are compared with

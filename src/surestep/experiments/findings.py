@@ -45,7 +45,7 @@ class InShort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What was run."""
+    """The settings of a run, and the versions that made it."""
 
     name: str
     title: str
@@ -60,7 +60,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class RunFindings:
-    """What a page of a run is made of."""
+    """The content of a page of a run."""
 
     setup: Setup
     value: str  # what metrics are of
@@ -155,7 +155,7 @@ class ClaimInShort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimFindings:
-    """What a page of a run with certifiers is made of; MDPs of a family are pooled."""
+    """The content of a page of a run with certifiers; MDPs of a family are pooled."""
 
     setup: Setup
     in_short: tuple[ClaimInShort, ...]

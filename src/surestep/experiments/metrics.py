@@ -46,7 +46,7 @@ class Summary(NamedTuple):
 
 
 class Values(NamedTuple):
-    """What the repetitions of a group reached, beside what there is to compare it with."""
+    """The metrics of the repetitions of a group, beside what there is to compare them with."""
 
     reached: FloatArray  # [n]
     behavior: FloatArray  # [n]: ρ(π_b)

@@ -1,4 +1,4 @@
-"""What things are called in pictures and tables: as papers do, with the letters of mathematics."""
+"""Names in pictures and tables: those of papers, with the letters of mathematics."""
 
 from __future__ import annotations
 

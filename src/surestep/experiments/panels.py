@@ -1,4 +1,4 @@
-"""Which results stand in which panel of a figure or page, and on which line of it."""
+"""The panel and the line of each result, in a figure or on a page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Line = tuple[object, ...]  # the values of what tells lines apart
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """What the columns and rows of panels are for; None: as suits what there is to draw."""
+    """The subjects of columns and rows of panels; None: as suits what there is to draw."""
 
     columns: str | None = None
     rows: str | None = None

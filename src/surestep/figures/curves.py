@@ -1,4 +1,4 @@
-"""What methods reach as data grows: the paper's Figures 4 to 6, and those of any experiment."""
+"""Curves of methods over data size: the paper's Figures 4 to 6, and those of any experiment."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ Looks = Mapping[Line, dict[str, Any]]
 
 
 class Shown(NamedTuple):
-    """What the lines of a figure are of."""
+    """The subject of the lines of a figure."""
 
     metrics: Sequence[str]
     value: str

@@ -1,4 +1,4 @@
-"""What a figure is asked to show, and how it is to look."""
+"""The request for a figure: its content and its look."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Files = dict[Path, bytes]  # a picture, and the table beside it
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is drawn of a run, and how; what is empty or None is left to the kind of figure."""
+    """The content and look of a figure; an empty part or None is left to the kind of figure."""
 
     kind: str | None = None  # None: the one that suits the run
     selection: Selection = field(default_factory=Selection)

@@ -20,7 +20,7 @@ from surestep.report.words.comparison import INTERVALS, comparison_tables
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is compared of a run: a part of it, by which metrics of which value, with what."""
+    """The part of a run to compare, its metrics and value, and the method to compare with."""
 
     selection: Selection
     metrics: Sequence[str] = ()

@@ -70,7 +70,7 @@ ORDERS = ("log", "time")  # of episodes: as the log has them, or by when they be
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """What taught the states of counts: the first episodes of their logs, which are not counted."""
+    """The teachers of the states of counts: the first episodes of their logs, not counted."""
 
     first_by: Mapping[str, int]  # what put episodes in order → how many of the first taught
     rule: Mapping[str, Any] | None  # of states, as JSON; None: bins, or how many rows make a state

@@ -65,7 +65,7 @@ def load_steps(
 
 
 class StateNumbers(NamedTuple):
-    """Where each step of a log was and led, as numbers without names."""
+    """The state and the next state of each step of a log, as numbers without names."""
 
     state: IntArray  # [N]
     next_state: IntArray  # [N] one number more for the end of a log without a state for it

@@ -23,7 +23,7 @@ LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
 
 
 class Note(NamedTuple):
-    """What is said of a point where somebody looks at it: where it is, and what it is."""
+    """The words for a point where somebody looks at it: its place, and its name."""
 
     place: str
     words: str

@@ -1,4 +1,4 @@
-"""What a run was made of, so that it can be made again."""
+"""The settings of a run, from which it can be made again."""
 
 from __future__ import annotations
 
