@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 
 from known_worlds import ARMS, bandit, bandit_problem
-from surestep import FiniteMDP, MDPBatch, Policy, Problem, certify, evaluate, sample_log
+from surestep import FiniteMDP, MDPBatch, Policy, Problem, certify, evaluate, sample_log, trials
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limited, Limits, LowerSPIBB
 from surestep.certificates import Posterior, Robust, Stitched, training_part
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused
 from surestep.model import LoggedRewards, ProblemBatch
-from surestep.trials import claimed, plans_together, proposed_each, true_gains
+from surestep.trials import (
+    claimed,
+    plans_together,
+    proposed_each,
+    proposed_together,
+    true_gains,
+)
 
 ROBUST = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
 UNSURE = Posterior(rewards="bounded", reward_low=2.0, reward_high=3.0)  # no reward is so high
@@ -69,6 +75,27 @@ def test_data_sets_that_are_planned_at_once_propose_what_each_would(rewards):
         for problem, policy in zip(problems, policies, strict=True):
             expected = improver.improve(problem).policy.probability
             np.testing.assert_allclose(policy, expected, atol=1e-12)
+
+
+def test_only_data_sets_with_the_same_ends_are_planned_at_once(monkeypatch):
+    """Whichever are left over are planned one by one, and all come back in their places."""
+    known = {1: [0, 1, 0], 3: [0, 0, 1], 4: [0, 1, 0]}
+    problems = [bandit_problem(40, seed=seed) for seed in range(5)]
+    for place, ends in known.items():
+        counts = replace(problems[place].counts, terminal=np.array(ends, bool))
+        problems[place] = replace(problems[place], counts=counts, log=None)
+    batches, places = [], {id(problem): place for place, problem in enumerate(problems)}
+
+    def remembered(improver, batch, together):
+        batches.append([places[id(problem)] for problem in together])
+        return proposed_together(improver, batch, together)
+
+    monkeypatch.setattr(trials, "proposed_together", remembered)
+    policies, n_wedge = proposed_each(SPIBB(n_wedge=3), problems)
+    assert (batches, n_wedge) == ([[0, 2], [1, 4]], 3)
+    for problem, policy in zip(problems, policies, strict=True):
+        expected = SPIBB(n_wedge=3).improve(problem).policy.probability
+        np.testing.assert_allclose(policy, expected, atol=1e-12)
 
 
 def with_rewards(problem, kind):
@@ -143,7 +170,10 @@ def test_gains_are_those_of_each_policy_in_its_model():
     one = true_gains(MDPBatch.from_models([other]), greedy, uniform, (0.0, 2.0))
     assert one.gain == pytest.approx([0.65, 0.65])
     expected = evaluate(other, uniform) @ other.initial
-    assert one.behavior == pytest.approx([expected])
+    assert one.behavior == pytest.approx([expected, expected])
+    twice = true_gains(models, np.concatenate([greedy, greedy]), uniform, (0.0, 2.0))
+    for figures, again in zip(true, twice, strict=True):
+        np.testing.assert_array_equal(again, np.concatenate([figures, figures]))
 
 
 def test_values_lie_outside_by_the_larger_of_both_sides():

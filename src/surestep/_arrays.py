@@ -148,7 +148,7 @@ def refuse_where(
     error: Callable[[str], SurestepError],
 ) -> None:
     """Raises, where any entry is wrong: the message of the first, and how many there are."""
-    if not np.any(wrong):
+    if not wrong.any():
         return
     count, size = int(np.count_nonzero(wrong)), int(np.size(wrong))
     affected = f"{count} of {size} {noun}s {'is' if count == 1 else 'are'} affected"
@@ -300,8 +300,9 @@ def offsets_of(lengths: AnyArray) -> IntArray:
 
 
 def run_lengths(offsets: IntArray) -> IntArray:
-    """Returns the length of each run."""
-    return np.diff(offsets)
+    """Returns the length of each run; `np.diff` takes three times as long for few."""
+    lengths: IntArray = offsets[1:] - offsets[:-1]
+    return lengths
 
 
 def run_owners(offsets: IntArray) -> IntArray:

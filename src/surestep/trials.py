@@ -7,7 +7,7 @@ is claimed there is a code for why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def proposed_together(
 def proposed_each(
     improver: Improver, problems: Sequence[Problem], judges: Sequence[Certifier] = ()
 ) -> Proposed:
-    """Returns the proposals of data sets on the same terms, at once where these can be a batch.
+    """Returns the proposals of data sets on the same terms, at once those that can be a batch.
 
     Where there are judges, each from what its judge leaves to the choice. π_b stays where so few
     episodes leave nothing, where every candidate for N∧ is refused, and where π_b never ends in the
@@ -66,12 +66,12 @@ def proposed_each(
     """
     policies, n_wedge = [problem.behavior.probability for problem in problems], None
     parts = training_parts(problems, judges) if judges else dict(enumerate(problems))
-    if plans_together(improver) and alike([*parts.values()]):
-        batch = ProblemBatch.from_problems([*parts.values()])
-        proposed = proposed_together(improver, batch, [*parts.values()])
-        for b, policy in zip(parts, proposed.policy, strict=True):
+    for group in alike(parts) if plans_together(improver) else ():
+        together = [parts.pop(b) for b in group]
+        batch = ProblemBatch.from_problems(together)
+        proposed, n_wedge = proposed_together(improver, batch, together)
+        for b, policy in zip(group, proposed, strict=True):
             policies[b] = policy
-        return Proposed(np.stack(policies), proposed.n_wedge)
     for b, part in parts.items():
         try:
             improved = improver.improve(part)
@@ -91,14 +91,16 @@ def training_parts(problems: Sequence[Problem], judges: Sequence[Certifier]) -> 
     return parts
 
 
-def alike(problems: Sequence[Problem]) -> bool:
-    """Tells whether several problems can be one batch, and none can show what never ends."""
-    return len(problems) > 1 and all(
-        problem.single_discount < 1
-        and problem.closed is None
-        and np.array_equal(problem.counts.terminal, problems[0].counts.terminal)
-        for problem in problems
-    )
+def alike(problems: Mapping[int, Problem]) -> list[list[int]]:
+    """Returns the places of problems that can be one batch, two and more of them each.
+
+    They have the same ends of episodes, and none can show what never ends.
+    """
+    groups: dict[bytes, list[int]] = {}
+    for place, problem in problems.items():
+        if problem.single_discount < 1 and problem.closed is None:
+            groups.setdefault(problem.counts.terminal.tobytes(), []).append(place)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 # ---- claiming -----------------------------------------------------------------------------------
@@ -152,16 +154,17 @@ class TrueGains(NamedTuple):
     """Δ = ρ(π_I) − ρ(π_b) of B policies, each in its truth."""
 
     gain: FloatArray  # [B]
-    behavior: FloatArray  # [B], or [1] where all have one truth: ρ(π_b)
+    behavior: FloatArray  # [B] ρ(π_b)
     outside: FloatArray  # [B] by how much a true value lies outside of the value bounds, or 0
 
 
 def true_gains(
     models: MDPBatch, policies: FloatArray, behavior: Policy, value_bounds: tuple[float, float]
 ) -> TrueGains:
-    """Returns the gains of policies [B, K] over π_b, in one model or in one for each.
+    """Returns the gains of policies [B, K] over π_b, in as many models.
 
-    A policy that may never end, where nothing is discounted, is worth the lower value bound.
+    Of fewer models the first comes again after the last. A policy that may never end, where nothing
+    is discounted, is worth the lower value bound.
     """
     low, high = value_bounds
     endless = np.zeros(len(policies), np.bool_)
@@ -170,9 +173,16 @@ def true_gains(
     ending = np.where(endless[:, np.newaxis], behavior.probability, policies)
     ours = np.where(endless[:, np.newaxis], low, evaluate_batch(models, ending).value)
     theirs = evaluate_batch(models, behavior).value
-    performance = weighted_rows(theirs, models.initial)
+    performance, greatest, least = (
+        np.resize(figure, len(policies))
+        for figure in (
+            weighted_rows(theirs, models.initial),
+            theirs.max(axis=1),
+            theirs.min(axis=1),
+        )
+    )
     gain = weighted_rows(ours, models.initial) - performance
     gain[(policies == behavior.probability).all(axis=1)] = 0.0
-    highest = np.maximum(ours.max(axis=1), theirs.max(axis=1)) - high
-    lowest = low - np.minimum(ours.min(axis=1), theirs.min(axis=1))
+    highest = np.maximum(ours.max(axis=1), greatest) - high
+    lowest = low - np.minimum(ours.min(axis=1), least)
     return TrueGains(gain, performance, np.maximum(0.0, np.maximum(highest, lowest)))

@@ -1,5 +1,6 @@
 """Batches of models against the same models one by one."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -129,6 +130,20 @@ def test_one_model_takes_any_number_of_policies():
         assert value == pytest.approx(evaluate(mdp, Policy(mdp.pairs, row)))
     with pytest.raises(InvalidPolicy, match=r"policies has shape \(3, 4\), expected \(2, 4\)"):
         evaluate_batch(MDPBatch.from_models([mdp, mdp]), table)
+
+
+def test_policies_after_the_last_model_are_for_the_first_ones_again():
+    P = np.full((2, 2, 2), 0.5)
+    mdp = FiniteMDP.from_dense(P, [[0.0, 3.0], [1.0, -1.0]], 0.75)
+    batch = MDPBatch.from_models([mdp, replace(mdp, reward=9 * mdp.reward)])
+    table = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.5, 0.5], [0.25, 0.75, 0.0, 1.0]])[
+        [0, 1, 2, 0]
+    ]
+    whole = evaluate_batch(batch, table)
+    for part in (slice(0, 2), slice(2, 4)):
+        alone = evaluate_batch(batch, table[part])
+        for name in ("value", "residual", "error_bound"):
+            np.testing.assert_array_equal(getattr(whole, name)[part], getattr(alone, name))
 
 
 def test_errors_grow_with_residuals_terms_and_steps():

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass, replace
 from inspect import signature
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -95,25 +96,25 @@ def test_progress_counts_up_to_the_total():
 @pytest.mark.parametrize("algorithm", [SPIBB(n_wedge=3), LowerSPIBB(n_wedge=3)])
 def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
     problem = bandit_problem(40)
-    kind, size = DrawnFromPosterior("weight", 2.0), DataSize(40, 1)
+    kind, sizes = DrawnFromPosterior("weight", 2.0), (DataSize(40, 1), DataSize(90, 1))
     block = Block(
         problem=problem, algorithm=algorithm, certifier=POSTERIOR, belief=None, kind=kind,
-        sizes=(size,), whole_episodes=False, seed=7, stage=1, member=0, first=2, last=6,
+        sizes=sizes, whole_episodes=False, seed=7, stage=1, member=0, first=2, last=6,
     )  # fmt: skip
     found = run_block(block)
-    for b, number in enumerate(range(2, 6)):
+    for (b, number), (z, size) in product(enumerate(range(2, 6)), enumerate(sizes)):
         world = kind.world(problem, block.rng(number, 0))
-        rng = block.rng(number, 1)
+        rng = block.rng(number, 1 + z)
         posed = problem_of(problem, world.truth, world.collect(*size, rng))
         policy = algorithm.improve(posed).policy
         values = [
             evaluate(world.truth, each) @ world.truth.initial for each in (policy, problem.behavior)
         ]
-        assert found.gain[b, 0] == pytest.approx(values[0] - values[1], abs=1e-9)
+        assert found.gain[b, z] == pytest.approx(values[0] - values[1], abs=1e-9)
         seed = int(rng.integers(2**63 - 1))
         certificate = certify(posed, policy, replace(POSTERIOR, seed=seed))
-        assert found.claim[b, 0] == certificate.lower
-        assert found.draws[b, 0, POSTERIOR.rank - 1] == certificate.lower
+        assert found.claim[b, z] == certificate.lower
+        assert found.draws[b, z, POSTERIOR.rank - 1] == certificate.lower
 
 
 HELD_OUT = Posterior(draws=99, train_share=0.4, logger="fixed")

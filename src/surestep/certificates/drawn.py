@@ -189,7 +189,8 @@ def answered(group: list[Question], draws: int, memory: int) -> list[list[Gains]
         chunk = room.first(first.priors * number * size)
         if first.start_weight.size == 0:
             write_starts(machine, each, chunk)
-        draw_into(posteriors, blocks, done, chunk)
+        tasks = number * size * (blocks.pairs.size - 1)
+        draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
         if (chunk.ends < 0).any():
             blocks, room = blocks._replace(cells=2 * blocks.cells), None
             continue
@@ -454,15 +455,14 @@ def draw_chunk(
     first_draw: int,
     chunk: Chunk,
 ) -> None:
-    """The draws `first_draw` … into the chunk, those under the first prior first."""
+    """The draws `first_draw` … into a chunk of few models, those under the first prior first.
+
+    The processor has drawn them before they would be on their way to a GPU.
+    """
     blocks = Blocks(np.array([0, used.size]), np.array([0, chunk.share.shape[1]]))
-    draw_into(posteriors_of([models], [used]), blocks, first_draw, chunk)
-
-
-def draw_into(posteriors: Posteriors, blocks: Blocks, first_draw: int, chunk: Chunk) -> None:
-    """The draws `first_draw` … of all data sets into the chunk, in the order of `draw_models`."""
-    tasks = len(chunk.ends) // posteriors.priors * (blocks.pairs.size - 1)
-    draw_models.all(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
+    posteriors, tasks = posteriors_of([models], [used]), len(chunk.ends) // models.priors
+    room = room_to_draw(posteriors)
+    draw_models.on_processor(tasks, room, posteriors, first_draw, blocks, chunk)
 
 
 def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:

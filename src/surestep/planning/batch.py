@@ -66,8 +66,8 @@ class PlanBatch:
 def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBatch:
     """V^π of every model, for one policy or one each (probabilities [B, K]).
 
-    A batch of one model takes any number of policies. Models in which little fills in are solved by
-    a compiled elimination on all cores, others one by one.
+    Of several times as many policies, those after the first B are for the same models again. Models
+    in which little fills in are solved by a compiled elimination on all cores, others one by one.
     """
     expect("batch", batch, MDPBatch)
     probability = policies_of(batch, policy)
@@ -205,7 +205,8 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
         check_same_pairs("the batch", batch.pairs, "the policy", policy.pairs)
         return policy.probability[np.newaxis]
     rows = numbers("policies", policy, InvalidPolicy).shape[:1]
-    shape = (rows[0] if batch.num_models == 1 and rows else batch.num_models, batch.pairs.num_pairs)
+    times = max(1, rows[0] // batch.num_models) if rows else 1
+    shape = (times * batch.num_models, batch.pairs.num_pairs)
     words = RunWords(
         "action probabilities",
         "row",
@@ -246,7 +247,8 @@ def proven_errors(
     tie_tolerance: float,
 ) -> FloatArray:
     """Returns the proven error of each model's values [B]; see `planning.proof`."""
-    scale = np.abs(batch.expected_reward).max(axis=1) + np.abs(value).max(axis=1) + SMALLEST_NORMAL
+    reward = np.resize(np.abs(batch.expected_reward).max(axis=1), len(value))  # again and again
+    scale = reward + np.abs(value).max(axis=1) + SMALLEST_NORMAL
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
     errors: FloatArray = (residual + rounding * scale) * steps
     if not np.isfinite(errors).all():

@@ -58,6 +58,14 @@ class Block:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
 
+class Source(NamedTuple):
+    """A world, and how much data it is to give, by which numbers."""
+
+    world: World
+    size: DataSize
+    rng: np.random.Generator
+
+
 class Outcomes(NamedTuple):
     """Gains and claims that came out, world by world [B] and size by size [Z]."""
 
@@ -81,31 +89,33 @@ def run_block(block: Block) -> Outcomes:
         worlds = [block.kind.world(block.problem, block.rng(world, 0)) for world in numbers]
     truths = [world.truth for world in worlds]
     models = MDPBatch.from_models(truths[:1] if block.kind.is_one_world else truths)
-    parts = [run_size(block, worlds, models, z) for z in range(len(block.sizes))]
-    return Outcomes(
-        np.stack([part.gain for part in parts], axis=1),
-        np.stack([part.claim for part in parts], axis=1),
-        None
-        if parts[0].draws is None
-        else np.stack([part.draws for part in parts if part.draws is not None], axis=1),
-        np.stack([part.belief for part in parts], axis=1),
-        np.stack([part.outside for part in parts], axis=1),
-    )
-
-
-def run_size(block: Block, worlds: list[World], models: MDPBatch, z: int) -> Outcomes:
-    """Every world of the block at one size: arrays without the axis of sizes."""
-    size, rngs = block.sizes[z], [block.rng(w, 1 + z) for w in range(block.first, block.last)]
-    sources = [*zip(worlds, rngs, strict=True)]
-    if block.whole_episodes:
-        data = [world.record(*size, rng) for world, rng in sources]
-    else:
-        data = map_in_threads(lambda source: source[0].collect(*size, source[1]), sources)
-    problems = [
-        problem_of(block.problem, world.truth, collected)
-        for world, collected in zip(worlds, data, strict=True)
+    sources = [
+        Source(world, size, block.rng(number, 1 + z))
+        for z, size in enumerate(block.sizes)
+        for number, world in zip(numbers, worlds, strict=True)
     ]
-    seeds = [int(rng.integers(2**63 - 1)) for rng in rngs]
+    outcomes = judged(block, sources, models)
+
+    def by_world(figures: FloatArray) -> FloatArray:
+        by_size = figures.reshape(len(block.sizes), len(numbers), *figures.shape[1:])
+        return np.ascontiguousarray(by_size.swapaxes(0, 1))
+
+    return Outcomes(*(None if each is None else by_world(each) for each in outcomes))  # type: ignore[arg-type]
+
+
+def judged(block: Block, sources: Sequence[Source], models: MDPBatch) -> Outcomes:
+    """The data of all sources, judged together: arrays with one axis for worlds and sizes."""
+    if block.whole_episodes:
+        data = [source.world.record(*source.size, source.rng) for source in sources]
+    else:
+        data = map_in_threads(
+            lambda source: source.world.collect(*source.size, source.rng), sources
+        )
+    problems = [
+        problem_of(block.problem, source.world.truth, collected)
+        for source, collected in zip(sources, data, strict=True)
+    ]
+    seeds = [int(source.rng.integers(2**63 - 1)) for source in sources]
     certifiers = [seeded(block.certifier, seed) for seed in seeds]
     # Of equal seeds, as a seed may decide which part of the log chooses.
     believers = [] if block.belief is None else [seeded(block.belief, seed) for seed in seeds]
