@@ -29,7 +29,7 @@ from model_files import (
 from surestep import optimal
 from surestep.errors import InvalidModel, SurestepError
 from surestep.io import from_prism, read_mdp
-from surestep.io.models.umb_archive import Unpacked
+from surestep.io.models.umb_archive import PIECE, Unpacked
 
 PROGRAM = """\
 mdp
@@ -458,9 +458,13 @@ def test_long_names_and_large_sizes_have_forms_of_their_own(tmp_path):
         "index": annotation("rewards", name, ["states"]),
         "files": values("rewards", name, states=doubles(1, 2)),
     }
+    folder = tarfile.TarInfo("annotations/rewards/" + "s" * 90)
+    folder.type = tarfile.DIRTYPE
     for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT):
         path = write_umb(tmp_path / "m.umb", *umb(CHOICES, BRANCHES, more=more), form=form)
+        path.write_bytes(folder.tobuf(form) + path.read_bytes())
         assert read_mdp(path, 0.5).reward.tolist() == [1.0, 1.0, 1.0, 2.0]
+    path = write_umb(path, *umb(CHOICES, BRANCHES, more=more), form=form)
     data = bytearray(path.read_bytes())
     size = int(data[124:135], 8)
     data[124:136] = b"\x80" + size.to_bytes(11, "big")  # in binary, as for files beyond 8 GiB
@@ -476,6 +480,19 @@ def test_nothing_but_zeros_may_follow_what_is_compressed(tmp_path, form):
     path.write_bytes(data + bytes(4))
     assert read_mdp(path, 0.5) == whole
     path.write_bytes(data + data)
+    with pytest.raises(InvalidModel, match="something follows the compressed data, expected noth"):
+        read_mdp(path, 0.5)
+
+
+def test_what_follows_is_seen_wherever_the_compressed_data_ends(tmp_path):
+    path = write_umb(tmp_path / "m.umb", *umb(CHOICES, BRANCHES), COMPRESSIONS["gzip"])
+    data, whole = path.read_bytes(), read_mdp(path, 0.5)
+    name = b"x" * (PIECE - len(data) - 1) + b"\0"  # so that a piece ends with the data
+    path.write_bytes(data[:3] + b"\x08" + data[4:10] + name + data[10:])
+    assert path.stat().st_size == PIECE
+    assert read_mdp(path, 0.5) == whole
+    with path.open("ab") as packed:
+        packed.write(b"more")
     with pytest.raises(InvalidModel, match="something follows the compressed data, expected noth"):
         read_mdp(path, 0.5)
 
@@ -764,9 +781,9 @@ def test_an_index_that_is_none_is_refused(tmp_path, name):
 
 
 ARCHIVES = {
-    "an empty file": (b"", "the file is no archive, expected tar, or tar within gzip or xz"),
+    "an empty file": (b"", "the file is no archive, or damaged or cut off before byte 0, expect"),
     "text": (b"2 3 4\n" * 200, "the file is no archive"),
-    "gzip of nothing": (COMPRESSIONS["gzip"](b""), "the file is no archive, expected tar, or tar"),
+    "gzip of nothing": (COMPRESSIONS["gzip"](b""), "the file is no archive, or damaged or cut off"),
     "gzip of text": (COMPRESSIONS["gzip"](b"2 3 4\n" * 200), "the file is no archive"),
     "gzip that breaks off": (
         COMPRESSIONS["gzip"](b"x" * 99)[:-1],
@@ -868,7 +885,7 @@ def test_an_extended_header_is_not_unpacked_into_memory(tmp_path):
     tracemalloc.start()
     try:
         with pytest.raises(
-            InvalidModel, match="extended header at byte 512 has more than 4096 bytes"
+            InvalidModel, match="headers of a file have more than 8192 bytes before byte 512, expe"
         ):
             read_mdp(path, 0.9)
         assert tracemalloc.get_traced_memory()[1] < HELD
@@ -901,7 +918,7 @@ def test_what_is_unpacked_in_pieces_is_what_was_packed(tmp_path_factory, form, d
             at, size = data.draw(places), data.draw(places)
             assert unpacked.seek(at) == min(at, len(plain))
             assert unpacked.read(size) == plain[at : at + size]
-        unpacked.check_rest()
+            assert unpacked.tell() == min(at + size, len(plain))
 
 
 def header_of(name, *, kind=tarfile.REGTYPE, size=0):
@@ -919,11 +936,20 @@ def extended(data, kind=tarfile.XHDTYPE):
     return header_of("x", kind=kind, size=len(data)) + data + bytes(-len(data) % 512)
 
 
+def sparse_header():
+    """The header of a file with holes, whose map goes on in the next block."""
+    block = bytearray(header_of("x", kind=tarfile.GNUTYPE_SPARSE))
+    block[482] = 1
+    block[148:156] = b"%06o\0 " % (sum(block[:148]) + 256 + sum(block[156:]))
+    return bytes(block)
+
+
 REWARDS = "annotations/rewards/r/choices/values.bin"
+DAMAGED, TOO_LARGE = "damaged or cut off before byte", "the headers of a file have more than 8192 b"
 OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
     "a link": (
         header_of(REWARDS, kind=tarfile.SYMTYPE),
-        "values.bin is of type b'2' in the archive, expected files and folders",
+        "values.bin is of type b'2' in the archive, expected plain files and folders",
     ),
     "a hard link": (header_of("x", kind=tarfile.LNKTYPE), "x is of type b'1' in the archive"),
     "a device": (header_of("x", kind=tarfile.CHRTYPE), "x is of type b'3' in the archive"),
@@ -936,27 +962,48 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
         extended(b"ab\0", tarfile.GNUTYPE_LONGNAME),
         "index.json is missing in the archive",
     ),
-    "another size": (extended(b"18 size=999999999\n"), "cut off at"),
-    "a size that is none": (extended(b"11 size=-1\n"), "at byte 512 gives a size that is none"),
-    "holes": (extended(b"27 GNU.sparse.realsize=999\n"), "or a file with holes, expected a plain"),
-    "records that are cut off": (
-        extended(b"15 path=ab\n"),
-        "the extended header at byte 512 is damaged",
+    "another size": (extended(b"18 size=999999999\n"), DAMAGED),
+    "a size beyond all files": (extended(b"29 size=99999999999999999999\n"), DAMAGED),
+    "a size that is none": (extended(b"11 size=-1\n"), DAMAGED),
+    "a size that is no number": (extended(b"10 size=x\n"), DAMAGED),
+    "holes": (
+        extended(b"27 GNU.sparse.realsize=999\n"),
+        "index.json is of type b'0' with holes in the archive, expected plain files and folders",
     ),
-    "records that go nowhere": (extended(b"0 path=ab\n"), "header at byte 512 is damaged"),
-    "records without an end": (extended(b"path"), "the extended header at byte 512 is damaged"),
-    "an endless extended header": (
-        extended(b"comment=" + b"x" * (1 << 17)),
-        "the extended header at byte 512 has more than 4096 bytes, expected a name",
+    "holes that are none": (extended(b"20 GNU.sparse.map=x\n"), DAMAGED),
+    "holes that are cut off": (
+        extended(b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"),
+        DAMAGED,
     ),
-    "a size below nothing": (header_of("x", size=-512), "the file is no archive"),
-    "a size below nothing, later": (
-        header_of("x") + header_of("y", size=-512),
-        "the archive is damaged at byte 512",
+    "records that are cut off": (extended(b"15 path=ab\n"), DAMAGED),
+    "records that go nowhere": (extended(b"0 path=ab\n"), DAMAGED),
+    "records without an end": (extended(b"path"), DAMAGED),
+    "records that are told twice": (extended(b"11 path=ab\n11 path=cd\n"), DAMAGED),
+    "a long name of zeros": (extended(bytes(3), tarfile.GNUTYPE_LONGNAME), DAMAGED),
+    "a long name with more behind it": (extended(b"ab\0c", tarfile.GNUTYPE_LONGNAME), DAMAGED),
+    "a record for all files": (
+        extended(b"13 comment=1\n", tarfile.XGLTYPE),
+        "a header for all its files, expected one for each; pack them anew, for example with tar ",
+    ),
+    "an endless extended header": (extended(b"comment=" + b"x" * (1 << 17)), TOO_LARGE),
+    "endlessly many of them": (extended(b"11 path=ab\n") * 2_000, TOO_LARGE),
+    "an endless map of holes": (
+        sparse_header() + (bytes(504) + b"\x01" + bytes(7)) * 2_000,
+        TOO_LARGE,
+    ),
+    "a size below nothing": (header_of("x", size=-512), DAMAGED),
+    "a size below nothing, later": (header_of("x") + header_of("y", size=-512), DAMAGED),
+    "an extended header below nothing": (
+        header_of("x", kind=tarfile.XHDTYPE, size=-512),
+        DAMAGED,
     ),
     "a checksum that is wrong": (
         header_of("x") + header_of("y").replace(b"y", b"z", 1),
-        "the archive is damaged at byte 512",
+        "the file is no archive, or damaged or cut off before byte 1024, expected tar, or tar",
+    ),
+    "an end before the end": (
+        header_of("x") + bytes(512),
+        "something follows the archive, expected nothing but zeros",
     ),
 }
 
@@ -970,6 +1017,25 @@ def test_a_header_that_is_not_understood_is_refused(tmp_path, name, form):
     with pytest.raises(InvalidModel) as refusal:
         read_mdp(path, 0.9)
     assert words in str(refusal.value)
+
+
+def test_zeros_in_place_of_a_header_are_not_taken_for_the_end(tmp_path):
+    path = write_umb(tmp_path / "m.umb", *good())
+    data = path.read_bytes()
+    with tarfile.open(path) as archive:
+        headers = [member.offset for member in archive]
+    assert len(headers) > 5
+    for at in headers:
+        path.write_bytes(data[:at] + bytes(512) + data[at + 512 :])
+        with pytest.raises(InvalidModel, match="something follows the archive, expected nothing"):
+            read_mdp(path, 0.9)
+
+
+def test_folders_count_as_files(tmp_path):
+    path = write_umb(tmp_path / "m.umb", *good())
+    path.write_bytes(header_of("x", kind=tarfile.DIRTYPE) * 4_100 + path.read_bytes())
+    with pytest.raises(InvalidModel, match="the archive holds more than 4096 files"):
+        read_mdp(path, 0.9)
 
 
 def test_a_file_that_stands_twice_in_the_archive_is_refused(tmp_path):

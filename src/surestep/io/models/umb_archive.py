@@ -4,11 +4,10 @@ Nothing is unpacked onto the disk, and of what is compressed only the files that
 kept. What a header claims is checked against what is there before anything is read, and what is
 compressed may not grow without bounds.
 
-Headers are parsed by Python's `tarfile`, but listed here: its `TarFile` takes a damaged header, or
-the place where a file is cut off, for the end of the archive, holds extended headers of any size
-in memory, reads a name in them that is cut off with the bytes behind it, or not at all, and goes
-round in circles at a negative size before Python 3.11.14, 3.12.12 and 3.13.6.
-Compressed bytes are unpacked here too: Python's `LZMAFile` has no limit of memory.
+Python's `tarfile` reads the headers, through `Headers`: on its own it holds headers of any size in
+memory, takes a damaged one, or the place where a file is cut off, for the end of the archive, and
+before Python 3.11.14, 3.12.12 and 3.13.6 passes over damage in extended ones, or goes round in
+circles. Compressed bytes are unpacked here: Python's `LZMAFile` has no limit of memory.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ from __future__ import annotations
 import io
 import lzma
 import math
-import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from surestep.errors import FileFailure, InvalidModel
 
@@ -35,9 +33,8 @@ PIECE = 1 << 16  # bytes that are read, and at most unpacked, at a time
 GROWTH, ALLOWANCE = 200, 1 << 24
 XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
-MOST_EXTENDED = 1 << 12  # bytes that say what the header of a file has no room for
-EXTENDED = tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME
-RECORD, NUMERAL = re.compile(rb"(\d{1,4}) ([^=]+)="), re.compile("[0-9]{1,18}")
+MOST_HEADERS = 1 << 13  # bytes that say of one file what it is called and how long it is
+PLAIN = tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE
 
 
 class Unpacked:
@@ -60,6 +57,10 @@ class Unpacked:
             lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if xz else zlib.decompressobj(wbits=31)
         )
 
+    def tell(self) -> int:
+        """Returns how many bytes are unpacked and behind."""
+        return self.at
+
     def seek(self, position: int) -> int:
         """Goes to a byte of what is unpacked, or to its end; returns where that is."""
         if position < self.at:
@@ -76,18 +77,6 @@ class Unpacked:
             size -= len(piece)
         return b"".join(pieces)
 
-    def check_rest(self) -> None:
-        """Unpacks and drops what is left: it must be whole, and the last thing in the file."""
-        while self.piece(PIECE):
-            pass
-        rest = self.decoder.unused_data
-        while rest:
-            if rest.strip(b"\0"):
-                raise InvalidModel(
-                    "something follows the compressed data, expected nothing but zeros"
-                )
-            rest = self.file.read(PIECE)
-
     def piece(self, most: int) -> bytes:
         """Returns some of the next bytes, `most` at most; none at the end."""
         plain = b""
@@ -101,6 +90,8 @@ class Unpacked:
                 self.waiting = self.file.read(PIECE)
                 if not self.waiting:
                     raise InvalidModel("the compressed data is cut off")
+        if not plain:
+            expect_zeros("the compressed data", self.decoder.unused_data, self.file)
         self.at += len(plain)
         if self.at > self.most:
             raise InvalidModel(
@@ -108,6 +99,29 @@ class Unpacked:
                 "meant, unpack it first"
             )
         return plain
+
+
+class Headers:
+    """A file as `tarfile` reads it: the headers of one of its files must be small, and are kept."""
+
+    def __init__(self, file: IO[bytes] | Unpacked) -> None:
+        """Begins at the first byte of a file."""
+        file.seek(0)
+        self.file, self.seek, self.tell = file, file.seek, file.tell
+        self.kept = b""  # what was read since it was emptied
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes, fewer at the end."""
+        if size < 0:
+            raise tarfile.ReadError("a header of fewer bytes than none")
+        if size > MOST_HEADERS - len(self.kept):
+            raise InvalidModel(
+                f"the headers of a file have more than {MOST_HEADERS} bytes before byte "
+                f"{self.tell()}, expected a name and a size"
+            )
+        data = self.file.read(size)
+        self.kept += data
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,93 +153,74 @@ def open_archive(path: Path) -> Iterator[Archive]:
     """Opens the archive at a path, of whatever compression; it is closed afterwards."""
     try:
         with path.open("rb") as file:
-            start, stored = file.read(len(XZ)), file.seek(0, io.SEEK_END)
-            if start.startswith((GZIP, XZ)):
-                unpacked = Unpacked(file)
-                members = read_members(unpacked, math.inf)
-                unpacked.check_rest()
-                yield Archive(unpacked, members, stored)
-            else:
-                yield Archive(file, read_members(file, stored), stored)
+            packed = file.read(len(XZ)).startswith((GZIP, XZ))
+            stored = file.seek(0, io.SEEK_END)
+            content = Unpacked(file) if packed else file
+            yield Archive(content, read_members(content, math.inf if packed else stored), stored)
     except OSError as problem:
         raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
 
 
 def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[int, int]]:
-    """Lists the regular files of an archive of at most `total` bytes: name → (begin, size)."""
+    """Lists the regular files of an archive of `total` bytes at most: name → (begin, size)."""
     members: dict[str, tuple[int, int]] = {}
-    replaced: dict[str, str] = {}  # what extended headers say of the file that comes next
-    at = 0
-    while len(members) <= MOST_MEMBERS:
-        at = file.seek(at)
-        block = file.read(BLOCK)
-        if len(block) == BLOCK and not any(block):
-            return members
-        header = read_header(block, at)
-        if header.type not in EXTENDED:
-            header.name = replaced.get("path", header.name)
-            header.size = int(replaced.get("size", header.size))
-        name, size = header.name.removeprefix("./"), header.size
-        at += BLOCK
-        if size > total - at:
-            raise InvalidModel(f"{name} has {size} bytes, but the archive is cut off at {total}")
-        if header.type in EXTENDED:
-            replaced |= read_extended(header.type, file.read(min(size, MOST_EXTENDED + 1)), at)
-        else:
-            replaced = {}
+    headers = Headers(file)
+    try:
+        tar = tarfile.TarFile(fileobj=cast(IO[bytes], headers), encoding="utf-8", errors="replace")
+        for number, member in enumerate(tar):
+            if number == MOST_MEMBERS:
+                raise InvalidModel(
+                    f"the archive holds more than {MOST_MEMBERS} files, expected those of a model"
+                )
+            if tar.pax_headers:
+                raise InvalidModel(
+                    "the archive has a header for all its files, expected one for each; pack them "
+                    "anew, for example with tar --format=ustar"
+                )
+            check_member(member, headers.kept, total)
+            name = member.name.removeprefix("./")
             if name in members:
                 raise InvalidModel(f"{name} stands twice in the archive")
-            if header.type in (tarfile.REGTYPE, tarfile.AREGTYPE):
-                members[name] = (at, size)
-            elif header.type not in (tarfile.DIRTYPE, tarfile.XGLTYPE):
-                raise InvalidModel(
-                    f"{name} is of type {header.type!r} in the archive, expected files and folders"
-                )
-        at += size + -size % BLOCK
-    raise InvalidModel(
-        f"the archive holds more than {MOST_MEMBERS} files, expected those of a model"
-    )
-
-
-def read_header(block: bytes, at: int) -> tarfile.TarInfo:
-    """Returns what the header at a byte says."""
-    try:
-        header = tarfile.TarInfo.frombuf(block, "utf-8", "replace")
-    except tarfile.HeaderError:
-        header = None
-    if header is not None and header.size >= 0:
-        return header
-    if at == 0:
-        raise InvalidModel("the file is no archive, expected tar, or tar within gzip or xz")
-    if len(block) < BLOCK:
-        raise InvalidModel(f"the archive is cut off at byte {at + len(block)}")
-    raise InvalidModel(f"the archive is damaged at byte {at}")
-
-
-def read_extended(kind: bytes, data: bytes, at: int) -> dict[str, str]:
-    """Returns what an extended header at a byte says: a long name, or records '12 path=name'."""
-    if len(data) > MOST_EXTENDED:
+            if not member.isdir():
+                members[name] = (member.offset_data, member.size)
+            headers.kept = b""
+        if headers.kept[-BLOCK:] != bytes(BLOCK):
+            raise tarfile.ReadError("no block of zeros, with which an archive ends")
+    except (tarfile.TarError, ValueError, IndexError):  # `tarfile` lets the latter two through
         raise InvalidModel(
-            f"the extended header at byte {at} has more than {MOST_EXTENDED} bytes, expected a name"
-        )
-    if kind == tarfile.GNUTYPE_LONGNAME:
-        return {"path": data.partition(b"\0")[0].decode("utf-8", "replace")}
-    records: dict[str, str] = {}
-    while data:
-        record = RECORD.match(data)
-        length = int(record[1]) if record else 0
-        if record is None or not record.end() < length <= len(data):
-            raise InvalidModel(f"the extended header at byte {at} is damaged")
-        key = record[2].decode("utf-8", "replace")
-        records[key] = data[record.end() : length - 1].decode("utf-8", "replace")
-        data = data[length:]
+            f"the file is no archive, or damaged or cut off before byte {file.tell()}, expected "
+            "tar, or tar within gzip or xz"
+        ) from None
+    expect_zeros("the archive", b"", file)
+    return members
+
+
+def check_member(member: tarfile.TarInfo, headers: bytes, total: float) -> None:
+    """Refuses what is no plain file or folder, or is not what its headers say byte by byte."""
+    records, size = member.pax_headers, member.size
     holes = any(key.startswith("GNU.sparse.") for key in records)
-    if holes or not NUMERAL.fullmatch(records.get("size", "0")):
+    if holes or member.type not in PLAIN:
         raise InvalidModel(
-            f"the extended header at byte {at} gives a size that is none, or a file with holes, "
-            "expected a plain file"
+            f"{member.name} is of type {member.type!r}{' with holes' if holes else ''} in the "
+            "archive, expected plain files and folders"
         )
-    return records
+    if not (member.name and 0 <= size <= total and str(size) == records.get("size", str(size))):
+        raise tarfile.ReadError("a name or a size that is none")
+    extended = headers[member.offset - member.offset_data :][BLOCK:-BLOCK]
+    again = tarfile.TarInfo()
+    again.pax_headers = records
+    long_name = extended.rstrip(b"/\0") == member.name.encode()  # as GNU tar writes it
+    if extended and not long_name and extended != again.tobuf(tarfile.PAX_FORMAT)[BLOCK:-BLOCK]:
+        raise tarfile.ReadError("an extended header that is not what it was taken for")
+
+
+def expect_zeros(what: str, rest: bytes, file: IO[bytes] | Unpacked) -> None:
+    """Refuses anything but zeros behind something: in the `rest` that was read, and in a file."""
+    while not rest.strip(b"\0"):
+        rest = file.read(PIECE)
+        if not rest:
+            return
+    raise InvalidModel(f"something follows {what}, expected nothing but zeros")
 
 
 def tar_chunks(files: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memoryview]:
