@@ -1,6 +1,7 @@
 """`surestep completion`, and what a shell is offered."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -62,16 +63,99 @@ def test_a_shell_can_read_its_script(shell):
         subprocess.run([shell, "-n"], input=answer.stdout, text=True, check=True)
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def surroundings(**added):
+    """The environment, with the command on the path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, **added}
+
+
+def needs(shell):
+    return pytest.mark.skipif(shutil.which(shell) is None, reason=f"there is no {shell}")
+
+
+@needs("bash")
 def test_bash_completes():
     script = run_surestep("completion", "bash").stdout
     script += "COMP_WORDS=(surestep insp); COMP_CWORD=1; _surestep_completion surestep\n"
     script += 'echo "${COMPREPLY[@]}"\n'
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     answer = subprocess.run(
-        ["bash"], input=script, text=True, capture_output=True, env={**os.environ, "PATH": path}
+        ["bash"], input=script, text=True, capture_output=True, env=surroundings()
     )
     assert answer.stdout.strip() == "inspect"
+
+
+# What is typed, and the line after Tab: a value stays behind its option.
+COMPLETED = {
+    "surestep insp": "surestep inspect ",
+    "surestep improve log.csv --behavior=es": "surestep improve log.csv --behavior=estimate ",
+    "surestep improve log.csv --behavior=po": "surestep improve log.csv --behavior=policy.csv ",
+    "surestep improve log.csv --reward lo": "surestep improve log.csv --reward lo",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the files that are completed."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in ("log.csv", "policy.csv"):
+        (folder / name).touch()
+    return folder
+
+
+@needs("zsh")
+def test_zsh_completes(folder, tmp_path):
+    """In a terminal, as zsh completes nowhere else; its line editor is told what is typed."""
+    typed = " ".join(map(shlex.quote, COMPLETED))
+    (tmp_path / ".zshrc").write_text(
+        f"""autoload -Uz compinit; compinit -u -D
+{run_surestep("completion", "zsh").stdout}
+zle-line-init() {{
+    for BUFFER in {typed}; do
+        CURSOR=$#BUFFER
+        zle expand-or-complete
+        print -r -- "$BUFFER" >> {tmp_path}/lines
+    done
+    exit
+}}
+zle -N zle-line-init
+"""
+    )
+    terminal = os.openpty()
+    try:
+        subprocess.run(
+            ["zsh", "-d", "-i"],  # of the files that zsh reads, those of the system are left out
+            stdin=terminal[1],
+            stdout=terminal[1],
+            stderr=terminal[1],
+            start_new_session=True,
+            cwd=folder,
+            env=surroundings(ZDOTDIR=str(tmp_path), TERM="dumb"),
+            timeout=60,
+        )
+    finally:
+        for end in terminal:
+            os.close(end)
+    assert (tmp_path / "lines").read_text().splitlines() == list(COMPLETED.values())
+
+
+@needs("fish")
+def test_fish_completes(folder, tmp_path):
+    script = run_surestep("completion", "fish").stdout
+    script += "".join(f"complete -C {shlex.quote(line)}; echo\n" for line in COMPLETED)
+    answer = subprocess.run(
+        ["fish", "--no-config"],
+        input=script,
+        text=True,
+        capture_output=True,
+        cwd=folder,
+        env=surroundings(HOME=str(tmp_path)),
+    )
+    lines = answer.stdout.split("\n")
+    offered = "\n".join(line.partition("\t")[0] for line in lines)
+    # An empty line ends what is offered for one.
+    assert offered == "inspect\n\n--behavior=estimate\n\n--behavior=policy.csv\n\n\n"
+    assert lines[0] == "inspect\tLook at a log: coverage, overlap, suspicious rows."
 
 
 def test_other_shells_are_refused():

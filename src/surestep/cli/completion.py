@@ -12,6 +12,57 @@ from surestep.cli.terminal import say
 
 Names = Callable[[], Iterable[str]]
 SHELLS = ("bash", "zsh", "fish")
+# As click's own, which in these two lose what stands before the value in `--option=value`, and in
+# fish all of a help behind its first comma. What is answered to them is click's.
+OWN = {
+    "zsh": """\
+#compdef surestep
+
+_surestep_completion() {
+    local -a answer alone helped
+    local kind word told
+    (( $+commands[surestep] )) || return 1
+    answer=("${(@f)$(COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) \\
+        _SURESTEP_COMPLETE=zsh_complete surestep)}")
+    compset -P '--*='
+    for kind word told in "${answer[@]}"; do
+        case $kind in
+            file) _path_files -f ;;
+            dir) _path_files -/ ;;
+            plain) if [[ $told == _ ]]; then alone+=("$word"); else helped+=("$word:$told"); fi ;;
+        esac
+    done
+    (( $#helped )) && _describe -V unsorted helped
+    (( $#alone )) && compadd -V unsorted -a alone
+}
+
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _surestep_completion "$@"  # a file in $fpath
+else
+    compdef _surestep_completion surestep
+fi
+""",
+    "fish": """\
+function _surestep_completion
+    set -l option (string match --regex -- '^--[^=]*=' (commandline --current-token))
+    set -l answer (COMP_WORDS=(commandline --cut-at-cursor --current-process) \\
+        COMP_CWORD=(commandline --current-token) _SURESTEP_COMPLETE=fish_complete surestep)
+    for line in $answer
+        set -l parts (string split --max 1 , -- $line)
+        switch $parts[1]
+            case file
+                string join \\n -- "$option"(__fish_complete_path $parts[2])
+            case dir
+                string join \\n -- "$option"(__fish_complete_directories $parts[2])
+            case plain
+                echo -- "$option$parts[2]"
+        end
+    end
+end
+
+complete --no-files --command surestep --arguments "(_surestep_completion)"
+""",
+}
 OF_FILES = ("LOG", "COUNTS", "FILE", "POLICY", "TABLE")  # in the metavar of a parameter
 
 
@@ -22,14 +73,14 @@ def command(shell: str) -> None:
 
     \b
     eval "$(surestep completion bash)"   # a line for ~/.bashrc
-    eval "$(surestep completion zsh)"    # a line for ~/.zshrc
+    eval "$(surestep completion zsh)"    # a line for ~/.zshrc, below compinit
     surestep completion fish > ~/.config/fish/completions/surestep.fish
     """
     from surestep.cli.main import main
 
     kind = get_completion_class(shell)
     assert kind is not None, "click completes in all of them"
-    say(kind(main, {}, "surestep", "_SURESTEP_COMPLETE").source())
+    say(OWN.get(shell) or kind(main, {}, "surestep", "_SURESTEP_COMPLETE").source())
 
 
 class Offered(click.ParamType[str]):
