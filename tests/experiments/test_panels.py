@@ -46,6 +46,12 @@ def test_other_experiments_have_a_column_for_each_environment():
     assert list(both.names.values()) == ["", "N∧ = 10", "N∧ = 20"]
 
 
+def test_a_legend_names_the_settings_of_a_method_also_where_it_has_no_others():
+    several = [result("ramdp", setting="kappa=0.01"), result("spibb", 10), result("basic-rl")]
+    layout = layout_of(several, ("mean",))
+    assert list(layout.names.values()) == ["RaMDP, κ = 0.01", "SPIBB, N∧ = 10", "Basic RL"]
+
+
 def test_a_long_row_of_panels_is_broken():
     many = [result(f"own-{i}") for i in range(9)]
     layout = layout_of(many, ("mean",), Panels(columns="algorithm"))

@@ -1,5 +1,7 @@
 """Tables of runs: what is missing or wrong is named, and parts are found by their names."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from surestep.environments import make
 from surestep.environments.registry import PUBLISHED
 from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments import Method, Selection, read_run, selected
+from surestep.experiments.experiment import EnvironmentSpec
 from surestep.experiments.naming import environment_name, size_axis, size_words
 from surestep.experiments.runs import OF_VALUES, environment_is, method_is, written
 
@@ -76,7 +79,7 @@ def test_a_value_may_hold_commas():
 def test_the_name_of_an_environment_may_hold_commas():
     label = "mine, and yours, content=abc, size=3"
     assert environment_name(label) == "mine, and yours, size = 3"
-    assert size_words(5, [label]) == "size 5"
+    assert size_words(5, [label]) == "5 trajectories"
     assert environment_is(label, "mine, and yours")
     assert not environment_is(label, "mine")
 
@@ -103,7 +106,9 @@ def test_bounds_that_the_table_refutes_are_refused(tmp_path, column, bound, word
         (["gridworld"], 1000, "1,000 trajectories", "trajectories in the data set"),
         (["gridworld"], 1, "1 trajectory", "trajectories in the data set"),
         (["wet-chicken/heuristic, epsilon=0.2"], 5, "5 steps", "steps in the data set"),
-        (["mine, content=abc"], 5, "size 5", "size of the data set"),
+        (["mine, content=abc"], 5, "5 trajectories", "trajectories in the data set"),
+        (["wet-chicken/heuristic, content=abc"], 1, "1 trajectory", "trajectories in the data set"),
+        (["mine, content=abc, stream=True"], 1, "1 step", "steps in the data set"),
         (["gridworld", "wet-chicken/heuristic"], 5, "size 5", "size of the data set"),
     ],
 )
@@ -114,5 +119,10 @@ def test_data_sizes_are_called_what_they_count(labels, size, words, axis):
 
 def test_streams_are_those_without_a_horizon():
     for name in PUBLISHED:
-        streams = make(name).horizon is None
-        assert (size_axis([name]) == "steps in the data set") == streams, name
+        published = make(name)
+        noun = "steps" if published.horizon is None else "trajectories"
+        given = dataclasses.replace(published, name="mine")
+        spec = EnvironmentSpec.of(given)
+        assert environment_name(spec.label) == "mine"
+        for label in (name, spec.label, spec.family):
+            assert size_axis([label]) == f"{noun} in the data set", label

@@ -19,6 +19,7 @@ from surestep.figures.registry import draw
 from surestep.figures.request import Request
 
 OWN = (("halfway", "", 5), ("ramdp", "kappa=0.1", None), ("mine $ 5 %", "n_min=3", None))
+NAMES = [r"halfway, $N_\wedge$ = 5", r"RaMDP, $\kappa$ = 0.1", r"mine \$ 5 %, n_min = 3"]
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def drawn(directory, tmp_path, **asked):
 
 def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
     rows = drawn(made_run(tmp_path / "own", OWN), tmp_path, metrics=["mean"])
-    assert legend_of(seen[0]) == ["halfway", "RaMDP", r"mine \$ 5 %", r"$\pi_b$", r"$\pi^{*}$"]
+    assert legend_of(seen[0]) == [*NAMES, r"$\pi_b$", r"$\pi^{*}$"]
     assert [(row["algorithm"], row["setting"], row["n_wedge"]) for row in rows[:3]] == [
         (name, setting, "" if n is None else str(n)) for name, setting, n in OWN
     ]
@@ -59,7 +60,7 @@ def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
     drawn_thick = [line for line in lines if line.get_linewidth() == 1.5]
     assert len(drawn_thick) == 2 * 3 - 3  # bare points have no line
     drawn(tmp_path / "own", tmp_path, metrics=["mean"], selection=Selection(["ramdp"]))
-    assert legend_of(seen[1]) == ["RaMDP", r"$\pi_b$", r"$\pi^{*}$"]
+    assert legend_of(seen[1]) == [NAMES[1], r"$\pi_b$", r"$\pi^{*}$"]
 
 
 def test_the_papers_methods_keep_their_colours_and_others_take_the_rest():
@@ -165,7 +166,7 @@ def test_bands_are_the_intervals_of_the_table(tmp_path, seen):
 def test_profiles_and_heat_maps_are_of_any_algorithm(tmp_path, seen):
     run = made_run(tmp_path / "own", OWN, repetitions=5)
     rows = drawn(run, tmp_path, kind="profiles", selection=Selection(episodes=[10]))
-    assert legend_of(seen[0]) == ["halfway", "RaMDP", r"mine \$ 5 %"]
+    assert legend_of(seen[0]) == NAMES
     assert labels(seen[0].axes[0])[0] == "10 trajectories"
     assert {row["algorithm"] for row in rows} == {name for name, *_ in OWN}
     assert {float(row["share"]) for row in rows} == {i / 5 for i in range(6)}

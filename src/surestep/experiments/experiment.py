@@ -46,6 +46,7 @@ CATALOG = files("surestep.experiments") / "catalog"
 PER_REPETITION = "repetition"  # as an environment's seed: another one for each repetition
 AUTO = "auto"  # as an N∧: the certificate chooses it
 CONTENT = "content"  # as a parameter of an environment: a digest of the object that was given
+STREAM = "stream"  # and this one of an object whose data are one stream of steps
 
 
 BETWEEN = re.compile(r", (?=\w+=)")  # two settings of a label
@@ -92,7 +93,8 @@ class EnvironmentSpec:
         changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
         own = isinstance(source, Benchmark)
         name = first.name if own else str(function_of(source).__name__)
-        return cls(name, ((CONTENT, content_of(first)), *changes), source)
+        stream = [(STREAM, True)] if first.horizon is None else []
+        return cls(name, ((CONTENT, content_of(first)), *stream, *changes), source)
 
     def make(self, repetition: int) -> Benchmark:
         """Returns the benchmark of a repetition."""

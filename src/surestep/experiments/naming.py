@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from surestep.experiments.experiment import CONTENT, PER_REPETITION, read_environment, read_label
+from surestep.experiments.experiment import (
+    CONTENT,
+    PER_REPETITION,
+    STREAM,
+    read_environment,
+    read_label,
+)
 from surestep.experiments.metrics import Method
 
 ALGORITHMS = {  # as their authors call them; others have their own names
@@ -88,14 +94,14 @@ def metric_name(metric: str) -> str:
 def size_noun(labels: Iterable[str]) -> str:
     """Returns what data sizes of the environments count: trajectories, or steps of one stream.
 
-    Nothing is known of those that were given as objects, and several may count different things:
-    then it is "size".
+    Several may count different things: then it is "size".
     """
     nouns = set()
     for label in labels:
         name, parameters = read_environment(label)
-        known = CONTENT not in parameters
-        nouns.add(("steps" if name in STREAMS else "trajectories") if known else "size")
+        own = CONTENT in parameters  # the name is then its user's
+        stream = STREAM in parameters or (name in STREAMS and not own)
+        nouns.add("steps" if stream else "trajectories")
     return nouns.pop() if len(nouns) == 1 else "size"
 
 
@@ -106,7 +112,7 @@ def size_axis(labels: Iterable[str]) -> str:
 
 
 def size_words(size: int, labels: Iterable[str]) -> str:
-    """Returns a data size: '1,000 trajectories', or 'size 1,000' where it is not known of what."""
+    """Returns a data size: '1,000 trajectories', or 'size 1,000' of different things."""
     noun = size_noun(labels)
     if noun == "size":
         return f"size {size:,}"
@@ -115,11 +121,11 @@ def size_words(size: int, labels: Iterable[str]) -> str:
 
 
 def environment_name(label: str) -> str:
-    """Returns an environment without its seed, where that is the repetition, and without digest."""
+    """Returns an environment without its seed, where that is the repetition, and without marks."""
     name, parameters = read_environment(label)
     shown = [
         f"{LETTERS.get(key, key)} = {value}"
         for key, value in parameters.items()
-        if key != CONTENT and (key, value) != ("seed", PER_REPETITION)
+        if key not in (CONTENT, STREAM) and (key, value) != ("seed", PER_REPETITION)
     ]
     return ", ".join([name, *shown])

@@ -227,22 +227,18 @@ def colours_of(
 
 
 def names_of(lines: Sequence[Line], parts: Sequence[str]) -> dict[Line, str]:
-    """Returns the lines with their names, which say no more than tells them apart."""
-
-    def name(line: Line) -> str:
-        alike = lines
-        if "algorithm" in parts:
-            place = parts.index("algorithm")
-            alike = [other for other in lines if other[place] == line[place]]
-        words = [
+    """Returns the lines with their names: settings are always named, one environment is not."""
+    alone = (
+        "environment" in parts and len({line[parts.index("environment")] for line in lines}) == 1
+    )
+    return {
+        line: ", ".join(
             words_for(part, value)
-            for place, (part, value) in enumerate(zip(parts, line, strict=True))
-            if value not in (None, "")
-            and (part == "algorithm" or any(other[place] != value for other in alike))
-        ]
-        return ", ".join(words)
-
-    return {line: name(line) for line in lines}
+            for part, value in zip(parts, line, strict=True)
+            if value not in (None, "") and not (part == "environment" and alone)
+        )
+        for line in lines
+    }
 
 
 def words_for(part: str | None, value: object) -> str:
