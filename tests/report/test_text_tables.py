@@ -1,14 +1,31 @@
 """Tables as text: what a name looks like never becomes markup."""
 
+import shutil
+import string
+import subprocess
+from math import inf, nan
+
 import html5lib
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from surestep.report.text_tables import WRITERS, TextTable, as_html, as_latex, as_markdown, in_latex
+from surestep.experiments import Interval
+from surestep.experiments.naming import ALGORITHMS, LETTERS, MATHEMATICS, metric_name
+from surestep.report.text_tables import (
+    IN_LATEX,
+    WRITERS,
+    TextTable,
+    as_html,
+    as_latex,
+    as_markdown,
+    in_latex,
+)
+from surestep.report.words.claims import CLAIM_INTERVALS, HEADINGS
+from surestep.report.words.comparison import INTERVALS, SHARES, VALUES, interval_words
 
-TABLE = TextTable("N∧ of a & b", ["method", "mean"], [["spibb_2 | x", "0.5 [0.4, –]"]])
+TABLE = TextTable("N∧ of a & b", ["method", "mean"], [["spibb_2 | x", "0.5\n[0.4, –]"]])
 
 
 def test_each_form_has_the_same_cells():
@@ -21,9 +38,10 @@ def test_each_form_has_the_same_cells():
     ]
     latex = as_latex(TABLE)
     assert r"\caption{$N_\wedge$ of a \& b}" in latex
-    assert r"    spibb\_2 \textbar{} x & 0.5 [0.4, --] \\" in latex
+    assert r"    spibb\_2 \textbar{} x & 0.5 \\" in latex
+    assert r"     & \scriptsize [0.4, --] \\" in latex
     assert r"\begin{tabular}{lr}" in latex
-    assert "<td>spibb_2 | x</td><td>0.5 [0.4, –]</td>" in as_html(TABLE)
+    assert "<td>spibb_2 | x</td><td>0.5\n[0.4, –]</td>" in as_html(TABLE)
     assert set(WRITERS) == {"markdown", "latex", "html"}
 
 
@@ -54,6 +72,43 @@ def test_markdown_shows_a_name_as_it_is(name):
     cell = next(page.iter("td"))
     assert [*cell] == []
     assert (cell.text or "") == name.strip()
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")
+def test_latex_sets_every_sign_within_the_width_of_the_text(tmp_path):
+    """Also names that begin with what a command before them would take, and very long ones."""
+    signs = " ".join([*string.printable.split()[0], *MATHEMATICS, *IN_LATEX])
+    wide = [f"{number}\n[0.123, 0.456]" for number in range(20)]
+    tables = [
+        TextTable(
+            signs, ["[method]", *("Δ < L\nπ_b" for _ in wide)], [["*", *wide], ["[a]", *wide]]
+        ),
+        TextTable("narrow", ["[m]", "x"], [["[0]", "1"], ["*", "2"]]),
+    ]
+    body = "\n".join(map(as_latex, tables))
+    (tmp_path / "tables.tex").write_text(
+        rf"""\documentclass{{article}}\usepackage{{booktabs,graphicx}}
+\begin{{document}}{body}\end{{document}}"""
+    )
+    told = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 0, told.stdout
+    assert "Overfull" not in told.stdout
+
+
+def test_everything_that_tables_say_is_known_to_latex():
+    """Of signs beyond ASCII, a plain LaTeX sets those only that the writer knows."""
+    said = [*HEADINGS, *VALUES.values(), INTERVALS, CLAIM_INTERVALS, metric_name("worse")]
+    said += [
+        *LETTERS.values(),
+        *ALGORITHMS.values(),
+        interval_words(Interval(-2e9, nan, inf), SHARES),
+    ]
+    assert all(map(str.isascii, map(in_latex, said)))
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a & b", '"><img src=x>'])

@@ -41,6 +41,7 @@ MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
     "π*": r"$\pi^{*}$",
     "V_max": r"$V_{\max}$",
     "V_min": r"$V_{\min}$",
+    "Δ": r"$\Delta$",
     "β": r"$\beta$",
     "δ": r"$\delta$",
     "ε": r"$\varepsilon$",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from surestep.experiments.naming import MATHEMATICS
@@ -16,12 +17,13 @@ IN_LATEX = {  # what would be obeyed, and what a font of LaTeX may not have
     "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
     "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
 }  # fmt: skip
+APART = r"\addlinespace"
 OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # by Markdown
 SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))
 
 
 class TextTable(NamedTuple):
-    """A table: words first, then columns of numbers."""
+    """A table: words first, then columns of numbers; a cell may break where a line of it ends."""
 
     caption: str
     headings: Sequence[str]
@@ -46,25 +48,46 @@ def in_markdown(text: str) -> str:
 
 
 def as_latex(table: TextTable) -> str:
-    r"""Returns the table as LaTeX has it, with the rules of the package booktabs."""
-    heading, *body = (
-        " & ".join(map(in_latex, line)) + r" \\" for line in (table.headings, *table.rows)
-    )
+    r"""Returns the table as LaTeX has it, with the packages booktabs and graphicx.
+
+    The second line of a cell stands below the first, and what is wider than the text is shrunk.
+    """
+    body = [line for row in table.rows for line in [*latex_lines(row, r"\scriptsize "), APART]]
+    lines = [
+        r"\toprule",
+        *latex_lines(table.headings),
+        r"\midrule",
+        *body[:-1],
+        r"\bottomrule",
+    ]
     return "\n".join(
         [
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{in_latex(table.caption)}}}",
+            r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"  \begin{{tabular}}{{l{'r' * (len(table.headings) - 1)}}}",
-            r"    \toprule",
-            f"    {heading}",
-            r"    \midrule",
-            *(f"    {line}" for line in body),
-            r"    \bottomrule",
-            r"  \end{tabular}",
+            *(f"    {line}" for line in lines),
+            r"  \end{tabular}}",
             r"\end{table}",
         ]
     )
+
+
+def latex_lines(row: Sequence[str], below: str = "") -> list[str]:
+    r"""Returns a row of cells, one line for each line of the longest; `below` begins all but one.
+
+    >>> print(*latex_lines(["[a]", "0.5\n[0.4, 0.6]"], r"\scriptsize "), sep="\n")
+    {}[a] & 0.5 \\
+     & \scriptsize [0.4, 0.6] \\
+    """
+    written = []
+    for place, cells in enumerate(zip_longest(*(cell.split("\n") for cell in row), fillvalue="")):
+        texts = [f"{below if place and cell else ''}{in_latex(cell)}" for cell in cells]
+        if texts[0].startswith(("[", "*")):  # which what stands before would take for its own
+            texts[0] = f"{{}}{texts[0]}"
+        written.append(" & ".join(texts) + r" \\")
+    return written
 
 
 def in_latex(text: str) -> str:

@@ -33,7 +33,9 @@ def comparison_tables(comparison: Comparison, value: str) -> list[TextTable]:
     other = method_name(comparison.against)
     headings = ["method", *map(metric_name, names)]
     if len(methods) > 1:
-        headings += [f"mean difference to {other}", f"better than {other}", f"worse than {other}"]
+        headings += [
+            f"{how}\n{other}" for how in ("mean difference to", "better than", "worse than")
+        ]
     scale = scale_of(methods, names)
     rows = [
         [
@@ -109,11 +111,11 @@ def scale_of(methods: Iterable[Compared], names: Sequence[str]) -> Scale:
 
 
 def interval_words(interval: Interval, scale: Scale) -> str:
-    """Returns a number with its interval: '0.543 [0.541, 0.546]'; a dash for an end without one."""
+    """Returns a number with its interval: '0.543', '[0.541, 0.546]'; a dash for an end without."""
     low, high = (
         "–" if math.isnan(end) else scale.number(end) for end in (interval.low, interval.high)
     )
-    return f"{scale.number(interval.value)} [{low}, {high}]"
+    return f"{scale.number(interval.value)}\n[{low}, {high}]"
 
 
 def ends_words(interval: Interval) -> str:
