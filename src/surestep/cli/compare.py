@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from surestep.cli import options
 from surestep.cli.terminal import say
 
+if TYPE_CHECKING:
+    from surestep.experiments import Selection
+
 
 @click.command("compare", short_help="Compare the methods of a run: tables, or a page.")
-@click.argument("name")
 @options.run_choice
 @click.option(
     "--metric",
@@ -19,12 +22,7 @@ from surestep.cli.terminal import say
     multiple=True,
     help="mean, cvar10, cvar1 (any cvarP), better, worse; repeatable.  [default: all of these]",
 )
-@click.option(
-    "--value",
-    type=click.Choice(["performance", "gain", "normalised"]),
-    help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: "
-    "performance]",
-)
+@options.value_of_metrics
 @click.option(
     "--against",
     metavar="NAME[:SETTING=VALUE]",
@@ -47,9 +45,7 @@ from surestep.cli.terminal import say
 def command(
     name: str,
     directory: Path | None,
-    algorithms: tuple[str, ...],
-    environments: tuple[str, ...],
-    episodes: tuple[int, ...],
+    selection: Selection,
     metrics: tuple[str, ...],
     value: str | None,
     against: str | None,
@@ -69,11 +65,11 @@ def command(
     surestep compare mine.toml --format latex --metric mean --metric cvar10
     surestep compare mine.toml --page run.html
     """
-    from surestep.experiments import Selection, find_runs, read_run
+    from surestep.experiments import find_runs, read_run
     from surestep.pipeline.compare import Question, intervals_of, tables_of, write_pages
     from surestep.report.text_tables import WRITERS
 
-    question = Question(Selection(algorithms, environments, episodes), metrics, value, against)
+    question = Question(selection, metrics, value, against)
     runs = [read_run(path) for path in find_runs(name, directory)]
     if page is not None:
         for path in write_pages(page, runs, question):

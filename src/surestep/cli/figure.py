@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from surestep.cli import options
 from surestep.cli.terminal import say
 
+if TYPE_CHECKING:
+    from surestep.experiments import Selection
+
 
 @click.command("figure", short_help="Draw any experiment, with its numbers as CSV.")
-@click.argument("name")
 @options.run_choice
 @click.option(
     "-o",
@@ -32,11 +35,7 @@ from surestep.cli.terminal import say
     help="mean, cvar10, cvar1 (any cvarP), better, worse; of claims violation, positive, "
     "tightness; repeatable.  [default: mean, cvar10, cvar1]",
 )
-@click.option(
-    "--value",
-    type=click.Choice(["performance", "gain", "normalised"]),
-    help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.",
-)
+@options.value_of_metrics
 @click.option("--columns", metavar="PART", help="What columns of panels are for.")
 @click.option(
     "--rows",
@@ -55,9 +54,7 @@ from surestep.cli.terminal import say
 def command(
     name: str,
     directory: Path | None,
-    algorithms: tuple[str, ...],
-    environments: tuple[str, ...],
-    episodes: tuple[int, ...],
+    selection: Selection,
     output: Path,
     kind: str | None,
     metrics: tuple[str, ...],
@@ -81,14 +78,13 @@ def command(
     surestep figure mine.toml -o profiles.png --kind profiles --episodes 100
     """
     from surestep._drawing import Look
-    from surestep.experiments import Selection
     from surestep.experiments.panels import Panels
     from surestep.figures.registry import draw
     from surestep.figures.request import Request
 
     request = Request(
         kind,
-        Selection(algorithms, environments, episodes),
+        selection,
         metrics,
         value,
         Panels(columns, rows),

@@ -45,11 +45,31 @@ worker_processes = click.option(
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
+value_of_metrics = click.option(
+    "--value",
+    type=click.Choice(["performance", "gain", "normalised"]),
+    help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: "
+    "performance, and normalised where profiles are drawn]",
+)
+
+
 def run_choice(command: Command) -> Command:
-    """Adds --from, --algorithm, --environment and --episodes: which part of which run."""
-    decorated = command
+    """Adds NAME, --from, --algorithm, --environment and --episodes: which part of which run.
+
+    The command is given `name`, `directory` and `selection`.
+    """
+
+    @wraps(command)
+    def with_selection(**options: Any) -> None:
+        from surestep.experiments import Selection
+
+        parts = [options.pop(part) for part in ("algorithms", "environments", "episodes")]
+        command(selection=Selection(*parts), **options)
+
+    decorated: Command = with_selection
     for option in reversed(
         (
+            click.argument("name"),
             click.option(
                 "--from",
                 "directory",

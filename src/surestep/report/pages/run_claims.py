@@ -23,9 +23,9 @@ from surestep.report.charts.svg import (
 )
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import counted, number, percent
-from surestep.report.page_tables import Cell, Column, data_table, figure, more, number_columns, row
+from surestep.report.page_tables import Cell, Column, figure, more, number_columns, row
 from surestep.report.pages.run_curves import interval_note
-from surestep.report.pages.run_tables import side_by_side
+from surestep.report.pages.run_tables import folded_tables, in_short, side_by_side
 from surestep.report.words.claims import CLAIM_INTERVALS, claim_tables
 
 METRICS = {
@@ -63,20 +63,8 @@ def short_claims_section(findings: ClaimFindings) -> Element:
             "Tightness at the largest data size",
         ),
     ]
-    return element(
-        "section",
-        element("h2", "In short"),
-        element("p", lead, class_="lead"),
-        data_table(
-            "methods",
-            "Each certifier over all data sizes",
-            columns,
-            [row(*short_cells(one)) for one in shorts],
-            sortable=True,
-        ),
-        id="short",
-        class_="answer",
-    )
+    rows = [row(*short_cells(one)) for one in shorts]
+    return in_short(lead, "Each certifier over all data sizes", columns, rows)
 
 
 def short_cells(one: ClaimInShort) -> list[Cell]:
@@ -184,10 +172,4 @@ def claim_tables_section(findings: ClaimFindings) -> Element:
         more(table.caption, side_by_side(f"claims-table-{place}", table))
         for place, table in enumerate(claim_tables(findings.cells))
     ]
-    return element(
-        "section",
-        element("h2", "Claims side by side"),
-        element("p", CLAIM_INTERVALS),
-        folds,
-        id="tables",
-    )
+    return folded_tables("Claims side by side", CLAIM_INTERVALS, folds)

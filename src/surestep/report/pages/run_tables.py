@@ -8,7 +8,16 @@ from surestep.experiments.findings import InShort, RunFindings
 from surestep.experiments.naming import environment_name, method_name, size_words
 from surestep.report.html import Element, element, label
 from surestep.report.numbers import counted, number, percent
-from surestep.report.page_tables import Cell, Column, data_table, facts, more, number_columns, row
+from surestep.report.page_tables import (
+    Cell,
+    Column,
+    Row,
+    data_table,
+    facts,
+    more,
+    number_columns,
+    row,
+)
 from surestep.report.text_tables import TextTable
 from surestep.report.words.comparison import INTERVALS, comparison_tables, ends_words, place_words
 
@@ -44,20 +53,8 @@ def short_section(findings: RunFindings) -> Element:
             f"Mean at {last}",
         ),
     ]
-    return element(
-        "section",
-        element("h2", "In short"),
-        element("p", lead, class_="lead"),
-        data_table(
-            "methods",
-            "Each method over all data sizes",
-            columns,
-            [row(*short_cells(one)[0 if several else 1 :]) for one in findings.in_short],
-            sortable=True,
-        ),
-        id="short",
-        class_="answer",
-    )
+    rows = [row(*short_cells(one)[0 if several else 1 :]) for one in findings.in_short]
+    return in_short(lead, "Each method over all data sizes", columns, rows)
 
 
 def short_cells(one: InShort) -> list[Cell]:
@@ -84,13 +81,27 @@ def tables_section(findings: RunFindings) -> Element:
             for which, table in enumerate(comparison_tables(comparison, findings.value))
         ]
         folds.append(more(place_words(comparison), tables))
+    return folded_tables("Methods side by side", INTERVALS, folds)
+
+
+# ---- what pages of claims have in the same form --------------------------------------------------
+
+
+def in_short(lead: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> Element:
+    """Returns the first section of a page: what was run, and a table that can be sorted."""
     return element(
         "section",
-        element("h2", "Methods side by side"),
-        element("p", INTERVALS),
-        folds,
-        id="tables",
+        element("h2", "In short"),
+        element("p", lead, class_="lead"),
+        data_table("methods", caption, columns, rows, sortable=True),
+        id="short",
+        class_="answer",
     )
+
+
+def folded_tables(title: str, words: str, folds: Sequence[Element]) -> Element:
+    """Returns the section of all tables, each in a fold, below words about their intervals."""
+    return element("section", element("h2", title), element("p", words), folds, id="tables")
 
 
 def side_by_side(identity: str, table: TextTable) -> Element:
