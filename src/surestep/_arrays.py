@@ -7,9 +7,8 @@ A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeGuard, TypeVar
@@ -165,12 +164,6 @@ def is_number(value: object) -> TypeGuard[float]:
     except OverflowError:
         return False
     return True
-
-
-def did_you_mean(value: object, choices: Iterable[str], most: int = 3) -> str:
-    """Returns 'did you mean a or b? ' with the choices that look like a value; '' for none."""
-    close = difflib.get_close_matches(str(value), choices, most, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}? " if close else ""
 
 
 def shown(value: object) -> str:

@@ -19,6 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from surestep._names import unknown
 from surestep.errors import InvalidParameter, SurestepError
 
 Sort = Literal["algorithms", "certificates", "environments"]
@@ -64,6 +65,14 @@ class Shelf(Generic[Thing]):
             return self.built_in[name]
         extension = self.extension(name)
         return None if extension is None else extension.thing
+
+    def get(self, name: object) -> Thing:
+        """Returns what has that name; refused where nothing has."""
+        thing = self.find(name)
+        if thing is None:
+            what = f"there is no {SINGULAR[self.sort]} {name!r}"
+            raise unknown(what, name, self.everything())
+        return thing
 
     def everything(self) -> dict[str, Thing]:
         """Returns all things by name, the built-in ones first; without those that are broken."""

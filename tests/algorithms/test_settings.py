@@ -223,10 +223,10 @@ def test_what_is_no_name_is_refused(name):
 def test_unknown_and_missing_settings_are_named():
     with pytest.raises(
         InvalidParameter,
-        match=r"spibb has no setting 'nwedge'; did you mean n_wedge\? expected n_wedge",
+        match=r"spibb has no setting 'nwedge'; did you mean n_wedge\? expected one of n_wedge",
     ):
         make_algorithm("spibb", nwedge=5)
-    with pytest.raises(InvalidParameter, match="basic-rl has no setting 'epsilon'; it has none"):
+    with pytest.raises(InvalidParameter, match="basic-rl has no setting 'epsilon'; there are none"):
         make_algorithm("basic-rl", epsilon=5)
     with pytest.raises(InvalidParameter, match="spibb needs the setting n_wedge"):
         make_algorithm("spibb")

@@ -62,9 +62,9 @@ def test_a_policy_is_certified_by_name():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("robus", "there is no certificate of the kind 'robus'; did you mean robust"),
+        ("robus", "there is no kind of certificate 'robus'; did you mean robust"),
         ("", f"expected one of {', '.join(kinds())}"),
-        ("no-claim", "there is no certificate of the kind 'no-claim'"),
+        ("no-claim", "there is no kind of certificate 'no-claim'"),
         ("robust:sett=l1", "robust has no setting 'sett'; did you mean set"),
         ("robust:set", "a setting of a certificate is 'set', expected NAME=VALUE"),
         ("robust:set=", "expected NAME=VALUE"),

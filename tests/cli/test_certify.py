@@ -110,7 +110,7 @@ def test_a_belief_from_files_that_made_the_policy_is_none(home):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--kind", "robsut"), "there is no certificate of the kind 'robsut'; did you mean robust"),
+        (("--kind", "robsut"), "there is no kind of certificate 'robsut'; did you mean robust"),
         (("--kind", "robust:sets=l1"), "robust has no setting 'sets'; did you mean set"),
         (("--kind", "posterior:draws=5"), "draws is 5, expected at least 1/delta"),
         (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected more than 0"),

@@ -271,19 +271,19 @@ def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
         (
             "gridwrld",
             {},
-            "there is no benchmark 'gridwrld'; did you mean gridworld or gridworld/uniform-data? "
+            "there is no environment 'gridwrld'; did you mean gridworld or gridworld/uniform-data? "
             "expected one of gridworld, gridworld/uniform-data, wet-chicken, ",
         ),
         ("wet-chicken/heuristics", {}, "did you mean wet-chicken/heuristic or wet-chicken/"),
-        ("zzz", {}, "there is no benchmark 'zzz'; expected one of gridworld, gridworld/uniform-"),
-        (None, {}, "there is no benchmark None; "),
-        (["gridworld"], {}, "there is no benchmark ['gridworld']; did you mean gridworld"),
+        ("zzz", {}, "there is no environment 'zzz'; expected one of gridworld, gridworld/uniform-"),
+        (None, {}, "there is no environment None; "),
+        (["gridworld"], {}, "there is no environment ['gridworld']; did you mean gridworld"),
         (
             "gridworld",
             {"sise": 5},
             "gridworld has no parameter 'sise'; did you mean size? expected",
         ),
-        ("wet-chicken/q-learning", {"q": 1}, "has no parameter 'q'; expected seed"),
+        ("wet-chicken/q-learning", {"q": 1}, "has no parameter 'q'; expected one of seed"),
         ("gridworld", {"size": 1}, "size is 1, expected a whole number, 2 to 1414"),
         ("gridworld", {"size": 5.0}, "size is 5.0, expected a whole number"),
         ("gridworld/uniform-data", {"size": True}, "size is True, expected a whole number"),
@@ -310,7 +310,7 @@ def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
         ("random-mdp", {"ratio": -0.1}, "ratio is -0.1, expected a number, 0 to 1"),
         ("random-mdp/easter-egg", {"ratio": "half"}, "ratio is 'half', expected a number, 0 to 1"),
         ("random-mdp/bad-egg", {"seed": 2**32}, "seed is 4294967296, expected a whole number"),
-        ("alike", {"effect": 0.1}, "alike has no parameter 'effect'; expected seed"),
+        ("alike", {"effect": 0.1}, "alike has no parameter 'effect'; expected one of seed"),
         ("nearly-alike", {"effect": 2}, "effect is 2, expected a number, 0 to 1"),
         ("nearly-alike", {"states": 2}, "states is 2, expected a whole number, 3 to 1000"),
         ("nearly-alike", {"successors": 21}, "successors is 21, expected a whole number, 1 to 20"),

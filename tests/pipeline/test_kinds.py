@@ -190,7 +190,7 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
         ({"train_share": "half"}, "train_share is 'half'"),
         ({"logger": "random"}, "logger is 'random', expected one of adaptive, fixed"),
         ({"least_visits": 0}, "least_visits is 0, expected a whole number of at least 1"),
-        ({"certificates": ["no-claim"]}, "there is no certificate of the kind 'no-claim'"),
+        ({"certificates": ["no-claim"]}, "there is no kind of certificate 'no-claim'"),
         ({"certificates": [Policy]}, "certifier is of type type"),
         ({"reward_bounds": (3.0, 3.0)}, "reward_bounds is .*, expected two numbers that differ"),
         ({"worlds": 3, "certificates": ["posterior"]}, "worlds is 3, expected 0, or at least 9"),

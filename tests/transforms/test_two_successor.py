@@ -344,7 +344,7 @@ def test_labels_stay_and_new_ones_differ_from_them():
         ({"k": 1}, r"k is 1, expected a whole number of at least 2"),
         ({"k": 2.5}, r"k is 2\.5"),
         ({"k": True}, r"k is True"),
-        ({"k": 2, "structure": "balance"}, r"did you mean 'balanced'\? expected one of chain"),
+        ({"k": 2, "structure": "balance"}, r"did you mean balanced\? expected one of chain"),
         ({"k": 2, "structure": None}, r"structure is None"),
         ({"k": 2, "order": [0, 1, 2]}, r"order has shape \(3,\), expected \(6,\)"),
         ({"k": 2, "order": [0, 1, 2, 4, 3, 5]}, r"transition 4 at position 3, expected a transi"),

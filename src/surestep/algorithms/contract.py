@@ -11,7 +11,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from surestep._arrays import did_you_mean, is_number, shown
+from surestep._arrays import is_number, shown
+from surestep._names import unknown
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.problem import Improvement, Problem
@@ -81,7 +82,4 @@ def check_delta(value: object) -> None:
 def check_choice(name: str, value: object, choices: tuple[str, ...], why: str) -> None:
     """Refuses a word that is none of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InvalidParameter(
-            f"{name} is {value!r}; {did_you_mean(value, choices)}expected one of "
-            f"{', '.join(choices)}: {why}"
-        )
+        raise unknown(f"{name} is {value!r}", value, choices, f": {why}")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surestep._arrays import FloatArray, did_you_mean, expect, is_number
+from surestep._arrays import FloatArray, expect, is_number
+from surestep._names import unknown
 from surestep.bounds import BOUNDS, Coverage, ProblemSize
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
@@ -70,11 +71,8 @@ def check_error(error: str | Bound, delta: float) -> None:
     bound = BOUNDS.get(error) if isinstance(error, str) else error
     covers = getattr(bound, "covers", None)
     if isinstance(bound, type) or not isinstance(covers, Coverage):
-        names = [*ERROR_FUNCTIONS, *rows]
-        raise InvalidParameter(
-            f"error is {error!r}; {did_you_mean(error, names)}expected one of {', '.join(names)}: "
-            "it weighs how wrong the estimate of a pair may be"
-        )
+        why = ": it weighs how wrong the estimate of a pair may be"
+        raise unknown(f"error is {error!r}", error, [*ERROR_FUNCTIONS, *rows], why)
     if covers is not Coverage.ROW:
         raise InvalidParameter(
             f"error is {error!r}, whose radius is about one split; expected a bound about rows, "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import did_you_mean
+from surestep._names import unknown
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
@@ -101,14 +101,7 @@ def describe(name: str, kind: type[Any]) -> Description:
 
 def kind_of(name: object) -> type[Any]:
     """Returns the class of that name."""
-    kind = SHELF.find(name)
-    if kind is not None:
-        return kind
-    known = SHELF.everything()
-    raise InvalidParameter(
-        f"there is no algorithm {name!r}; {did_you_mean(name, known)}expected one of "
-        f"{', '.join(known)}"
-    )
+    return SHELF.get(name)
 
 
 def is_algorithm(value: object) -> bool:
@@ -122,10 +115,7 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     known = {field.name: field for field in dataclasses.fields(kind)}
     for given in settings:
         if given not in known:
-            takes = f"expected {', '.join(known)}" if known else "it has none"
-            raise InvalidParameter(
-                f"{name} has no setting {given!r}; {did_you_mean(given, known)}{takes}"
-            )
+            raise unknown(f"{name} has no setting {given!r}", given, known)
     missing = [
         field.name
         for field in known.values()

@@ -6,13 +6,13 @@ bootstrap, the gain ρ(π_I, M̃) − ρ(π_b, M̃) of the improved policy in th
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from surestep._arrays import is_number
+from surestep._names import unknown
 from surestep.bounds.radius import (
     BetaBound,
     Bound,
@@ -42,9 +42,7 @@ def bound_of(method: str | Bound) -> Bound:
     if not isinstance(method, str):
         return method
     if method not in BOUNDS:
-        close = difflib.get_close_matches(method, BOUNDS, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
-        raise InvalidParameter(f"method is {method!r}; {hint}expected one of {', '.join(BOUNDS)}")
+        raise unknown(f"method is {method!r}", method, BOUNDS)
     return BOUNDS[method]
 
 

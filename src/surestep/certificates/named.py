@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import did_you_mean
+from surestep._names import unknown
 from surestep.certificates.common import Needs
 from surestep.certificates.known import Known, ends
 from surestep.certificates.no_claim import NoClaim
@@ -128,10 +128,7 @@ def read_asked(text: str) -> Asked:
     """Returns a kind, and after a colon its settings, each NAME=VALUE."""
     kind, _, rest = text.partition(":")
     if find_kind(kind) is None or kind == NoClaim.name:
-        raise InvalidParameter(
-            f"there is no certificate of the kind {kind!r}; {did_you_mean(kind, kinds(), 1)}"
-            f"expected one of {', '.join(kinds())}"
-        )
+        raise unknown(f"there is no kind of certificate {kind!r}", kind, kinds())
     given = [*map(read_setting, rest.split(","))] if rest else []
     twice = next((name for name, _ in given if [n for n, _ in given].count(name) > 1), None)
     if twice is not None:
@@ -139,10 +136,7 @@ def read_asked(text: str) -> Asked:
     asked = Asked(kind, dict(given))
     for name in asked.settings:
         if name not in asked.takes:
-            raise InvalidParameter(
-                f"{kind} has no setting {name!r}; {did_you_mean(name, asked.takes, 1)}expected "
-                f"{', '.join(asked.takes)}"
-            )
+            raise unknown(f"{kind} has no setting {name!r}", name, asked.takes)
     return asked
 
 

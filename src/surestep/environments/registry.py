@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
-from surestep._arrays import did_you_mean
+from surestep._names import unknown
 from surestep.environments.adaptive import adaptive, adaptive_bandit
 from surestep.environments.alike import alike, nearly_alike
 from surestep.environments.bandit import bandit
@@ -78,20 +78,11 @@ SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS, che
 
 def make(name: str, **parameters: object) -> Benchmark:
     """Makes the benchmark of that name, with the parameters of its function in `ENVIRONMENTS`."""
-    build = SHELF.find(name)
-    if build is None:
-        names = SHELF.everything()
-        raise InvalidParameter(
-            f"there is no benchmark {name!r}; {did_you_mean(name, names)}expected one of "
-            f"{', '.join(names)}"
-        )
+    build = SHELF.get(name)
     known = inspect.signature(build).parameters
     for given in parameters:
         if given not in known:
-            raise InvalidParameter(
-                f"{name} has no parameter {given!r}; {did_you_mean(given, known, 1)}expected "
-                f"{', '.join(known)}"
-            )
+            raise unknown(f"{name} has no parameter {given!r}", given, known)
     benchmark = build(**parameters)
     if not isinstance(benchmark, Benchmark):  # only an extension's
         raise InvalidParameter(f"{name} returns a {type(benchmark).__name__}, expected a Benchmark")

@@ -22,6 +22,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from surestep._json import converted
+from surestep._names import unknown
 from surestep.algorithms import is_algorithm, make_algorithm
 from surestep.certificates import Certifier, certifier_kind
 from surestep.certificates.protocol import believes
@@ -214,9 +215,7 @@ class CertifierSpec:
         known = [field.name for field in dataclasses.fields(kind)]
         for given, _ in self.settings:
             if given not in known:
-                raise InvalidParameter(
-                    f"{self.name} has no setting {given!r}; expected {', '.join(known)}"
-                )
+                raise unknown(f"{self.name} has no setting {given!r}", given, known)
         certifier: Certifier = kind(**dict(self.settings), **more)
         return certifier
 
@@ -289,10 +288,8 @@ def read_experiments(name: str) -> list[Experiment]:
         return [read_experiment(Path(str(CATALOG)) / f"{entry}.toml", entry) for entry in inside]
     if name.endswith(".toml"):
         return [read_experiment(Path(name), Path(name).stem)]
-    raise InvalidParameter(
-        f"there is no experiment {name!r} in the catalog, expected one of {', '.join(known)}, a "
-        "folder of them, or the path of a .toml file"
-    )
+    more = ", a folder of them, or the path of a .toml file"
+    raise unknown(f"there is no experiment {name!r} in the catalog", name, known, more)
 
 
 def read_experiment(path: Path, name: str) -> Experiment:

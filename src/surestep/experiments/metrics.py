@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, did_you_mean
+from surestep._arrays import AnyArray, FloatArray
+from surestep._names import unknown
 from surestep.errors import InvalidParameter
 from surestep.experiments.means import mean_interval
 from surestep.experiments.rates import binomial_interval
@@ -110,11 +111,8 @@ def metric_of(name: str) -> Metric:
     written = TAIL.fullmatch(name)
     if written is not None and 0 < float(written[1]) <= 100:
         return Metric(name, False, partial(tail_of, float(written[1]) / 100))
-    hint = did_you_mean(name, METRICS)
-    raise InvalidParameter(
-        f"there is no metric {name!r}; {hint}expected {', '.join(METRICS)}, or cvarP for the mean "
-        "of the worst P %, such as cvar5"
-    )
+    more = ", or cvarP for the mean of the worst P %, such as cvar5"
+    raise unknown(f"there is no metric {name!r}", name, METRICS, more)
 
 
 # ---- values: what is looked at of each repetition ----------------------------------------------

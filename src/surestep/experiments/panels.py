@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from surestep._arrays import did_you_mean
+from surestep._names import unknown
 from surestep.errors import InvalidParameter, said
 from surestep.experiments.metrics import Summary, metric_of
 from surestep.experiments.naming import (
@@ -41,10 +41,7 @@ class Panels:
         """Checks the names."""
         for part in (self.columns, self.rows):
             if part is not None and part not in PARTS:
-                raise InvalidParameter(
-                    f"there are no panels by {part!r}; {did_you_mean(part, PARTS)}expected "
-                    f"{', '.join(PARTS)}"
-                )
+                raise unknown(f"there are no panels by {part!r}", part, PARTS)
         if self.columns is not None and self.columns == self.rows:
             raise InvalidParameter(f"columns and rows are both by {self.columns}, expected two")
 

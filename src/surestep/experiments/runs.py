@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, did_you_mean
+from surestep._arrays import AnyArray
+from surestep._names import unknown
 from surestep.errors import InvalidParameter, said
 from surestep.experiments.experiment import (
     Experiment,
@@ -83,11 +84,9 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
         return [Path(name)]
     if not is_known(name):
         if directory is None:
-            hint = did_you_mean(name, catalog())
-            raise InvalidParameter(
-                f"there is no run {name!r}; {hint}expected one of {', '.join(catalog())}, a folder "
-                f"of them, a .toml file, the folder of a run, or {said('directory', '--from')}"
-            )
+            others = ", a folder of them, a .toml file, the folder of a run, or "
+            more = f"{others}{said('directory', '--from')}"
+            raise unknown(f"there is no run {name!r}", name, catalog(), more)
         return [existing(directory, name)]
     experiments = read_experiments(name)
     if directory is not None and len(experiments) == 1:

@@ -9,7 +9,6 @@ leaves on two levels. A pair with at most k successors keeps its row.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +25,7 @@ from surestep._arrays import (
     restore_frozen,
     run_owners,
 )
+from surestep._names import unknown
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.kernels import splits
@@ -145,11 +145,7 @@ def grow_trees(
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
         raise InvalidParameter(f"k is {k!r}, expected a whole number of at least 2")
     if structure not in STRUCTURES:
-        close = difflib.get_close_matches(str(structure), STRUCTURES, n=1, cutoff=0.3)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InvalidParameter(
-            f"structure is {structure!r}; {hint}expected one of {', '.join(STRUCTURES)}"
-        )
+        raise unknown(f"structure is {structure!r}", structure, STRUCTURES)
     owner = run_owners(offsets)[leaves]
     num_leaves = np.bincount(owner, minlength=pairs.num_pairs)
     auxiliary = np.maximum((num_leaves + k - 3) // (k - 1), 1) - 1  # [K] inner nodes but the first

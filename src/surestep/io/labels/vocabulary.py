@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from surestep._arrays import expect, is_number, offsets_of, whole_numbers
+from surestep._names import did_you_mean
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
@@ -239,7 +240,7 @@ def given_values(role: str, columns: Sequence[str], given: Given) -> list[object
         missing = [column for column in columns if column not in given]
         if missing:
             near = difflib.get_close_matches(missing[0], [str(name) for name in given], n=3)
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            hint = f"; {did_you_mean(map(repr, near))}" if near else ""
             raise InvalidParameter(
                 f"column {missing[0]!r} is missing, expected {', '.join(columns)}{hint}"
             )
@@ -316,7 +317,7 @@ def nearest(text: str, known: Sequence[str]) -> str:
     """The known texts that come closest, or the first few of them."""
     near = difflib.get_close_matches(text, known, n=3)
     if near:
-        return f"; did you mean {' or '.join(map(repr, near))}?"
+        return f"; {did_you_mean(map(repr, near))}"
     return f"; known are {', '.join(map(repr, known[:3]))}{', …' if len(known) > 3 else ''}"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+from surestep._names import did_you_mean
 from surestep.errors import InvalidLog, InvalidParameter, said
 
 ALMOST = 0.82  # alike are rewrad and reward; ward and reward, date and state are not
@@ -249,13 +250,8 @@ def closest(name: str, columns: Sequence[str]) -> str:
     """The names that come closest, or all of them."""
     near = difflib.get_close_matches(name, columns, n=3)
     if near:
-        return did_you_mean(near)
+        return did_you_mean(map(repr, near))
     return f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
-
-
-def did_you_mean(names: Sequence[str]) -> str:
-    """Returns the question for one of these names."""
-    return f"did you mean {' or '.join(map(repr, names))}?"
 
 
 def like_role(role: str, columns: Sequence[str]) -> str:
@@ -267,7 +263,7 @@ def like_role(role: str, columns: Sequence[str]) -> str:
         if set(re.split("[^a-z0-9]+", name.lower())) & set(usual)
         or difflib.get_close_matches(name.lower(), usual, cutoff=ALMOST)
     ]
-    return did_you_mean(near[:3]) if near else closest("", columns)
+    return did_you_mean(map(repr, near[:3])) if near else closest("", columns)
 
 
 def naming(*roles: str) -> str:
