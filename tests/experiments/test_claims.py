@@ -167,7 +167,7 @@ def test_random_numbers_of_a_certifier_change_with_the_repetition(plan):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"a-priori"', '"apriori"', "there is no certifier 'apriori'"),
+        ('"a-priori"', '"apriori"', "there is no kind of certificate 'apriori'"),
         ("known_start", "known_starts", "robust has no setting 'known_starts'"),
         ("{first = 3, last = 4}", '"repetition"', "claims are counted for each MDP"),
         ("{first = 3, last = 4}", "{first = 3}", "seed: object missing required field last"),
