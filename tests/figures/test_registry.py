@@ -100,6 +100,11 @@ def test_of_several_pictures_all_are_written_or_none(tmp_path):
             "there is no run 'paper/girdworld'; did you mean paper/gridworld",
         ),
         ("paper/gridworld", None, "runs/paper/gridworld holds no run; make one with: surestep run"),
+        (
+            "paper",
+            None,
+            "holds no run; make one with: surestep run paper/gridworld -o runs/paper/g",
+        ),
         ("paper/gridworld", "made", "made holds the run 'made', expected 'paper/gridworld'"),
         ("mine.toml", None, "cannot read the experiment mine.toml"),
         ("anything", "empty", "empty holds no run"),

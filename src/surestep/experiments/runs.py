@@ -89,10 +89,11 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
             raise unknown(f"there is no run {name!r}", name, catalog(), more)
         return [existing(directory, name)]
     experiments = read_experiments(name)
-    if directory is not None and len(experiments) == 1:
-        return [checked(directory, experiments[0], name)]
-    root = Path("runs") if directory is None else directory
-    return [checked(root / experiment.name, experiment, name) for experiment in experiments]
+    if len(experiments) == 1:
+        only = experiments[0]
+        return [checked(directory or Path("runs") / only.name, only, name)]
+    root = directory or Path("runs")
+    return [checked(root / one.name, one, one.name) for one in experiments]
 
 
 def is_known(name: str) -> bool:
