@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from docutils import nodes
 
+from docsite.commands import entry
 from surestep.cli.main import VERBS, main
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +45,27 @@ def test_the_commands_that_a_page_shows_can_be_typed(page):
     for verb, *words in commands_in(page):
         if verb.startswith("-"):
             continue
-        assert verb in VERBS, verb
-        context = main.make_context("surestep", [verb], resilient_parsing=True)
-        command = main.get_command(context, verb)
-        command.make_parser(context).parse_args(args=list(words))
+        check_typed(verb, words)
+
+
+def check_typed(verb, words):
+    """Fails where there is no such verb, or where it does not take these words."""
+    assert verb in VERBS, verb
+    context = main.make_context("surestep", [verb], resilient_parsing=True)
+    command = main.get_command(context, verb)
+    command.make_parser(context).parse_args(args=list(words))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_examples_of_a_verb_are_code_on_its_page_and_can_be_typed(verb):
+    context = click.Context(main, info_name="surestep")
+    command = main.get_command(context, verb)
+    shown = entry(click.Context(command, info_name=verb, parent=context), command, verb)
+    assert not any("\b" in part.astext() for part in shown)
+    usage, *examples = [part.astext() for part in shown if isinstance(part, nodes.literal_block)]
+    assert usage.startswith(f"surestep {verb}")
+    assert len(examples) == command.help.count("\b")
+    for line in "\n".join(examples).splitlines():
+        name, typed, *words = line.partition(" >")[0].split()
+        if name == "surestep":
+            check_typed(typed, words)

@@ -1,5 +1,6 @@
 """The command-line reference, from the commands themselves: what `--help` says, as a page."""
 
+import inspect
 import re
 
 import click
@@ -42,7 +43,7 @@ class Commands(SphinxDirective):
 def entry(ctx, command, name):
     """Returns what a command does, how it is called, and its options."""
     usage = f"{ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}"
-    paragraphs = [block(text) for text in re.split(r"\n{2,}", command.help.strip())]
+    paragraphs = [block(text) for text in re.split(r"\n{2,}", inspect.cleandoc(command.help))]
     return [nodes.literal_block(usage, usage, language="text"), *paragraphs, options(ctx, name)]
 
 
