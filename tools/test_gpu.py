@@ -25,7 +25,13 @@ NEEDED = [
     "hypothesis",
     "xdist",
 ]  # as modules
-SUITES = ("tests/contract", "tests/planning/test_batch.py", "tests/certificates/test_posterior.py")
+SUITES = (
+    "tests/contract",
+    "tests/planning/test_batch.py",
+    "tests/certificates/test_posterior.py",
+    "tests/certificates/test_posterior_draws.py",
+    "tests/certificates/test_posterior_promise.py",
+)
 
 
 def main() -> int:

@@ -132,11 +132,7 @@ def test_what_is_no_archive_is_refused(tmp_path, name):
 
 
 MUCH, LARGE = 100 << 20, 12 << 20  # bytes: more than may be unpacked at all, and less
-
-
 HELD = 6 << 20  # bytes that may be held at a time: a piece, the list of files, what is declared
-
-
 BOMBS = {  # a change of a good model, which gzip then packs 1,000 to 1
     "much that nobody needs": (
         file("notes.txt", bytes(MUCH)),
@@ -265,11 +261,7 @@ def sparse_header():
 
 
 REWARDS = "annotations/rewards/r/choices/values.bin"
-
-
 DAMAGED, TOO_LARGE = "damaged or cut off before byte", "the headers of a file have more than 8192 b"
-
-
 OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
     "a link": (
         header_of(REWARDS, kind=tarfile.SYMTYPE),

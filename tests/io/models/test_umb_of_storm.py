@@ -80,8 +80,6 @@ def test_a_chain_of_storms_has_a_single_action(tmp_path):
 
 
 SHIPPED = Path(stormpy.examples.__file__).parent / "files"
-
-
 EXPLICIT = {  # .tra, .lab and the rewards that Storm ships as examples of its dialect
     "a chain": ("die", "die", {"transition_rewards": "die.coin_flips.trans.rew"}),
     "two dice": ("two_dice", "two_dice", {"transition_rewards": "two_dice.flip.trans.rew"}),

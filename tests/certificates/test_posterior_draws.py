@@ -1,0 +1,477 @@
+"""Draws of the posterior, and the gains in them, against a plain oracle.
+
+Draws are compared with NumPy's own Dirichlet numbers. Seeds are fixed, and a comparison of equal
+laws would fail once in 10⁶ tests.
+"""
+
+import tracemalloc
+from dataclasses import replace
+from functools import cache
+
+import numba
+import numpy as np
+import pytest
+import scipy.stats
+
+from oracles import gains_in_draws
+from posterior_examples import BOUNDS, RARE, dense_times, example, with_sums
+from reward_oracle import unknown_rewards
+from surestep import Counts, Pairs, Policy, Problem, certify
+from surestep._arrays import run_sums
+from surestep.certificates import Posterior, drawn, posterior, posterior_gains, verify
+from surestep.certificates.posterior import model_draws
+from surestep.kernels.drawn import Performance
+from surestep.kernels.posterior import REMAINDER
+from surestep.model import Statement
+from surestep.model.counts import LoggedRewards
+
+# ---- rows -------------------------------------------------------------------------------------
+
+
+DRAWS = 20_000
+
+
+@cache
+def drawn_rows(name):
+    """Drawn rows of the first pair [draws, S], and whether all states are drawn for themselves."""
+    counts, prior, weight = ROWS[name]
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
+    )
+    settings = Posterior(prior=prior, prior_weight=weight)
+    models = model_draws(problem, settings, settings.priors_for(problem))
+    used = np.arange(counts.pairs.num_pairs) == 0
+    chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, DRAWS, 2**30)
+    assert len(chunk.ends) == DRAWS
+    drawn.draw_chunk(models, used, 0, chunk)
+    ends = chunk.ends[:, -1]
+    assert (ends >= 0).all()
+    row, place = np.nonzero(np.arange(chunk.target.shape[1]) < ends[:, np.newaxis])
+    times, rows = np.zeros((2, DRAWS, counts.pairs.num_states))
+    np.add.at(times, (row, chunk.target[row, place]), 1.0)
+    assert times.max() == 1.0  # nobody is drawn twice
+    rows[row, chunk.target[row, place]] = chunk.share[row, place]
+    return rows, models.rows.singly
+
+
+def weights_in(counts, prior, weight):
+    """The weights of the posteriors of all rows [S, A, S], from dense tables."""
+    times, size = dense_times(counts), counts.pairs.num_states
+    if prior != "pooled":
+        return times + {"weight": weight / size, "uniform": 1.0, "jeffreys": 0.5}[prior]
+    every = times.sum(axis=(0, 1)) + weight / size
+    pooled = times.sum(axis=1) + weight * every / every.sum()
+    return times + weight * (pooled / pooled.sum(axis=1, keepdims=True))[:, np.newaxis]
+
+
+def first_row(times, *others):
+    """Counts of which the first pair has these, other actions of its state the others."""
+    size, rng = len(times), np.random.default_rng(4)
+    table = rng.poisson(0.5, (size, 1 + len(others), size))
+    table[0] = [times, *others]
+    return Counts.from_dense(table, rewards=np.zeros(table.shape[:2]))
+
+
+ROWS = {
+    "even, sparse": (first_row([4, 0, 1] + [0] * 27), "weight", 1.5),
+    "even, very sparse": (first_row([1, 0, 2] + [0] * 57), "weight", 0.24),
+    "even, never visited": (first_row([0] * 25), "weight", 1.0),
+    "even, all drawn": (first_row([3, 0, 0, 1, 0, 0]), "weight", 1.8),
+    "even, all seen": (first_row([3, 1, 2]), "weight", 0.03),
+    "sparse": (first_row([4, 0, 1] + [0] * 27, [0, 3, 3] + [0] * 27), "pooled", 1.5),
+    "very sparse": (first_row([1, 0, 2] + [0] * 37, [2] + [0] * 39), "pooled", 0.9),
+    "never visited": (first_row([0] * 25, [5, 0, 1] * 8 + [0]), "pooled", 1.0),
+    "a state never visited": (first_row([0] * 25), "pooled", 1.0),
+    "all drawn": (first_row([3, 0, 0, 1, 0, 0], [0, 0, 2, 2, 2, 0]), "pooled", 1.8),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_have_the_moments_of_a_dirichlet(name):
+    rows, singly = drawn_rows(name)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
+    assert singly == ("all drawn" in name)
+    shape = weights_in(*ROWS[name])[0, 0]
+    mean, total = shape / shape.sum(), shape.sum()
+    covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
+    centred = rows - mean
+    products, squares = centred.T @ centred / DRAWS, (centred**2).T @ centred**2 / DRAWS
+    spread = np.sqrt(np.maximum(squares - products**2, 0.0))
+    checks = [(centred.mean(axis=0), centred.std(axis=0), 0.0)]
+    more = 0.0 if singly else REMAINDER**2  # what is left at last is of one state
+    checks.append((products - covariance, spread, more))
+    number = sum(np.size(gap) for gap, _, _ in checks)
+    limit = scipy.stats.norm.isf(RARE / 2 / number)
+    for gap, spread, slack in checks:
+        assert (np.abs(gap) <= limit * spread / np.sqrt(DRAWS) + slack + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_sums_over_rows_have_the_law_of_a_dirichlet(name):
+    rng = np.random.default_rng(8)
+    rows, _ = drawn_rows(name)
+    dense = rng.dirichlet(weights_in(*ROWS[name])[0, 0], DRAWS)
+    worth = rng.normal(size=rows.shape[1])
+    for here, there in (
+        (rows @ worth, dense @ worth),
+        (rows.max(axis=1), dense.max(axis=1)),
+        ((rows**2).sum(axis=1), (dense**2).sum(axis=1)),
+    ):
+        # The largest of a row may be 1 but for rounding, in many draws.
+        assert scipy.stats.ks_2samp(here.round(9), there.round(9)).pvalue > RARE
+
+
+# ---- gains ------------------------------------------------------------------------------------
+
+
+def oracle_gains(problem, policy, settings, draws, rng):
+    """Δ in models drawn with NumPy, state by state in full, and solved by LAPACK."""
+    counts, pairs = problem.counts, problem.counts.pairs
+    size, times = pairs.num_states, dense_times(problem.counts)
+    allowed, weight = np.flatnonzero(~counts.terminal), settings.prior_weight
+    shapes = weights_in(counts, settings.prior, weight)
+    starts = {"uniform": 1.0, "jeffreys": 0.5}.get(settings.prior, weight / allowed.size)
+    initial = np.zeros((draws, size))
+    initial[:, allowed] = rng.dirichlet(counts.starts[allowed] + starts, draws)
+    if settings.starts == "known":
+        initial[:] = counts.starts / counts.starts.sum()
+    rows = [rng.dirichlet(row, draws) for row in shapes.reshape(-1, size)]
+    P = np.stack(rows, axis=1).reshape(draws, *shapes.shape)
+    R = oracle_rewards(counts, times, settings, draws, rng)
+    P[:, counts.terminal], R[:, counts.terminal] = 0.0, 0.0
+    return gains_in_draws(problem, policy, initial, P, R)
+
+
+def oracle_rewards(counts, times, settings, draws, rng):
+    """Rewards [draws, S, A, S] of drawn models."""
+    logged, pairs = counts.rewards, counts.pairs
+    if logged.per == "pair":
+        values, observed = logged.values.reshape(pairs.num_states, -1), times.sum(axis=2)
+    else:
+        values, observed = np.zeros(times.shape), times
+        pair = np.repeat(np.arange(pairs.num_pairs), np.diff(counts.offsets))
+        values[pairs.state[pair], pairs.action[pair], counts.successor] = logged.values
+    values = np.broadcast_to(values, (draws, *values.shape))
+    if not logged.known:
+        drawn_once = unknown_rewards(values[0] / np.maximum(observed, 1), observed, settings)
+        values = np.stack([drawn_once(rng) for _ in range(draws)])
+    values = values if values.ndim == 4 else values[..., np.newaxis]
+    return np.broadcast_to(values, (draws, *times.shape)).copy()
+
+
+SETTINGS = {
+    "even": (None, Posterior(prior="weight")),
+    "even, few weights": (None, Posterior(prior="weight", prior_weight=0.2)),
+    "pooled": (None, Posterior(prior="pooled")),
+    "pooled, few weights": (None, Posterior(prior="pooled", prior_weight=0.2)),
+    "uniform": (None, Posterior(prior="uniform")),
+    "jeffreys, known starts": (None, Posterior(prior="jeffreys", starts="known")),
+    "like the others": ("transition", Posterior(prior="weight")),
+    "like the others, by pair": ("pair", Posterior(prior="pooled")),
+    "between bounds": ("transition", Posterior(prior="weight", **BOUNDS)),
+    "noise": ("transition", Posterior(prior="pooled", rewards="bounded", **BOUNDS)),
+    "noise, by pair": (
+        "pair",
+        Posterior(prior="weight", rewards="bounded", prior_weight=0.2, **BOUNDS),
+    ),
+}
+
+
+@cache
+def expected_gains(name):
+    """The gains of the oracle, drawn once for both solvers."""
+    per, settings = SETTINGS[name]
+    problem, policy = example()
+    if per is not None:
+        problem = with_sums(problem, per)
+    return oracle_gains(problem, policy, settings, 600, np.random.default_rng(2))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "solver", ["elimination", pytest.param("iteration", marks=pytest.mark.slow)]
+)  # that both agree is tested below
+def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
+    per, settings = SETTINGS[name]
+    if solver == "iteration":
+        monkeypatch.setattr(drawn, "SMALL", 0)
+    problem, policy = example()
+    if per is not None:
+        problem = with_sums(problem, per)
+    found = posterior_gains(problem, policy, replace(settings, draws=4000, seed=1))
+    expected = expected_gains(name)
+    assert scipy.stats.ks_2samp(found, expected).pvalue > RARE
+    assert found.std() == pytest.approx(expected.std(), rel=0.15)
+
+
+def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):
+    problem, policy = example()
+    asked = []
+
+    def bounds(judges, *_):
+        asked.extend(judge.draws for judge in judges)
+        return [[]]
+
+    monkeypatch.setattr(posterior, "lower_bounds_each", bounds)
+    for wide in (10**6, 0):
+        monkeypatch.setattr(posterior, "WIDE_TO_CHOOSE", wide)
+        for judge in (Posterior(), Posterior(draws=19)):
+            judge.choosing_bounds(problem, [policy], None)
+    assert asked == [99, 19, 29, 19]
+
+
+def test_both_ways_to_solve_agree(monkeypatch):
+    problem, policy = example()
+    policies = [policy, Policy.deterministic(problem.counts, [0, 0, 0, 0]), problem.behavior]
+    for settings in (Posterior(prior="weight"), Posterior(prior="pooled")):
+        monkeypatch.setattr(drawn, "SMALL", 128)
+        exact = posterior_gains(problem, policies, settings)
+        monkeypatch.setattr(drawn, "SMALL", 0)
+        near = posterior_gains(problem, policies, settings)
+        assert (near <= exact + 1e-9).all()  # an error is taken off
+        np.testing.assert_allclose(near, exact, atol=1e-4)
+
+
+def test_the_cautious_gains_are_the_smaller_ones_of_two_priors():
+    problem, policy = example()
+    policies = [policy, Policy.deterministic(problem.counts, [0, 0, 0, 0])]
+    settings = Posterior(draws=199)
+    even, pooled = (
+        posterior_gains(problem, policies, replace(settings, prior=prior))
+        for prior in ("weight", "pooled")
+    )
+    found = posterior_gains(problem, policies, settings)
+    assert (found <= even).all()
+    assert not (found == even).all()
+    np.testing.assert_array_equal(
+        np.sort(found, axis=1), np.minimum(np.sort(even, axis=1), np.sort(pooled, axis=1))
+    )
+    for row, gains in zip(even, found, strict=True):
+        assert (np.diff(gains[np.argsort(row)]) >= 0).all()  # in the order of the first prior
+    claim = certify(problem, policy, settings)
+    claims = [
+        certify(problem, policy, replace(settings, prior=prior)).lower
+        for prior in ("weight", "pooled")
+    ]
+    assert claim.lower == min(claims)
+    assert verify(claim, problem, policy) == claim
+
+
+def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
+    problem, policy = example()
+    other = Policy.deterministic(problem.counts, [0, 0, 0, 0])
+    settings = Posterior(prior="pooled", prior_weight=0.2)
+    whole = posterior_gains(problem, policy, settings)
+    assert whole.shape == (1000,)
+    for memory in (4000, 20_001):
+        np.testing.assert_array_equal(
+            posterior_gains(problem, policy, settings, memory=memory), whole
+        )
+    some = posterior_gains(problem, policy, replace(settings, draws=77))
+    np.testing.assert_array_equal(some, whole[:77])
+    both = posterior_gains(problem, [other, policy], settings)
+    np.testing.assert_array_equal(both[1], whole)
+    np.testing.assert_array_equal(both[0], posterior_gains(problem, other, settings))
+    monkeypatch.setattr(drawn, "expected_cells", lambda *_: 3)  # too few: made again with more
+    np.testing.assert_array_equal(posterior_gains(problem, policy, settings), whole)
+    assert (posterior_gains(problem, policy, replace(settings, seed=1)) != whole).all()
+
+
+@pytest.mark.parametrize(
+    ("prior", "rewards", "starts", "memory"),
+    [
+        ("cautious", "transition", "posterior", 2**29),
+        ("empirical-bayes", "pair", "known", 2**29),
+        ("uniform", "known", "known", 20_000),
+    ],
+)
+def test_many_data_sets_get_the_gains_that_each_gets_alone(
+    prior, rewards, starts, memory, monkeypatch
+):
+    """Also where policies, transitions, seeds and atoms differ, and where one is refused."""
+    monkeypatch.setattr(drawn, "NEAR", memory)
+    settings, questions = Posterior(draws=19, prior=prior, starts=starts), []
+    for seed in range(5):
+        problem, policy = example()
+        if rewards != "known":
+            problem = with_sums(problem, rewards)
+        fewer = problem.counts.times // (1 + seed)
+        kept = problem.counts if seed == 0 else thinned(problem.counts, fewer)
+        several = [policy, problem.behavior, policy][: 1 + seed % 3]
+        questions.append((replace(settings, seed=seed), replace(problem, counts=kept), several))
+    questions[3] = (questions[3][0], replace(questions[3][1], discount=HALVES), [policy])
+    together = Posterior.gains_each(*zip(*questions, strict=True))
+    for gains, (certifier, problem, several) in zip(together, questions, strict=True):
+        if not isinstance(problem.discount, float):
+            assert gains.code == "discount-per-pair"
+            continue
+        np.testing.assert_array_equal(gains, posterior_gains(problem, several, certifier))
+
+
+HALVES = np.full(8, 0.5)
+
+
+def thinned(counts, times):
+    """Counts without what was seen too rarely, and its rewards in the same proportion."""
+    rewards = counts.rewards
+    if not rewards.known:
+        seen = times if rewards.per == "transition" else run_sums(times, counts.offsets)
+        before = counts.times if rewards.per == "transition" else counts.visits
+        rewards = replace(rewards, values=rewards.values * seen / np.maximum(before, 1))
+    return replace(counts, times=times, rewards=rewards)
+
+
+@pytest.mark.parametrize("solver", ["elimination", "iteration"])
+def test_gains_depend_neither_on_threads_nor_on_memory(solver, monkeypatch):
+    if solver == "iteration":
+        monkeypatch.setattr(drawn, "SMALL", 0)
+    threads = numba.get_num_threads()
+    if threads < 2:
+        pytest.skip("there is one thread only")
+    problem, policy = example()
+    settings = Posterior(prior="pooled", prior_weight=0.2, draws=300)
+    whole = posterior_gains(problem, policy, settings)
+    few = posterior_gains(problem, policy, settings, memory=10_000)
+    try:
+        numba.set_num_threads(1)
+        alone = posterior_gains(problem, policy, settings)
+    finally:
+        numba.set_num_threads(threads)
+    assert few.tobytes() == whole.tobytes()
+    assert alone.tobytes() == whole.tobytes()
+
+
+SLOW = {
+    # times of staying, of going on, and of each of many ends, which are so rare that the thin model
+    # has none of them, and yet decide the values
+    "random walk": (500, 500, 0, 0.999),
+    "sticky": (9_900, 100, 0, 0.999),
+    "rare ends": (10_000, 90_000, 10, 0.999),
+    "nothing counts but now": (5, 5, 1, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_slow_models_are_evaluated_as_well(name, monkeypatch):
+    stay, go, end, discount = SLOW[name]
+    live, ends = 40, 100
+    table = np.zeros((live + ends, 2, live + ends), int)
+    for s in range(live):
+        table[s, :, s] = stay
+        table[s, 0, (s + 1) % live] += go
+        table[s, 1, (s - 1) % live] += go
+        table[s, :, live:] = end
+    counts = Counts.from_dense(
+        table,
+        rewards=np.random.default_rng(1).random((live + ends, 2)),
+        starts=np.arange(live + ends) == 0,
+        terminal=np.arange(live + ends) >= live,
+    )
+    problem = Problem(
+        counts=counts,
+        behavior=Policy.uniform(counts),
+        discount=discount,
+        value_bounds=(0.0, 1 / (1 - discount)),
+    )
+    policy = Policy.deterministic(counts, np.zeros(live + ends, int))
+    settings = Posterior(prior_weight=0.01, draws=9)
+    near = certify(problem, policy, settings)
+    monkeypatch.setattr(drawn, "SMALL", 1000)
+    exact = certify(problem, policy, settings)
+    error = near.figures["evaluation_error"]
+    assert exact.figures["evaluation_error"] < max(1e-3 * error, 1e-12)
+    assert error < 4e-6 / (1 - discount)
+    assert exact.lower - 2 * error <= near.lower <= exact.lower + 1e-3 * error
+
+
+def test_the_claim_is_the_quantile_of_the_draws():
+    problem, policy = example()
+    for delta, draws, rank in ((0.1, 1000, 100), (0.1, 9, 1), (0.05, 99, 5), (0.29, 99, 29)):
+        settings = Posterior(delta=delta, draws=draws)
+        gains = posterior_gains(problem, policy, settings)
+        found = certify(problem, policy, settings)
+        assert found.lower == np.sort(gains)[rank - 1]
+        assert found.figures["rank"] == rank
+        assert found.figures["draws_with_a_loss"] == (gains < 0).sum()
+    assert (found.standing, found.kind, found.span) == ("posterior", "posterior", 15.0)
+
+
+def test_the_behavior_policy_loses_nothing():
+    problem, _ = example()
+    found = certify(problem, problem.behavior, Posterior())
+    assert found.lower == 0.0
+    assert found.notes == (Statement("nothing-changed"),)
+
+
+def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
+    problem, policy = example(value_bounds=(-1.4, 1.5))
+    settings = Posterior(prior="weight")
+    free = posterior_gains(replace(problem, value_bounds=(-99.0, 99.0)), policy, settings)
+    held = posterior_gains(problem, policy, settings)
+    assert (held <= free + 1e-9).all()
+    assert (held < free - 0.1).any()
+    assert (np.abs(held) <= 2.9).all()
+    performance = Performance(PERFORMANCES, 0 * PERFORMANCES, 0 * PERFORMANCES)
+    monkeypatch.setattr(drawn, "eliminated", lambda *_: performance)
+    models = model_draws(problem, settings, settings.priors_for(problem))
+    models = replace(models, value_bounds=(-1.4, 3.6))
+    others = np.stack([policy.probability] * 2)
+    (gains,) = drawn.drawn_gains(models, problem.behavior.probability, others, 4, 2**20)
+    expected = [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]]
+    np.testing.assert_allclose(gains.lower.T, expected, atol=1e-12)
+
+
+# ρ of π_b and of two others, where −1.4 ≤ ρ ≤ 3.6: all within the bounds, a loss of more than they
+# allow, a gain of more, and π_b above them (a loss remains one).
+PERFORMANCES = np.array([[1.0, 2.0, 0.0], [4.0, 3.0, -9.0], [3.0, 9.0, 3.0], [5.0, 9.0, 4.0]])
+
+
+def many_states():
+    """A problem of 10⁵ states, where few were ever seen, and a policy that takes larger rewards."""
+    rng = np.random.default_rng(0)
+    size = 100_000
+    table = [(s, 0, (s * 7 + 1) % size, 3) for s in range(0, size, 50)]
+    state, _, successor, times = (np.array(column) for column in zip(*table, strict=True))
+    pairs = Pairs.full(size, 2)
+    offsets = np.zeros(pairs.num_pairs + 1, int)
+    offsets[2 * state + 1] = 1
+    starts = np.zeros(size, int)
+    starts[0] = 5
+    counts = Counts(
+        pairs,
+        np.cumsum(offsets),
+        successor,
+        times,
+        LoggedRewards(rng.random(pairs.num_pairs), "pair", True),
+        starts,
+    )
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 2.0)
+    )
+    best = counts.rewards.values.reshape(-1, 2).argmax(axis=1)
+    return problem, Policy.deterministic(counts, best)
+
+
+@pytest.mark.slow
+def test_many_states_are_no_problem():
+    problem, policy = many_states()
+    found = certify(problem, policy, Posterior(draws=9, prior_weight=1.0))
+    # Half of the better of two uniform rewards is 1/3, of their mean 1/4, twice from anywhere.
+    assert 0.1 < found.lower < found.figures["mean_gain"] < 0.5
+    assert found.figures["evaluation_error"] < 1e-4
+
+
+@pytest.mark.slow
+def test_many_draws_of_many_states_stay_within_the_memory():
+    problem, policy = many_states()
+    settings, memory = Posterior(draws=99, prior_weight=1.0), 2**28
+    tracemalloc.start()
+    try:
+        gains = posterior_gains(problem, policy, settings, memory=memory)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * memory < peak < memory + 2**26  # which the problem itself may take
+    assert 0.1 < gains.mean() < 0.5
+    first = posterior_gains(problem, policy, replace(settings, draws=9))
+    np.testing.assert_array_equal(gains[:9], first)
