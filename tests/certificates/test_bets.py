@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from surestep.certificates import bets
 from surestep.certificates.bets import (
+    Bet,
+    limits_of,
     log_goal,
     lower_limit,
     lower_limit_in_turn,
@@ -50,21 +51,30 @@ def test_nothing_is_shown_by_nothing():
     assert lower_limit(series, np.array([5, 0, 0]), 0.5, LEAST, DELTA) > LEAST
 
 
-def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is(monkeypatch):
-    asked = []
-
-    def never(series, complete, stake, mean, goal, one_of):
-        asked.append((mean, goal))
-        return 0
-
-    monkeypatch.setattr(bets, "enough_series_reach", never)
+def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is():
+    # A stake of nothing refutes nothing; one of nearly all that may be lost, what is far below.
     series = np.array([[1.0, 64.0], [0.5, 0.5]])
-    assert lower_limit(series, np.array([0, 0]), 0.5, 0.0, DELTA) == 0.0
-    assert not asked
-    assert lower_limit(series, np.array([1, 2]), 0.5, 0.0, DELTA) == 0.0
-    means, goals = zip(*asked, strict=True)
-    assert list(means) == (0.5 ** np.arange(1, 61)).tolist()
-    assert goals == pytest.approx([3 / DELTA * (1 + 1e-9)] * 60, rel=1e-12)
+    assert lower_limit(series, np.array([1, 2]), 0.0, 0.0, DELTA) == 0.0
+    found = lower_limit(series, np.array([1, 0]), 1e9, 0.0, DELTA)
+    # One value of 1: 1 + 0.99 (1 − μ)/μ reaches 15 (1 + 1e-9) up to μ = 0.99 / (14.01 + …).
+    goal = 3 / DELTA * (1 + 1e-9)
+    assert found == pytest.approx(0.99 / (goal - 0.01), rel=1e-14)
+    assert (found * 2.0**60).is_integer()  # halves of 1, the greatest that is there
+
+
+def test_limits_that_are_sought_together_are_those_of_each():
+    rng = np.random.default_rng(0)
+    bets = []
+    for place in range(9):
+        series = rng.normal(0.7, 0.4, (4, 30 + place)).clip(LEAST, 2.0)
+        complete = rng.integers(0, 31, 4) * (place != 4)
+        turns = TURNS._replace(cycle=2 + place) if place % 3 == 0 else None
+        bets.append(Bet(series, complete, DELTA / (1 + place), LEAST, 0.3, turns))
+    together = limits_of(bets)
+    assert together == [limits_of([bet])[0] for bet in bets]
+    assert together[4] == LEAST
+    assert len(set(together)) > 5
+    assert limits_of([]) == []
 
 
 def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
@@ -175,6 +185,6 @@ def test_claims_in_turn_are_seldom_above_the_truth_and_not_never():
 
 
 def test_stakes_in_turn_weigh_both_means_alike():
-    ours, theirs = usual_stakes((10.0, 40.0), (4.0, 1.0), 0.1)
+    ours, theirs = usual_stakes((10.0, 40.0), (4.0, 1.0), log_goal(0.1))
     assert ours * 10 == pytest.approx(theirs * 40)
     assert ours * 10 == pytest.approx(math.sqrt(2 * math.log(30.0) / (0.4 + 0.025)))

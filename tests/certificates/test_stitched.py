@@ -42,6 +42,7 @@ from surestep.certificates.stacks import (
     roll_out,
     roll_out_each,
     stacks_of,
+    tally_each,
 )
 from surestep.certificates.stitched_plans import Plan, kinds_of
 from surestep.choosing_n_wedge import choose_n_wedge
@@ -278,20 +279,21 @@ def test_cases_that_are_rolled_out_together_are_what_each_is_alone(known, monkey
         ways.append([Way(seed - 1, seed + 1, None), Way(3, None, seed + 1)])
     together = roll_out_each(cases, ways, 1, 3, keep=True)
     monkeypatch.setattr(module, "MOST_KEPT", 1)  # no two of them at a time
-    for case, several, outcomes in zip(cases, ways, together, strict=True):
-        tallied = roll_out_each([case], [several], 1, 3, keep=False)[0]
+    tallies = tally_each(cases, ways, 1, 3)
+    for c, (case, several, outcomes) in enumerate(zip(cases, ways, together, strict=True)):
         alone = roll_out_each([case], [several], 1, 3, keep=True)[0]
-        for way, *found in zip(several, outcomes, alone, tallied, strict=True):
+        of_case = tally_each([case], [several], 1, 3)
+        for w, (way, *found) in enumerate(zip(several, outcomes, alone, strict=True)):
             for one, other in zip(found[0].rounds, found[1].rounds, strict=True):
                 np.testing.assert_array_equal(one, other)
-            assert found[0].tallies == found[1].tallies == found[2].tallies
-            kinds = kinds_of(way.who, found[0].rounds)
-            for tally, values in zip(found[0].tallies, kinds, strict=True):
-                assert tally.number == values.size / 3
+            for figure, own in zip(tallies, of_case, strict=True):
+                np.testing.assert_array_equal(figure[c, w], own[0, w])
+            for kind, values in enumerate(kinds_of(way.who, found[0].rounds)):
+                number, mean, variance = (figure[c, w, kind] for figure in tallies)
+                assert number == values.size / 3
                 if values.size:
                     expected = (values.mean(), values.var())
-                    assert tally[1:] == pytest.approx(expected, rel=1e-12, abs=1e-12)
-        assert found[2].rounds.differences.size == 0
+                    assert (mean, variance) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():

@@ -8,8 +8,8 @@ import pytest
 
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Stitched, stitched, stitched_plans
-from surestep.certificates.bets import usual_stake, usual_stakes
-from surestep.certificates.stacks import Outcome, Rounds, Tally, Way
+from surestep.certificates.bets import log_goal, usual_stake, usual_stakes
+from surestep.certificates.stacks import Outcome, Rounds, Tallies, Way
 from surestep.certificates.stitched import (
     Folds,
     Judging,
@@ -20,9 +20,12 @@ from surestep.certificates.stitched import (
     plans_of,
 )
 from surestep.certificates.stitched_plans import (
+    Bets,
     Fold,
+    Levels,
     Plan,
-    bet_on,
+    bets_alone,
+    bets_in_turn,
     kinds_of,
     least_of,
     most_rounds,
@@ -45,17 +48,21 @@ def rounds_of(values):
 
 
 def tallies_of(values, who):
-    """Rounds [runs, rounds] that are all there, in numbers."""
-    kinds = kinds_of(who, rounds_of(values))
-    spreads = [(kind.mean(), kind.var()) if kind.size else (0.0, 0.0) for kind in kinds]
-    return [
-        Tally(kind.size / len(values), *spread) for kind, spread in zip(kinds, spreads, strict=True)
-    ]
+    """Rounds [runs, rounds] that are all there, in numbers: of one way in one case."""
+    tallies = Tallies(*np.zeros((3, 1, 1, 2)))
+    for kind, given in enumerate(kinds_of(who, rounds_of(values))):
+        tallies.number[..., kind] = given.size / len(values)
+        if given.size:
+            tallies.mean[..., kind], tallies.variance[..., kind] = given.mean(), given.var()
+    return tallies
 
 
 def planned(values, ratio, who=BOTH):
     """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
-    return bet_on(tallies_of(values, who), COURSE, ratio, Plan(Way(who), 0.1))
+    fold, tallies = Fold(STACKS, COURSE, ratio, 0.1, 5), tallies_of(values, who)
+    levels = Levels.of([fold])
+    bets = bets_in_turn(levels, tallies) if who > OURS else bets_alone(levels, [who], tallies)
+    return bets.plan(fold, Way(who), (0, 0))
 
 
 def test_the_limit_to_be_expected_is_that_of_the_stake():
@@ -90,7 +97,7 @@ def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
     # Of three rounds the first is of π_I, and gives 0.5 or 1.5; the others are of π_b.
     plan = planned([[0.5, -0.4, -0.6, 1.5, -0.6, -0.4] * 100], 2.0, who=3)
     lengths, variances = (400.0, 800.0), (0.25, 0.01)
-    stakes = usual_stakes(lengths, variances, 0.1)
+    stakes = usual_stakes(lengths, variances, log_goal(0.1))
     turns = plan.turns
     assert (turns.cycle, turns.together) == (3, 0.8)
     assert (turns.ours, turns.theirs) == pytest.approx(stakes)
@@ -115,7 +122,7 @@ def test_the_smaller_cap_of_two_is_expected_to_hold_for_both(ours, theirs):
 def test_without_rounds_of_both_policies_do_not_take_turns():
     for values in (np.zeros((2, 0)), np.zeros((2, 1))):
         plan = planned(values, 1.0, who=2)
-        assert (plan.turns, plan.score) == (None, -math.inf)
+        assert plan.score == -math.inf
 
 
 def test_rounds_in_turn_are_of_two_kinds():
@@ -133,21 +140,44 @@ def planned_at(monkeypatch, score):
     """The plan where fold 1 expects `score(way)`, and all ways that it looked at."""
     looked_at = []
 
-    def roll_out_each(cases, ways, purpose, runs, *, keep):
+    def tally_each(cases, ways, purpose, runs):
         (case,), (several,) = cases, ways
         assert case.readable.tolist() == [True, False, True]
-        assert (case.seed, case.rounds, purpose, runs, keep) == (5, 7, 1, 4, False)
+        assert (case.seed, case.rounds, purpose, runs) == (5, 7, 1, 4)
         looked_at.append(several)
-        return [[Outcome(None, way) for way in several]]
+        return several
 
-    def bet_on(way, course, ratio, plan):
-        assert (way, ratio, plan.delta) == (plan.way, 1.5, 0.1)
-        return plan._replace(score=score(way))
+    def bets(levels, *given):
+        *whos, ways = given
+        assert whos in ([], [[way.who for way in ways]])
+        assert (levels.ratio, levels.goal) == (1.5, pytest.approx(math.log(30.0)))
+        return Bets(np.array([[score(way) for way in ways]]), np.zeros((1, len(ways), 4)))
 
-    monkeypatch.setattr(stitched_plans, "roll_out_each", roll_out_each)
-    monkeypatch.setattr(stitched_plans, "bet_on", bet_on)
+    monkeypatch.setattr(stitched_plans, "tally_each", tally_each)
+    monkeypatch.setattr(stitched_plans, "bets_alone", bets)
+    monkeypatch.setattr(stitched_plans, "bets_in_turn", bets)
     (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1, 5)])
     return plan, looked_at
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_bets_of_several_folds_are_those_of_each(in_turn):
+    rng = np.random.default_rng(0)
+    tallies = Tallies(rng.integers(0, 3, (3, 6, 2)) * 7.0, *rng.random((2, 3, 6, 2)))
+    courses = [SimpleNamespace(limits=(-1.0 - f, 2.0)) for f in range(3)]
+    folds = [Fold(STACKS, course, 1.0 + f, 0.1 / (1 + f), 5) for f, course in enumerate(courses)]
+
+    def bets(folds, tallies):
+        levels = Levels.of(folds)
+        if in_turn:
+            return bets_in_turn(levels, tallies)
+        return bets_alone(levels, (BOTH, OURS, THEIRS) * 2, tallies)
+
+    whole = bets(folds, tallies)
+    for f, fold in enumerate(folds):
+        alone = bets([fold], Tallies(*(figure[f : f + 1] for figure in tallies)))
+        for figures, one in zip(whole, alone, strict=True):
+            np.testing.assert_array_equal(figures[f], one[0])
 
 
 def test_policies_are_rolled_out_in_turn_where_that_promises_clearly_more(monkeypatch):
@@ -299,12 +329,13 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeyp
         (case,) = cases
         assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
         assert (ways, purpose, runs, keep) == ([[way]], 2, 24, True)
-        return [[Outcome(rounds, [])]]
+        return [[Outcome(rounds)]]
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
     monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))
     monkeypatch.setattr(stitched, "plans_of", lambda _: [Plan(way, 0.1, score=0.5)])
-    monkeypatch.setattr(Plan, "lower", lambda _, found, course: -9.0)
+    monkeypatch.setattr(Plan, "bet", lambda *_: None)
+    monkeypatch.setattr(stitched, "limits_of", lambda bets: [-9.0 for _ in bets])
     monkeypatch.setattr(stitched, "roll_out_each", rolled)
     problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])
     judging = Judging(Stitched(tails=0.0, seed=5), problem, first, Folds(None, None, 1.0), {})

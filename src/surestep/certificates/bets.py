@@ -40,12 +40,17 @@ which *all* μ′, and μ = μ′ + L, are refuted; a μ below `least` needs no 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.kernels.stitched import Turns, enough_series_reach, every_split_refuted
+from surestep.kernels._types import RoomSize
+from surestep.kernels.lines import line, places
+from surestep.kernels.stitched import Bets, Turns, last_refuted_of
+
+Figures = TypeVar("Figures", float, FloatArray)
 
 ONE_OF = 3  # q: one of so many series has to reach q/δ
 LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
@@ -62,7 +67,68 @@ def log_goal(delta: float) -> float:
 
 def usual_stake(length: float, variance: float, delta: float) -> float:
     """λ = √(2 ln(q/δ) / (m σ²)), which makes L the largest where values are many."""
-    return math.sqrt(2.0 * log_goal(delta) / (length * variance))
+    return float(stake_for(log_goal(delta), length * variance))
+
+
+def stake_for(goal: Figures, spread: Figures) -> Figures:
+    """√(2 ln(q/δ) / σ²) of single numbers or of arrays, with ln(q/δ) as `goal`."""
+    return np.sqrt(2.0 * goal / spread)  # type: ignore[no-any-return]
+
+
+class Bet(NamedTuple):
+    """A bet on series [R, M], of which the first `complete` [R] values are there."""
+
+    series: FloatArray
+    complete: IntArray
+    delta: float
+    least: float  # that a value can be
+    stake: float
+    turns: Turns | None = None  # where the values are of two kinds in turn, instead of both
+
+    @property
+    def goal(self) -> float:
+        """Returns what a capital has to reach."""
+        return math.exp(log_goal(self.delta)) * (1 + ROUNDING)
+
+    @property
+    def stakes(self) -> tuple[float, ...]:
+        """Returns the stakes as `Bets` has them."""
+        if self.turns is not None:
+            return self.turns[1:7]
+        return 1.0, self.stake, 0.0, 0.0, 0.0, LARGEST_SHARE
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Returns the least value, and the greatest that there is: nothing is won against it."""
+        if self.turns is not None:
+            return self.turns.limits
+        there = np.arange(self.series.shape[1]) < self.complete[:, np.newaxis]
+        return self.least, float(self.series.max(initial=self.least, where=there))
+
+
+def limits_of(bets: Sequence[Bet]) -> list[float]:
+    """Returns L of each of several bets on as many series each, made together."""
+    if not bets:
+        return []
+    lower = np.empty(len(bets))
+    in_turn = [bet.turns is not None for bet in bets]
+    last_refuted_of.all(
+        len(bets),
+        RoomSize(),
+        Bets(
+            np.array([0 if bet.turns is None else bet.turns.cycle for bet in bets]),
+            np.array([bet.stakes for bet in bets]),
+            np.array([bet.limits for bet in bets]),
+            np.array([bet.goal for bet in bets]),
+            np.where(in_turn, HALVINGS_IN_TURN, HALVINGS),
+            places(bet.series.ravel() for bet in bets),
+            line(bet.series.ravel() for bet in bets),
+            line(bet.complete for bet in bets),
+            ONE_OF,
+        ),
+        lower,
+    )
+    return lower.tolist()
 
 
 def lower_limit(
@@ -72,26 +138,15 @@ def lower_limit(
 
     `least` where nothing more is shown.
     """
-    there = np.arange(series.shape[1]) < complete[:, np.newaxis]
-    if not there.any():
-        return least
-    goal = math.exp(log_goal(delta)) * (1 + ROUNDING)
-
-    def refuted(mean: float) -> bool:
-        capped = min(stake, LARGEST_SHARE / (mean - least))
-        return bool(enough_series_reach(series, complete, capped, mean, goal, ONE_OF))
-
-    greatest = float(series[there].max())  # nothing is won against it
-    return last_refuted(refuted, least, greatest, HALVINGS)
+    return limits_of([Bet(series, complete, delta, least, stake)])[0]
 
 
 def usual_stakes(
-    lengths: tuple[float, float], variances: tuple[float, float], delta: float
-) -> tuple[float, float]:
-    """Returns λ = Λ/m and λ′ = Λ/m′, with Λ = √(2 ln(q/δ) / (σ²/m + σ′²/m′))."""
+    lengths: Sequence[Figures], variances: Sequence[Figures], goal: Figures
+) -> tuple[Figures, Figures]:
+    """Returns λ = Λ/m and λ′ = Λ/m′, with Λ = √(2 ln(q/δ) / (σ²/m + σ′²/m′)), of ln(q/δ)."""
     (ours, theirs), (our_variance, their_variance) = lengths, variances
-    spread = our_variance / ours + their_variance / theirs
-    stake = math.sqrt(2.0 * log_goal(delta) / spread)
+    stake = stake_for(goal, our_variance / ours + their_variance / theirs)
     return stake / ours, stake / theirs
 
 
@@ -99,13 +154,7 @@ def lower_limit_in_turn(
     series: FloatArray, complete: IntArray, turns: Turns, delta: float
 ) -> float:
     """L of series [R, M] of values of two kinds in turn; minus the range where nothing is shown."""
-    goal = math.exp(log_goal(delta)) * (1 + ROUNDING)
-    least, most = turns.limits
-
-    def refuted(gain: float) -> bool:
-        return bool(every_split_refuted(series, complete, turns, gain, goal, ONE_OF))
-
-    return last_refuted(refuted, least - most, most - least, HALVINGS_IN_TURN)
+    return limits_of([Bet(series, complete, delta, 0.0, 0.0, turns)])[0]
 
 
 def last_refuted(

@@ -114,8 +114,11 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
             f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
             f"its own, {certifier.name!r}"
         )
-    assumptions = (*claim.assumptions, *problem.premises)
-    return dataclasses.replace(claim, standing=standing_of(claim), assumptions=assumptions)
+    standing, premises = standing_of(claim), problem.premises
+    if standing == claim.standing and not premises:
+        return claim
+    assumptions = (*claim.assumptions, *premises)
+    return dataclasses.replace(claim, standing=standing, assumptions=assumptions)
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -39,9 +39,11 @@ FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry o
 
 def stacks_of(log: DecisionLog) -> Stacks:
     """Returns the stacks of a log."""
-    order = np.argsort(log.pair, kind="stable")
+    pair, number = log.pair, log.pairs.num_pairs
+    # Numbers of 16 bits are sorted ten times as fast as others.
+    order = np.argsort(pair.astype(np.min_scalar_type(number)), kind="stable")
     return Stacks(
-        offsets_of(np.bincount(log.pair, minlength=log.pairs.num_pairs)),
+        offsets_of(np.bincount(pair, minlength=number)),
         log.reward[order],
         log.next_state[order].astype(np.int64),
         log.terminated[order],
@@ -113,15 +115,17 @@ class Outcome(NamedTuple):
     """The outcome of some runs of one way."""
 
     rounds: Rounds  # as many as were to be kept
-    tallies: list[Tally]  # of both kinds of rounds where policies take turns, else of the one
 
 
-class Tally(NamedTuple):
-    """Rounds of one kind in all runs together."""
+class Tallies(NamedTuple):
+    """Rounds of all runs together, of W ways in C cases [C, W, 2].
 
-    number: float  # in a run, on average
-    mean: float
-    variance: float
+    Where policies take turns, they are of two kinds, those of π_I and of π_b; else of the first.
+    """
+
+    number: FloatArray  # in a run, on average
+    mean: FloatArray
+    variance: FloatArray
 
 
 def roll_out(stacks: Stacks, course: Course, readable: BoolArray, way: Way, draw: Draw) -> Rounds:
@@ -146,9 +150,37 @@ def roll_out_each(
     outcomes: dict[int, list[Outcome]] = {}
     for group in alike(cases, runs * len(ways[0]) if keep else 0):
         some = [ways[c] for c in group]
-        rolled = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=keep)
-        outcomes |= zip(group, rolled, strict=True)
+        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=keep)
+        complete, cuts, _, differences = tallied
+        for place, c in enumerate(group):
+            length = cases[c].rounds if keep else 0
+            parts = (
+                slice(way * runs, (way + 1) * runs)
+                for way in range(place * len(ways[0]), (place + 1) * len(ways[0]))
+            )
+            outcomes[c] = [
+                Outcome(
+                    Rounds(
+                        np.ascontiguousarray(differences[part, :length]), complete[part], cuts[part]
+                    )
+                )
+                for part in parts
+            ]
     return [outcomes[c] for c in range(len(cases))]
+
+
+def tally_each(
+    cases: Sequence[Case], ways: Sequence[Sequence[Way]], purpose: int, runs: int
+) -> Tallies:
+    """Returns what the rounds of `roll_out_each` add up to, none of which is kept."""
+    tallies = Tallies(*np.empty((3, len(cases), len(ways[0]), 2)))
+    for group in alike(cases, 0):
+        some = [ways[c] for c in group]
+        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=False)
+        turns = np.array([[way.who for way in several] for several in some])
+        for figure, part in zip(tallies, tallies_of(tallied, turns, runs), strict=True):
+            figure[group] = part
+    return tallies
 
 
 def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
@@ -170,10 +202,9 @@ def roll_out_group(
     runs: int,
     *,
     keep: bool,
-) -> list[list[Outcome]]:
-    """Returns `roll_out_each` of cases over the same pairs."""
-    num_ways = len(ways[0])
-    tasks, longest = len(each) * num_ways * runs, max(case.rounds for case in each)
+) -> Tallied:
+    """Rolls out cases over the same pairs, the ways of each and their runs one after the other."""
+    tasks, longest = len(each) * len(ways[0]) * runs, max(case.rounds for case in each)
     tallied = Tallied(
         np.zeros(tasks, np.int64),
         np.zeros(tasks, np.int64),
@@ -186,27 +217,18 @@ def roll_out_group(
     course = each[0].course
     room = room_to_stitch(course.chances.shape[1] // 2, course.over.size)
     stitched_rounds.all(tasks, room, purpose, runs, turns, steps, Cases.of(each), tallied)
-    tallies = tallies_of(tallied, np.repeat(turns, runs), runs)
-    outcomes = []
-    for place, tally in enumerate(tallies):
-        part, case = slice(place * runs, (place + 1) * runs), each[place // num_ways]
-        rounds = Rounds(
-            np.ascontiguousarray(tallied.differences[part, : case.rounds if keep else 0]),
-            tallied.complete[part],
-            tallied.cuts[part],
-        )
-        outcomes.append(Outcome(rounds, tally))
-    return [outcomes[first : first + num_ways] for first in range(0, len(outcomes), num_ways)]
+    return tallied
 
 
-def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> list[list[Tally]]:
-    """Returns what the runs of each way add up to, all together.
+def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> Tallies:
+    """Returns what the runs of each way add up to, all together; `turns` [C, W] says who had them.
 
     With n, m and q of each run, that are M = Σ n m / Σ n and Σ (q + n (m − M)²) / Σ n.
     """
-    complete, in_turn = tallied.complete, turns > 1
-    ours = np.where(in_turn, -(-complete // np.maximum(turns, 1)), complete)
-    kinds = []
+    cycle = np.repeat(turns, runs)
+    complete = tallied.complete
+    ours = np.where(cycle > 1, -(-complete // np.maximum(cycle, 1)), complete)
+    tallies = Tallies(*np.empty((3, *turns.shape, 2)))
     for kind, numbers in enumerate((ours, complete - ours)):
         number = numbers.reshape(-1, runs).astype(np.float64)
         means, squares = tallied.moments.reshape(-1, runs, 4)[..., 2 * kind : 2 * kind + 2].T
@@ -214,11 +236,9 @@ def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> list[list[Tally]
         mean = (number * means.T).sum(axis=1) / total
         off = squares.T + number * (means.T - mean[:, np.newaxis]) ** 2
         figures = number.mean(axis=1), mean, off.sum(axis=1) / total
-        kinds.append([*map(Tally, *(figure.tolist() for figure in figures))])
-    return [
-        [first, second] if turned else [first]
-        for first, second, turned in zip(*kinds, in_turn[::runs].tolist(), strict=True)
-    ]
+        for table, figure in zip(tallies, figures, strict=True):
+            table[..., kind] = figure.reshape(turns.shape)
+    return tallies
 
 
 def horizons(discount: float) -> tuple[int | None, ...]:

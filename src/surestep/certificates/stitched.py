@@ -62,6 +62,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, is_number, run_sums, shown
+from surestep.certificates.bets import limits_of
 from surestep.certificates.common import LARGEST, Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
     Logger,
@@ -520,16 +521,18 @@ def lower_limits(
         cases[place] = Case(stacks, course, one.stacks.sizes > 0, int(certifier.seed), most)
     ways = [[plans[place].way] for place in cases]
     outcomes = roll_out_each([*cases.values()], ways, CERTIFYING, RUNS, keep=True) if cases else []
-    for (place, case), (outcome,) in zip(cases.items(), outcomes, strict=True):
-        plan, rounds = plans[place], outcome.rounds
+    rolled = {place: outcome.rounds for place, (outcome,) in zip(cases, outcomes, strict=True)}
+    for place, rounds in [*rolled.items()]:
         try:
-            check_rounds(plan.way, rounds, case.course)
+            check_rounds(plans[place].way, rounds, cases[place].course)
         except CertificateRefused as refusal:
             answers[place] = refusal
-            continue
-        low, high = case.course.limits
+            del rolled[place]
+    bets = [plans[place].bet(rounds, cases[place].course) for place, rounds in rolled.items()]
+    for (place, rounds), lower in zip(rolled.items(), limits_of(bets), strict=True):
+        plan, (low, high) = plans[place], cases[place].course.limits
         answers[place] = (
-            max(plan.lower(rounds, case.course), low - high),
+            max(lower, low - high),
             {
                 "robust_tails": plan.robust,
                 "expected": plan.score,

@@ -7,7 +7,6 @@ certifies, never sees which of them would have been best on it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,14 +16,13 @@ from surestep._arrays import FloatArray
 from surestep.certificates.bets import (
     LARGEST_SHARE,
     TOGETHER,
+    Bet,
     log_goal,
-    lower_limit,
-    lower_limit_in_turn,
-    usual_stake,
+    stake_for,
     usual_stakes,
 )
 from surestep.certificates.refuting import SAME
-from surestep.certificates.stacks import Tally, Way, horizons, roll_out_each
+from surestep.certificates.stacks import Tallies, Way, horizons, tally_each
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Turns
 
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
@@ -45,12 +43,11 @@ class Plan(NamedTuple):
     score: float = 0.0  # the lower limit to be expected
     robust: bool = False  # with robust tails
 
-    def lower(self, rounds: Rounds, course: Course) -> float:
-        """Returns L of rounds that were made this way."""
-        if self.turns is not None:
-            return lower_limit_in_turn(rounds.differences, rounds.complete, self.turns, self.delta)
-        least = least_of(self.way.who, course)
-        return lower_limit(rounds.differences, rounds.complete, self.stake, least, self.delta)
+    def bet(self, rounds: Rounds, course: Course) -> Bet:
+        """Returns the bet on rounds that were made this way."""
+        series, complete, _ = rounds
+        least = 0.0 if self.turns is not None else least_of(self.way.who, course)
+        return Bet(series, complete, self.delta, least, self.stake, self.turns)
 
 
 class Fold(NamedTuple):
@@ -63,6 +60,25 @@ class Fold(NamedTuple):
     seed: int
 
 
+class Bets(NamedTuple):
+    """Bets of F folds on W ways each, and the L that the fold expects of each."""
+
+    score: FloatArray  # [F, W]
+    stakes: FloatArray  # [F, W, 1], or where policies take turns [F, W, 4]: those of `Turns`
+
+    def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> Plan:
+        """Returns the bet at that place, which is one of this fold on this way."""
+        score, stakes = float(self.score[place]), self.stakes[place].tolist()
+        if way.who <= OURS:
+            return Plan(way, fold.delta, stakes[0], score=score)
+        limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
+        ours, theirs, ours_alone, theirs_alone = stakes
+        turns = Turns(
+            way.who, TOGETHER, ours, theirs, ours_alone, theirs_alone, LARGEST_SHARE, limits
+        )
+        return Plan(way, fold.delta, turns=turns, score=score)
+
+
 def plans_at(folds: Sequence[Fold]) -> list[Plan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
@@ -72,40 +88,26 @@ def plans_at(folds: Sequence[Fold]) -> list[Plan]:
         Case(stacks, course, stacks.sizes > 0, seed, most_rounds(stacks, course))
         for stacks, course, _, _, seed in folds
     ]
-
-    def rehearsed(ways: Sequence[Sequence[Way]]) -> list[list[Plan]]:
-        outcomes = roll_out_each(cases, ways, PLANNING, REHEARSALS, keep=False)
-        return [
-            [
-                bet_on(outcome.tallies, fold.course, fold.ratio, Plan(way, fold.delta))
-                for way, outcome in zip(several, outcomes_each, strict=True)
-            ]
-            for fold, several, outcomes_each in zip(folds, ways, outcomes, strict=True)
-        ]
-
-    def best(plans: Iterable[Plan]) -> Plan:
-        return max(plans, key=lambda plan: plan.score)
-
-    sides = (BOTH, OURS, THEIRS)
-    longest = max((horizons(fold.course.discount) for fold in folds), key=len)
-    alone = rehearsed(
-        [
-            [Way(who, steps, steps) for who in sides for steps in horizons_of(fold, len(longest))]
-            for fold in folds
-        ]
-    )
-    bests = [
-        [best(plan for plan in plans if plan.way.who == who) for who in sides] for plans in alone
+    levels, sides = Levels.of(folds), (BOTH, OURS, THEIRS)
+    number = max(len(horizons(fold.course.discount)) for fold in folds)
+    lengths = [horizons_of(fold, number) for fold in folds]
+    ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
+    tallies = tally_each(cases, ways, PLANNING, REHEARSALS)
+    alone = bets_alone(levels, np.repeat(sides, number).tolist(), tallies)
+    best = alone.score.reshape(-1, len(sides), number).argmax(axis=2).tolist()
+    ways_in_turn = [
+        [Way(cycle, own[ours], own[theirs]) for cycle in CYCLES]
+        for own, (_, ours, theirs) in zip(lengths, best, strict=True)
     ]
-    turns = rehearsed(
-        [
-            [Way(cycle, ours.way.horizon, theirs.way.their_horizon) for cycle in CYCLES]
-            for _, ours, theirs in bests
-        ]
-    )
+    in_turn = bets_in_turn(levels, tally_each(cases, ways_in_turn, PLANNING, REHEARSALS))
+    best_in_turn = in_turn.score.argmax(axis=1).tolist()
     return [
-        clearly_best(paired, best(in_turn), fold.course)
-        for (paired, _, _), in_turn, fold in zip(bests, turns, folds, strict=True)
+        clearly_best(
+            alone.plan(fold, ways[f][best[f][0]], (f, best[f][0])),
+            in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f])),
+            fold.course,
+        )
+        for f, fold in enumerate(folds)
     ]
 
 
@@ -120,53 +122,82 @@ def clearly_best(paired: Plan, in_turn: Plan, course: Course) -> Plan:
     return in_turn if in_turn.score > paired.score + CLEARLY * span_of(course) else paired
 
 
-def bet_on(tallies: Sequence[Tally], course: Course, ratio: float, plan: Plan) -> Plan:
-    """Returns the bet with its stakes, and with what to expect of it, by rounds on fold 1.
+class Levels(NamedTuple):
+    """The figures of F folds that bets go by [F, 1]."""
+
+    ratio: FloatArray
+    goal: FloatArray  # ln(q/δ)
+    goal_together: FloatArray  # ln(q/wδ)
+    closest: FloatArray  # to the least value that a mean is taken to lie
+    variance: FloatArray  # of rounds, at the least
+    least: dict[int, FloatArray]  # that a round of each kind can give
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> Levels:
+        """Returns the figures of folds."""
+
+        def column(figures: Iterable[float]) -> FloatArray:
+            return np.array([*figures])[:, np.newaxis]
+
+        closest = [SMALLEST_SPREAD * span_of(fold.course) for fold in folds]
+        return cls(
+            column(fold.ratio for fold in folds),
+            column(log_goal(fold.delta) for fold in folds),
+            column(log_goal(fold.delta * TOGETHER) for fold in folds),
+            column(closest),
+            column(smallest**2 for smallest in closest),
+            {
+                who: column(least_of(who, fold.course) for fold in folds)
+                for who in (BOTH, OURS, THEIRS)
+            },
+        )
+
+    def largest_stake(self, above_least: FloatArray) -> FloatArray:
+        """Returns the largest stake on means that lie so far above the least value."""
+        stake: FloatArray = LARGEST_SHARE / np.maximum(above_least, self.closest)
+        return stake
+
+
+def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Bets:
+    """Returns bets on rounds of one kind each, with what to expect of them, by rounds on fold 1.
 
     With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
     the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
     """
-    if plan.way.who > OURS:
-        return bet_in_turn(tallies, course, ratio, plan)
-    (tally,), least = tallies, least_of(plan.way.who, course)
-    if tally.number == 0:
-        return plan._replace(score=least)
-    mean, variance = tally.mean, spread_of(tally, course)
-    number = ratio * tally.number
-    stake = usual_stake(number, variance, plan.delta)
-    capped = min(stake, largest_stake(mean - least, course))
-    score = mean - log_goal(plan.delta) / (capped * number) - capped * variance / 2
-    return plan._replace(stake=stake, score=max(score, least))
+    number, mean, variance = (figure[..., 0] for figure in tallies)
+    there, least = number > 0, np.hstack([levels.least[who] for who in whos])
+    length = levels.ratio * np.where(there, number, 1.0)
+    variance = np.maximum(variance, levels.variance)
+    stake = stake_for(levels.goal, length * variance)
+    capped = np.minimum(stake, levels.largest_stake(mean - least))
+    score = mean - levels.goal / (capped * length) - capped * variance / 2
+    score, stake = np.where(there, [np.maximum(score, least), stake], [least, np.zeros_like(least)])
+    return Bets(score, stake[..., np.newaxis])
 
 
-def bet_in_turn(tallies: Sequence[Tally], course: Course, ratio: float, plan: Plan) -> Plan:
-    """Returns the bet on rounds in turn, with its stakes, and with what to expect of it.
+def bets_in_turn(levels: Levels, tallies: Tallies) -> Bets:
+    """Returns bets on rounds in turn, with what to expect of them, by rounds on fold 1.
 
     With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
     and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
     """
-    ends = [least_of(who, course) for who in (OURS, THEIRS)]
-    if min(tally.number for tally in tallies) == 0:
-        return plan._replace(score=-math.inf)  # no stake would be known
-    (mean, their_mean) = (tally.mean for tally in tallies)
-    variance, their_variance = (spread_of(tally, course) for tally in tallies)
-    lengths = ratio * tallies[0].number, ratio * tallies[1].number
-    usual = usual_stakes(lengths, (variance, their_variance), plan.delta)
-    caps = [largest_stake(mean - ends[0], course), largest_stake(their_mean - ends[1], course)]
-    factor = min(usual[0] * lengths[0], caps[0] * lengths[0], caps[1] * lengths[1])
-    turns = Turns(
-        plan.way.who,
-        TOGETHER,
-        *usual,
-        usual_stake(lengths[0], variance, plan.delta),
-        usual_stake(lengths[1], their_variance, plan.delta),
-        LARGEST_SHARE,
-        (ends[0], -ends[1]),
+    there = tallies.number.min(axis=2) > 0  # else no stake is known
+    lengths, means, variances, caps = [], [], [], []
+    for kind, who in enumerate((OURS, THEIRS)):
+        number, mean, variance = (figure[..., kind] for figure in tallies)
+        lengths.append(levels.ratio * np.where(there, number, 1.0))
+        means.append(mean)
+        variances.append(np.maximum(variance, levels.variance))
+        caps.append(levels.largest_stake(mean - levels.least[who]) * lengths[-1])
+    stakes = usual_stakes(lengths, variances, levels.goal)
+    factor = np.minimum(stakes[0] * lengths[0], np.minimum(*caps))
+    spread = variances[0] / lengths[0] + variances[1] / lengths[1]
+    score = means[0] + means[1] - levels.goal_together / factor - factor * spread / 2
+    alone = [stake_for(levels.goal, m * v) for m, v in zip(lengths, variances, strict=True)]
+    least = levels.least[OURS] + levels.least[THEIRS]
+    return Bets(
+        np.where(there, np.maximum(score, least), -np.inf), np.stack([*stakes, *alone], axis=-1)
     )
-    goal = log_goal(plan.delta * TOGETHER)
-    spread = variance / lengths[0] + their_variance / lengths[1]
-    score = mean + their_mean - goal / factor - factor * spread / 2
-    return plan._replace(turns=turns, score=max(score, sum(ends)))
 
 
 def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
@@ -179,17 +210,6 @@ def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
         rounds.differences[there & (place % who == 0)],
         rounds.differences[there & (place % who > 0)],
     ]
-
-
-def spread_of(tally: Tally, course: Course) -> float:
-    """Returns the variance of rounds, and not less than for a thousandth of a range."""
-    smallest = SMALLEST_SPREAD * span_of(course)
-    return max(tally.variance, smallest**2)
-
-
-def largest_stake(above_least: float, course: Course) -> float:
-    """Returns the largest stake on a mean that lies so far above the least value."""
-    return LARGEST_SHARE / max(above_least, SMALLEST_SPREAD * span_of(course))
 
 
 def most_rounds(stacks: Stacks, course: Course) -> int:

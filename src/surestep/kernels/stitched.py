@@ -22,6 +22,7 @@ from surestep.kernels._types import (
     BatchOut,
     BoolsIn,
     FloatsIn,
+    FloatsOut,
     IntsIn,
     IntsOut,
     Room,
@@ -34,6 +35,7 @@ from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
 SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
+SERIES_THREADS = 50_000  # values from which on bets are shared out among threads
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
 
 
@@ -388,11 +390,11 @@ def stitched_rounds(
         moments[task, 2], moments[task, 3] = their_mean, their_squares
 
 
-@kernel()
-def enough_series_reach(
-    series: TableIn, complete: IntsIn, stake: float, mean: float, goal: float, one_of: int
-) -> int:
-    """1 where, for some t, one of `one_of` of the first t series [R, M] reaches the goal, else 0.
+@helper
+def series_reach(
+    series: FloatArray, complete: IntArray, stake: float, mean: float, goal: float, one_of: int
+) -> bool:
+    """Tells whether, for some t, one of `one_of` of the first t series [R, M] reaches the goal.
 
     What has to reach it is the capital Π (1 + stake (x − mean)), at any time; only the first
     `complete` [R] values are there. A capital too small for a double stays 0.
@@ -406,8 +408,16 @@ def enough_series_reach(
                 reached += 1
                 break
         if reached * one_of >= run + 1:
-            return 1
-    return 0
+            return True
+    return False
+
+
+@kernel()
+def enough_series_reach(
+    series: TableIn, complete: IntsIn, stake: float, mean: float, goal: float, one_of: int
+) -> int:
+    """1 where `series_reach`, else 0."""
+    return int(series_reach(series, complete, stake, mean, goal, one_of))
 
 
 class Turns(NamedTuple):
@@ -465,11 +475,11 @@ def enough_turns_reach(
     return False
 
 
-@kernel()
+@helper
 def every_split_refuted(
-    series: TableIn, complete: IntsIn, turns: Turns, gain: float, goal: float, one_of: int
-) -> int:
-    """1 where no two means that differ by the gain are left, wherever they lie, else 0.
+    series: FloatArray, complete: IntArray, turns: Turns, gain: float, goal: float, one_of: int
+) -> bool:
+    """Tells whether no two means that differ by the gain are left, wherever they lie.
 
     The means of π_b are gone through in cells. In a cell from ρ to ρ + w the capital is nowhere
     less than where π_b has the mean ρ and π_I the mean ρ + w + gain. A cell in which that does not
@@ -486,5 +496,53 @@ def every_split_refuted(
         elif width > smallest:
             width /= 2
         else:
-            return 0
-    return 1
+            return False
+    return True
+
+
+class Bets(NamedTuple):
+    """Bets on C sets of R series each, in lines: on one mean, or on two in turn; see `Turns`."""
+
+    cycle: IntsIn  # [C]; 0 where there is one mean
+    stakes: TableIn  # [C, 6] `together` to `largest_share` of `Turns`; of one mean, `ours` alone
+    limits: TableIn  # [C, 2] of all values of one mean, or of all returns
+    goal: FloatsIn  # [C]
+    halvings: IntsIn  # [C] of the search
+    places: IntsIn  # [C+1] where the values of each set begin
+    values: FloatsIn  # series after series
+    complete: IntsIn  # [C·R] how many values of each series are there
+    one_of: int
+
+
+@tasks(threads_from=SERIES_THREADS, on_gpu=False)
+def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: FloatsOut) -> None:
+    """The largest mean, or gain, that is found to be refuted by each of the sets; else the least.
+
+    They are few, and take long where policies take turns: a GPU would be waiting for those.
+    """
+    number = bets.cycle.size
+    for c in range(first, last):
+        complete = part(bets.complete, c, number)
+        series = bets.values[bets.places[c] : bets.places[c + 1]].reshape(complete.size, -1)
+        together, ours, theirs, ours_alone, theirs_alone, share = bets.stakes[c]
+        least, most = bets.limits[c]
+        cycle, goal = bets.cycle[c], bets.goal[c]
+        limits = (least, most)
+        turns = Turns(cycle, together, ours, theirs, ours_alone, theirs_alone, share, limits)
+        below, above = least, most
+        if cycle > 0:
+            below, above = least - most, most - least
+        for _ in range(bets.halvings[c]):
+            middle = below + (above - below) / 2
+            if not below < middle < above:
+                break
+            if cycle > 0:
+                refuted = every_split_refuted(series, complete, turns, middle, goal, bets.one_of)
+            else:
+                stake = min(ours, share / (middle - least))
+                refuted = series_reach(series, complete, stake, middle, goal, bets.one_of)
+            if refuted:
+                below = middle
+            else:
+                above = middle
+        lower[c] = below

@@ -36,4 +36,4 @@ def read_scalars(path: str, value: object) -> Mapping[str, Scalar]:
 
 def is_unicode(text: str) -> bool:
     """Tells whether a file can hold the text: half of a surrogate pair is no character."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
