@@ -36,11 +36,17 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
+from surestep._arrays import run_sums
+from surestep.certificates.stitched import Stitched
 from surestep.checks import check_log
-from surestep.checks.cuts import cut_check
+from surestep.checks.cuts import Terms, cut_check
+from surestep.checks.held_out import folds_by
+from surestep.checks.of_log import LEVEL
+from surestep.checks.places import place_check
+from surestep.checks.time_in_states import TimeInStates
 from surestep.errors import SurestepError
 from surestep.io import LogSource, read_log, write_counts
-from surestep.model import DecisionLog, estimate_behavior
+from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
 from surestep.pipeline.checks import cut_otherwise, with_states
 from surestep.states import choose_history, learn
 
@@ -52,7 +58,7 @@ SMALLEST = (
     "rows in no order, next_state derived, memory limit 1 GB", "the last 3 rows",
 )  # fmt: skip
 STEPS, STATES, ACTIONS = 20, 10_000, 4
-DISCOUNT = 0.95
+DISCOUNT, LARGEST_REWARD = 0.95, 10.0
 GROUPED = "SELECT state, action, next_state, terminated, count(*), sum({}) FROM {} GROUP BY ALL"
 LOOSE = ("episode", "step", "truncated")
 # What is measured: the columns that ours does not get, and what it then does.
@@ -147,11 +153,20 @@ def counting(line: str, path: Path) -> None:
 def check(log: LogSource, steps: DecisionLog) -> None:
     """Checks what claims assume; where there are bins, also other ones."""
     check_log(steps, steps.pairs.state_labels, discount=DISCOUNT)
+    judge, counts = Stitched(train_share=0.3), steps.counts()
+    current, new = (estimate_behavior(counts, smoothing) for smoothing in (0, 1000))
+    chosen_by = judge.folds(steps).first.counts()
+    time_there = TimeInStates(estimate_mdp(chosen_by, DISCOUNT), chosen_by, new, ~counts.terminal)
+    decisions = run_sums(counts.visits, steps.pairs.offsets)
+    names = [*map(str, range(decisions.size))]
+    place_check(
+        *(time_there, folds_by(judge, steps), decisions, ~counts.terminal, names), level=LEVEL
+    )
     others = cut_otherwise(log, DISCOUNT)
     if others is not None:
         cuts = tuple(with_states(steps, other.load_states()) for other in others)
-        current, new = (estimate_behavior(steps.counts(), smoothing) for smoothing in (0, 1000))
-        cut_check(steps, cuts, (new, current), discount=DISCOUNT, claim=None, level=0.01)
+        terms = Terms(DISCOUNT, (0.0, LARGEST_REWARD / (1 - DISCOUNT)), judge)
+        cut_check(steps, cuts, (new, current), terms, claim=None, level=LEVEL)
 
 
 def child(line: str, path: Path, small: Path, repeat: int) -> None:

@@ -325,7 +325,7 @@ def with_checks(findings, name="ward"):
               figures={"proved": 0.00063, "estimated": 0.04, "lower": 350.0}),
         Check(code="enough-data", outcome="failed", level=0.00625, rows=1000,
               figures={f"{kind}_{what}": value for kind in ("scarce", "open")
-                       for what, value in places.items()},
+                       for what, value in places.items()} | {"horizon": 0.0},
               picture=(Mark(name, 0.0, 0.6, 0.6, 0.02, True), Mark(name, 0.0, 0.4, 0.4, 0.5))),
         Check(code="other-cuts", outcome="failed", level=0.00625, rows=1000,
               figures={"half": 0.2, "own": 0.15, "twice": -0.1, "claim": 0.05} | ends),

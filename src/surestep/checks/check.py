@@ -33,6 +33,11 @@ WhyUnchecked = Literal[
     "no-source",  # the log cannot be read again
     "no-change",  # the new policy does what the current one does
 ]
+# Why the rows say nothing for certain about a policy, so that its intervals are all that may be.
+Unjudged = Literal[
+    "nothing-held-out",  # all rows had a part in choosing the policy
+    "too-few-episodes",  # of either part; a single stream is one
+]
 # The figures of each check that is made, beside those that all have.
 FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
     "markov-next-state": (),
@@ -45,6 +50,7 @@ FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
     "enough-data": (
         *("scarce_share", "scarce_low", "scarce_high", "scarce_states", "scarce_decisions"),
         *("open_share", "open_low", "open_high", "open_states", "open_decisions"),
+        "horizon",  # the steps within which time is counted; 0 where it is discounted
     ),
     "other-cuts": (
         *("half", "half_low", "half_high", "own", "own_low", "own_high"),
@@ -72,11 +78,12 @@ class Check:
     code: CheckCode
     outcome: Outcome
     why: WhyUnchecked | None = None  # where nothing was checked
-    # It fails where the p-value is at most that; or the chance that one of its intervals misses.
+    # It fails where the p-value is at most that; or all intervals hold but for that chance.
     level: float | None = None
     p_value: float | None = None
     statistic: float | None = None  # standard deviations from what luck does
-    rows: int | None = None  # of the log that were compared
+    rows: int | None = None  # of the log that were compared, or that intervals are of
+    unjudged: Unjudged | None = None  # where intervals are all that may be
     one_an_episode: bool | None = None  # whether these are at most one row an episode and group
     noticed: float | None = None  # the smallest effect that four of five such logs would show
     figures: Mapping[str, float] = field(default_factory=dict)

@@ -3,154 +3,161 @@
 Rows of a log that is cut finely and of the same log cut coarsely are the same rows, so that each
 fine state lies in one coarse state. A policy of the coarse states does the same in all fine states
 of one; in states that are coarser still it does what it does on average over the rows there.
+
+**Intervals.** Let fold 1 be the rows that chose the policies, and fold 2 the others. In any states
+that are Markov, L of `surestep.certificates.stitched` misses the gain Δ of π over π′ with a chance
+of at most δ, given fold 1. Minus the L of the gain of π′ over π is an upper bound of Δ, with the
+same chance. Each of the six ends has a sixth of the level, so that all three intervals together
+miss with at most the level. The policies themselves may depend on fold 1 alone. In finer states
+they do what they do in the state around, which no row decides; in coarser ones the mean is over
+the rows of fold 1. Where fold 1 has no row, rows of fold 2 say what is done; but there every
+rollout is cut and paid as the bounds of values allow, whatever is done. How rows are cut is taken
+as given, as it is for the claim. ∎
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
 
-from surestep._arrays import FloatArray, IntArray, offsets_of, run_owners, run_sums
-from surestep.checks.check import Check
-from surestep.checks.luck import interval, variance_of
+from surestep._arrays import IntArray, offsets_of, run_owners
+from surestep.certificates.stitched import Folds, Judging, Stitched, lower_limits
+from surestep.checks.check import Check, Unjudged
+from surestep.checks.held_out import folds_by
+from surestep.checks.of_log import seed_of
+from surestep.errors import CertificateRefused
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.planning.evaluation import evaluate, occupancy
+from surestep.model.problem import Problem
+from surestep.planning.evaluation import performance
 
 
-class Gain(NamedTuple):
-    """An estimated gain, and its standard error."""
+class Terms(NamedTuple):
+    """What values are discounted by and lie between, and how the log was split."""
 
-    value: float
-    error: float
+    discount: float
+    value_bounds: tuple[float, float]
+    judge: Stitched | None  # None where all rows chose the policy
 
 
 def cut_check(
     log: DecisionLog,
     others: tuple[DecisionLog, DecisionLog],
     policies: tuple[Policy, Policy],
+    terms: Terms,
     *,
-    discount: float,
     claim: float | None,
     level: float,
 ) -> Check:
     """Holds the estimated gain of the new policy over the current one against other cuts.
 
     `others` are the same rows cut coarsely and finely, `policies` the new and the current one, over
-    the pairs of `log`. It fails where a gain is claimed, and is a loss in the finer states: then it
-    may come from what the coarser ones throw together. All three intervals together miss with a
-    chance of about `level`.
+    the pairs of `log`. It fails where a gain is claimed, and is a loss in the finer states, as
+    estimated: then it may come from what the coarser ones throw together. All three intervals
+    together miss with a chance of at most `level`.
     """
     coarse, fine = others
-    gains = {
-        "half": gain_among(log, coarse, policies, discount),
-        "own": gain_among(log, log, policies, discount),
-        "twice": gain_among(log, within_each(log, fine), policies, discount),
-    }
-    figures = dict[str, float]()
-    for name, gain in gains.items():
-        low, high = interval(gain.value, gain.error, level / len(gains))
-        figures |= {name: gain.value, f"{name}_low": low, f"{name}_high": high}
+    cuts = [Cut.of(log, other, policies, terms) for other in (coarse, log, within_each(log, fine))]
+    gains = [gain_among(log, cut, terms.discount) for cut in cuts]
+    figures = {"claim": 0.0 if claim is None else claim}
+    for name, gain, (low, high) in zip(
+        ("half", "own", "twice"), gains, gain_bounds(cuts, terms, level), strict=True
+    ):
+        figures |= {name: gain, f"{name}_low": low, f"{name}_high": high}
     claimed = claim is not None and claim > 0
-    fails = claimed and gains["twice"].value < 0
+    fails = claimed and figures["twice"] < 0
+    folds = cuts[0].folds
     return Check(
         code="other-cuts",
         outcome="failed" if fails else "passed" if claimed else "told",
         level=level,
-        rows=log.num_steps,
-        figures={**figures, "claim": 0.0 if claim is None else claim},
+        rows=0 if isinstance(folds, str) else folds.second.num_steps,
+        unjudged=folds if isinstance(folds, str) else None,
+        figures=figures,
     )
 
 
-def gain_among(
-    log: DecisionLog, other: DecisionLog, policies: tuple[Policy, Policy], discount: float
-) -> Gain:
-    """Returns the estimated gain of the first policy over the second, in the states of `other`.
+class Cut(NamedTuple):
+    """The rows of a log in other states, with two policies over these."""
 
-    Policies are over the pairs of `log`, which has the same rows. A pair of a fine state that was
-    never seen is taken to be like all rows with its action in the state of `log` around it.
-    """
-    again = with_actions_of(log, other)
-    counts = again.counts()
-    model = filled(estimate_mdp(counts, discount), counts, log, again)
-    new, current = (
-        Worth.of(model, carried(policy, log, again.pairs, other), log, again) for policy in policies
-    )
-    return Gain(new.value - current.value, gain_error(new, current, again))
-
-
-class Worth(NamedTuple):
-    """The value of a policy in states of the rows, and how each row weighs in it."""
-
-    value: float
-    states: FloatArray  # [S] V
-    per_visit: FloatArray  # [N] how much a row weighs: its c, see `surestep.checks.luck`
-    target: FloatArray  # [N] r + γV(s')
-    term: FloatArray  # [N] by how much a row moves the value
-    start: FloatArray  # [E] by how much the start of an episode does
+    rows: DecisionLog
+    folds: Folds | Unjudged
+    new: Policy
+    current: Policy
 
     @classmethod
-    def of(cls, model: FiniteMDP, policy: Policy, log: DecisionLog, again: DecisionLog) -> Worth:
-        """Returns the value of a policy in the model of the rows `again`, filled by those of `log`.
-
-        A row weighs for its own pair, and for pairs that were filled with rows like it.
-        """
-        states, visits = evaluate(model, policy), occupancy(model, policy)
-        target = log.reward + model.discount[0] * states[again.next_state]
-        actions = np.int64(again.pairs.num_actions)
-        outer = around(log, again)[again.pairs.state]
-        lent = np.flatnonzero((again.counts().visits == 0) & (outer >= 0))
-        lender = outer[lent] * actions + again.pairs.action[lent]
-        mass = np.zeros(log.pairs.num_states * actions)
-        np.add.at(mass, lender, visits[lent])
-        value = float(model.initial @ states)
-        own, own_term = weighed(again.pair, visits, target)
-        shared, shared_term = weighed(log.state * actions + log.action, mass, target)
-        begun = states[again.state[again.episode_offsets[:-1]]]
-        return cls(
-            value,
-            states,
-            own + shared,
-            target,
-            own_term + shared_term,
-            (begun - value) / again.num_episodes,
-        )
+    def of(
+        cls, log: DecisionLog, other: DecisionLog, policies: tuple[Policy, Policy], terms: Terms
+    ) -> Cut:
+        """Returns the rows of `log` in the states of `other`, with what did not choose policies."""
+        rows = with_actions_of(log, other)
+        folds, parts = folds_by(terms.judge, rows), [(log, rows)]
+        own = folds_by(terms.judge, log)
+        if not (isinstance(folds, str) or isinstance(own, str)):
+            parts.insert(0, (own.first, folds.first))
+        new, current = (carried(policy, parts, rows.pairs) for policy in policies)
+        return cls(rows, folds, new, current)
 
 
-def weighed(group: IntArray, mass: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Returns the weight [N] of each row, which share the mass of their group, and what it moves.
+def gain_bounds(cuts: Sequence[Cut], terms: Terms, level: float) -> list[tuple[float, float]]:
+    """Returns an interval of the gain in each cut; all of them miss with at most the level.
 
-    That is c(t − Q), with Q the mean of its group.
+    Where fold 2 says nothing it is all that bounds of values allow.
     """
-    times = np.maximum(np.bincount(group, minlength=mass.size), 1)
-    mean = np.bincount(group, target, mass.size) / times
-    weight = (mass / times)[group]
-    return weight, weight * (target - mean[group])
+    lowest, highest = terms.value_bounds
+    span = highest - lowest
+    judging = [claim for cut in cuts for claim in both_ways(cut, terms, level / (2 * len(cuts)))]
+    answers = lower_limits(judging)
+    lower = [
+        -span if isinstance(answer, CertificateRefused) else max(answer[0], -span)
+        for answer in answers
+    ]
+    if not judging:
+        return [(-span, span)] * len(cuts)
+    return [(low, -opposite) for low, opposite in zip(lower[::2], lower[1::2], strict=True)]
 
 
-def gain_error(new: Worth, current: Worth, log: DecisionLog) -> float:
-    """Returns the standard error of the difference of two values (see `surestep.checks.luck`)."""
-    term, start = new.term - current.term, new.start - current.start
-    # The difference of c·t of both policies, wherever a row of this pair might have led.
-    apart = np.abs(new.per_visit - current.per_visit) * np.ptp(new.target)
-    apart = apart + current.per_visit * np.ptp(new.target - current.target)
-    pairs, visits = log.pairs.num_pairs, log.counts().visits
-    spread = np.bincount(log.pair, apart, pairs) / np.maximum(visits, 1)
-    squares = np.zeros(pairs)
-    np.add.at(squares, log.pair, term**2)
-    of_rows = variance_of(squares, visits, spread)
-    episodes, values = log.num_episodes, new.states - current.states
-    of_rows += variance_of(float((start**2).sum()), episodes, float(np.ptp(values)) / episodes)
-    whole = run_sums(term, log.episode_offsets) + start
-    correction = episodes / max(episodes - 1, 1)  # Bessel's
-    return math.sqrt(max(of_rows, correction * float((whole**2).sum())))
+def both_ways(cut: Cut, terms: Terms, delta: float) -> list[Judging]:
+    """Returns what is to be judged in a cut: the new policy against the current one, and back.
+
+    Nothing where there is no second fold.
+    """
+    if terms.judge is None or isinstance(cut.folds, str):
+        return []
+    folds, first = cut.folds, cut.folds.first
+    # A robust set for the tails would take longer than all rollouts.
+    judge = replace(terms.judge, delta=delta, seed=seed_of(first), tails=0.0)
+
+    def judged(ours: Policy, theirs: Policy) -> Judging:
+        problem = Problem(
+            counts=first.counts(),
+            behavior=theirs,
+            discount=terms.discount,
+            value_bounds=terms.value_bounds,
+            log=first,
+        )
+        return Judging(judge, problem, ours, folds, {})
+
+    return [judged(cut.new, cut.current), judged(cut.current, cut.new)]
+
+
+def gain_among(log: DecisionLog, cut: Cut, discount: float) -> float:
+    """Returns the estimated gain of the new policy over the current one in the states of a cut.
+
+    A pair of a fine state that was never seen is taken to be like all rows with its action in the
+    state of `log` around it.
+    """
+    counts = cut.rows.counts()
+    model = filled(estimate_mdp(counts, discount), counts, log, cut.rows)
+    return performance(model, cut.new) - performance(model, cut.current)
 
 
 def within_each(log: DecisionLog, other: DecisionLog) -> DecisionLog:
@@ -196,17 +203,22 @@ def around(log: DecisionLog, again: DecisionLog) -> IntArray:
     return state
 
 
-def carried(policy: Policy, log: DecisionLog, pairs: Pairs, other: DecisionLog) -> Policy:
-    """Returns a policy of the states of `log` over other states: its mean over their rows.
+def carried(
+    policy: Policy, parts: Sequence[tuple[DecisionLog, DecisionLog]], pairs: Pairs
+) -> Policy:
+    """Returns a policy over other states: its mean over their rows.
 
-    Where nobody decides, any row that leads there tells the state of `log`; else all are alike.
+    `parts` are rows with the states of the policy and the same with the others: the first that has
+    rows in a state tells what is done there. Where nobody decides, rows that lead there do; else
+    all actions are alike.
     """
-    table, states = policy.dense(), log.pairs.num_states
-    total = shared_rows(other.state, log.state, (pairs.num_states, states)) @ table
-    quiet = total.sum(axis=1) == 0
-    arriving = quiet[other.next_state]
-    met = other.next_state[arriving], log.next_state[arriving]
-    total += shared_rows(*met, (pairs.num_states, states)) @ table
+    table = policy.dense()
+    total = np.zeros((pairs.num_states, table.shape[1]))
+    met = [(rows.state, others.state) for rows, others in parts]
+    met += [(rows.next_state, others.next_state) for rows, others in parts]
+    for own, other in met:
+        there = (total.sum(axis=1) == 0)[other]
+        total += shared_rows(other[there], own[there], (len(total), len(table))) @ table
     total[total.sum(axis=1) == 0] = 1.0
     return Policy.from_dense(pairs, total / total.sum(axis=1, keepdims=True))
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, IntArray
-from surestep.checks.check import Check, Mark
-from surestep.checks.luck import TimeInStates, interval
+from surestep.certificates.stitched import Folds
+from surestep.checks.check import Check, Mark, Unjudged
+from surestep.checks.time_in_states import TimeInStates, longest, share_bounds
 
 MOST_OF_THE_TIME = 0.5
 MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
@@ -18,6 +19,7 @@ SHOWN = 8  # states
 
 def place_check(
     time: TimeInStates,
+    folds: Folds | Unjudged,
     decisions: IntArray,
     is_open: BoolArray,
     names: Sequence[str],
@@ -26,47 +28,43 @@ def place_check(
 ) -> Check:
     """Holds the new policy's time in each state against the decisions of the log there [S].
 
-    A state is scarce where the log has less than a tenth of the new policy's share. `is_open` [S]
-    marks states of bins that are open to one side; one in which the log has half as large a share
-    or more, it knows well. It fails where either takes most of the time, as estimated.
-    All intervals together miss with a chance of about `level`, in states that were fixed before.
+    A state is scarce where the rows that chose the policy have less than a tenth of its share there
+    among their decisions. `is_open` [S] marks states of bins that are open to one side; one in
+    which they have half as large a share or more, they know well. It fails where either takes most
+    of the time, as estimated. All intervals together miss with a chance of at most `level`, by the
+    rows of the second fold; they are all that may be where there is none.
     """
-    occupancy = time.shares
-    share = decisions / max(int(decisions.sum()), 1)
-    scarce = share < SCARCE * occupancy
-    is_open = is_open & (share < MORE_THAN_THE_LOG * occupancy)
-    shown = [int(s) for s in np.argsort(-occupancy, kind="stable")[:SHOWN] if occupancy[s] > 0]
-    each = level / (len(shown) + 2)
-
-    def ends(there: BoolArray) -> tuple[float, float]:
-        spent = float(occupancy[there].sum())
-        return interval(spent, time.standard_error(there), each, (0.0, 1.0))
-
-    figures = dict[str, float]()
-    for name, there in (("scarce", scarce), ("open", is_open)):
-        low, high = ends(there)
+    share = time.shares
+    scarce = time.decisions < SCARCE * share
+    is_open = is_open & (time.decisions < MORE_THAN_THE_LOG * share)
+    shown = [int(s) for s in np.argsort(-share, kind="stable")[:SHOWN] if share[s] > 0]
+    sets = np.stack([scarce, is_open, *(np.arange(share.size) == s for s in shown)])
+    bounds = np.tile([0.0, 1.0], (len(sets), 1))
+    discount = float(time.model.discount[0])
+    if not isinstance(folds, str):
+        ends = level / bounds.size
+        bounds = share_bounds(time.policy, folds, sets, discount=discount, delta=ends)
+    bounds[~sets.any(axis=1)] = 0.0
+    figures = {"horizon": 0.0 if isinstance(folds, str) or discount < 1 else float(longest(folds))}
+    for name, there, (low, high) in zip(("scarce", "open"), sets, bounds.tolist(), strict=False):
         figures |= {
-            f"{name}_share": float(occupancy[there].sum()),
+            f"{name}_share": float(share[there].sum()),
             f"{name}_low": low,
             f"{name}_high": high,
-            f"{name}_states": float(np.count_nonzero(there & (occupancy > 0))),
+            f"{name}_states": float(np.count_nonzero(there)),
             f"{name}_decisions": float(decisions[there].sum()),
         }
     most = max(figures["scarce_share"], figures["open_share"])
+    marked, of_all = scarce | is_open, decisions / max(int(decisions.sum()), 1)
     return Check(
         code="enough-data",
         outcome="failed" if most > MOST_OF_THE_TIME else "passed",
         level=level,
-        rows=time.rows,
+        rows=0 if isinstance(folds, str) else folds.second.num_steps,
+        unjudged=folds if isinstance(folds, str) else None,
         figures=figures,
         picture=tuple(
-            Mark(
-                names[s],
-                *ends(np.arange(share.size) == s),
-                float(occupancy[s]),
-                float(share[s]),
-                marked=bool(is_open[s] or scarce[s]),
-            )
-            for s in shown
+            Mark(names[s], low, high, float(share[s]), float(of_all[s]), marked=bool(marked[s]))
+            for s, (low, high) in zip(shown, bounds[2:].tolist(), strict=True)
         ),
     )

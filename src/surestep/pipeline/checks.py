@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
+from surestep.certificates.episodes import split_of
+from surestep.certificates.stitched import Folds, Stitched
 from surestep.checks import Check, CheckCode, check_log
-from surestep.checks.check import WhyUnchecked
+from surestep.checks.check import Unjudged, WhyUnchecked
+from surestep.checks.cuts import Terms as CutTerms
 from surestep.checks.cuts import cut_check, replaced_states
+from surestep.checks.held_out import folds_by
 from surestep.checks.hidden import hidden_check
-from surestep.checks.luck import TimeInStates
 from surestep.checks.of_log import LEVEL, unchecked
 from surestep.checks.places import place_check
+from surestep.checks.time_in_states import TimeInStates
 from surestep.errors import SurestepError
 from surestep.io.labels.bin_rules import coarser_option, finer_option, read_bin_option
 from surestep.io.labels.label import joined
@@ -20,7 +24,9 @@ from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.loading import StateNumbers
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, Pairs, Problem
+from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence, Steps
+from surestep.pipeline.stress_test import Question
 from surestep.pipeline.terms import Terms
 from surestep.results.ladder import belief_in
 from surestep.results.table import PolicyTable
@@ -47,7 +53,7 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
 def result_checks(
     evidence: Evidence,
     terms: Terms,
-    problem: Problem,
+    question: Question,
     table: PolicyTable,
     *,
     certificates: tuple[Certificate, ...],
@@ -59,6 +65,7 @@ def result_checks(
     `time` is that of the new policy in each state, `values` [S] are those of the new and of the
     current policy, all in the estimated model.
     """
+    problem, judge = question.problem, judge_of(question)
     claim = certificates[0]
     if (claim.lower or 0.0) <= 0:
         claim = belief_in(certificates) or claim
@@ -75,8 +82,20 @@ def result_checks(
         Check.unchecked("hidden-causes", "not-assumed")
         if is_free_of_models(claim)
         else hidden_check(claim.lower, span, (new, current), discount),
-        data_check(table, time),
-        other_cuts(evidence, problem, table, log, claim.lower),
+        data_check(table, time, folds_by(judge, problem.log)),
+        other_cuts(evidence, problem, table, log, judge=judge, claim=claim.lower),
+    )
+
+
+def judge_of(question: Question) -> Stitched | None:
+    """Returns what bounds a policy by the rows that did not choose it; None where all did."""
+    split = splitting(question.certifiers)
+    if split is None:
+        return None
+    share, logger, seed = split_of(split)
+    low, high = question.told.returns or question.told.single_returns or (None, None)
+    return Stitched(
+        train_share=share, logger=logger, seed=seed or 0, return_low=low, return_high=high
     )
 
 
@@ -102,6 +121,8 @@ def other_cuts(
     problem: Problem,
     table: PolicyTable,
     log: DecisionLog | WhyUnchecked,
+    *,
+    judge: Stitched | None,
     claim: float | None,
 ) -> Check:
     """Returns what the change of policy is worth in states cut half and twice as finely."""
@@ -130,7 +151,7 @@ def other_cuts(
         return Check.unchecked(code, "refused")
     return cut_check(
         *(log, (coarse, fine), (table.policy, problem.behavior)),
-        discount=problem.single_discount,
+        CutTerms(problem.single_discount, problem.value_bounds, judge),
         claim=claim,
         level=LEVEL,
     )
@@ -157,13 +178,13 @@ def cut_otherwise(source: LogSource, discount: float) -> tuple[LogSource, LogSou
     return None if finer == bins else (source.with_bins(coarser), source.with_bins(finer))
 
 
-def data_check(table: PolicyTable, time: TimeInStates) -> Check:
+def data_check(table: PolicyTable, time: TimeInStates, folds: Folds | Unjudged) -> Check:
     """Returns whether there are enough data where the new policy goes."""
     if not table.changed.any():
         return Check.unchecked("enough-data", "no-change")
     decisions = run_sums(table.visits + table.held_out_visits, table.pairs.offsets)
     is_open = in_open_bins(table.vocabulary)
-    return place_check(time, decisions, is_open, names_of(table.vocabulary), level=LEVEL)
+    return place_check(*(time, folds, decisions, is_open, names_of(table.vocabulary)), level=LEVEL)
 
 
 def in_open_bins(vocabulary: Vocabulary) -> BoolArray:

@@ -19,7 +19,7 @@ from surestep.certificates.episodes import (
 )
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
-from surestep.checks.luck import TimeInStates
+from surestep.checks.time_in_states import TimeInStates
 from surestep.errors import OutOfTime
 from surestep.io.labels.names import with_names
 from surestep.model import Policy, Problem, Statement, estimate_behavior
@@ -274,7 +274,7 @@ def draft_with(
         )
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
-        *(evidence, terms, problem, table),
+        *(evidence, terms, question, table),
         certificates=(claims.own, *others),
         time=TimeInStates(estimate, part.counts, policy, ~table.quiet),
         values=(settled.improvement.plan.value, value),

@@ -10,10 +10,13 @@ import pytest
 
 from findings import maintenance_findings, with_checks
 from surestep.checks import Check, CheckCode
-from surestep.checks.check import WhyUnchecked
+from surestep.checks.check import Unjudged, WhyUnchecked
 from surestep.report.page import result_page
+from surestep.report.pages.checks import cuts_figure, places_figure
 from surestep.report.words import checks as words_of
 from surestep.report.words.checks import TITLES, check_words, noticed_words, summary_words
+
+FIGURES_OF = ((places_figure, "enough-data"), (cuts_figure, "other-cuts"))
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +84,37 @@ def test_intervals_are_told_and_how_sure_they_are(checks):
     unsure = replace(checks["other-cuts"], outcome="passed")
     assert "too small to rule out a loss" in check_words(unsure)
     for code in ("enough-data", "other-cuts"):
-        assert "approximate" in words_of.test_words(checks[code])
-        assert "about 99.4\u202f%" in words_of.test_words(checks[code])
+        words = words_of.test_words(checks[code]).replace("\u202f", " ")
+        assert "exact, for any number of rows" in words
+        assert "from 1,000 rows that did not choose it. All of them hold with 99.4 % or" in words
+
+
+@pytest.mark.parametrize("why", get_args(Unjudged))
+def test_rows_that_chose_the_policy_give_estimates_and_no_intervals(checks, why):
+    places, cuts = (
+        replace(checks[code], unjudged=why, rows=0) for code in ("enough-data", "other-cuts")
+    )
+    assert "60 % in 2 states of open bins" in check_words(places).replace("\u202f", " ")
+    assert "half as finely +0.2, twice as finely −0.1. A gain" in check_words(cuts)
+    assert "rule out" not in check_words(replace(cuts, outcome="passed"))
+    for check in (places, cuts):
+        assert words_of.test_words(check).startswith("These are estimates, without intervals:")
+    drawn = str(places_figure(places)), str(cuts_figure(cuts))
+    assert all("faint" not in picture for picture in drawn)
+    assert all("faint" in str(draw(checks[code])) for draw, code in FIGURES_OF)
+
+
+def test_time_without_a_discount_is_that_of_some_first_steps(checks):
+    within = replace(
+        checks["enough-data"], figures={**checks["enough-data"].figures, "horizon": 40.0}
+    )
+    assert "Time is that of the first 40 steps." in words_of.test_words(within)
 
 
 def test_where_nothing_is_scarce_the_least_known_of_the_busiest_states_is_named(checks):
     nowhere = dict.fromkeys(checks["enough-data"].figures, 0.0)
     words = check_words(replace(checks["enough-data"], outcome="passed", figures=nowhere))
-    assert "least of all in 'ward', with 60\u202f% of its time (0 to 60\u202f%) and 2" in words
+    assert "least of all in 'ward', with 60\u202f% (0 to 60\u202f%) of its time and 2" in words
 
 
 @pytest.mark.parametrize("why", get_args(WhyUnchecked))

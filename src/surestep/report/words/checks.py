@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from surestep.checks import Check, CheckCode
-from surestep.checks.check import WhyUnchecked
+from surestep.checks.check import Unjudged, WhyUnchecked
 from surestep.checks.of_log import OF_RESULTS
 from surestep.report.numbers import THIN_SPACE, counted, listed, number, percent, signed
 
@@ -88,6 +88,17 @@ FAILS: Mapping[CheckCode, str] = {
     ),
     "other-cuts": "It fails where a gain is claimed that is a loss in finer states, as estimated.",
 }
+# Why a line has estimates, and no intervals.
+UNJUDGED: Mapping[Unjudged, str] = {
+    "nothing-held-out": (
+        "These are estimates, without intervals: all rows had a part in choosing the policy, and "
+        "cannot tell how much of what they say of it is luck."
+    ),
+    "too-few-episodes": (
+        "These are estimates, without intervals: too few episodes had no part in choosing the "
+        "policy."
+    ),
+}
 SMALLEST = 1e-4  # p-value that is written out
 MOST_NAMED = 3  # states in a sentence
 UNSEEN = (
@@ -150,9 +161,9 @@ def place_words(check: Check) -> str:
         share, states = figures[f"{name}_share"], int(figures[f"{name}_states"])
         if share > 0:
             decisions = counted(int(figures[f"{name}_decisions"]), "decision")
-            within = percent_range(figures[f"{name}_low"], figures[f"{name}_high"])
+            low, high = figures[f"{name}_low"], figures[f"{name}_high"]
             in_states = f"in {counted(states, 'state')} {what}"
-            parts.append(f"{percent(share)} ({within}) {in_states} ({decisions})")
+            parts.append(f"{share_words(check, share, low, high)} {in_states} ({decisions})")
     if not parts:
         return f"The log has decisions wherever the new policy spends its time{least_known(check)}."
     named = [repr(mark.name) for mark in check.picture if mark.marked][:MOST_NAMED]
@@ -166,10 +177,16 @@ def least_known(check: Check) -> str:
         return ""
     mark = min(check.picture, key=lambda mark: (mark.beside or 0.0) / mark.value)
     return (
-        f"; least of all in {mark.name!r}, with {percent(mark.value)} of its time "
-        f"({percent_range(mark.low, mark.high)}) and {percent(mark.beside or 0.0)} of the log's "
-        "decisions"
+        f"; least of all in {mark.name!r}, with "
+        f"{share_words(check, mark.value, mark.low, mark.high)} of its time and "
+        f"{percent(mark.beside or 0.0)} of the log's decisions"
     )
+
+
+def share_words(check: Check, share: float, low: float, high: float) -> str:
+    """Returns a share in per cent, with its interval where rows tell one: '5 % (3 to 9 %)'."""
+    within = "" if check.unjudged else f" ({percent_range(low, high)})"
+    return f"{percent(share)}{within}"
 
 
 def percent_range(low: float, high: float) -> str:
@@ -179,21 +196,23 @@ def percent_range(low: float, high: float) -> str:
     return f"{first.removesuffix(unit) if last.endswith(unit) else first} to {last}"
 
 
+def gain_words(check: Check, cut: str) -> str:
+    """Returns the gain in a cut, with its interval where rows tell one: '+3 (−1 to +5)'."""
+    gain, low, high = (check.figures[f"{cut}{end}"] for end in ("", "_low", "_high"))
+    within = "" if check.unjudged else f" ({signed(low)} to {signed(high)})"
+    return f"{signed(gain)}{within}"
+
+
 def cut_words(check: Check) -> str:
     """Returns the gain of the same policy with other cuts."""
-    figures = check.figures
-
-    def gain(name: str) -> str:
-        low, high = figures[f"{name}_low"], figures[f"{name}_high"]
-        return f"{signed(figures[name])} ({signed(low)} to {signed(high)})"
-
+    half, own, twice = (gain_words(check, cut) for cut in ("half", "own", "twice"))
     words = (
-        f"Estimated gain with states as they are {gain('own')}; of the same policy with states cut "
-        f"half as finely {gain('half')}, twice as finely {gain('twice')}."
+        f"Estimated gain with states as they are {own}; of the same policy with states cut half as "
+        f"finely {half}, twice as finely {twice}."
     )
     if check.outcome == "failed":
         words += " A gain that finer states turn into a loss is one of the cuts."
-    elif check.outcome == "passed" and figures["twice_low"] < 0:
+    elif check.outcome == "passed" and check.unjudged is None and check.figures["twice_low"] < 0:
         words += " The log is too small to rule out a loss in finer states."
     return words
 
@@ -201,11 +220,7 @@ def cut_words(check: Check) -> str:
 def test_words(check: Check) -> str:
     """Returns how it was tested, with which p-value, or how sure intervals are; else nothing."""
     if check.code in OF_RESULTS and check.level is not None:
-        return (
-            f"Intervals are approximate, by the spread of {counted(check.rows or 0, 'row')} "
-            f"around the model: all of them hold with about {percent(1 - check.level)}. "
-            f"{FAILS[check.code]}"
-        )
+        return f"{interval_words(check, check.level)} {FAILS[check.code]}"
     if check.p_value is None or check.rows is None or check.level is None:
         return ""
     p_value = f"p = {number(check.p_value, 2)}" if check.p_value >= SMALLEST else "p < 0.0001"
@@ -215,6 +230,19 @@ def test_words(check: Check) -> str:
         return f"Bernstein's inequality in the {states} that most episodes come to: {fails}."
     which = "at most one an episode and kind" if check.one_an_episode else "all"
     return f"Permutation test over {counted(check.rows, 'row')}, {which}: {fails}."
+
+
+def interval_words(check: Check, level: float) -> str:
+    """Returns what intervals are of and how sure they are, or why there are none."""
+    if check.unjudged is not None:
+        return UNJUDGED[check.unjudged]
+    words = (
+        f"Intervals in brackets are exact, for any number of rows: rollouts of the policy, put "
+        f"together from {counted(check.rows or 0, 'row')} that did not choose it. All of them hold "
+        f"with {percent(1 - level)} or more, if states are Markov."
+    )
+    steps = int(check.figures.get("horizon", 0.0))
+    return f"{words} Time is that of the first {counted(steps, 'step')}." if steps else words
 
 
 def noticed_words(check: Check) -> str:
