@@ -83,8 +83,10 @@ def whole_numbers(
     if array.dtype.kind == "f":
         array = array.astype(np.float64, copy=False)  # half precision cannot hold the limit
         wrong = ~(np.abs(array) <= LARGEST_EXACT_DOUBLE) | (array != np.round(array))
-    else:
+    elif array.dtype == np.uint64:
         wrong = array > np.iinfo(np.int64).max
+    else:
+        return array.astype(np.int64, copy=False)
     refuse_where(
         wrong,
         lambda i: f"{name}{at(array, i, describe)} is {array.flat[i]}, expected a whole number",
@@ -97,6 +99,8 @@ def whole_numbers(
 def booleans(name: str, values: object, shape: tuple[int, ...], error: ErrorType) -> BoolArray:
     """Booleans of the given shape; the numbers 0 and 1 are taken too."""
     array = shaped(name, numbers(name, values, error), shape, error)
+    if array.dtype == np.bool_:
+        return array
     refuse_where(
         (array != 0) & (array != 1),
         lambda i: f"{name}{at(array, i)} is {array.flat[i]}, expected True or False",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_lengths
+from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_lengths, run_sums
 from surestep.certificates.stepping import VALUES_STEPPING, step_until_near
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for_tasks
@@ -107,6 +107,7 @@ class Question(NamedTuple):
         return (
             models.counts.pairs.offsets.tobytes(),
             models.discount,
+            models.value_bounds,
             models.priors,
             models.rewards.per_pair,
             models.rows.given.size == 0,
@@ -168,7 +169,7 @@ def answered(group: list[Question], draws: int, memory: int) -> list[list[Gains]
     first, number = each[0], len(each)
     machine = machine_for_tasks(draws * number)
     blocks, posteriors = blocks_of(each, used, machine, draws), posteriors_of(each, used)
-    compared = [[Comparison(one) for one in question.apart()] for question in group]
+    compared = [[Comparison(question) for _ in range(first.priors)] for question in group]
     done, room = 0, None
     while done < draws:
         if room is None:
@@ -209,11 +210,15 @@ def compare_each(compared: list[Comparison], chunk: Chunk, size: int) -> None:
     everyone = [one.everyone for one in compared]
     firsts = offsets_of(np.array([len(policies) for policies in everyone]))
     performance = eliminated(question.models, chunk, np.concatenate(everyone), firsts)
-    horizon = longest_horizon(question.models.discount)
+    mean, residual, scale = performance
+    horizon = np.full(residual.shape, longest_horizon(question.models.discount))
+    lower, errors = gains_and_errors(
+        question.models, mean, proven_error(question.models, residual, scale, horizon)
+    )
     for place, one in enumerate(compared):
-        part = slice(place * size, (place + 1) * size)
-        mean, residual, scale = (figure[part, : len(one.everyone)] for figure in performance)
-        one.add(mean, proven_error(one.models, residual, scale, np.full(residual.shape, horizon)))
+        part = slice(place * size, (place + 1) * size), slice(len(one.everyone) - 1)
+        one.lower.append(lower[part])
+        one.errors.append(errors[part])
 
 
 class Comparison:
@@ -233,13 +238,10 @@ class Comparison:
         if self.steps is None:  # iterations in every draw start from the values of the first
             self.steps = float(np.max(step_bounds(models, chunk.part(0, 1), everyone)))
             performances(models, chunk.part(0, 1), everyone, start, self.steps, keep=True)
-        self.add(*performances(models, chunk, everyone, start, self.steps, keep=False))
-
-    def add(self, performance: FloatArray, error: FloatArray) -> None:
-        """Adds the performances [B, P] in further models, with their errors [B, P]."""
-        low, high = self.models.value_bounds
-        self.errors.append(np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low)))
-        self.lower.append(held_gains(self.models, performance) - self.errors[-1])
+        found = performances(models, chunk, everyone, start, self.steps, keep=False)
+        lower, errors = gains_and_errors(models, *found)
+        self.lower.append(lower)
+        self.errors.append(errors)
 
     def gains(self) -> Gains:
         """Returns the gains in all models so far."""
@@ -249,6 +251,15 @@ class Comparison:
         lower = np.maximum(lower, low - high)  # nothing loses more
         lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however evaluated
         return Gains(lower, float(np.concatenate(self.errors).max()))
+
+
+def gains_and_errors(
+    models: ModelDraws, performance: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Returns the `held_gains` [B, P] less their errors, and these, by errors of ρ [B, 1 + P]."""
+    low, high = models.value_bounds
+    errors = np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low))
+    return held_gains(models, performance) - errors, errors
 
 
 def held_gains(models: ModelDraws, performance: FloatArray) -> FloatArray:
@@ -382,7 +393,7 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
         return int(run_lengths(rows.offsets)[used].sum())
     if rows.singly:
         return int(np.count_nonzero(used)) * counts.pairs.num_states
-    seen = np.diff(np.concatenate([[0], np.cumsum(counts.times > 0)])[counts.offsets])[used]
+    seen = run_sums((counts.times > 0).astype(np.int64), counts.offsets)[used]
     sticks = np.minimum(counts.pairs.num_states - seen, 2.0 - rows.weight * math.log(REMAINDER))
     more = float(sticks.sum())
     return int(seen.sum() + more + 8 * math.sqrt(more) + 16)

@@ -156,10 +156,9 @@ def claims_and_draws(
     ]
     draws = np.stack(
         [
-            np.full(first.draws, np.nan)
-            if isinstance(gains, CertificateRefused)
-            else np.sort(gains[0])
+            np.full(first.draws, np.nan) if isinstance(gains, CertificateRefused) else gains[0]
             for gains in gains_each(believers, problems, several)
         ]
     )
+    draws.sort(axis=1)
     return draws[:, first.rank - 1], draws

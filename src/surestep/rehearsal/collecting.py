@@ -97,6 +97,9 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
         values = truth.reward[kept] if logged.known else data.earned[kept]
     else:
         values = logged.values if logged.known else run_sums(data.earned, truth.offsets)
+    behavior = problem.behavior
+    if behavior.estimated:  # but known, in every world
+        behavior = Policy(truth.pairs, behavior.probability)
     collected = Counts(
         truth.pairs,
         own(offsets_of(run_sums(kept.astype(np.int64), truth.offsets))),
@@ -108,7 +111,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     )
     return Problem(
         counts=collected,
-        behavior=Policy(truth.pairs, problem.behavior.probability),  # known, in every world
+        behavior=behavior,
         discount=problem.discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
