@@ -244,6 +244,20 @@ def test_without_a_discount_time_is_that_of_the_longest_training_episode():
     assert (np.diff(bounds, axis=1) < 0.3).all()
 
 
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.99])
+def test_a_set_and_the_rest_have_shares_that_add_up(discount):
+    mdp, behavior = world(1, 4, ends=True, discount=discount)
+    log = sample_log(mdp, behavior, 300, 20, np.random.default_rng(1))
+    there = np.array([True, False, True, False])
+    sets = np.stack([there, ~there, np.ones(4, bool)])
+    bounds = share_bounds(behavior, folds_by(JUDGE, log), sets, discount=discount, delta=0.01)
+    truth = TimeInStates(mdp, log.counts(), behavior, np.arange(4) < 3).shares[there].sum()
+    assert bounds[0, 0] < truth < bounds[0, 1]
+    assert (bounds[:, 0] <= bounds[:, 1]).all()
+    assert bounds[0] == pytest.approx(1 - bounds[1, ::-1], abs=1e-6)
+    assert bounds[2, 1] == 1
+
+
 def test_intervals_know_nothing_of_rows_that_are_left_out():
     mdp, behavior = world(0, 5)
     log = sample_log(mdp, behavior, 60, 8, np.random.default_rng(0))

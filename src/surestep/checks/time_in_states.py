@@ -62,7 +62,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.planning.evaluation import occupancy
 
-REHEARSALS, RUNS = 2, 4  # on fold 1, and on fold 2
+REHEARSALS, RUNS = 2, 8  # on fold 1, and on fold 2
 MOST_ROLLOUTS = 4_000  # of a run: a share of one half is then known to 4 %
 
 

@@ -85,8 +85,8 @@ def test_intervals_are_told_and_how_sure_they_are(checks):
     assert "too small to rule out a loss" in check_words(unsure)
     for code in ("enough-data", "other-cuts"):
         words = words_of.test_words(checks[code]).replace("\u202f", " ")
-        assert "exact, for any number of rows" in words
-        assert "from 1,000 rows that did not choose it. All of them hold with 99.4 % or" in words
+        assert "exact, however few the rows" in words
+        assert "on 1,000 rows that did not choose it. All of them hold with 99.4 % or more" in words
 
 
 @pytest.mark.parametrize("why", get_args(Unjudged))
