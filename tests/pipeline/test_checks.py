@@ -51,6 +51,24 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
     assert large["drift-reward"].why == "too-large"
 
 
+@pytest.mark.parametrize("logger", ["adaptive", "fixed"])
+def test_intervals_are_of_the_rows_that_certify(log, logger):
+    """The same split, in time or at random, as the claim has."""
+    terms = TERMS | {"certificates": ["stitched"], "logger": logger, "reward_bounds": (-9, 9)}
+    result = surestep.improve(read_log(log, columns=COLUMNS), **terms)
+    found = found_in(result.record.checks)["enough-data"]
+    assert (found.unjudged, found.rows) == (None, result.certificate.figures["steps"])
+    assert min(mark.high for mark in found.picture) < 1
+
+
+def test_where_all_rows_chose_the_policy_there_are_estimates_only(log):
+    result = surestep.improve(read_log(log, columns=COLUMNS), **TERMS)
+    found = found_in(result.record.checks)["enough-data"]
+    assert (found.unjudged, found.rows) == ("nothing-held-out", 0)
+    assert {(mark.low, mark.high) for mark in found.picture} == {(0.0, 1.0)}
+    assert "all rows had a part in choosing the policy" in result.report
+
+
 def test_loose_transitions_and_refused_logs_say_why(tmp_path):
     loose = {"state": ["a", "b"], "action": ["x", "x"], "reward": [0, 1], "next_state": ["b", "a"]}
     assert {check.why for check in inspect(read_log(loose)).checks[:-1]} == {"no-episodes"}
