@@ -237,9 +237,9 @@ def interval_words(check: Check, level: float) -> str:
     if check.unjudged is not None:
         return UNJUDGED[check.unjudged]
     words = (
-        f"Intervals in brackets are exact, however few the rows: they come from rollouts of the "
-        f"policy on {counted(check.rows or 0, 'row')} that did not choose it. All of them hold with "
-        f"{percent(1 - level)} or more, if states are Markov."
+        "Intervals in brackets are exact, however few the rows: they come from rollouts of the "
+        f"policy on {counted(check.rows or 0, 'row')} that did not choose it. All of them hold "
+        f"with {percent(1 - level)} or more, if states are Markov."
     )
     steps = int(check.figures.get("horizon", 0.0))
     return f"{words} Time is that of the first {counted(steps, 'step')}." if steps else words
