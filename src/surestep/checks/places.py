@@ -39,20 +39,21 @@ def place_check(
     is_open = is_open & (time.decisions < MORE_THAN_THE_LOG * share)
     shown = [int(s) for s in np.argsort(-share, kind="stable")[:SHOWN] if share[s] > 0]
     sets = np.stack([scarce, is_open, *(np.arange(share.size) == s for s in shown)])
-    bounds = np.tile([0.0, 1.0], (len(sets), 1))
+    # Nobody spends any time in no state: that is certain.
+    there: BoolArray = np.any(sets, axis=1)
+    bounds = np.where(there[:, np.newaxis], [0.0, 1.0], 0.0)
     discount = float(time.model.discount[0])
-    if not isinstance(folds, str):
-        ends = level / bounds.size
-        bounds = share_bounds(time.policy, folds, sets, discount=discount, delta=ends)
-    bounds[~sets.any(axis=1)] = 0.0
+    if there.any() and not isinstance(folds, str):
+        each = level / (2 * np.count_nonzero(there))
+        bounds[there] = share_bounds(time.policy, folds, sets[there], discount=discount, delta=each)
     figures = {"horizon": 0.0 if isinstance(folds, str) or discount < 1 else float(longest(folds))}
-    for name, there, (low, high) in zip(("scarce", "open"), sets, bounds.tolist(), strict=False):
+    for name, spent, (low, high) in zip(("scarce", "open"), sets, bounds.tolist(), strict=False):
         figures |= {
-            f"{name}_share": float(share[there].sum()),
+            f"{name}_share": float(share[spent].sum()),
             f"{name}_low": low,
             f"{name}_high": high,
-            f"{name}_states": float(np.count_nonzero(there)),
-            f"{name}_decisions": float(decisions[there].sum()),
+            f"{name}_states": float(np.count_nonzero(spent)),
+            f"{name}_decisions": float(decisions[spent].sum()),
         }
     most = max(figures["scarce_share"], figures["open_share"])
     marked, of_all = scarce | is_open, decisions / max(int(decisions.sum()), 1)
