@@ -28,7 +28,6 @@ from surestep.checks.time_in_states import (
     share_bounds,
 )
 from surestep.model import estimate_mdp
-from surestep.planning import occupancy
 
 LEVEL = 0.1  # for all ends of intervals together
 RARE = 1e-4  # the chance that a test of rates fails although all is right
@@ -229,19 +228,35 @@ def test_rollouts_have_the_mean_that_is_asked_for_over_all_logs(clock, runs):
 # ---- what else they must keep --------------------------------------------------------------------
 
 
+def shares_within(mdp, policy, steps):
+    """The share of the first steps of an episode that each state has, in a world that is known."""
+    size = mdp.num_states
+    moves = np.zeros((size, size))
+    pair = np.repeat(np.arange(mdp.pairs.num_pairs), np.diff(mdp.offsets))
+    chances = policy.probability[pair] * mdp.probability
+    np.add.at(moves, (mdp.pairs.state[pair], mdp.successor), chances)
+    lives = moves.sum(axis=1) > 0
+    now, total = mdp.initial, np.zeros(size)
+    for _ in range(steps):
+        total += now * lives
+        now = now @ moves
+    return total / total.sum()
+
+
 def test_without_a_discount_time_is_that_of_the_longest_training_episode():
-    mdp, behavior = world(3, 5, ends=True, discount=1.0)
-    log = sample_log(mdp, behavior, 4000, 200, np.random.default_rng(0))
-    folds = folds_by(JUDGE, log)
-    steps = longest(folds)
-    assert clocks_for(1.0, steps) == [Clock(0.0, 1.0, float(steps), 0.0, steps)]
-    sets = np.arange(5) == np.array([[0], [3]])
-    bounds = share_bounds(behavior, folds, sets, discount=1.0, delta=0.01)
-    visits = occupancy(mdp, behavior).reshape(5, 2).sum(axis=1)[:4]
-    truth = sets[:, :4] @ visits / visits.sum()  # so long an episode is rare
-    assert (bounds[:, 0] < truth).all()
-    assert (truth < bounds[:, 1]).all()
-    assert (np.diff(bounds, axis=1) < 0.3).all()
+    assert clocks_for(1.0, 7) == [Clock(0.0, 1.0, 7.0, 0.0, 7)]
+    missed, widths, sets = 0, [], np.arange(5) == np.array([[0], [3]])
+    for seed in range(12):
+        mdp, behavior = world(seed, 5, ends=True, discount=1.0)
+        log = sample_log(mdp, behavior, 300, 6, np.random.default_rng(seed))
+        folds = folds_by(JUDGE, log)
+        policy = optimal(estimate_mdp(folds.first.counts(), 0.9)).policy
+        bounds = share_bounds(policy, folds, sets, discount=1.0, delta=LEVEL / 4)
+        truth = sets @ shares_within(mdp, policy, longest(folds))
+        missed += bool(((truth < bounds[:, 0]) | (truth > bounds[:, 1])).any())
+        widths.append(np.diff(bounds).mean())
+    assert missed <= binom.ppf(1 - RARE, 12, LEVEL)
+    assert np.mean(widths) < 0.5
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.5, 0.99])
