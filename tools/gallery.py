@@ -244,9 +244,15 @@ def unprinted(page: str) -> list[str]:
 
 @contextlib.contextmanager
 def page_folder() -> Iterator[Path]:
-    """Gives a new folder to run a page in, with the examples beside it."""
+    """Gives a new folder to run a page in, with the examples beside it.
+
+    What the page imports from it and registers is forgotten in the end: a page works by itself.
+    """
     import matplotlib
 
+    from surestep import extensions
+
+    registered = dict(extensions._registered)
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         Path("examples").symlink_to(ROOT / "examples")
         os.environ.setdefault("SOURCE_DATE_EPOCH", "0")  # pictures do not say when they were made
@@ -258,6 +264,8 @@ def page_folder() -> Iterator[Path]:
             sys.path.remove(name)
             for path in Path(name).glob("*.py"):
                 sys.modules.pop(path.stem, None)
+            extensions._registered.clear()
+            extensions._registered.update(registered)
 
 
 def made_again(page: str) -> tuple[str, dict[str, bytes]]:

@@ -6,17 +6,13 @@ from pathlib import Path
 import pytest
 
 import gallery
+import surestep
 from gallery import GALLERY, agrees, blocks, marks, page_folder, run_page, shown, unprinted
 from stand_in_ray import stand_in
 from surestep import extensions
+from surestep.environments.bandit import bandit
 
 PAGES = sorted(path for path in GALLERY.glob("*.md") if path.stem != "index")
-
-
-@pytest.fixture
-def as_before(monkeypatch):
-    """Leaves nothing registered behind."""
-    monkeypatch.setattr(extensions, "_registered", dict(extensions._registered))
 
 
 # Of the others, `make test` reads the text, and `make test-all` and `make docs` run the code.
@@ -30,7 +26,7 @@ def case(path):
 
 
 @pytest.mark.parametrize("path", [case(path) for path in PAGES])
-def test_a_page_says_what_its_code_prints(path, monkeypatch, as_before):
+def test_a_page_says_what_its_code_prints(path, monkeypatch):
     page = path.read_text(encoding="utf-8")
     if "ray" in marks(page, "needs"):
         stand_in(monkeypatch)
@@ -39,6 +35,15 @@ def test_a_page_says_what_its_code_prints(path, monkeypatch, as_before):
     with page_folder():
         for run in run_page(page, quick=True):
             assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
+
+
+def test_what_a_page_registers_is_forgotten():
+    """The next page would hand it to worker processes, which cannot import it any more."""
+    before = extensions.registered()
+    with page_folder():
+        surestep.register(bandit, name="of-a-page/bandit")
+        assert len(extensions.registered()) == len(before) + 1
+    assert extensions.registered() == before
 
 
 @pytest.mark.slow  # a cluster takes its time to start
