@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, expect
-from surestep.algorithms import Algorithm, Limited, Limits, improve_batch, is_algorithm
+from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm
+from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.limits import NO_LIMITS, limited
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import CERTIFIERS, Certifier, certify
@@ -123,7 +124,8 @@ class AutoNWedge:
         Where every candidate is refused, π_b stays.
         """
         grid = self.grid_for(int(batch.counts.visits.max()))
-        every = [improve_batch(self.at(n_wedge), batch).policy for n_wedge in grid]
+        improved = improve_batches([self.at(n_wedge) for n_wedge in grid], batch)
+        every = [improvements.policy for improvements in improved]
         policies = [
             [Policy(problem.counts.pairs, chances[b]) for chances in every]
             for b, problem in enumerate(problems)

@@ -10,6 +10,7 @@ from frozen import assert_frozen
 from strategies import SEEDS, random_policy
 from surestep import Pairs, Policy, evaluate
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
+from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.limits import Limits, limited
 from surestep.errors import (
     InvalidCounts,
@@ -89,6 +90,18 @@ def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
 def test_more_visits_than_any_log_has_are_no_n_wedge(n_wedge):
     with pytest.raises(InvalidParameter, match="expected 2305843009213693952 at most"):
         SPIBB(n_wedge=n_wedge).improve(ProblemBatch(**terms()).problem(0))
+
+
+def test_algorithms_that_run_at_once_give_what_each_gives_alone():
+    problems = ProblemBatch(**terms())
+    several = [SPIBB(n_wedge=0), LowerSPIBB(n_wedge=1), BasicRL(), SPIBB(n_wedge=3)]
+    for algorithm, together in zip(several, improve_batches(several, problems), strict=True):
+        alone = improve_batch(algorithm, problems)
+        assert together.n_wedge == alone.n_wedge
+        for name in ("policy", "value", "iterations"):
+            np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
+    policies = [batch.policy for batch in improve_batches(several, problems)]
+    assert not np.array_equal(policies[0], policies[3])
 
 
 @pytest.mark.parametrize("n_wedge", [np.int8(2), 2**61])

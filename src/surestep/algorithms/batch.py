@@ -1,4 +1,4 @@
-"""One algorithm on many data sets of one shape, in one call."""
+"""Algorithms on many data sets of one shape, in one call."""
 
 from __future__ import annotations
 
@@ -56,26 +56,59 @@ def improve_batch(
     The compiled loop, which takes a batch, solves each policy exactly; its policies are those of
     `improve`, up to ties within rounding.
     """
-    if not hasattr(algorithm, "improve"):
-        raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
-    if isinstance(problems, ProblemBatch):
-        if isinstance(algorithm, Limited) and limits_follow(algorithm, problems):
-            algorithm = algorithm.algorithm
-        # Without discounting values need not be finite, which only a whole model is checked for.
-        if is_compiled(algorithm) and np.max(problems.discount) < 1:
-            counts = problems.counts
-            plan = plan_elimination(counts.pairs, counts.offsets, counts.successor)
-            if plan is not None:
-                return bootstrapped_batch(problems, trusted_above(algorithm, problems), plan)
-        problems = [problems.problem(index) for index in range(problems.counts.num_data_sets)]
-    elif not (isinstance(problems, Sequence) and problems):
-        expect("problems", problems, ProblemBatch)
+    return improve_batches([algorithm], problems)[0]
+
+
+def improve_batches(
+    algorithms: Sequence[Improver], problems: ProblemBatch | Sequence[Problem]
+) -> list[ImprovementBatch]:
+    """Returns the `improve_batch` of each algorithm; all that are compiled run at once."""
+    for algorithm in algorithms:
+        if not hasattr(algorithm, "improve"):
+            raise InvalidParameter(
+                f"algorithm is {algorithm!r}, expected one of surestep.algorithms"
+            )
+    if not isinstance(problems, ProblemBatch):
+        if not (isinstance(problems, Sequence) and problems):
+            expect("problems", problems, ProblemBatch)
+        return [improved_singly(algorithm, problems) for algorithm in algorithms]
+    together, size = improved_together(algorithms, problems), problems.counts.num_data_sets
+    every = range(size if len(together) < len(algorithms) else 0)
+    each = [problems.problem(index) for index in every]
+    return [
+        together[place] if place in together else improved_singly(algorithm, each)
+        for place, algorithm in enumerate(algorithms)
+    ]
+
+
+def improved_singly(algorithm: Improver, problems: Sequence[Problem]) -> ImprovementBatch:
+    """Returns the improvements of one problem after the other."""
     improvements = [algorithm.improve(problem) for problem in problems]
     return ImprovementBatch(
         np.stack([improvement.policy.probability for improvement in improvements]),
         np.stack([improvement.plan.value for improvement in improvements]),
         np.array([improvement.plan.iterations for improvement in improvements]),
         improvements[0].n_wedge,
+    )
+
+
+def improved_together(
+    algorithms: Sequence[Improver], problems: ProblemBatch
+) -> dict[int, ImprovementBatch]:
+    """Returns the improvements of all algorithms that are compiled, by their places."""
+    n_wedges = {}
+    for place, algorithm in enumerate(algorithms):
+        if isinstance(algorithm, Limited) and limits_follow(algorithm, problems):
+            algorithm = algorithm.algorithm
+        # Without discounting values need not be finite, which only a whole model is checked for.
+        if is_compiled(algorithm) and np.max(problems.discount) < 1:
+            n_wedges[place] = trusted_above(algorithm, problems)
+    counts = problems.counts
+    plan = plan_elimination(counts.pairs, counts.offsets, counts.successor) if n_wedges else None
+    if plan is None:
+        return {}
+    return dict(
+        zip(n_wedges, bootstrapped_batches(problems, [*n_wedges.values()], plan), strict=True)
     )
 
 
@@ -100,10 +133,10 @@ def trusted_above(algorithm: Improver, problems: ProblemBatch) -> int:
     return TRUST_ALL
 
 
-def bootstrapped_batch(
-    problems: ProblemBatch, n_wedge: int, plan: EliminationPlan
-) -> ImprovementBatch:
-    """Policy iteration over Π_b, compiled, on all cores."""
+def bootstrapped_batches(
+    problems: ProblemBatch, n_wedges: Sequence[int], plan: EliminationPlan
+) -> list[ImprovementBatch]:
+    """Policy iteration over Π_b for each N∧, compiled, on all cores."""
     counts, pairs = problems.counts, problems.counts.pairs
     size = counts.num_data_sets
     data = DataSets(
@@ -115,20 +148,27 @@ def bootstrapped_batch(
         problems.expected_reward(),
         problems.behavior.probability,
     )
-    solutions = Solutions.to_write(size, pairs.num_pairs, pairs.num_states)
-    least = int(min(n_wedge, LARGEST_TOTAL))  # no pair has more visits
+    number = size * len(n_wedges)
+    solutions = Solutions.to_write(number, pairs.num_pairs, pairs.num_states)
+    least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
     room = room_to_improve(data, plan)
-    improve_each.all(size, room, data, plan, least, TIE_TOLERANCE, ITERATION_LIMIT, solutions)
+    improve_each.all(number, room, data, plan, least, TIE_TOLERANCE, ITERATION_LIMIT, solutions)
     policy, value, _, iterations = solutions
     if iterations.max() > ITERATION_LIMIT:
         raise NotConverged(
-            f"policy iteration on data set {int(iterations.argmax())} stopped after "
+            f"policy iteration on data set {int(iterations.argmax()) % size} stopped after "
             f"{ITERATION_LIMIT} rounds, the limit"
         )
-    if not np.isfinite(value).all():
+    finite = np.isfinite(value).all(axis=1)
+    if not finite.all():
         raise NotConverged(
-            f"the values of data set {int(np.argmin(np.isfinite(value).all(axis=1)))} are too "
-            "large for doubles; scale the rewards down"
+            f"the values of data set {int(np.argmin(finite)) % size} are too large for doubles; "
+            "scale the rewards down"
         )
-    used = None if n_wedge == TRUST_ALL else n_wedge
-    return ImprovementBatch(policy, value, iterations, used)
+    parts = [slice(first, first + size) for first in range(0, number, size)]
+    return [
+        ImprovementBatch(
+            policy[part], value[part], iterations[part], None if n_wedge == TRUST_ALL else n_wedge
+        )
+        for part, n_wedge in zip(parts, n_wedges, strict=True)
+    ]

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep.algorithms import improve_batch, needs_log
+from surestep.algorithms import needs_log
+from surestep.algorithms.batch import improve_batches
 from surestep.environments import Benchmark
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
 from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
@@ -117,7 +118,7 @@ def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str,
         else:
             problems = counted_problems(benchmark, block.episodes, rngs)
     with timed(spent, "improving"):
-        answers = [improve_batch(algorithm, problems) for algorithm in algorithms]
+        answers = improve_batches(algorithms, problems)
     with timed(spent, "evaluating"):
         values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
         best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()

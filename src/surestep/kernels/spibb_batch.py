@@ -48,14 +48,15 @@ def improve_each(
     room: Room,
     data: DataSets,
     plan: EliminationPlan,
-    n_wedge: int,
+    n_wedges: IntsIn,
     tie_tolerance: float,
     limit: int,
     solutions: Solutions,
 ) -> None:
-    """Iterates policies from π_b over Π_b, in the MLE-MDP of each data set.
+    """Iterates policies from π_b over Π_b, in the MLE-MDP of each data set, for several N∧.
 
-    A pair is trusted iff it has more than `n_wedge` visits (−1 trusts all).
+    The first B tasks are for the first N∧, and so on. A pair is trusted iff it has more than N∧
+    visits (−1 trusts all).
     """
     pair_offsets, offsets, successor, times, discount, reward, behavior = data
     num_states, num_pairs = pair_offsets.size - 1, behavior.size
@@ -66,8 +67,9 @@ def improve_each(
     q = room.floats[begin : begin + num_pairs]
     free = room.floats[begin + num_pairs : begin + num_pairs + num_states]
     chosen, trusted = room.ints[:num_states], room.ints[num_states : num_states + num_pairs]
-    for b in range(first_task, end_task):
-        values, actions = solutions.value[b], solutions.policy[b]
+    for task in range(first_task, end_task):
+        b, n_wedge = task % times.shape[0], n_wedges[task // times.shape[0]]
+        values, actions = solutions.value[task], solutions.policy[task]
         model = Model(pair_offsets, offsets, successor, chances, discount, reward[b])
         for k in range(num_pairs):
             visits = 0
@@ -111,5 +113,5 @@ def improve_each(
             for k in range(first, last):
                 total += actions[k] * q[k]
             worst = max(worst, abs(total - values[s]))
-        solutions.residual[b] = worst
-        solutions.iterations[b] = rounds
+        solutions.residual[task] = worst
+        solutions.iterations[task] = rounds
