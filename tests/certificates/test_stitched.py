@@ -260,10 +260,10 @@ def test_ways_that_are_rolled_out_together_are_what_each_is_alone():
     ways = [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in (1, 3, None)]
     ways += [Way(2, 1, None), Way(2, None, 1), Way(4, 3, 3)]
     case = Case(stacks, course, readable, draw.seed, draw.rounds)
-    (together,) = roll_out_each([case], [ways], draw.purpose, draw.runs, keep=True)
-    for way, outcome in zip(ways, together, strict=True):
+    together = roll_out_each([case] * len(ways), ways, draw.purpose, draw.runs)
+    for way, rounds in zip(ways, together, strict=True):
         alone = roll_out(stacks, course, readable, way, draw)
-        for one, other in zip(outcome.rounds, alone, strict=True):
+        for one, other in zip(rounds, alone, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -277,23 +277,22 @@ def test_cases_that_are_rolled_out_together_are_what_each_is_alone(known, monkey
             course = course._replace(start_chances=initial[np.newaxis])
         cases.append(Case(stacks, course, stacks.sizes > seed, seed, 30 + seed))
         ways.append([Way(seed - 1, seed + 1, None), Way(3, None, seed + 1)])
-    together = roll_out_each(cases, ways, 1, 3, keep=True)
-    monkeypatch.setattr(module, "MOST_KEPT", 1)  # no two of them at a time
+    every = [(c, w) for c in range(len(cases)) for w in range(2)]
+    together = roll_out_each([cases[c] for c, _ in every], [ways[c][w] for c, w in every], 1, 3)
     tallies = tally_each(cases, ways, 1, 3)
-    for c, (case, several, outcomes) in enumerate(zip(cases, ways, together, strict=True)):
-        alone = roll_out_each([case], [several], 1, 3, keep=True)[0]
-        of_case = tally_each([case], [several], 1, 3)
-        for w, (way, *found) in enumerate(zip(several, outcomes, alone, strict=True)):
-            for one, other in zip(found[0].rounds, found[1].rounds, strict=True):
-                np.testing.assert_array_equal(one, other)
-            for figure, own in zip(tallies, of_case, strict=True):
-                np.testing.assert_array_equal(figure[c, w], own[0, w])
-            for kind, values in enumerate(kinds_of(way.who, found[0].rounds)):
-                number, mean, variance = (figure[c, w, kind] for figure in tallies)
-                assert number == values.size / 3
-                if values.size:
-                    expected = (values.mean(), values.var())
-                    assert (mean, variance) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    monkeypatch.setattr(module, "MOST_KEPT", 1)  # no two of them at a time
+    for (c, w), rounds in zip(every, together, strict=True):
+        (alone,) = roll_out_each([cases[c]], [ways[c][w]], 1, 3)
+        for one, other in zip(rounds, alone, strict=True):
+            np.testing.assert_array_equal(one, other)
+        for figure, own in zip(tallies, tally_each([cases[c]], [ways[c]], 1, 3), strict=True):
+            np.testing.assert_array_equal(figure[c, w], own[0, w])
+        for kind, values in enumerate(kinds_of(ways[c][w].who, rounds)):
+            number, mean, variance = (figure[c, w, kind] for figure in tallies)
+            assert number == values.size / 3
+            if values.size:
+                expected = (values.mean(), values.var())
+                assert (mean, variance) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():

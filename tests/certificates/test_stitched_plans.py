@@ -9,7 +9,7 @@ import pytest
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Stitched, stitched, stitched_plans
 from surestep.certificates.bets import log_goal, usual_stake, usual_stakes
-from surestep.certificates.stacks import Outcome, Rounds, Tallies, Way
+from surestep.certificates.stacks import Rounds, Tallies, Way
 from surestep.certificates.stitched import (
     Folds,
     Judging,
@@ -325,11 +325,11 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeyp
     rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
     way = Way(who, 4, None)
 
-    def rolled(cases, ways, purpose, runs, *, keep):
+    def rolled(cases, ways, purpose, runs):
         (case,) = cases
         assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
-        assert (ways, purpose, runs, keep) == ([[way]], 2, 24, True)
-        return [[Outcome(rounds)]]
+        assert (ways, purpose, runs) == ([way], 2, 24)
+        return [rounds]
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
     monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))

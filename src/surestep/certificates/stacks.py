@@ -111,12 +111,6 @@ class Way(NamedTuple):
     their_horizon: int | None = None
 
 
-class Outcome(NamedTuple):
-    """The outcome of some runs of one way."""
-
-    rounds: Rounds  # as many as were to be kept
-
-
 class Tallies(NamedTuple):
     """Rounds of all runs together, of W ways in C cases [C, W, 2].
 
@@ -131,48 +125,37 @@ class Tallies(NamedTuple):
 def roll_out(stacks: Stacks, course: Course, readable: BoolArray, way: Way, draw: Draw) -> Rounds:
     """Rounds until an entry is missing; a pair that is not `readable` [K] cuts a rollout."""
     case = Case(stacks, course, readable, draw.seed, draw.rounds)
-    return roll_out_each([case], [[way]], draw.purpose, draw.runs, keep=True)[0][0].rounds
+    return roll_out_each([case], [way], draw.purpose, draw.runs)[0]
 
 
 def roll_out_each(
-    cases: Sequence[Case],
-    ways: Sequence[Sequence[Way]],
-    purpose: int,
-    runs: int,
-    *,
-    keep: bool,
-) -> list[list[Outcome]]:
-    """Returns the outcome of each of several ways in each case, and its rounds if they are kept.
+    cases: Sequence[Case], ways: Sequence[Way], purpose: int, runs: int
+) -> list[Rounds]:
+    """Returns the rounds of each case by its way.
 
-    Each case has as many ways. Runs of the same number have the same random numbers in all of them.
-    Cases over the same pairs are rolled out together.
+    Runs of the same number have the same random numbers. Cases over the same pairs are rolled out
+    together.
     """
-    outcomes: dict[int, list[Outcome]] = {}
-    for group in alike(cases, runs * len(ways[0]) if keep else 0):
-        some = [ways[c] for c in group]
-        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=keep)
-        complete, cuts, _, differences = tallied
+    rounds: dict[int, Rounds] = {}
+    for group in alike(cases, runs):
+        some = [[ways[c]] for c in group]
+        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=True)
         for place, c in enumerate(group):
-            length = cases[c].rounds if keep else 0
-            parts = (
-                slice(way * runs, (way + 1) * runs)
-                for way in range(place * len(ways[0]), (place + 1) * len(ways[0]))
+            part = slice(place * runs, (place + 1) * runs)
+            differences = tallied.differences[part, : cases[c].rounds]
+            rounds[c] = Rounds(
+                np.ascontiguousarray(differences), tallied.complete[part], tallied.cuts[part]
             )
-            outcomes[c] = [
-                Outcome(
-                    Rounds(
-                        np.ascontiguousarray(differences[part, :length]), complete[part], cuts[part]
-                    )
-                )
-                for part in parts
-            ]
-    return [outcomes[c] for c in range(len(cases))]
+    return [rounds[c] for c in range(len(cases))]
 
 
 def tally_each(
     cases: Sequence[Case], ways: Sequence[Sequence[Way]], purpose: int, runs: int
 ) -> Tallies:
-    """Returns what the rounds of `roll_out_each` add up to, none of which is kept."""
+    """Returns what the rounds of several ways in each case add up to; none of them is kept.
+
+    Each case has as many ways.
+    """
     tallies = Tallies(*np.empty((3, len(cases), len(ways[0]), 2)))
     for group in alike(cases, 0):
         some = [ways[c] for c in group]

@@ -519,9 +519,8 @@ def lower_limits(
         stacks = stacks_of(folds.second)
         most = most_rounds(stacks, course)
         cases[place] = Case(stacks, course, one.stacks.sizes > 0, int(certifier.seed), most)
-    ways = [[plans[place].way] for place in cases]
-    outcomes = roll_out_each([*cases.values()], ways, CERTIFYING, RUNS, keep=True) if cases else []
-    rolled = {place: outcome.rounds for place, (outcome,) in zip(cases, outcomes, strict=True)}
+    ways = [plans[place].way for place in cases]
+    rolled = dict(zip(cases, roll_out_each([*cases.values()], ways, CERTIFYING, RUNS), strict=True))
     for place, rounds in [*rolled.items()]:
         try:
             check_rounds(plans[place].way, rounds, cases[place].course)

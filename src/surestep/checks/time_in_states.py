@@ -187,13 +187,13 @@ class Rolling(NamedTuple):
         cases = [case(everywhere, clock.most), case(everywhere, 0.0)]
         cases += [case(there, 0.0) for there in self.sets]
         way = Way(OURS, clock.horizon, clock.horizon)
-        outcomes = roll_out_each(cases, [[way]] * len(cases), purpose, runs, keep=True)
-        most, whole, *parts = (outcome.rounds.differences for (outcome,) in outcomes)
+        rounds = roll_out_each(cases, [way] * len(cases), purpose, runs)
+        most, whole, *parts = (one.differences for one in rounds)
         inside = np.stack(parts)
         return Spent(
             np.concatenate([inside, whole - inside]),
             np.minimum(most, clock.most),
-            outcomes[0][0].rounds.complete,
+            rounds[0].complete,
         )
 
     @property
