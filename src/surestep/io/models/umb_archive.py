@@ -175,7 +175,7 @@ def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[in
             if tar.pax_headers:
                 raise InvalidModel(
                     "the archive has a header for all its files, expected one for each; pack them "
-                    "anew, for example with tar --format=ustar"
+                    "anew, for example with tar -H ustar"
                 )
             check_member(member, headers.kept, total)
             name = member.name.removeprefix("./")
