@@ -17,8 +17,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Collecting the tests makes half a million objects that stay: looking through them for garbage again
-# and again took a tenth of the time.
+# Collecting the tests makes half a million objects that stay: looking through them for garbage
+# again and again took a tenth of the time.
 gc.disable()
 
 

@@ -43,6 +43,7 @@ def arms():
     return Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(0.0, 1.0))
 
 
+@pytest.mark.slow
 def test_the_best_of_a_grid_on_the_same_draws_is_wrong_too_often_and_ours_is_not():
     """Given the data, the truth is one more draw from the posterior: both rates are exact."""
     problem, trials = arms(), 150

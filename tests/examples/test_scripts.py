@@ -43,9 +43,13 @@ def as_before(monkeypatch):
     numba.set_num_threads(before)
 
 
+# Those that start many processes, and one whose cases tests/bounds tries one by one.
+LONG = ("algorithms", "logs", "planning", "where_bounds_fail")
+
+
 def case(script):
-    """The script with its name; one whose cases tests/bounds tries one by one is left for later."""
-    slow = [pytest.mark.slow] if script.stem == "where_bounds_fail" else []
+    """The script with its name; one that takes long is left for `make test-all`."""
+    slow = [pytest.mark.slow] if script.stem in LONG else []
     return pytest.param(script, id=f"{script.parent.name}-{script.stem}", marks=slow)
 
 

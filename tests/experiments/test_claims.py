@@ -347,6 +347,7 @@ def test_proved_claims_are_not_refuted(tmp_path):
     assert refuted(cells, "proved") == []
 
 
+@pytest.mark.slow
 def test_claims_without_a_margin_are_found_out(tmp_path, monkeypatch):
     monkeypatch.setitem(CERTIFIERS, "hopeful", Hopeful)
     cells = claims_of(tmp_path, 40, 'name = "hopeful"')

@@ -382,6 +382,7 @@ def test_bounds_on_the_difference_of_two_policies_hold_from_end_to_end():
     assert truth > 0.3
 
 
+@pytest.mark.slow
 def test_asymptotic_bounds_of_all_estimators_are_about_right_with_many_episodes():
     # No promise: but with 300 easy episodes each should fail about as often as it says.
     mdp = FiniteMDP.from_dense(
