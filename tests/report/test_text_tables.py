@@ -74,7 +74,14 @@ def test_markdown_shows_a_name_as_it_is(name):
     assert (cell.text or "") == name.strip()
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")
+def has_latex():
+    """Tells whether there is a LaTeX, with the packages that tables need."""
+    asked = ["kpsewhich", "booktabs.sty", "graphicx.sty"]
+    known = shutil.which("pdflatex") and shutil.which("kpsewhich")
+    return bool(known) and subprocess.run(asked, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not has_latex(), reason="there is no pdflatex with booktabs and graphicx")
 def test_latex_sets_every_sign_within_the_width_of_the_text(tmp_path):
     """Also names that begin with what a command before them would take, and very long ones."""
     signs = " ".join([*string.printable.split()[0], *MATHEMATICS, *IN_LATEX])
