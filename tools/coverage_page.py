@@ -46,7 +46,7 @@ from surestep.figures.request import Request
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARKS = (
     "gridworld", "wet-chicken", "resource-gathering", "random-mdps", "chosen", "chosen-random",
-    "rehearsed", "settings", "trajectories",
+    "rehearsed", "held-out", "settings", "trajectories",
 )  # fmt: skip
 HARD = ("alike", "noisy", "bandit", "adaptive", "icu-sepsis")
 BROKEN = ("broken",)  # an assumption does not hold: shown beside

@@ -31,7 +31,17 @@ def proved(row):
 
 def default_posterior(row):
     """The default prior, on policies that change only what was seen more than N∧ times."""
-    return row["algorithm"] == "spibb" and row["certifier_setting"].startswith("prior_weight=5,")
+    return row["algorithm"] == "spibb" and "prior_weight=5," in row["certifier_setting"]
+
+
+# No proof is. Where the default posterior is, docs/coverage.md says so: it is no proof.
+REFUTED = {
+    proved: set(),
+    default_posterior: {
+        ("resource-gathering", "resource-gathering", "100", "1000"),
+        ("held-out", "resource-gathering", "100", "1000"),
+    },
+}
 
 
 def counted(rows, names):
@@ -46,11 +56,16 @@ def counted(rows, names):
 
 
 @pytest.mark.parametrize("names", [("environment", *ABOUT), ABOUT], ids=["alone", "pooled"])
-@pytest.mark.parametrize("wanted", [proved, default_posterior])
-def test_no_cell_is_refuted(wanted, names):
+@pytest.mark.parametrize("wanted", list(REFUTED))
+def test_the_cells_that_are_refuted_are_those_that_the_page_names(wanted, names):
     cells = counted(stored_cells(wanted), names)
-    for key, (violations, repetitions, delta) in cells.items():
-        assert lower_limit(violations, repetitions, FAMILY_WISE / len(cells)) <= delta, key
+    at = [("table", *names).index(name) for name in ("table", "family", "n_wedge", "episodes")]
+    found = {
+        tuple(key[place] for place in at)
+        for key, (violations, repetitions, delta) in cells.items()
+        if lower_limit(violations, repetitions, FAMILY_WISE / len(cells)) > delta
+    }
+    assert found == REFUTED[wanted]
 
 
 def test_the_proved_kinds_were_run_on_every_family():
