@@ -296,6 +296,21 @@ def test_of_a_large_log_the_first_episodes_of_each_part_are_taken(monkeypatch):
     assert beginning(log, 3).num_episodes == 1
 
 
+def test_how_long_episodes_that_judge_are_decides_no_bet(monkeypatch):
+    """Bets go by the ratio of both parts, of which the rows that judge must not know."""
+    monkeypatch.setattr(held_out, "MOST_TO_JUDGE", 80)
+    mdp, behavior = world(0, 5)
+    first = sample_log(mdp, behavior, 24, 8, np.random.default_rng(0))
+    folds = [
+        folds_by(
+            JUDGE, joined(first, sample_log(mdp, behavior, 36, steps, np.random.default_rng(1)))
+        )
+        for steps in (1, 8, 40)
+    ]
+    assert [fold.second.num_episodes for fold in folds] == [36, 10, 2]
+    assert {fold.ratio for fold in folds} == {10 / 24}
+
+
 def test_rows_that_judge_do_not_say_what_is_done_in_coarser_states():
     """A coarse state has the mean of the policy over rows that chose it, and over no others."""
     mdp, behavior = world(0, 5)

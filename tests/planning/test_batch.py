@@ -15,6 +15,7 @@ from surestep.errors import (
     InvalidModel,
     InvalidParameter,
     InvalidPolicy,
+    NeverEnds,
     NotConverged,
     ShapeMismatch,
 )
@@ -144,6 +145,18 @@ def test_policies_after_the_last_model_are_for_the_first_ones_again():
         alone = evaluate_batch(batch, table[part])
         for name in ("value", "residual", "error_bound"):
             np.testing.assert_array_equal(getattr(whole, name)[part], getattr(alone, name))
+
+
+def test_of_policies_that_repeat_the_models_the_right_one_is_refused():
+    P = np.zeros((2, 2, 2))
+    P[0, 0, 0] = P[0, 1, 1] = 1.0
+    mdp = FiniteMDP.from_dense(P, np.zeros((2, 2)), 1.0)
+    batch = MDPBatch.from_models([mdp, replace(mdp, reward=9 * mdp.reward)])
+    ends, stays = [0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]
+    with pytest.raises(NeverEnds, match=r"^model 1: "):
+        evaluate_batch(batch, np.array([ends, stays, ends, ends]))
+    with pytest.raises(NeverEnds, match=r"^model 1 with policy 3: "):
+        evaluate_batch(batch, np.array([ends, ends, ends, stays]))
 
 
 def test_errors_grow_with_residuals_terms_and_steps():

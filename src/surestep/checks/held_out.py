@@ -17,7 +17,8 @@ def folds_by(judge: Stitched | None, log: DecisionLog | None) -> Folds | Unjudge
     """Returns the episodes that chose a policy, and those that did not; or why there are none.
 
     `judge` says how the log was split, None where nothing was held out. Of each part of a large log
-    the first episodes are taken, in the order of the log.
+    the first episodes are taken, in the order of the log. Bets go by the ratio of both, so it is
+    the one that the lengths of the first part lead to expect: rows that judge decide no bet.
     """
     if judge is None or log is None:
         return "nothing-held-out"
@@ -27,7 +28,8 @@ def folds_by(judge: Stitched | None, log: DecisionLog | None) -> Folds | Unjudge
         return "too-few-episodes"
     first = beginning(whole.first, MOST_TO_PLAN)
     second = beginning(whole.second, MOST_TO_JUDGE)
-    return Folds(first, second, second.num_episodes / first.num_episodes)
+    fit = MOST_TO_JUDGE * whole.first.num_episodes / whole.first.num_steps
+    return Folds(first, second, min(whole.second.num_episodes, fit) / first.num_episodes)
 
 
 def beginning(log: DecisionLog, steps: int) -> DecisionLog:

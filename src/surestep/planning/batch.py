@@ -113,7 +113,7 @@ def steps_under(
     theta = 1 - residual - most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 * most
     proven = (theta > 0) & (steps.min(axis=1) > 0)
     if not proven.all():
-        raise NotConverged(f"model {int(np.argmin(proven))}: {TOO_MANY_STEPS}")
+        raise NotConverged(f"{member_name(batch, int(np.argmin(proven)))}: {TOO_MANY_STEPS}")
     bounds: FloatArray = most / theta
     return bounds
 
@@ -127,7 +127,13 @@ def refuse_endless_members(batch: MDPBatch, probability: FloatArray) -> None:
         try:
             refuse_endless(rows_of(batch, chances), probability[first % len(probability)])
         except NeverEnds as problem:
-            raise NeverEnds(f"model {first}: {problem}") from None
+            raise NeverEnds(f"{member_name(batch, first)}: {problem}") from None
+
+
+def member_name(batch: MDPBatch, place: int) -> str:
+    """Returns which model has that place among policies, and which policy where models repeat."""
+    model = f"model {place % batch.num_models}"
+    return model if place < batch.num_models else f"{model} with policy {place}"
 
 
 def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
@@ -252,8 +258,8 @@ def proven_errors(
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
     errors: FloatArray = (residual + rounding * scale) * steps
     if not np.isfinite(errors).all():
+        first = member_name(batch, int(np.argmin(np.isfinite(errors))))
         raise NotConverged(
-            f"the values of model {int(np.argmin(np.isfinite(errors)))} are too large for doubles; "
-            "scale the rewards down"
+            f"the values of {first} are too large for doubles; scale the rewards down"
         )
     return errors

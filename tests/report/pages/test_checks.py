@@ -87,6 +87,7 @@ def test_intervals_are_told_and_how_sure_they_are(checks):
         words = words_of.test_words(checks[code]).replace("\u202f", " ")
         assert "exact, however few the rows" in words
         assert "on 1,000 rows that did not choose it. All of them hold with 99.4 % or more" in words
+        assert ("values lie between their bounds" in words) is (code == "other-cuts")
 
 
 @pytest.mark.parametrize("why", get_args(Unjudged))

@@ -236,10 +236,11 @@ def interval_words(check: Check, level: float) -> str:
     """Returns what intervals are of and how sure they are, or why there are none."""
     if check.unjudged is not None:
         return UNJUDGED[check.unjudged]
+    bounded = " and values lie between their bounds" if check.code == "other-cuts" else ""
     words = (
         "Intervals in brackets are exact, however few the rows: they come from rollouts of the "
         f"policy on {counted(check.rows or 0, 'row')} that did not choose it. All of them hold "
-        f"with {percent(1 - level)} or more, if states are Markov."
+        f"with {percent(1 - level)} or more, if states are Markov{bounded}."
     )
     steps = int(check.figures.get("horizon", 0.0))
     return f"{words} Time is that of the first {counted(steps, 'step')}." if steps else words
