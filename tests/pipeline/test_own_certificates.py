@@ -20,8 +20,9 @@ from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.pipeline.certify import certify_result
+from surestep.pipeline.checks import judge_of
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improve import draft
+from surestep.pipeline.improve import draft, prepared
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
@@ -103,6 +104,20 @@ def test_certify_takes_what_has_the_members_of_a_certifier(problem):
     assert certify_batch([problem] * 2, [policy] * 2, toy) == [claim] * 2
     with pytest.raises(CertificateRefused, match="kind is 'toy', which cannot be verified here"):
         verify(claim, problem, policy)
+
+
+def test_rows_that_it_may_have_chosen_by_bound_nothing_in_checks():
+    """It splits in time whatever its settings say; intervals go by those."""
+    evidence = gather(known_log())
+
+    def judge(certifier):
+        terms = Terms(discount=0.9, certificates=[certifier])
+        terms = terms.about(has_episodes=True, data_seed=evidence.seed)
+        return judge_of(prepared(evidence, terms))
+
+    assert judge(Parting()).train_share == 0.3
+    assert judge(Parting(logger="fixed", seed=1)) is None
+    assert judge(Toy()) is None
 
 
 def test_its_claims_choose_n_wedge(problem):

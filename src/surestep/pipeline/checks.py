@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
-from surestep.certificates.episodes import split_of
+from surestep.certificates.episodes import parts_of_log, split_of
 from surestep.certificates.stitched import Folds, Stitched
 from surestep.checks import Check, CheckCode, check_log
 from surestep.checks.check import Unjudged, WhyUnchecked
@@ -93,6 +93,10 @@ def judge_of(question: Question) -> Stitched | None:
     if split is None:
         return None
     share, logger, seed = split_of(split)
+    # Somebody's own kind of certificate may choose by other rows than its settings say.
+    whole, chosen_by = question.problem.log, question.training.log
+    if whole is None or chosen_by != parts_of_log(whole, share, seed)[0]:
+        return None
     low, high = question.told.returns or question.told.single_returns or (None, None)
     return Stitched(
         train_share=share, logger=logger, seed=seed or 0, return_low=low, return_high=high
