@@ -269,6 +269,7 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
     ),
     "a hard link": (header_of("x", kind=tarfile.LNKTYPE), "x is of type b'1' in the archive"),
     "a device": (header_of("x", kind=tarfile.CHRTYPE), "x is of type b'3' in the archive"),
+    "a name of two lines": (header_of("x\ny", kind=tarfile.CHRTYPE), DAMAGED),
     "a file with holes": (
         header_of(REWARDS, kind=tarfile.GNUTYPE_SPARSE),
         "values.bin is of type b'S' in the archive",
@@ -293,6 +294,7 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
     ),
     "records that are cut off": (extended(b"15 path=ab\n"), DAMAGED),
     "records that go nowhere": (extended(b"0 path=ab\n"), DAMAGED),
+    "records longer than memory": (extended(b"99999999999999999999 path=ab\n"), DAMAGED),
     "records without an end": (extended(b"path"), DAMAGED),
     "records that are told twice": (extended(b"11 path=ab\n11 path=cd\n"), DAMAGED),
     "a long name of zeros": (extended(bytes(3), tarfile.GNUTYPE_LONGNAME), DAMAGED),

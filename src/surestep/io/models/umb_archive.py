@@ -186,7 +186,8 @@ def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[in
             headers.kept = b""
         if headers.kept[-BLOCK:] != bytes(BLOCK):
             raise tarfile.ReadError("no block of zeros, with which an archive ends")
-    except (tarfile.TarError, ValueError, IndexError):  # `tarfile` lets the latter two through
+    # `tarfile` lets all but the first through.
+    except (tarfile.TarError, ValueError, IndexError, OverflowError):
         raise InvalidModel(
             f"the file is no archive, or damaged or cut off before byte {file.tell()}, expected "
             "tar, or tar within gzip or xz"
@@ -198,6 +199,8 @@ def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[in
 def check_member(member: tarfile.TarInfo, headers: bytes, total: float) -> None:
     """Refuses what is no plain file or folder, or is not what its headers say byte by byte."""
     records, size = member.pax_headers, member.size
+    if not member.name.isprintable():
+        raise tarfile.ReadError("a name that would break the line of a message")
     holes = any(key.startswith("GNU.sparse.") for key in records)
     if holes or member.type not in PLAIN:
         raise InvalidModel(
