@@ -33,7 +33,7 @@ from surestep.model.problem import Problem
 from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import best_value, worst_value
 
-MOST_KEPT = 2**25  # numbers of series that are kept at a time
+MOST_KEPT = 2**25  # numbers of series and chances that are kept at a time
 FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
 
 
@@ -167,14 +167,14 @@ def tally_each(
 
 
 def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
-    """Yields the places of cases over the same pairs, not too many where series are kept."""
+    """Yields the places of cases over the same pairs, not too many of many pairs or long series."""
     groups: dict[tuple[bytes, bool], list[int]] = {}
     for place, case in enumerate(cases):
         kind = case.course.pair_offsets.tobytes(), case.course.start_chances.size > 0
         groups.setdefault(kind, []).append(place)
     for group in groups.values():
         longest = max(cases[place].rounds for place in group)
-        most = max(1, MOST_KEPT // max(series * longest, 1))
+        most = max(1, MOST_KEPT // (series * longest + cases[group[0]].course.chances.size))
         yield from (group[first : first + most] for first in range(0, len(group), most))
 
 

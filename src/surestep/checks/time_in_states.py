@@ -170,7 +170,7 @@ class Rolling(NamedTuple):
         """Returns the time of rollouts; they are the same for all sets, but for what is counted."""
         pairs, everywhere = self.policy.pairs, np.ones(self.over.size, np.bool_)
         where = pairs.state[run_owners(stacks.offsets)]
-        none, with_stops = np.zeros(where.size), self.with_stops(stacks)
+        none, with_stops, course = np.zeros(where.size), self.with_stops(stacks), self.course(clock)
         readable = np.zeros(pairs.num_pairs + pairs.num_states, np.bool_)
         readable[self.places] = self.readable
 
@@ -178,7 +178,7 @@ class Rolling(NamedTuple):
             reward = none if clock.stop > 0 else there[where].astype(np.float64)
             return Case(
                 with_stops._replace(reward=reward),
-                self.course(clock, there, left),
+                course._replace(tails=self.tails(clock, there, left)),
                 readable,
                 self.seed,
                 min(stacks.starts.size, MOST_ROLLOUTS),
@@ -208,32 +208,34 @@ class Rolling(NamedTuple):
         sizes[self.places] = stacks.sizes
         return stacks._replace(offsets=offsets_of(sizes))
 
-    def course(self, clock: Clock, there: BoolArray, left: float) -> Course:
-        """Returns the course of the policy, where a stop in the states that are `there` [S] pays 1.
-
-        So much time is `left` where it takes a pair that is not readable.
-        """
+    def course(self, clock: Clock) -> Course:
+        """Returns the course of the policy, who is paid nothing yet where rollouts stop."""
         pairs = self.policy.pairs
-        size = pairs.num_pairs + pairs.num_states
-        chosen, at_pair = np.full(size, clock.stop), np.empty(size)
-        stops = np.ones(size, np.bool_)
-        stops[self.places] = False
+        chosen = np.full(pairs.num_pairs + pairs.num_states, clock.stop)
         chosen[self.places] = (1 - clock.stop) * self.policy.probability
-        at_pair[self.places], at_pair[stops] = left, there
         offsets = pairs.offsets + np.arange(pairs.num_states + 1)
-        chances = np.empty((2, 2 * size))
+        chances = np.empty((2, 2 * chosen.size))
         coupled_chances(offsets, chosen, chosen, chances)
-        later = min(left, clock.left)
         return Course(
             offsets,
             chances,
             np.empty((0, pairs.num_states)),
             self.over,
             np.zeros((2, pairs.num_states)),
-            Tails(np.stack([at_pair, at_pair]), np.full((2, pairs.num_states), later)),
+            Tails(np.zeros((2, chosen.size)), np.zeros((2, pairs.num_states))),
             clock.discount,
             (0.0, clock.most),
         )
+
+    def tails(self, clock: Clock, there: BoolArray, left: float) -> Tails:
+        """Returns what is paid where rollouts stop: 1 in the states that are `there` [S].
+
+        So much time is `left` where it takes a pair that is not readable.
+        """
+        pairs = self.policy.pairs
+        at_pair = np.full((2, pairs.num_pairs + pairs.num_states), left)
+        at_pair[:, pairs.offsets[1:] + np.arange(pairs.num_states)] = there
+        return Tails(at_pair, np.full((2, pairs.num_states), min(left, clock.left)))
 
 
 class Bet(NamedTuple):
