@@ -15,7 +15,6 @@ from surestep.checks.shuffling import (
     arranged,
     critical_value,
     drawn_visits,
-    first_visits,
     label_test,
     least_noticed,
     number_test,
@@ -114,18 +113,6 @@ def test_made_up_shifts_that_undo_all_differences_divide_by_nothing():
     assert np.isfinite(shifted).all()
 
 
-def test_first_visits_are_one_row_an_episode_and_place():
-    log = remembering_log(0, episodes=20)
-    rows = first_visits(log, log.pair)
-    seen, episode = set(), np.repeat(np.arange(20), 8)
-    expected = []
-    for row in range(log.num_steps):
-        if (episode[row], log.pair[row]) not in seen:
-            seen.add((episode[row], log.pair[row]))
-            expected.append(row)
-    assert rows.tolist() == expected
-
-
 def test_drawn_visits_are_one_an_episode_and_place_and_mostly_early_ones():
     log = remembering_log(0, episodes=200)
     state = log.state.astype(np.int64)
@@ -136,9 +123,9 @@ def test_drawn_visits_are_one_an_episode_and_place_and_mostly_early_ones():
     number = np.array(
         [np.sum((state[:row] == state[row]) & (episode[:row] == episode[row])) for row in rows]
     )
-    first = first_visits(log, state)
+    places = len({*zip(episode, state, strict=True)})
     # Two of three draws are first visits; 6 standard errors.
-    assert abs((number == 0).sum() / first.size - 2 / 3) < 6 * np.sqrt(2 / 9 / first.size)
+    assert abs((number == 0).sum() / places - 2 / 3) < 6 * np.sqrt(2 / 9 / places)
     assert number.max() > 1
 
 

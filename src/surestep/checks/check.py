@@ -85,7 +85,8 @@ class Check:
     rows: int | None = None  # of the log that were compared, or that intervals are of
     unjudged: Unjudged | None = None  # where intervals are all that may be
     one_an_episode: bool | None = None  # whether these are at most one row an episode and group
-    noticed: float | None = None  # the smallest effect that four of five such logs would show
+    # The smallest effect that four of five such logs would show; of returns, what would have failed
+    noticed: float | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
     picture: tuple[Mark, ...] = ()
 

@@ -40,7 +40,7 @@ def check_log(
     part = sampled(log, seed)
     returns = Check.unchecked("model-returns", "no-discount")
     if discount is not None and discount < 1:
-        returns = model_check(part, discount, names, level=LEVEL)
+        returns = model_check(part, discount, names, seed=seed + 5, level=LEVEL)
     return (
         next_state_check(part, seed=seed, level=LEVEL),
         reward_check(part, seed=seed + 1, level=LEVEL),

@@ -103,11 +103,6 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
     return np.sort(order[offsets[:-1][reached] + drawn[reached].astype(np.int64) - 1])
 
 
-def first_visits(log: DecisionLog, place: IntArray) -> IntArray:
-    """Returns the rows [n] in which an episode comes to each of its places [N] first."""
-    return np.sort(np.unique(visit_key(log, place), return_index=True)[1])
-
-
 def visit_key(log: DecisionLog, place: IntArray) -> IntArray:
     """Returns a number [N] for the episode and the place of each row."""
     episode = np.repeat(np.arange(log.num_episodes), run_lengths(log.episode_offsets))
@@ -224,20 +219,34 @@ def digits_of(values: FloatArray) -> int:
 
 def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
     """Returns what a test at a level finds."""
-    many = MANY if placed.rows < LARGE else FEW
-    statistic = draws(many, 0.0)
+    statistic = draws(shuffles_of(placed.rows), 0.0)
     observed, shuffled = float(statistic[0]), np.sort(statistic[1:])
-    slack = SAME * (abs(observed) + 1.0)  # sums of the same terms in another order
+    slack = slack_of(observed)
     mean, deviation = float(shuffled.mean()), max(float(shuffled.std()), slack)
-    at_least = np.count_nonzero(shuffled >= observed - slack)
     return Shuffled(
         rows=placed.rows,
         groups=placed.groups.size - 1,
         statistic=(observed - mean) / deviation,
-        p_value=float((1 + at_least) / (1 + many)),
+        p_value=p_value_of(observed, shuffled),
         shuffles=tuple(((shuffled - mean) / deviation).tolist()),
         noticed=least_noticed(draws, critical_value(shuffled, level) + slack),
     )
+
+
+def shuffles_of(rows: int) -> int:
+    """Returns how many shuffles of so many rows there are."""
+    return MANY if rows < LARGE else FEW
+
+
+def slack_of(observed: float) -> float:
+    """Returns what sums of the same terms in another order may differ by."""
+    return SAME * (abs(observed) + 1.0)
+
+
+def p_value_of(observed: float, shuffled: FloatArray) -> float:
+    """Returns (1 + #{shuffled ≥ observed}) / (1 + n), where rounding alone tells none apart."""
+    at_least = np.count_nonzero(shuffled >= observed - slack_of(observed))
+    return float((1 + at_least) / (1 + shuffled.size))
 
 
 def critical_value(shuffled: FloatArray, level: float) -> float:

@@ -1,119 +1,122 @@
 """The whole: what the model says that was done is worth, against what came of it.
 
 A process whose states leave something out may look Markov from one step to the next, and still not
-add up over many. So the value of the log's own policy in the log's own model is held, in each
-state, against the mean return of the episodes from there on.
+add up over many. So the value V̂ of the log's own policy in the log's own model is held, in each
+state, against the mean return of the episodes from their first visit on.
+
+**The test.** If states are Markov, one policy decides and episodes are alike, then given how often
+every exit of every state (action, reward, next state, end) was taken, all orders in which exits fit
+together to as many episodes are equally likely: their chances are products of the same factors. The
+model is the same in all of them. So trails with the log's exits are drawn, with the last exit of
+each state as in the log (`kernels.trails`), and what is exact given those is exact. The statistic
+is the largest |mean − V̂| of some states in standard deviations. Which states, the exits alone
+decide, and standard deviations are those of each trail: so the p-value is exact for any number of
+rows.
+
+**Where recording stopped.** A truncated row is an exit too, after which the model says what would
+have come. So the test is exact where recording never stops, or by the state alone. Where a clock
+stops it, shuffled episodes have other lengths than those of the log, and means another spread. But
+in either a mean less V̂ is a sum of martingale differences, less what V̂ has learnt from them; it is
+divided by the standard deviation that follows from its own weights, and so it is standard normal in
+the limit of many episodes, in the log as in the shuffles, whatever stops the recording without
+looking ahead (studentised permutation tests: Janssen 1997, Chung and Romano 2013).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, offsets_of
 from surestep.checks.check import Check, Mark
-from surestep.checks.memory import transitions
-from surestep.checks.shuffling import first_visits
+from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
-from surestep.kernels.returns import discounted_returns
+from surestep.kernels.trails import Trail, room_to_walk, walk_trails
 from surestep.model.estimate import estimate_behavior, estimate_mdp
 from surestep.model.log import DecisionLog
 from surestep.planning.evaluation import evaluate
 
-MOST_STATES = 12  # those that most episodes come to
-LEAST_EPISODES = 30  # that come to a state
+MOST_STATES = 12  # those with most rows
+LEAST = 30  # rows of a state, and episodes
 
 
-class Returns(NamedTuple):
-    """The returns of the episodes from their first visit of a state on, beside the model's."""
+def model_check(
+    log: DecisionLog, discount: float, names: Sequence[str], *, seed: int, level: float
+) -> Check:
+    """Checks the model's value of π̂_b against mean returns, in the states with most rows.
 
-    mean: FloatArray  # [S] of the episodes
-    episodes: IntArray  # [S]
-    value: FloatArray  # [S] of the model
-    variance: FloatArray  # [S] of a return, as the model has it
-    spread: float  # from the smallest to the largest return
-
-
-def model_check(log: DecisionLog, discount: float, names: Sequence[str], *, level: float) -> Check:
-    """Checks the model's value of π̂_b against mean returns, in the busiest states.
-
-    A mean of n returns that differs by t from the value is as unlikely as Bernstein's inequality
-    says, with the model's variance σ² and the spread b of returns:
-    p = 2 exp(−n t² / (2σ² + 2bt/3)), times the number of states. Value and mean come from the same
-    log, which brings them closer together than two logs would. What would have come after a
-    recording stopped is what the model says.
-
-    It holds for a logger that decides by the state alone and learns nothing on the way: the model
-    knows but one policy. `names` [S] are those of the states.
+    The picture has the range around each value that shuffles leave: the test fails where a mean
+    lies outside. It holds for a logger that decides by the state alone and learns nothing on the
+    way: the model knows but one policy. `names` [S] are those of the states.
     """
     try:
-        earned = returns_of(log, discount)
+        counts = log.counts()
+        value = evaluate(estimate_mdp(counts, discount), estimate_behavior(counts))
     except (NeverEnds, NotConverged):
         return Check.unchecked("model-returns", "no-discount")
-    shown = np.argsort(-earned.episodes, kind="stable")[:MOST_STATES]
-    shown = shown[earned.episodes[shown] >= LEAST_EPISODES]
-    if shown.size == 0:
+    # Which states are shown must not depend on the order: episodes that come to a state would.
+    rows = np.bincount(log.state, minlength=log.pairs.num_states)
+    shown = np.argsort(-rows, kind="stable")[:MOST_STATES]
+    shown = shown[rows[shown] >= LEAST]
+    if shown.size == 0 or log.num_episodes < LEAST:
         return Check.unchecked("model-returns", "nothing-to-compare")
-    if earned.spread == 0:
+    trail = trail_of(log, discount, value, shown)
+    if not trail.excess.any():
         return Check.unchecked("model-returns", "nothing-varies")
-    number, variance = earned.episodes[shown], earned.variance[shown]
-    distance = np.abs(earned.mean - earned.value)[shown]
-    room = 2 * variance + 2 * earned.spread * distance / 3
-    exponent = np.where(distance > 0, number * distance**2 / np.where(room > 0, room, 1.0), 0.0)
-    p_value = min(1.0, shown.size * 2 * math.exp(-min(float(exponent.max()), 700.0)))
-    radius = bernstein_radius(number, variance, earned.spread, level / shown.size)
+    excess, deviation = walked(trail, discount, shown.size, shuffles_of(log.num_steps), seed)
+    if not deviation.any():  # as in episodes of one step, whose mean return is the model's value
+        return Check.unchecked("model-returns", "nothing-to-compare")
+    ratio = np.abs(excess) / np.where(deviation > 0, deviation, np.inf)
+    observed, shuffled = float(ratio[0].max()), np.sort(ratio[1:].max(axis=1))
+    p_value = p_value_of(observed, shuffled)
+    radius = (critical_value(shuffled, level) + slack_of(observed)) * deviation[0]
     return Check(
         code="model-returns",
         outcome="failed" if p_value <= level else "passed",
         level=level,
         p_value=p_value,
-        rows=int(number.sum()),
-        one_an_episode=True,
-        noticed=float(radius.min()),
+        rows=log.num_steps,
+        one_an_episode=False,
+        noticed=float(radius.max()),
         figures={"states": float(shown.size)},
         picture=tuple(
-            Mark(names[s], float(earned.mean[s] - r), float(earned.mean[s] + r),
-                 float(earned.mean[s]), float(earned.value[s]))
-            for s, r in zip(shown.tolist(), radius.tolist(), strict=True)
+            Mark(names[s], v - r, v + r, v + e, v)
+            for s, v, r, e in zip(
+                *(part.tolist() for part in (shown, value[shown], radius, excess[0])), strict=True
+            )
         ),
-    )  # fmt: skip
-
-
-def bernstein_radius(
-    number: IntArray, variance: FloatArray, spread: float, level: float
-) -> FloatArray:
-    """Returns by how much a mean of n is off at most: the t at which Bernstein's bound is δ."""
-    weight = math.log(2 / level) / number
-    linear = spread * weight / 3
-    return linear + np.sqrt(linear**2 + 2 * variance * weight)
-
-
-def returns_of(log: DecisionLog, discount: float) -> Returns:
-    """Returns mean returns, values and variances of all states."""
-    counts = log.counts()
-    model, behavior = estimate_mdp(counts, discount), estimate_behavior(counts)
-    value = evaluate(model, behavior)
-    place = np.unique(transitions(log), return_inverse=True)[1]
-    squares = np.bincount(place, log.reward**2) / np.bincount(place)
-    ahead = model.discount[0] * value[model.successor]
-    # E[G²] is the value of r² + 2γrV(s') with the discount γ².
-    second = replace(model, reward=squares + 2 * model.reward * ahead, discount=model.discount**2)
-    variance = np.maximum(evaluate(second, behavior) - value**2, 0.0)
-    earned = log.reward + np.where(log.truncated, discount * value[log.next_state], 0.0)
-    returns = np.empty(log.num_steps)
-    discounted_returns(log.episode_offsets, earned, discount, returns)
-    state = log.state.astype(np.int64)
-    rows = first_visits(log, state)
-    episodes = np.bincount(state[rows], minlength=log.pairs.num_states)
-    total = np.bincount(state[rows], returns[rows], log.pairs.num_states)
-    return Returns(
-        total / np.maximum(episodes, 1),
-        episodes,
-        value,
-        variance,
-        float(returns[rows].max() - returns[rows].min()),
     )
+
+
+def trail_of(log: DecisionLog, discount: float, value: FloatArray, shown: IntArray) -> Trail:
+    """Returns the trail of a log, with what its steps earned beyond the model's value [S]."""
+    visited, state = np.unique(log.state, return_inverse=True)
+    number = np.full(log.pairs.num_states, -1)
+    number[visited] = np.arange(visited.size)
+    place = np.full(visited.size, -1)
+    place[number[shown]] = np.arange(shown.size)
+    following = discount * value[log.next_state]
+    excess = log.reward + following - value[log.state]
+    rounding = SAME * (np.abs(log.reward).max() + np.abs(value).max())
+    excess[np.abs(excess) <= rounding] = 0.0
+    target = np.where(log.terminated | log.truncated, -1, number[log.next_state])
+    order, rows = np.argsort(state, kind="stable"), np.bincount(state)
+    return Trail(
+        starts=state[log.episode_offsets[:-1]],
+        offsets=offsets_of(rows),
+        target=target[order],
+        excess=excess[order],
+        variance=np.bincount(state, excess**2) / rows,
+        place=place,
+    )
+
+
+def walked(
+    trail: Trail, discount: float, shown: int, shuffles: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Returns means less values and standard deviations [1 + shuffles, shown], the log's first."""
+    excess, deviation = np.empty((shuffles + 1, shown)), np.empty((shuffles + 1, shown))
+    room = room_to_walk(trail, shown)
+    walk_trails.all(shuffles + 1, room, seed, discount, trail, excess, deviation)
+    return excess, deviation

@@ -80,7 +80,7 @@ def check_line(check: Check) -> Element:
 
 
 def small_picture(check: Check) -> Element | None:
-    """Returns what luck does, and the log; None where no test shuffled anything."""
+    """Returns what luck does, and the log; None where that is not a single number."""
     if check.statistic is None or not check.picture:
         return None
     caption = Caption(
@@ -95,7 +95,7 @@ def small_picture(check: Check) -> Element | None:
 
 
 def wide_picture(check: Check) -> Element | None:
-    """Returns the picture of a check that shuffles nothing; None without any."""
+    """Returns the picture of a check that compares more than one number; None without any."""
     if check.outcome == "unchecked":
         return None
     match check.code:
@@ -112,30 +112,30 @@ def wide_picture(check: Check) -> Element | None:
 
 
 def returns_figure(check: Check) -> Element:
-    """Returns mean returns with their intervals, and the model's values as strokes."""
+    """Returns what luck leaves around the model's values, and mean returns as strokes."""
     marks = check.picture
-    ends = [end for mark in marks for end in (mark.low, mark.high, mark.beside or 0.0)]
+    ends = [end for mark in marks for end in (mark.low, mark.high, mark.value)]
     strips = [
         Strip(
             mark.name,
             amount=f"{number(mark.value, 3)}, model {number(mark.beside or 0.0, 3)}",
-            segments=[Segment(mark.low, mark.high, tone_of_interval(mark), faint=True)],
-            point=mark.beside,
+            segments=[Segment(mark.low, mark.high, tone_of_range(mark), faint=True)],
+            point=mark.value,
         )
         for mark in marks
     ]
     caption = Caption(
         "check-returns",
         "Mean returns and the model's values",
-        "Bars are intervals around the mean return of the episodes from their first visit of a "
-        "state on; strokes are what the model says.",
+        "Strokes are mean returns of the episodes from their first visit of a state on; bars are "
+        "what luck alone does around the values that the model says.",
     )
     return figure(
         strip_chart(caption, strips, Axis.around("return from there on", ends), ()),
         caption.description,
         numbers=data_table(
             "returns-numbers",
-            "Mean returns, their intervals, and values of the model",
+            "Mean returns, values of the model, and what luck does around them",
             [Column("state"), *(Column(text, "number") for text in RETURNS_COLUMNS)],
             [
                 Row(
@@ -143,7 +143,7 @@ def returns_figure(check: Check) -> Element:
                         Cell(label(mark.name)),
                         *(
                             Cell(number(value))
-                            for value in (mark.value, mark.low, mark.high, mark.beside or 0.0)
+                            for value in (mark.value, mark.beside or 0.0, mark.low, mark.high)
                         ),
                     ]
                 )
@@ -153,13 +153,12 @@ def returns_figure(check: Check) -> Element:
     )
 
 
-RETURNS_COLUMNS = ("mean return", "from", "to", "model")
+RETURNS_COLUMNS = ("mean return", "model", "luck from", "to")
 
 
-def tone_of_interval(mark: Mark) -> Tone:
-    """Returns vermilion where an interval leaves out what it is compared with."""
-    inside = mark.beside is None or mark.low <= mark.beside <= mark.high
-    return "blue" if inside else "vermilion"
+def tone_of_range(mark: Mark) -> Tone:
+    """Returns vermilion where a value lies outside its range."""
+    return "blue" if mark.low <= mark.value <= mark.high else "vermilion"
 
 
 def hidden_figure(check: Check) -> Element:

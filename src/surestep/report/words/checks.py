@@ -227,7 +227,10 @@ def test_words(check: Check) -> str:
     fails = f"{p_value}; it fails at {number(check.level, 2)} or less"
     if check.code == "model-returns":
         states = counted(int(check.figures["states"]), "state")
-        return f"Bernstein's inequality in the {states} that most episodes come to: {fails}."
+        return (
+            f"Permutation test over {counted(check.rows, 'row')}, which change places within their "
+            f"states; of the mean returns in the {states} with most rows: {fails}."
+        )
     which = "at most one an episode and kind" if check.one_an_episode else "all"
     return f"Permutation test over {counted(check.rows, 'row')}, {which}: {fails}."
 
@@ -251,7 +254,8 @@ def noticed_words(check: Check) -> str:
     if check.p_value is None:
         return ""
     if check.code == "model-returns":
-        return f"A difference of {number(check.noticed or 0.0, 2)} would have been noticed."
+        difference = number(check.noticed or 0.0, 2)
+        return f"A difference of {difference} would have been noticed in each of them."
     effect = 1.0 if check.noticed is None else check.noticed
     words = EFFECTS[check.code].format(share=percent(effect), size=number(effect))
     if check.noticed is None:
