@@ -12,7 +12,7 @@ from findings import maintenance_findings, with_checks
 from surestep.checks import Check, CheckCode
 from surestep.checks.check import Unjudged, WhyUnchecked
 from surestep.report.page import result_page
-from surestep.report.pages.checks import cuts_figure, places_figure
+from surestep.report.pages.checks import cuts_figure, places_figure, returns_figure
 from surestep.report.words import checks as words_of
 from surestep.report.words.checks import TITLES, check_words, noticed_words, summary_words
 
@@ -65,6 +65,15 @@ def test_words_say_what_would_have_been_noticed(checks):
     assert "5\u202f% of all next states" in noticed_words(checks["markov-next-state"])
     assert "the log is too small" in noticed_words(checks["drift-next-state"])
     assert noticed_words(checks["other-cuts"]) == ""
+
+
+def test_returns_outside_of_what_luck_does_are_red(checks):
+    check = checks["model-returns"]
+    assert "900 rows, which change places within their states" in words_of.test_words(check)
+    assert noticed_words(check) == "A difference of 0.2 would have been noticed in each of them."
+    inside = replace(check, picture=check.picture[1:])
+    red = ["vermilion" in str(returns_figure(drawn)) for drawn in (check, inside)]
+    assert red == [True, False]
 
 
 def test_hidden_causes_are_told_in_words(checks):
