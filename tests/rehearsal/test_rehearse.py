@@ -31,6 +31,7 @@ from surestep.rehearsal import (
     rehearsal_from_json,
     rehearse,
 )
+from surestep.rehearsal import block as block_module
 from surestep.rehearsal.block import Block, Outcomes, claims_and_draws, run_block
 from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.rehearse import (
@@ -81,6 +82,33 @@ def test_a_world_does_not_depend_on_the_others():
         np.testing.assert_array_equal(
             few.gain[few.member == kind], many.gain[many.member == kind][:3]
         )
+
+
+@pytest.mark.parametrize("certifier", [POSTERIOR, Trajectory(reward_low=0.0, reward_high=1.0)])
+def test_data_that_are_too_many_to_hold_are_judged_one_after_the_other(certifier, monkeypatch):
+    terms = {"family": (Completed("uniform"),), "worlds": 9, "sizes": (1.0, 2.0)}
+    problem = bandit_problem(30)
+    together = run(problem, certifier, **terms)
+    monkeypatch.setattr(block_module, "MOST_AT_ONCE", 1)
+    alone = run(problem, certifier, **terms)
+    np.testing.assert_allclose(alone.gain, together.gain, atol=1e-12)
+    np.testing.assert_array_equal(alone.claim, together.claim)
+
+
+@pytest.mark.parametrize(("whole", "groups"), [(False, [4, 2]), (True, [2, 1, 1, 1, 1])])
+def test_as_many_data_are_held_at_a_time_as_there_is_room_for(whole, groups, monkeypatch):
+    problem = bandit_problem(40)
+    block = Block(
+        problem=problem, algorithm=SPIBB(n_wedge=3), certifier=POSTERIOR, belief=None,
+        kind=Completed("uniform"), sizes=(), whole_episodes=whole, seed=7, stage=1, member=0,
+        first=0, last=3,
+    )  # fmt: skip
+    world = block.kind.world(problem, block.rng(0, 0))
+    each = world.truth.successor.size
+    monkeypatch.setattr(block_module, "MOST_AT_ONCE", 4 * each + (80 - 2 * each if whole else 0))
+    sizes = [DataSize(40, 9)] * 2 + [DataSize(90, 9), DataSize(1, 90)] * 2
+    sources = [block_module.Source(world, size, block.rng(0, 1)) for size in sizes]
+    assert [*map(len, block_module.at_once(block, sources))] == groups
 
 
 def test_progress_counts_up_to_the_total():

@@ -6,9 +6,9 @@ never on the block or the worker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import WorldKind
 from surestep.trials import claimed, proposed_each, true_gains
+
+MOST_AT_ONCE = 2**24  # steps of logs, and transitions of worlds, whose data are held at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,15 @@ class Source(NamedTuple):
     rng: np.random.Generator
 
 
+class Judged(NamedTuple):
+    """What the pipeline proposed and claimed of several data sets [B]."""
+
+    policy: FloatArray  # [B, K]
+    claim: FloatArray
+    draws: FloatArray | None  # [B, n]
+    belief: FloatArray
+
+
 class Outcomes(NamedTuple):
     """Gains and claims that came out, world by world [B] and size by size [Z]."""
 
@@ -94,7 +105,11 @@ def run_block(block: Block) -> Outcomes:
         for z, size in enumerate(block.sizes)
         for number, world in zip(numbers, worlds, strict=True)
     ]
-    outcomes = judged(block, sources, models)
+    parts = [judged(block, several) for several in at_once(block, sources)]
+    policies, claims, draws, beliefs = map(joined, zip(*parts, strict=True))
+    terms = block.problem
+    true = true_gains(models, policies, terms.behavior, terms.value_bounds)
+    outcomes = true.gain, claims, draws, beliefs, true.outside
 
     def by_world(figures: FloatArray) -> FloatArray:
         by_size = figures.reshape(len(block.sizes), len(numbers), *figures.shape[1:])
@@ -103,8 +118,32 @@ def run_block(block: Block) -> Outcomes:
     return Outcomes(*(None if each is None else by_world(each) for each in outcomes))  # type: ignore[arg-type]
 
 
-def judged(block: Block, sources: Sequence[Source], models: MDPBatch) -> Outcomes:
-    """The data of all sources, judged together: arrays with one axis for worlds and sizes."""
+def joined(parts: Sequence[Any]) -> Any:
+    """Returns the figures of one part after the other; None where there are none."""
+    return None if parts[0] is None else np.concatenate(parts)
+
+
+def at_once(block: Block, sources: Sequence[Source]) -> Iterator[list[Source]]:
+    """Yields sources that follow each other, as many as may be held at a time; one at least.
+
+    Episodes are expected to be as long as those of the problem; a single one is a stream.
+    """
+    counts, several, held = block.problem.counts, list[Source](), 0.0
+    mean_length = float(counts.visits.sum() / counts.starts.sum())
+    for source in sources:
+        episodes, horizon = source.size
+        rows = horizon if episodes == 1 else episodes * min(horizon, mean_length)
+        size = source.world.truth.successor.size + (rows if block.whole_episodes else 0)
+        if several and held + size > MOST_AT_ONCE:
+            yield several
+            several, held = [], 0.0
+        several.append(source)
+        held += size
+    yield several
+
+
+def judged(block: Block, sources: Sequence[Source]) -> Judged:
+    """The data of all sources, judged together."""
     if block.whole_episodes:
         data = [source.world.record(*source.size, source.rng) for source in sources]
     else:
@@ -129,9 +168,7 @@ def judged(block: Block, sources: Sequence[Source], models: MDPBatch) -> Outcome
         beliefs, _ = claims_and_draws(believers, problems, policies)
     elif only_believed(block.certifier.name):
         beliefs = claims
-    terms = block.problem
-    true = true_gains(models, policies, terms.behavior, terms.value_bounds)
-    return Outcomes(true.gain, claims, draws, beliefs, true.outside)
+    return Judged(policies, claims, draws, beliefs)
 
 
 def seeded(certifier: Certifier, seed: int) -> Certifier:
