@@ -481,7 +481,7 @@ def test_a_residual_makes_the_steps_of_a_batch_more(steps, residual, bound, monk
 def test_one_bad_policy_of_a_batch_is_named():
     mdp = model([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[0, 0], [5, 5]])
     policies = np.array([[0.5, 0.5, 1, 0], [1, 0, 1, 0]])
-    with pytest.raises(NeverEnds, match=r"^model 1: state 0 never ends"):
+    with pytest.raises(NeverEnds, match=r"^model 0 with policy 1: state 0 never ends"):
         evaluate_batch(MDPBatch.from_models([mdp]), policies)
     assert evaluate_batch(MDPBatch.from_models([mdp]), policies[:1]).value.tolist() == [[5, 5]]
 
