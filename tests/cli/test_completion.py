@@ -106,7 +106,7 @@ def folder(tmp_path):
 @needs("zsh")
 def test_zsh_completes(folder, tmp_path):
     """In a terminal, as zsh completes nowhere else; its line editor is told what is typed."""
-    typed = " ".join(map(shlex.quote, COMPLETED))
+    typed, lines = " ".join(map(shlex.quote, COMPLETED)), tmp_path / "lines"
     (tmp_path / ".zshrc").write_text(
         f"""autoload -Uz compinit; compinit -u -D
 {run_surestep("completion", "zsh").stdout}
@@ -114,7 +114,7 @@ zle-line-init() {{
     for BUFFER in {typed}; do
         CURSOR=$#BUFFER
         zle expand-or-complete
-        print -r -- "$BUFFER" >> {tmp_path}/lines
+        print -r -- "$BUFFER" >> {shlex.quote(str(lines))}
     done
     exit
 }}
@@ -136,7 +136,7 @@ zle -N zle-line-init
     finally:
         for end in terminal:
             os.close(end)
-    assert (tmp_path / "lines").read_text().splitlines() == list(COMPLETED.values())
+    assert lines.read_text().splitlines() == list(COMPLETED.values())
 
 
 @needs("fish")

@@ -53,7 +53,7 @@ def test_a_summary_says_what_the_rows_say():
 
 @pytest.mark.parametrize("name", ["maen", "cvar", "cvar0", "cvar101", "cvar-1", "cvarx", ""])
 def test_a_metric_that_is_none_is_refused_with_those_that_are(name):
-    with pytest.raises(InvalidParameter, match=r"there is no metric .*expected mean, cvar10"):
+    with pytest.raises(InvalidParameter, match=r"there is no metric .*one of mean, cvar10"):
         metric_of(name)
 
 
