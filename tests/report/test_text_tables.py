@@ -1,5 +1,6 @@
 """Tables as text: what a name looks like never becomes markup."""
 
+import os
 import shutil
 import string
 import subprocess
@@ -100,6 +101,7 @@ def test_latex_sets_every_sign_within_the_width_of_the_text(tmp_path):
     told = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"],
         cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},  # where fonts go that it makes
         capture_output=True,
         text=True,
     )
