@@ -202,6 +202,7 @@ def test_the_users_cache_folder_serves_where_the_sources_cannot_be_written(tiny,
     assert list((home / "surestep").rglob("*.code"))
 
 
+@pytest.mark.slow
 def test_memory_serves_where_nothing_can_be_written(tiny, tmp_path):
     (tiny / "__pycache__").write_text("a file where a folder would have to be")
     (tmp_path / "home").write_text("and another one")
@@ -211,6 +212,7 @@ def test_memory_serves_where_nothing_can_be_written(tiny, tmp_path):
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_memory_serves_where_the_chosen_place_cannot_be_written(tiny, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     before = snapshot(tmp_path)

@@ -97,6 +97,7 @@ def test_a_machine_with_other_code_makes_no_blocks(monkeypatch):
         run(engine="ray")
 
 
+@pytest.mark.slow
 def test_blocks_that_something_else_made_are_not_used(tmp_path):
     kept = KeptBlocks(tmp_path, "these versions")
     run(kept=kept)

@@ -301,6 +301,7 @@ def test_every_change_is_on_the_page():
         assert all(action in moves for action in ("north", "east", "south", "west"))
 
 
+@pytest.mark.slow
 def test_a_page_of_a_hundred_thousand_pairs_stays_small(monkeypatch):
     monkeypatch.setattr("surestep.report.pages.changes.MOST_CHANGES", 600)
     many = with_many_states(grid(), 25_000, label_length=100)
