@@ -41,7 +41,7 @@ from surestep.planning.evaluation import performance
 
 
 class Terms(NamedTuple):
-    """What values are discounted by and lie between, and how the log was split."""
+    """The discount and the bounds of values, and who judges on rows that chose nothing."""
 
     discount: float
     value_bounds: tuple[float, float]

@@ -69,7 +69,7 @@ class Source(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the pipeline proposed and claimed of several data sets [B]."""
+    """The proposals and claims of the pipeline for several data sets [B]."""
 
     policy: FloatArray  # [B, K]
     claim: FloatArray
