@@ -32,11 +32,11 @@ from surestep.certificates import Robust, Stitched
 from surestep.certificates.bets import lower_limit, usual_stake
 from surestep.certificates.episodes import parts_of_log, training_part
 from surestep.certificates.robust import difference_models
-from surestep.certificates.stacks import Way, course_of, horizons, roll_out, stacks_of
+from surestep.certificates.stacks import Way, course_of, horizons, roll_out_each, stacks_of
 from surestep.certificates.stitched_plans import most_rounds
 from surestep.certificates.uncertainty import Terms, uncertainty_of
 from surestep.environments import Benchmark, make
-from surestep.kernels.stitched import OURS, THEIRS, Draw, Tails
+from surestep.kernels.stitched import OURS, THEIRS, Case, Tails
 from surestep.model import Counts, DecisionLog
 from surestep.planning.rectangular import RectangularSet
 
@@ -180,11 +180,11 @@ def by_lead(
         mean = run_sums(counts.times * worth, counts.offsets) / visits
         step = np.where(counts.visits > 0, mean - value[counts.pairs.state], 0.0)
         in_steps = stacks._replace(reward=np.repeat(step, stacks.sizes))
-        draw = Draw(seed, 2, 24, most_rounds(stacks, course))
         wide = course._replace(tails=no_tails, limits=(-math.inf, math.inf))
         wide = wide._replace(at_end=np.zeros_like(course.at_end))
         steps = horizons(gamma)[3]  # what is left then, a hundredth, is free
-        found = roll_out(in_steps, wide, seen, Way(side, steps, steps), draw)
+        case = Case(in_steps, wide, seen, seed, most_rounds(stacks, course))
+        (found,) = roll_out_each([case], [Way(side, steps, steps)], 2, 24)
         least = least_path(benchmark, who, sign * step)
         spread = max(float(found.values.var()) if found.complete.any() else 0.0, 1e-12)
         stake = usual_stake(max(float(found.complete.mean()), 1.0), spread, DELTA / 4)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import exact_value
+from rollouts import Draw, roll_out
 from strategies import logged_problems, random_policy
 from surestep import (
     Certificate,
@@ -34,12 +35,10 @@ from surestep.certificates import stacks as module
 from surestep.certificates.stacks import (
     Case,
     Course,
-    Draw,
     Stacks,
     Tails,
     Way,
     course_of,
-    roll_out,
     roll_out_each,
     stacks_of,
     tally_each,

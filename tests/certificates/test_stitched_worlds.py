@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from rollouts import Draw, roll_out
 from surestep import (
     DecisionLog,
     FiniteMDP,
@@ -24,7 +25,7 @@ from surestep import (
 from surestep.certificates import Stitched, stitched_plans
 from surestep.certificates.bets import lower_limit
 from surestep.certificates.episodes import held_out_part
-from surestep.certificates.stacks import Draw, Stacks, Way, course_of, roll_out, stacks_of
+from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS
 from surestep.model import Statement

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_sums
+from surestep._arrays import FloatArray, IntArray, offsets_of, run_sums
 from surestep.certificates.refuting import SAME
 from surestep.kernels.stitched import (
     Case,
     Cases,
     Course,
-    Draw,
     Rounds,
     Stacks,
     Tails,
@@ -122,19 +121,13 @@ class Tallies(NamedTuple):
     variance: FloatArray
 
 
-def roll_out(stacks: Stacks, course: Course, readable: BoolArray, way: Way, draw: Draw) -> Rounds:
-    """Rounds until an entry is missing; a pair that is not `readable` [K] cuts a rollout."""
-    case = Case(stacks, course, readable, draw.seed, draw.rounds)
-    return roll_out_each([case], [way], draw.purpose, draw.runs)[0]
-
-
 def roll_out_each(
     cases: Sequence[Case], ways: Sequence[Way], purpose: int, runs: int
 ) -> list[Rounds]:
-    """Returns the rounds of each case by its way.
+    """Returns the rounds of each case by its way, until an entry is missing.
 
-    Runs of the same number have the same random numbers. Cases over the same pairs are rolled out
-    together.
+    A pair that is not readable cuts a rollout. Runs of the same number have the same random
+    numbers. Cases over the same pairs are rolled out together.
     """
     rounds: dict[int, Rounds] = {}
     for group in alike(cases, runs):

@@ -140,15 +140,6 @@ class Case(NamedTuple):
     rounds: int  # the most of a run
 
 
-class Draw(NamedTuple):
-    """Random numbers to roll out with, and the numbers of runs and rounds."""
-
-    seed: int
-    purpose: int
-    runs: int
-    rounds: int
-
-
 class Rounds(NamedTuple):
     """The outcomes of the rounds of several runs."""
 
