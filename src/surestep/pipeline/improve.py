@@ -128,7 +128,7 @@ def improve(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(
-        with_states(source, discount, tell),
+        with_states(source, terms.discount, tell),
         behavior,
         states=states,
         actions=actions,
