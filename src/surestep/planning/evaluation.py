@@ -17,7 +17,7 @@ from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.planning.chain import Steps, change_range, largest, policy_chain
 from surestep.planning.horizons import horizon_under
-from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule
+from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
 from surestep.planning.solving import GoodEnough, Method, solve, solve_by_sweeps
 from surestep.planning.streamed import StreamedChain, block_policy, streamed_rule
@@ -64,7 +64,8 @@ def evaluate_with_bound(
     "components" (one strongly connected component after the other, each by sweeps in place, or by
     one of the others where these are slow), or "auto": dense when small, sweeps while they are
     fast, else components. `tolerance` is the largest error allowed; by default 1e-10 of the largest
-    reward and value, or what doubles can prove. A MappedMDP is evaluated by sweeps alone, and its
+    reward and value, or what doubles can prove. One that cannot be proved raises NotConverged,
+    whose `evaluation` is what was reached. A MappedMDP is evaluated by sweeps alone, and its
     policy may also be one action a state [S], as a MappedPlan has them.
     """
     check_method(method)
@@ -85,6 +86,18 @@ def evaluate_with_bound(
         )
 
     return proven(chain, rule, np.zeros(mdp.num_states), solver)
+
+
+def evaluate_as_proven(
+    mdp: FiniteMDP, policy: Policy, method: Method = "auto", tolerance: float | None = None
+) -> Evaluation:
+    """Returns the evaluation, also where it comes only near the tolerance asked for."""
+    try:
+        return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)
+    except NotConverged as problem:
+        if not isinstance(problem.evaluation, Evaluation):
+            raise
+        return problem.evaluation
 
 
 def evaluate_streamed(
@@ -122,9 +135,10 @@ def proven(chain: Steps, rule: StoppingRule, start: FloatArray, solver: Solver) 
     )
     residuals = change_range(chain, value)
     final = bracket(value, residuals)
+    evaluation = Evaluation(value, largest(residuals), final.error, used)
     if not final.good:
-        rule.refuse(final)
-    return Evaluation(value, largest(residuals), final.error, used)
+        refuse(final, rule.tolerance, evaluation=evaluation)
+    return evaluation
 
 
 def performance(
