@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from oracles import trajectories
 from strategies import episodic_mdps, mdps, policies
-from surestep import FiniteMDP, Policy, SurestepError, estimate_mdp, sample_log
+from surestep import FiniteMDP, Policy, SurestepError, estimate_mdp, sample_counts, sample_log
+from surestep.environments import make
 from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch
 
 LABELS = {"state_labels": ("ward", "home", "out"), "action_labels": ("wait", "treat")}
@@ -175,7 +176,17 @@ def test_what_cannot_be_sampled_is_refused_by_name(changes, error, words):
     assert words in str(refusal.value)
 
 
-@pytest.mark.parametrize("rng", [None, 0, np.random, np.random.RandomState(0)])
-def test_randomness_is_a_generator(rng):
-    with pytest.raises(InvalidParameter, match=r"rng is of type .*, expected Generator"):
-        sample_log(WARD, MIXED, 1, 1, rng)
+@pytest.mark.parametrize("rng", [None, True, -1, 0.5, np.random, np.random.RandomState(0)])
+def test_randomness_is_a_generator_or_its_seed(rng):
+    for sample in (sample_log, sample_counts):
+        with pytest.raises(InvalidParameter, match=r"rng is .*, expected a numpy.random.Generator"):
+            sample(WARD, MIXED, 1, 1, rng)
+
+
+@pytest.mark.parametrize("seed", [0, 7, np.int32(7), 2**70])
+def test_a_whole_number_is_the_seed_of_a_generator(seed):
+    for sample in (sample_log, sample_counts):
+        drawn = sample(WARD, MIXED, 20, 5, np.random.default_rng(int(seed)))
+        assert sample(WARD, MIXED, 20, 5, seed) == drawn
+    world = make("gridworld")
+    assert world.sample(3, seed) == world.sample(3, np.random.default_rng(int(seed)))

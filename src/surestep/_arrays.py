@@ -170,6 +170,36 @@ def is_number(value: object) -> TypeGuard[float]:
     return True
 
 
+def plain(value: Any) -> Any:
+    """Returns a number of NumPy's as Python's own, and an array, or a list of them, as a tuple."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+        return tuple(value) if isinstance(value, list) else value
+    if isinstance(value, tuple | list) and any(isinstance(part, np.generic) for part in value):
+        return tuple(map(plain, value))
+    return value
+
+
+def read_discount(discount: object) -> float:
+    """Returns a discount from 0 to 1; an array without dimensions is a number too."""
+    number = plain(discount)
+    if not (is_number(number) and 0 <= number <= 1):
+        raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
+    return float(number)
+
+
+def generator(rng: object) -> np.random.Generator:
+    """Returns the generator itself, or a new one with this seed."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise InvalidParameter(
+            f"rng is {shown(rng)}, expected a numpy.random.Generator, or a whole number of 0 or "
+            "more, the seed of one"
+        )
+    return np.random.default_rng(int(rng))
+
+
 def shown(value: object) -> str:
     """Returns a value for a message, cut short where it is long."""
     if isinstance(value, int) and not is_number(value) and not isinstance(value, bool):

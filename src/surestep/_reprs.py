@@ -1,17 +1,26 @@
-"""Short reprs: a noun of a million numbers prints in a line what it is, in notebooks in a table."""
+"""Short reprs: a noun of a million numbers prints in a line what it is, in notebooks in a table.
+
+And tables in memory, for whoever wants all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from html import escape
+from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
+
+from surestep.errors import MissingExtra
 
 LONGEST = 40  # characters of one value
 LONGEST_CELL = 200  # characters of a text in a notebook
 MOST = 4  # values of a tuple
+LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # and what makes one
 
 
 def short_repr(*names: str) -> Callable[[object], str]:
@@ -85,3 +94,15 @@ def brief(value: object) -> str:
         return f"({', '.join(map(brief, value))})" if len(value) <= MOST else f"[{len(value)}]"
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def frame_of(columns: Mapping[str, Any]) -> Any:
+    """Returns these columns as a table of the first of pandas, polars, Arrow that is installed."""
+    for library, maker in LIBRARIES.items():
+        if find_spec(library) is not None:
+            plain = {name: values.tolist() for name, values in columns.items()}
+            return getattr(import_module(library), maker)(plain)
+    raise MissingExtra(
+        f"a table in memory needs one of {', '.join(LIBRARIES)}, and none is installed; install "
+        "one with: pip install pandas"
+    )

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 __all__ = [
     "CertificateMismatch",
@@ -135,7 +136,16 @@ class ResultMismatch(SurestepError):
 
 
 class NotConverged(SurestepError):
-    """An iteration that ended before its answer was proven good enough."""
+    """An iteration that ended before its answer was proven good enough.
+
+    Where a tolerance that was asked for cannot be proved, `plan` is the Plan that was reached, or
+    `evaluation` the Evaluation, with the `error_bound` that is proved; else they may be None.
+    """
+
+    def __init__(self, message: str, *, plan: Any = None, evaluation: Any = None) -> None:
+        """Takes the sentence for people, and what was reached."""
+        super().__init__(message)
+        self.plan, self.evaluation = plan, evaluation
 
 
 class NeverEnds(SurestepError):

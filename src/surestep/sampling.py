@@ -13,6 +13,7 @@ from surestep._arrays import (
     IntArray,
     expect,
     expect_count,
+    generator,
     offsets_of,
     own,
     refuse_where,
@@ -34,7 +35,7 @@ STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put toget
 
 
 def sample_log(
-    mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
+    mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator | int
 ) -> DecisionLog:
     """Episodes of `policy` in the model, each from its own start, truncated after `horizon` steps.
 
@@ -47,7 +48,7 @@ def sample_log(
     check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
     expect_count("episodes", episodes)
     expect_count("horizon", horizon)
-    expect("rng", rng, np.random.Generator)
+    rng = generator(rng)
     over = ends_without_decision(mdp, policy)
     sums = process_of(mdp, policy, over, running_sums)
     room = max(horizon, min(episodes * horizon, STEPS_AT_ONCE))
@@ -198,7 +199,7 @@ class CountSampler:
 
 
 def sample_counts(
-    mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
+    mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator | int
 ) -> Counts:
     """Draws the counts of `sample_log(…)` from the same law, at a cost that hardly grows with E.
 
@@ -207,7 +208,7 @@ def sample_counts(
     """
     expect_count("episodes", episodes)
     expect_count("horizon", horizon)
-    expect("rng", rng, np.random.Generator)
+    rng = generator(rng)
     sampler = CountSampler.of(mdp, policy)
     times, starts = sampler.draw(episodes, horizon, rng)
     seen = times > 0

@@ -5,6 +5,7 @@ import pytest
 
 import surestep
 from surestep import Counts, Pairs, Policy, Problem
+from surestep.algorithms import SPIBB, ApproxSoftSPIBB, BasicRL, RaMDP
 from surestep.algorithms.judging import improvement_of, tie_of, valued_at_lowest, with_known_reward
 from surestep.algorithms.soft import exact_step
 from surestep.errors import InvalidParameter, ShapeMismatch
@@ -53,6 +54,17 @@ def test_scarce_pairs_end_at_the_lower_value_bound_and_others_pay_their_price():
     assert changed.ending_reward[1] == -7.0
     free = valued_at_lowest(problem, np.array([True, False]))
     assert free.expected_reward.tolist() == [-7.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "algorithm", [SPIBB(0), ApproxSoftSPIBB(epsilon=1.0), RaMDP(kappa=0.1), BasicRL()]
+)
+def test_what_an_algorithm_finds_has_the_values_of_pairs_in_the_estimated_mdp(algorithm):
+    counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
+    problem = problem_of(counts)
+    plan, tables = algorithm.improve(problem).plan, problem.estimate().dense()
+    q = tables.R + 0.5 * tables.P @ plan.value
+    np.testing.assert_allclose(counts.pairs.dense(plan.q), q, rtol=1e-12)
 
 
 def test_a_policy_is_judged_in_the_estimated_mdp():

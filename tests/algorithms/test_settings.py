@@ -46,6 +46,14 @@ SOFT = (
 )
 
 
+def test_n_wedge_alone_needs_no_name():
+    for kind in (SPIBB, LowerSPIBB, RMin):
+        assert kind(10) == kind(n_wedge=10)
+    for kind in (TwoSuccessorSPIBB, BetaSPIBB, RaMDP, ExactSoftSPIBB):
+        with pytest.raises(TypeError, match="positional"):
+            kind(10)
+
+
 def refused(name, kind, values, expected, **others):
     """Test cases: the setting `name` of `kind` must be `expected`, and none of the values is."""
     return [

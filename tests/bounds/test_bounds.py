@@ -50,6 +50,10 @@ def test_the_papers_captions_come_out(states, actions, spibb, two, beta):
         assert n_wedge("beta", loss, whole, gain=gain) == beta
 
 
+def test_an_array_without_dimensions_is_a_discount():
+    assert replace(SIZE, discount=np.array(0.95)) == SIZE
+
+
 @pytest.mark.parametrize("name", BOUNDS)
 @pytest.mark.parametrize("visits", [1, 27, 400])
 def test_a_bound_promises_what_it_promises(name, visits):

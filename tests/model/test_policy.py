@@ -16,12 +16,15 @@ from surestep import (
     Pairs,
     Policy,
     Problem,
+    _reprs,
     certify,
+    evaluate,
+    occupancy,
     optimal,
     performance,
 )
 from surestep.algorithms import SPIBB
-from surestep.errors import InvalidParameter, ShapeMismatch
+from surestep.errors import InvalidParameter, InvalidPolicy, MissingExtra, ShapeMismatch
 from surestep.model.policy import policy_of
 
 TWO_BY_TWO = Pairs.full(2, 2)
@@ -207,12 +210,81 @@ def test_plans_and_improvements_stand_for_their_policies():
     )
     model = problem.estimate()
     for found in (optimal(model), SPIBB(n_wedge=2).improve(problem)):
-        assert policy_of(found) is found.policy
+        assert policy_of(found, model) is found.policy
+        assert (evaluate(model, found) == evaluate(model, found.policy)).all()
         assert performance(model, found) == performance(model, found.policy)
         assert certify(problem, found, "robust") == certify(problem, found.policy, "robust")
 
 
-@pytest.mark.parametrize("source", [None, "uniform", np.ones(4), SPIBB(n_wedge=2)])
+@pytest.mark.parametrize("source", [None, "uniform", 0.5, SPIBB(n_wedge=2)])
 def test_what_has_no_policy_is_refused(source):
-    with pytest.raises(InvalidParameter, match=r"policy is of type \w+, expected Policy, or what"):
-        policy_of(source)
+    with pytest.raises(InvalidParameter, match=r"policy is of type \w+, expected Policy, what has"):
+        policy_of(source, TWO_BY_TWO)
+
+
+@given(data=st.data())
+def test_a_table_of_probabilities_stands_for_its_policy(data):
+    mdp = data.draw(mdps(max_states=3))
+    policy = data.draw(policies(mdp.pairs))
+    for table in (policy.dense(), policy.dense().tolist(), policy.probability):
+        assert (evaluate(mdp, table) == evaluate(mdp, policy)).all()
+        assert performance(mdp, table) == performance(mdp, policy)
+        assert (occupancy(mdp, table) == occupancy(mdp, policy)).all()
+
+
+def test_a_table_is_certified_as_its_policy():
+    counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(-20.0, 20.0)
+    )
+    table = np.array([[0.25, 0.75], [0.0, 1.0]])
+    same = certify(problem, Policy.from_dense(counts, table), "robust")
+    assert certify(problem, table, "robust") == same
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (np.full((2, 3), 1 / 3), "policy gives 0.333.* to state 0, action 1, which is not enabled"),
+        ([[0.5, 0.0, 0.4], [0.0, 1.0, 0.0]], "probabilities of state 0 sum to 0.9, expected 1"),
+        (np.array([0, 1]), r"policy has shape \(2,\), expected \(2, 3\) \(states × actions\)"),
+        (np.array([["a"]]), "policy holds values of type <U1, expected numbers"),
+    ],
+)
+def test_a_table_that_is_no_policy_of_the_model_is_refused(table, words):
+    mdp = FiniteMDP.from_dense(np.full((2, 3, 2), 0.5), np.zeros((2, 3)), 0.9, 0, RAGGED.enabled())
+    for verb in (evaluate, performance, occupancy):
+        with pytest.raises(InvalidPolicy, match=words):
+            verb(mdp, table)
+
+
+# ---- a policy as a table in memory ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_has_a_row_a_pair(library, monkeypatch):
+    pytest.importorskip(library)
+    monkeypatch.setattr(_reprs, "find_spec", lambda name: True if name == library else None)
+    table = [[0.25, 0.0, 0.75], [0.0, 1.0, 0.0]]
+    labelled = Pairs.from_enabled(
+        RAGGED.enabled(), state_labels=("ward", "home"), action_labels=("wait", "call", "treat")
+    )
+    for pairs, expected in (
+        (RAGGED, {"state": [0, 0, 1], "action": [0, 2, 1]}),
+        (labelled, {"state": ["ward", "ward", "home"], "action": ["wait", "treat", "call"]}),
+    ):
+        frame = Policy.from_dense(pairs, table).to_frame()
+        assert type(frame).__module__.startswith(library)
+        names = frame.column_names if library == "pyarrow" else list(frame.columns)
+        values = {
+            name: frame[name].to_pylist() if library == "pyarrow" else frame[name].to_list()
+            for name in names
+        }
+        assert values == expected | {"probability": [0.25, 0.75, 1.0]}
+        assert names == ["state", "action", "probability"]
+
+
+def test_without_any_library_there_is_a_command(monkeypatch):
+    monkeypatch.setattr(_reprs, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install pandas$"):
+        Policy.uniform(RAGGED).to_frame()

@@ -157,6 +157,22 @@ def test_labels_of_counts_and_behavior_must_agree_and_are_named():
         )
 
 
+@pytest.mark.parametrize("discount", [np.array(0.5), np.float32(0.5), np.array(1), np.int8(1)])
+def test_a_number_of_numpy_is_a_discount(discount):
+    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
+    problem = problem_of(log, discount=discount)
+    assert problem == problem_of(log, discount=float(discount))
+    assert type(problem.discount) is float
+    assert problem.estimate() == estimate_mdp(log, discount)
+
+
+@pytest.mark.parametrize("discount", [np.array(1.5), np.array("0.5"), np.ma.masked, np.array(None)])
+def test_an_array_without_dimensions_that_is_no_discount_is_refused(discount):
+    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
+    with pytest.raises(InvalidParameter, match=r"discount is .*, expected 0 to 1"):
+        problem_of(log, discount=discount)
+
+
 def test_problems_compare_by_value():
     log = Counts.from_dense([[[1]]], rewards=[[0.0]])
     assert problem_of(log) == problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]))
@@ -167,8 +183,8 @@ def test_problems_compare_by_value():
 def test_plans_are_frozen_values_that_an_improvement_carries():
     log = Counts.from_dense([[[1]]], rewards=[[1.0]])
     value = np.array([10.0])
-    plan = Plan(Policy.uniform(log), value, 1, 0.0, 0.0)
+    plan = Plan(Policy.uniform(log), value, 1, 0.0, 0.0, q=value)
     improvement = Improvement(policy=plan.policy, plan=plan)
     value[:] = 3.0
-    assert improvement.plan.value.tolist() == [10.0]
+    assert improvement.plan.value.tolist() == improvement.plan.q.tolist() == [10.0]
     assert not any(array.flags.writeable for _, array in arrays_of(improvement))

@@ -453,8 +453,8 @@ def test_asymptotic_bounds_of_all_estimators_are_about_right_with_many_episodes(
             "estimate is of type list, expected MeanEstimate or RatioEstimate",
         ),
         (
-            lambda: bca_bootstrap(MeanEstimate([0.5, 0.6]), 0.1, 0),
-            "rng is of type int, expected Generator",
+            lambda: bca_bootstrap(MeanEstimate([0.5, 0.6]), 0.1, None),
+            "rng is None, expected a numpy.random.Generator, or a whole number of 0 or more, the",
         ),
         (
             lambda: bca_bootstrap(MeanEstimate([0.5]), 0.1, np.random.default_rng(0)),

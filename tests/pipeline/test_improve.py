@@ -43,6 +43,18 @@ def source_of(rows, columns=(*NAMES, "behavior_prob"), **options):
     return read_log(frame_of(rows, columns), columns=COLUMNS, **options)
 
 
+def test_a_table_in_memory_or_a_file_is_improved_with_its_columns(tmp_path):
+    rows = world(1).rows
+    terms = {"discount": 0.9, "n_wedge": 5, "certificates": ["robust"]}
+    frame, file = frame_of(rows, NAMES), write_table(tmp_path / "log.csv", rows, NAMES)
+    for source in (frame, file):
+        log = read_log(source, columns=COLUMNS)
+        assert improve(source, columns=COLUMNS, **terms).files() == improve(log, **terms).files()
+        for known in (log, log.counts()):
+            with pytest.raises(InvalidParameter, match=r"beside a \w+, which knows its"):
+                improve(known, columns=COLUMNS, **terms)
+
+
 def without_propensities(rows, **options):
     return source_of(rows, NAMES, **options)
 

@@ -1,5 +1,7 @@
 """What terms say of the split and of the floor, where nobody said anything and where one did."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -125,7 +127,7 @@ def test_numbers_of_numpy_are_numbers():
         return_bounds=[np.int64(0), np.float64(1.5)],
     )
     plain = Terms(discount=0.9, n_wedge=5, delta=0.25, reward_bounds=(0, 1), return_bounds=(0, 1.5))
-    assert given == plain
+    assert given == plain == replace(plain, discount=np.array(0.9), delta=np.array(0.25))
     assert [type(end) for end in (*given.reward_bounds, given.n_wedge)] == [int] * 3
     assert given.floor is None  # the N∧ is one that was given
 

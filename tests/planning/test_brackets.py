@@ -10,7 +10,7 @@ from surestep._arrays import ROUNDING_SLACK
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning import horizons, proof, value_iteration
 from surestep.planning.horizons import certified_steps, horizon_of, longest_horizon, rule_for_all
-from surestep.planning.proof import Bracket, Horizon, StoppingRule, most_terms
+from surestep.planning.proof import Bracket, Horizon, StoppingRule, most_terms, refuse
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
 from surestep.planning.robust import rule_of, ties_of
 from surestep.planning.robust_batch import enough_for, plan_of
@@ -61,9 +61,9 @@ def test_an_error_up_to_the_goal_is_good():
     assert Bracket(-1.0, 2.0, goal=2.0, floor=0.0).good
     assert not Bracket(-2.5, 2.0, goal=2.0, floor=0.0).good
     with pytest.raises(NotConverged, match=r"at most 3, expected 2 \(the tolerance asked for\)"):
-        rule(2.0).refuse(Bracket(-3.0, 0.0, goal=2.0, floor=0.0))
+        refuse(Bracket(-3.0, 0.0, goal=2.0, floor=0.0), 2.0)
     with pytest.raises(NotConverged, match=r"expected 2 \(the default\)"):
-        rule().refuse(Bracket(-3.0, 0.0, goal=2.0, floor=0.0))
+        refuse(Bracket(-3.0, 0.0, goal=2.0, floor=0.0), None)
 
 
 @pytest.mark.parametrize("wrong", [((np.nan, 0.0), 1.0), ((0.0, np.inf), 1.0), ((0, 0), np.inf)])

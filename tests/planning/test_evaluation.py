@@ -176,8 +176,12 @@ def test_occupancy_near_discount_1_is_what_doubles_can_prove():
 
 def test_a_tolerance_below_what_doubles_can_prove_is_refused_with_the_bound_that_holds():
     mdp = random_mdp(20, 2, 3, 0.99, seed=0, reward_scale=1e6)
-    with pytest.raises(NotConverged, match="proven to be at most"):
+    with pytest.raises(NotConverged, match=r"proven to be at most .*error\.evaluation") as told:
         evaluate(mdp, Policy.uniform(mdp), tolerance=1e-12)
+    reached = told.value.evaluation
+    exact = exact_value(mdp, Policy.uniform(mdp).probability)
+    assert largest_gap(reached.value, exact) <= Fraction(reached.error_bound)
+    assert 1e-12 < reached.error_bound < 1e-2
 
 
 def test_a_loose_tolerance_is_kept_and_proven():
@@ -221,7 +225,7 @@ def test_values_too_large_for_doubles_are_refused(method):
 @pytest.mark.parametrize("verb", [evaluate, performance, occupancy])
 def test_what_is_no_policy_or_no_model_is_refused(verb):
     mdp = random_mdp(4, 1, 2, 0.9, seed=0)
-    for policy in (None, [1.0, 1.0, 1.0, 1.0], "greedy"):
+    for policy in (None, 1.0, "greedy"):
         with pytest.raises(InvalidParameter, match=r"policy is of type .*, expected Policy"):
             verb(mdp, policy)
     with pytest.raises(InvalidParameter, match="mdp is of type NoneType, expected FiniteMDP"):

@@ -1,13 +1,15 @@
 """Optimisation against brute force in exact rationals, and planners against each other."""
 
+import pickle
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import brute_force_optimum, exact_value, largest_gap
+from oracles import brute_force_optimum, exact_pairs, exact_value, largest_gap
 from strategies import mdps, policies
 from surestep import (
     FiniteMDP,
@@ -19,7 +21,14 @@ from surestep import (
     policy_iteration,
     value_iteration,
 )
-from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged, SurestepError
+from surestep.errors import (
+    InvalidParameter,
+    InvalidPolicy,
+    NotConverged,
+    SurestepError,
+    speaking_of_options,
+)
+from surestep.planning import q_values
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.iteration import best_actions
 from surestep.planning.pruning import Backup, pruned
@@ -49,6 +58,11 @@ def test_the_brute_force_optimum_lies_within_the_proven_error(planner, data):
     assert largest_gap(plan.value, achieved) <= Fraction(plan.error_bound)
     scale = max(1.0, np.abs(plan.value).max(), np.abs(mdp.reward).max(initial=0.0))
     assert plan.error_bound <= 1e-7 * scale
+    exact = [
+        reward + sum(weight * achieved[s] for s, weight in weights.items())
+        for reward, weights in exact_pairs(mdp)
+    ]
+    assert largest_gap(plan.q, exact) <= Fraction(plan.error_bound) + Fraction(1e-12 * scale)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -136,10 +150,50 @@ def test_the_limit_raises():
         policy_iteration(mdp, best_actions(mdp), Policy.uniform(mdp), limit=1)
 
 
+def test_a_limit_of_rounds_leaves_the_plan_of_the_last_one():
+    mdp = wide_model(500)
+    with pytest.raises(NotConverged) as told:
+        modified_policy_iteration(mdp, limit=5)
+    best = optimal(mdp)
+    assert np.abs(told.value.plan.value - best.value).max() <= told.value.plan.error_bound + 1e-8
+
+
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_tolerance_below_what_doubles_can_prove_is_refused(planner):
-    with pytest.raises(NotConverged, match="the tolerance asked for"):
+    with pytest.raises(NotConverged, match=r"the tolerance asked for.*error\.plan"):
         PLANNERS[planner](wide_model(400), tolerance=1e-14)
+
+
+@pytest.mark.parametrize("planner", [*PLANNERS, "minimise"])
+def test_what_cannot_be_proved_comes_with_the_plan_that_was_reached(planner):
+    """Values of 10⁸ are not proven to 10⁻⁶; the bound that is proven holds in rationals."""
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(3), size=(3, 2))
+    mdp = FiniteMDP.from_dense(P, 1e6 * rng.random((3, 2)), 0.99)
+    plan_for, truth = PLANNERS.get(planner), mdp
+    if plan_for is None:
+        plan_for, truth = partial(optimal, minimise=True), mdp.with_rewards(-mdp.expected_reward)
+    with pytest.raises(NotConverged) as told:
+        plan_for(mdp, tolerance=1e-6)
+    plan = told.value.plan
+    assert 1e-6 < plan.error_bound < 1
+    assert f"at most {plan.error_bound:.3g}, expected 1e-06" in str(told.value)
+    best = brute_force_optimum(truth)
+    sign = 1 if truth is mdp else -1
+    assert largest_gap(sign * plan.value, best) <= Fraction(plan.error_bound)
+    achieved = exact_value(mdp, plan.policy.probability)
+    assert largest_gap(plan.value, achieved) <= Fraction(plan.error_bound)
+    np.testing.assert_allclose(plan.q, q_values(mdp, plan.value), rtol=1e-12)
+    again = pickle.loads(pickle.dumps(told.value))  # noqa: S301
+    assert str(again) == str(told.value)
+    assert (again.plan.value == plan.value).all()
+    assert plan_for(mdp, tolerance=2 * plan.error_bound).error_bound <= 2 * plan.error_bound
+
+
+def test_nobody_who_types_a_command_is_told_of_exceptions():
+    with speaking_of_options(), pytest.raises(NotConverged) as told:
+        optimal(wide_model(400), tolerance=1e-14)
+    assert str(told.value).endswith("discounts further below 1")
 
 
 @pytest.mark.parametrize("sweep", ["jacobi", "gauss-seidel"])

@@ -129,6 +129,9 @@ def test_what_needs_the_whole_model_in_memory_is_refused(tmp_path):
         best_plan(there, tolerance=-1)
     with pytest.raises(NotConverged, match="after 1 sweeps, the limit"):
         value_iteration(there, limit=1)
+    with pytest.raises(NotConverged, match=r"error\.plan") as told:
+        value_iteration(there, tolerance=1e-18)
+    assert np.abs(told.value.plan.value - [2.0, 2.0]).max() <= told.value.plan.error_bound < 1e-9
 
 
 def test_policies_of_other_models_are_refused(tmp_path):

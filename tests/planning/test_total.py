@@ -28,7 +28,7 @@ from surestep import (
 )
 from surestep.errors import NeverEnds, NotConverged, SurestepError
 from surestep.planning import batch as batch_module
-from surestep.planning import evaluate_with_bound, modified_policy_iteration
+from surestep.planning import evaluate_with_bound, modified_policy_iteration, q_values
 from surestep.planning.batch import steps_under
 from surestep.planning.elimination import plan_elimination
 from surestep.planning.ends import end_components, lasting
@@ -202,6 +202,24 @@ def test_long_waits_have_the_exact_value_within_the_bound(power):
     steps = evaluate_with_bound(waits, Policy.uniform(mdp))
     exact = np.array([3, 2, 0]) / leaves
     assert np.abs(steps.value - exact).max() <= steps.error_bound
+
+
+def test_a_tolerance_that_cannot_be_proved_leaves_the_plan_and_its_bound():
+    """At γ = 1: to and fro for nothing, or on to an end that takes a thousand steps."""
+    leaves = 2.0**-10
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[1, 0, 0] = 1
+    P[0, 1, 0], P[0, 1, 2] = 1 - leaves, leaves
+    P[1, 1, 2] = 1
+    for sign in (1.0, -1.0):
+        mdp = model(P, sign * np.array([[0, 1e6], [0, 1e6], [0, 0]]))
+        with pytest.raises(NotConverged, match=r"error\.plan") as told:
+            optimal(mdp, minimise=sign < 0, tolerance=1e-9)
+        plan = told.value.plan
+        exact = [Fraction(int(sign) * 10**6 * 1024), Fraction(int(sign) * 10**6 * 1024), 0]
+        gap = max(abs(Fraction(float(v)) - e) for v, e in zip(plan.value, exact, strict=True))
+        assert gap <= Fraction(plan.error_bound) < 1000
+        np.testing.assert_allclose(plan.q, q_values(mdp, plan.value), rtol=1e-12)
 
 
 @pytest.mark.parametrize("leaves", [1e-14, 1e-16, 1e-17])

@@ -381,7 +381,7 @@ def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refus
     rule = SimpleNamespace(
         horizon=Horizon(1.0, 2.0, uniform=False),
         bracket=lambda *_: Bracket(-2.0, 2.0, goal=0.0, floor=floor),
-        refuse=stop,
+        tolerance=0.0,
     )
     mdp, update = two_choices(1), Calls(lambda *_: np.ones(1))
     planners = (
@@ -389,12 +389,12 @@ def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refus
         lambda: iteration.gauss_seidel(mdp, rule, 2),
         lambda: iteration.iterate(mdp, lambda q: np.ones(1), np.zeros(1), update, rule, 1),
     )
-    for plan, at_last in zip(planners, (None, None, NotConverged), strict=True):
-        expected = Stopped if refused else at_last
+    for plan, at_last in zip(planners, (None, None, "after 1 rounds"), strict=True):
+        expected = "proven to be at most 2" if refused else at_last
         if expected is None:
             assert plan() is None
         else:
-            with pytest.raises(expected):
+            with pytest.raises(NotConverged, match=expected):
                 plan()
     assert update.number == (0 if refused else 1)
 

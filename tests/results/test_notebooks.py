@@ -12,8 +12,8 @@ from findings import rehearsed_findings
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from surestep import Problem
+from surestep import _reprs as frames
 from surestep.errors import InvalidParameter, MissingExtra
-from surestep.results import result as frames
 from surestep.results.plots import Plots, most_changed, shortened
 
 HOSTILE = "<script>alert('$1')</script>"
@@ -82,6 +82,15 @@ def test_without_any_library_there_is_a_command(result, monkeypatch):
     monkeypatch.setattr(frames, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="pip install pandas"):
         result.to_frame()
+
+
+def test_a_plot_without_a_name_says_which_there_are(result):
+    names = [name for name, method in vars(Plots).items() if callable(method) and name[0] != "_"]
+    assert names
+    with pytest.raises(InvalidParameter) as told:
+        result.plot()
+    for name in names:
+        assert f"result.plot.{name}()" in str(told.value)
 
 
 def test_changes_are_drawn_in_the_order_of_what_they_gain(result):

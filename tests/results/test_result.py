@@ -274,6 +274,7 @@ def test_a_row_or_a_label_means_the_same_state(result, saved):
     for one, other in [(label, row), (list(label), row), ((label[0], int(label[1])), label)]:
         draws = [result.act(each, np.random.default_rng(3)) for each in (one, other)]
         assert draws[0] == draws[1] == surestep.load(saved).act(one, np.random.default_rng(3))
+        assert result.act(one, 3) == draws[0]
 
 
 def test_rows_and_tables_of_libraries_act_like_their_labels(result):
@@ -320,7 +321,7 @@ def test_states_that_nobody_knows_are_refused(state, message, result):
     with pytest.raises(InvalidParameter, match=message):
         result.act(state, np.random.default_rng(1))
     with pytest.raises(InvalidParameter, match="rng is"):
-        result.act(("p0", "0"), 7)
+        result.act(("p0", "0"), 0.7)
 
 
 def test_raw_numbers_are_binned_before_acting(tmp_path):

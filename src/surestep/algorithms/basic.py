@@ -64,7 +64,7 @@ class RaMDP:
         return improvement_of(problem, plan.policy, plan.iterations)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RMin:
     """R-MIN: every pair seen at most `n_wedge` times is worth the lower value bound.
 

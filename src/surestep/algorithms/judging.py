@@ -11,7 +11,7 @@ from surestep.model.pairs import check_same_pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
-from surestep.planning.evaluation import evaluate_with_bound
+from surestep.planning.evaluation import evaluate_with_bound, q_values
 from surestep.planning.proof import TIE_TOLERANCE
 
 
@@ -68,6 +68,8 @@ def improvement_of(
     expect("problem", problem, Problem)
     expect("policy", policy, Policy)
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    evaluation = evaluate_with_bound(problem.estimate(), policy)
-    plan = Plan(policy, evaluation.value, iterations, evaluation.residual, evaluation.error_bound)
+    estimate = problem.estimate()
+    found = evaluate_with_bound(estimate, policy)
+    q = q_values(estimate, found.value)
+    plan = Plan(policy, found.value, iterations, found.residual, found.error_bound, q)
     return Improvement.of(problem, plan, n_wedge)

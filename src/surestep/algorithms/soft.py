@@ -266,7 +266,7 @@ def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
         if keep_better_rows(offsets, q, step(q), tie_of(q), probability) == 0:
             policy = Policy(mdp.pairs, probability)
             return Plan(
-                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound
+                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound, q
             )
     raise NotConverged(f"guarded iteration stopped after {ITERATION_LIMIT} rounds, the limit")
 

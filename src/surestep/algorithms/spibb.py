@@ -33,7 +33,7 @@ PAPER = "Wienhöft, Suilen, Simão, Dubslaff, Baier, Jansen 2023"
 WHY_N_WEDGE = "pairs with at most that many visits keep π_b"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SPIBB:
     """Π_b-SPIBB: π_b on every pair seen at most `n_wedge` times, the rest optimised."""
 
@@ -61,7 +61,7 @@ class SPIBB:
         return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LowerSPIBB:
     """Π_≤b-SPIBB: at most π_b on every pair seen at most `n_wedge` times, the rest optimised."""
 

@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri_exp
 
-from surestep._arrays import FloatArray, is_number, numbers, shown
+from surestep._arrays import FloatArray, is_number, numbers, plain, shown
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
 
@@ -96,6 +96,7 @@ class ProblemSize:
             raise InvalidParameter(
                 f"value_bound is {self.value_bound!r}, expected a number above 0"
             )
+        object.__setattr__(self, "discount", plain(self.discount))
         if self.discount is not None and not (is_number(self.discount) and 0 < self.discount < 1):
             raise InvalidParameter(
                 f"discount is {self.discount!r}, expected more than 0 and less than 1: the bounds "

@@ -20,7 +20,7 @@ from surestep.errors import (
 )
 from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import HasPolicy, Policy, policy_of
+from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.model.problem import Problem
 from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
@@ -28,12 +28,11 @@ from surestep.model.statements import Statement
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 
 
-def certify(
-    problem: Problem, policy: Policy | HasPolicy, certifier: Certifier | str
-) -> Certificate:
+def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) -> Certificate:
     """Returns a certificate about ρ(policy) − ρ(π_b), from the data of the problem alone.
 
-    The policy may come as the Plan, the Improvement or the Result that has it.
+    The policy may come as the Plan, the Improvement or the Result that has it, or as an array of
+    probabilities [S, A].
 
     `certifier` is one of surestep.certificates with its settings, a text such as "posterior" or
     "robust:set=l1", or whatever has the members of a `Certifier`. The problem's premises come after
@@ -41,7 +40,8 @@ def certify(
     """
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
-    judged = policy_of(policy)
+    expect("problem", problem, Problem)
+    judged = policy_of(policy, problem.counts)
     check_question(problem, judged, certifier)
     return accepted(certifier.certify(problem, judged), certifier, problem)
 

@@ -14,6 +14,7 @@ from surestep._arrays import (
     expect,
     expect_count,
     freeze,
+    generator,
     is_number,
     restore_frozen,
     weighted_rows,
@@ -193,10 +194,10 @@ class Benchmark:
         plan = policy_iteration(turned, best_actions(turned), model.acting(self.behavior))
         return performance(mdp, plan.policy)
 
-    def sample(self, size: int, rng: np.random.Generator) -> DecisionLog:
+    def sample(self, size: int, rng: np.random.Generator | int) -> DecisionLog:
         """Data of the collector: `size` episodes, or one of `size` steps where it is a stream."""
         expect_count("size", size)
-        expect("rng", rng, np.random.Generator)
+        rng = generator(rng)
         episodes, horizon = (1, size) if self.horizon is None else (size, self.horizon)
         if self.simulator is not None:
             return self.simulator.rollout(self.collector, episodes, horizon, rng)

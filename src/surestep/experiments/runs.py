@@ -13,6 +13,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep._names import unknown
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, said
 from surestep.experiments.experiment import (
     Experiment,
@@ -46,6 +47,13 @@ class Run:
     plan: Mapping[str, Any]  # the identity of the experiment
     manifest: Mapping[str, Any]
     columns: Columns
+
+    __repr__ = short_repr("name", "title", "num_rows")
+
+    @property
+    def num_rows(self) -> int:
+        """Returns the number of rows of its table."""
+        return len(self.columns["episodes"])
 
     @property
     def holds_claims(self) -> bool:
@@ -160,7 +168,7 @@ def check_table(run: Run) -> None:
             f"{table} has no column {missing[0]!r}; expected {', '.join(needed)}, found "
             f"{', '.join(run.columns)}; delete it, and run again"
         )
-    if not len(run.columns["episodes"]):
+    if not run.num_rows:
         raise InvalidParameter(f"{table} has no rows; delete it, and run again")
     for name in NUMBERS:
         if name in needed:

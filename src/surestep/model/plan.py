@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from surestep._arrays import FloatArray, IndexArray, freeze, restore_frozen
 from surestep._reprs import short_repr
@@ -15,9 +15,9 @@ class Plan:
 
     Both V^π of the policy and the best value in the class that was searched (V* for `optimal`)
     lie within `error_bound` of `value` in every state; so the policy is within 2·`error_bound` of
-    the best one. `residual` is max_s |(Tv)(s) − v(s)| for the operator T that was iterated. Where
-    policies may go round for ever without discount, the bound of `policy_iteration` is about V^π
-    alone.
+    the best one. `q` is r + ΓPv for v = `value`: the value of each pair. `residual` is
+    max_s |(Tv)(s) − v(s)| for the operator T that was iterated. Where policies may go round for
+    ever without discount, the bound of `policy_iteration` is about V^π alone.
     """
 
     policy: Policy
@@ -25,14 +25,21 @@ class Plan:
     iterations: int
     residual: float
     error_bound: float
+    q: FloatArray | None = None  # [K]; None of a worst case over several models
 
     __repr__ = short_repr("policy.pairs.num_states", "value", "iterations", "error_bound")
 
     def __post_init__(self) -> None:
-        """Freezes the value."""
+        """Freezes the arrays."""
         object.__setattr__(self, "value", freeze(self.value))
+        object.__setattr__(self, "q", None if self.q is None else freeze(self.q))
 
     __setstate__ = restore_frozen
+
+
+def negated(plan: Plan) -> Plan:
+    """Returns the plan with values of the other sign."""
+    return replace(plan, value=-plan.value, q=None if plan.q is None else -plan.q)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from surestep._arrays import (
+    AnyArray,
     FloatArray,
     RunWords,
     equal_by_value,
@@ -21,7 +22,7 @@ from surestep._arrays import (
     run_sums,
     whole_numbers,
 )
-from surestep._reprs import short_repr
+from surestep._reprs import frame_of, short_repr
 from surestep.errors import InvalidParameter, InvalidPolicy
 from surestep.model.pairs import HasPairs, Pairs, check_same_pairs, pairs_of
 
@@ -127,17 +128,40 @@ class Policy:
         """Returns the table [S, A], 0 at disabled actions."""
         return self.pairs.dense(self.probability)
 
+    def to_frame(self) -> Any:
+        """Returns a table of state, action, probability: of pandas, polars or Arrow, as installed.
+
+        A row a pair; labels where the pairs have them, else numbers.
+        """
+        pairs = self.pairs
+        state, action = (
+            numbers if labels is None else np.array(labels, object)[numbers]
+            for numbers, labels in (
+                (pairs.state, pairs.state_labels),
+                (pairs.action, pairs.action_labels),
+            )
+        )
+        return frame_of({"state": state, "action": action, "probability": self.probability})
+
     __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = restore_frozen
 
 
-def policy_of(source: Policy | HasPolicy) -> Policy:
-    """Returns the policy itself, or the one that a Plan, an Improvement or a Result has."""
+PolicyLike = Policy | HasPolicy | AnyArray | list[Any]
+
+
+def policy_of(source: PolicyLike, owner: Pairs | HasPairs) -> Policy:
+    """Returns the policy itself, that of a Plan, an Improvement or a Result, or that of a table.
+
+    A table is an array or a list of probabilities [S, A] (or [K]) for the pairs of `owner`.
+    """
+    if isinstance(source, np.ndarray | list):
+        return Policy.from_dense(owner, source)
     policy = source if isinstance(source, Policy) else getattr(source, "policy", None)
     if not isinstance(policy, Policy):
         raise InvalidParameter(
-            f"policy is of type {type(source).__name__}, expected Policy, or what has one: Plan, "
-            "Improvement or Result"
+            f"policy is of type {type(source).__name__}, expected Policy, what has one (Plan, "
+            "Improvement or Result), or an array of probabilities [states, actions]"
         )
     return policy

@@ -19,6 +19,7 @@ from surestep._arrays import (
     floats,
     freeze,
     is_number,
+    read_discount,
     refuse_where,
     run_lengths,
     run_owners,
@@ -238,9 +239,7 @@ def most_actions(pairs: Pairs) -> int:
 def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
-        if not (is_number(discount) and 0 <= discount <= 1):
-            raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
-        return float(discount)
+        return read_discount(discount)
     per_pair = floats("discount", discount, (pairs.num_pairs,), InvalidParameter, pairs.pair_name)
     refuse_where(
         (per_pair < 0) | (per_pair > 1),

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from surestep._arrays import FloatArray, IntArray, expect, expect_count, in_digits, least_draws
+from surestep._arrays import (
+    FloatArray,
+    IntArray,
+    expect,
+    expect_count,
+    generator,
+    in_digits,
+    least_draws,
+)
 from surestep.errors import InvalidParameter
 from surestep.offpolicy.bounded import log_inverse, read_values
 from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
@@ -25,7 +33,7 @@ def student_t(values: object, delta: float) -> float:
 
 
 def bca_bootstrap(
-    estimate: Estimate, delta: float, rng: np.random.Generator, resamples: int = 2000
+    estimate: Estimate, delta: float, rng: np.random.Generator | int, resamples: int = 2000
 ) -> float:
     """Returns the lower end of the bias-corrected and accelerated bootstrap interval (Efron 1987).
 
@@ -33,7 +41,7 @@ def bca_bootstrap(
     α = Φ(z₀ + (z₀ + z_δ) / (1 − a (z₀ + z_δ))): z₀ corrects the bias and a the skewness.
     """
     expect("estimate", estimate, (MeanEstimate, RatioEstimate))
-    expect("rng", rng, np.random.Generator)
+    rng = generator(rng)
     expect_count("resamples", resamples)
     values = read_values(estimate.values, 2)
     log_inverse(delta)

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, is_number, run_sums
+from surestep._arrays import FloatArray, expect, read_discount, run_sums
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
@@ -126,10 +126,8 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 def discount_powers(weights: ImportanceWeights, discount: float) -> FloatArray:
     """γ^t for every step of the log [N]."""
     expect("weights", weights, ImportanceWeights)
-    if not (is_number(discount) and 0 <= discount <= 1):
-        raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
-    step = weights.log.step
-    powers: FloatArray = np.power(float(discount), np.arange(int(step.max()) + 1))[step]
+    gamma, step = read_discount(discount), weights.log.step
+    powers: FloatArray = np.power(gamma, np.arange(int(step.max()) + 1))[step]
     return powers
 
 

@@ -20,8 +20,10 @@ from surestep.certificates.episodes import (
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.checks.time_in_states import TimeInStates
-from surestep.errors import OutOfTime
+from surestep.errors import InvalidParameter, OutOfTime
+from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.names import with_names
+from surestep.io.logs.source import LogSource, read_log
 from surestep.model import Policy, Problem, Statement, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
@@ -55,6 +57,7 @@ def improve(
     algorithm: str | Algorithm | None = None,
     *,
     discount: float,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
     behavior: object = None,
     settings: Mapping[str, Any] | None = None,
     n_wedge: int | Literal["auto"] | None = None,
@@ -103,7 +106,8 @@ def improve(
     `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
     that it returns between these: values then lie there too. Without bounds of rewards or values,
     those of the rewards observed are taken. `labels` are what people call the values of a column,
-    such as {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not.
+    such as {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not. `columns` are
+    those of `read_log`, where the source is a path or a table in memory.
     """
     terms = Terms(
         discount=discount,
@@ -127,8 +131,15 @@ def improve(
     reach(engine, address)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
+    if columns is not None:
+        if isinstance(source, LogSource | LabelledCounts):
+            raise InvalidParameter(
+                f"columns is given beside a {type(source).__name__}, which knows its columns; give "
+                "them to read_log"
+            )
+        source = read_log(source, columns=columns)
     evidence = gather(
-        with_states(source, discount, tell),
+        with_states(source, terms.discount, tell),
         behavior,
         states=states,
         actions=actions,

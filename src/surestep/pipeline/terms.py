@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from surestep._arrays import (
     BoolArray,
     expect,
@@ -18,6 +16,7 @@ from surestep._arrays import (
     in_digits,
     is_number,
     least_draws,
+    plain,
     shown,
 )
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
@@ -51,7 +50,7 @@ class Terms(Declared):
         """Refuses what contradicts itself, before anything is read."""
         expect("settings", self.settings, Mapping)
         for name, term in TERMS.items():
-            object.__setattr__(self, name, plain(getattr(self, name)))
+            object.__setattr__(self, name, plain(getattr(self, name)))  # for the record
             check_value(name, term, getattr(self, name))
         if self.n_wedge is not None and self.zeta is not None:
             raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
@@ -414,17 +413,6 @@ def check_value(name: str, term: Term, value: Any) -> None:
             check_ends(name, value)
         case AlgorithmName(), _:
             check_algorithm(value)
-
-
-def plain(value: Any) -> Any:
-    """Returns a number of NumPy's, or a pair of them, as Python's own: records hold no others."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return tuple(value.tolist())
-    if isinstance(value, tuple | list) and any(isinstance(part, np.generic) for part in value):
-        return tuple(map(plain, value))
-    return value
 
 
 def check_ends(name: str, bounds: object) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast, get_args
+from typing import get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, expect, run_lengths
+from surestep._arrays import FloatArray, expect, run_lengths
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import HasPolicy, Policy, policy_of
+from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.planning.chain import Steps, change_range, largest, policy_chain
 from surestep.planning.horizons import horizon_under
-from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule
+from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
 from surestep.planning.solving import GoodEnough, Method, solve, solve_by_sweeps
 from surestep.planning.streamed import StreamedChain, block_policy, streamed_rule
@@ -39,7 +39,7 @@ class Evaluation:
 
 def evaluate(
     mdp: FiniteMDP | MappedMDP,
-    policy: Policy | IndexArray,
+    policy: PolicyLike,
     *,
     method: Method = "auto",
     tolerance: float | None = None,
@@ -50,18 +50,22 @@ def evaluate(
 
 def evaluate_with_bound(
     mdp: FiniteMDP | MappedMDP,
-    policy: Policy | IndexArray,
+    policy: PolicyLike,
     *,
     method: Method = "auto",
     tolerance: float | None = None,
 ) -> Evaluation:
     """V^π with a proven bound on its error.
 
+    The policy may come as the Plan, the Improvement or the Result that has it, or as an array of
+    probabilities [S, A], as `Policy.dense` gives it.
+
     Methods: "dense" LU, "sparse" LU, "iterative" (sweeps while they are fast, then BiCGSTAB),
     "components" (one strongly connected component after the other, each by sweeps in place, or by
     one of the others where these are slow), or "auto": dense when small, sweeps while they are
     fast, else components. `tolerance` is the largest error allowed; by default 1e-10 of the largest
-    reward and value, or what doubles can prove. A MappedMDP is evaluated by sweeps alone, and its
+    reward and value, or what doubles can prove. One that cannot be proved raises NotConverged,
+    whose `evaluation` is what was reached. A MappedMDP is evaluated by sweeps alone, and its
     policy may also be one action a state [S], as a MappedPlan has them.
     """
     check_method(method)
@@ -84,8 +88,20 @@ def evaluate_with_bound(
     return proven(chain, rule, np.zeros(mdp.num_states), solver)
 
 
+def evaluate_as_proven(
+    mdp: FiniteMDP, policy: Policy, method: Method = "auto", tolerance: float | None = None
+) -> Evaluation:
+    """Returns the evaluation, also where it comes only near the tolerance asked for."""
+    try:
+        return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)
+    except NotConverged as problem:
+        if not isinstance(problem.evaluation, Evaluation):
+            raise
+        return problem.evaluation
+
+
 def evaluate_streamed(
-    mdp: MappedMDP, policy: Policy | IndexArray, method: Method, tolerance: float | None
+    mdp: MappedMDP, policy: PolicyLike, method: Method, tolerance: float | None
 ) -> Evaluation:
     """V^π of a model in files, by sweeps alone."""
     if method not in ("auto", "iterative"):
@@ -119,20 +135,21 @@ def proven(chain: Steps, rule: StoppingRule, start: FloatArray, solver: Solver) 
     )
     residuals = change_range(chain, value)
     final = bracket(value, residuals)
+    evaluation = Evaluation(value, largest(residuals), final.error, used)
     if not final.good:
-        rule.refuse(final)
-    return Evaluation(value, largest(residuals), final.error, used)
+        refuse(final, rule.tolerance, evaluation=evaluation)
+    return evaluation
 
 
 def performance(
     mdp: FiniteMDP,
-    policy: Policy | HasPolicy,
+    policy: PolicyLike,
     *,
     method: Method = "auto",
     tolerance: float | None = None,
 ) -> float:
-    """ρ(π, M) = Σ_s ι(s) V^π(s), of a policy or of what a Plan, an Improvement or a Result has."""
-    value = evaluate(mdp, policy_of(policy), method=method, tolerance=tolerance)
+    """ρ(π, M) = Σ_s ι(s) V^π(s), of a policy as `evaluate_with_bound` takes it."""
+    value = evaluate(mdp, policy, method=method, tolerance=tolerance)
     return float(mdp.initial @ value)
 
 
@@ -141,7 +158,7 @@ def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
     return Backup.of(mdp).q(value)
 
 
-def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> FloatArray:
+def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") -> FloatArray:
     """Expected discounted visits of each pair [K]: Σ_t E[γ^t 1(s_t = s, a_t = a)].
 
     With discounts per pair, γ^t is the product of the discounts passed. The errors of all pairs
@@ -149,9 +166,9 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
     doubles can prove.
     """
     check_method(method)
-    check_inputs(mdp, policy)
-    chain = policy_chain(mdp, policy.probability)
-    horizon = horizon_under(mdp, policy, chain)
+    checked = check_inputs(mdp, policy)
+    chain = policy_chain(mdp, checked.probability)
+    horizon = horizon_under(mdp, checked, chain)
     chain = chain.transposed(mdp.initial)
     rounding = (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52
     allowed = min(max(1e-9, 4 * rounding * (1 + horizon.high)), LOOSEST_DEFAULT)
@@ -174,16 +191,15 @@ def occupancy(mdp: FiniteMDP, policy: Policy, *, method: Method = "auto") -> Flo
             f"inflow and outflow of the visits differ by {imbalance(visits):.3g}, expected at most "
             f"{allowed:.3g}; try another method, or discounts further below 1"
         )
-    return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * policy.probability
+    return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * checked.probability
 
 
-def check_inputs(mdp: object, policy: object) -> Policy:
+def check_inputs(mdp: FiniteMDP, policy: PolicyLike) -> Policy:
     """Returns the policy, once it is known to be one of the model."""
     expect("mdp", mdp, FiniteMDP)
-    expect("policy", policy, Policy)
-    mine, theirs = cast(FiniteMDP, mdp), cast(Policy, policy)
-    check_same_pairs("the model", mine.pairs, "the policy", theirs.pairs)
-    return theirs
+    checked = policy_of(policy, mdp)
+    check_same_pairs("the model", mdp.pairs, "the policy", checked.pairs)
+    return checked
 
 
 def check_method(method: str) -> None:

@@ -23,13 +23,13 @@ from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
 from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
-from surestep.model.plan import MappedPlan, Plan
+from surestep.model.plan import MappedPlan, Plan, negated
 from surestep.model.policy import Policy
 from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.components import Components
-from surestep.planning.evaluation import Evaluation, evaluate, evaluate_with_bound
+from surestep.planning.evaluation import Evaluation, evaluate_as_proven, evaluate_with_bound
 from surestep.planning.horizons import rule_for_all
-from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule
+from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup, pruned
 from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
 from surestep.planning.streamed import StreamedBackup, streamed_rule
@@ -61,9 +61,10 @@ def optimal(
     fast. Others are solved one strongly connected component after the other, those that others lead
     to first; where sweeps of a component are slow, policy iteration of the whole takes over. Among
     equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
-    values; by default 1e-10 of the largest reward and value, or what doubles prove. Where some
-    policy may go round for ever without discount, the best is sought of those that end for certain;
-    see `planning.total`. A MappedMDP is planned by value iteration alone.
+    values; by default 1e-10 of the largest reward and value, or what doubles prove. One that cannot
+    be proved raises NotConverged, whose `plan` is what was reached. Where some policy may go round
+    for ever without discount, the best is sought of those that end for certain; see
+    `planning.total`. A MappedMDP is planned by value iteration alone.
     """
     if isinstance(mdp, MappedMDP):
         if minimise:
@@ -75,8 +76,12 @@ def optimal(
     if minimise:
         expect("mdp", mdp, FiniteMDP)
         costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
-        cheapest = optimal(costs, tolerance=tolerance)
-        return replace(cheapest, value=-cheapest.value)
+        try:
+            return negated(optimal(costs, tolerance=tolerance))
+        except NotConverged as problem:
+            if problem.plan is not None:
+                problem.plan = negated(problem.plan)
+            raise
     if may_last(mdp):
         return best_ending(mdp, tolerance)
     rule = rule_for_all(mdp, tolerance)
@@ -127,7 +132,7 @@ def policy_iteration(
 
         return ending_iteration(mdp, greedy_step, start, evaluated, limit)
     rule = rule_for_all(mdp, tolerance)
-    value = evaluate(mdp, start, method=method, tolerance=tolerance)
+    value = evaluate_as_proven(mdp, start, method, tolerance).value
     update = evaluation_update(mdp, method, rule)
     return iterate(mdp, greedy_step, value, update, rule, limit)
 
@@ -215,7 +220,7 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     """
     machine, whole = machine_for(Backup.of(mdp))
     reached = swept(whole, machine, rule, limit, slowest)
-    return None if reached is None else planned(mdp, whole, reached)
+    return None if reached is None else planned(mdp, whole, reached, rule)
 
 
 def streamed_plan(mdp: MappedMDP, rule: StoppingRule, limit: int) -> MappedPlan | None:
@@ -225,7 +230,11 @@ def streamed_plan(mdp: MappedMDP, rule: StoppingRule, limit: int) -> MappedPlan 
     if reached is None:
         return None
     value, sweeps, residuals, bracket = reached
-    return MappedPlan(whole.best_actions(value), value, sweeps, largest(residuals), bracket.error)
+    action = whole.best_actions(value)
+    plan = MappedPlan(action, value, sweeps, largest(residuals), bracket.error)
+    if not bracket.good:
+        refuse(bracket, rule.tolerance, plan=plan)
+    return plan
 
 
 def swept(
@@ -235,7 +244,7 @@ def swept(
     limit: int,
     slowest: float,
 ) -> Reached | None:
-    """Sweeps until the value is good enough; None as in `jacobi`."""
+    """Sweeps until the value is good enough, or doubles cannot prove more; None as in `jacobi`."""
     backup, size = whole, half_range if rule.horizon.uniform else largest
     value, after = machine.own(np.zeros(whole.num_states)), machine.empty(whole.num_states)
     sizes: list[float] = []
@@ -244,10 +253,8 @@ def swept(
         backup.best(value, after)
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if bracket.good:
+        if bracket.good or largest(residuals) <= bracket.floor:
             return Reached(value, len(sizes) + 1, residuals, bracket)
-        if largest(residuals) <= bracket.floor:
-            rule.refuse(bracket)
         sizes.append(size(residuals))
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
@@ -277,10 +284,8 @@ def gauss_seidel(mdp: FiniteMDP, rule: StoppingRule, limit: int) -> Plan | None:
         backup.best(value, after)
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if bracket.good:
-            return planned(mdp, backup, Reached(value, sweeps, residuals, bracket))
-        if largest(residuals) <= bracket.floor:
-            rule.refuse(bracket)
+        if bracket.good or largest(residuals) <= bracket.floor:
+            return planned(mdp, backup, Reached(value, sweeps, residuals, bracket), rule)
         # Backwards, because auxiliary states stand behind the states that lead to them.
         gauss_seidel_sweep(backup, False, after)
         value, after = after, value
@@ -293,7 +298,7 @@ def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
 
 
 class Reached(NamedTuple):
-    """A value that is good enough, and what proves it."""
+    """A value as good as it gets, and what is proven of it."""
 
     value: FloatArray  # [S]
     sweeps: int
@@ -301,11 +306,15 @@ class Reached(NamedTuple):
     bracket: Bracket
 
 
-def planned(mdp: FiniteMDP, backup: Backup, reached: Reached) -> Plan:
+def planned(mdp: FiniteMDP, backup: Backup, reached: Reached, rule: StoppingRule) -> Plan:
     """Returns the plan of a value that is good enough, with the greedy policy of all pairs."""
     value, sweeps, residuals, bracket = reached
-    policy = Policy(mdp.pairs, best_actions(mdp)(backup.q(value)))
-    return Plan(policy, brought_home(value), sweeps, largest(residuals), bracket.error)
+    q = backup.q(value)
+    policy, residual = Policy(mdp.pairs, best_actions(mdp)(q)), largest(residuals)
+    plan = Plan(policy, brought_home(value), sweeps, residual, bracket.error, brought_home(q))
+    if not bracket.good:
+        refuse(bracket, rule.tolerance, plan=plan)
+    return plan
 
 
 def iterate(
@@ -326,10 +335,11 @@ def iterate(
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
+        plan = Plan(policy, value, iteration, residual, bracket.error, own(q))
         if bracket.good:
-            return Plan(policy, value, iteration, residual, bracket.error)
+            return plan
         if residual <= bracket.floor:
-            rule.refuse(bracket)
+            refuse(bracket, rule.tolerance, plan=plan)
         if rule.horizon.uniform:  # all states are off by nearly the same number
             if bracket.high - bracket.middle <= bracket.goal / 2:
                 value = value + bracket.middle
@@ -337,9 +347,9 @@ def iterate(
             backed_up += bracket.middle - sum(residuals) / 2
         after = update(policy.probability, backed_up, residuals)
         if np.array_equal(after, value):
-            rule.refuse(bracket)
+            refuse(bracket, rule.tolerance, plan=plan)
         value = after
-    raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
+    raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit", plan=plan)
 
 
 def policy_of(mdp: FiniteMDP, probability: FloatArray) -> Policy:

@@ -14,7 +14,7 @@ is nowhere larger, so its value lies below the same upper bound (and above the g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from surestep._arrays import (
     largest_magnitude,
     run_lengths,
 )
-from surestep.errors import InvalidParameter, NotConverged
+from surestep.errors import InvalidParameter, NotConverged, said
 from surestep.model.mdp import FiniteMDP
 
 TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
@@ -120,13 +120,24 @@ class StoppingRule:
             floor=floor,
         )
 
-    def refuse(self, bracket: Bracket) -> NoReturn:
-        """Raises: the error is proven to be small, but not as small as it was to be."""
-        asked = "the default" if self.tolerance is None else "the tolerance asked for"
-        raise NotConverged(
-            f"the error of the values is proven to be at most {bracket.error:.3g}, expected "
-            f"{bracket.goal:.3g} ({asked}); give a larger tolerance, or discounts further below 1"
-        )
+
+def refuse(
+    bracket: Bracket, tolerance: float | None, *, plan: Any = None, evaluation: Any = None
+) -> NoReturn:
+    """Raises: the error is proven to be small, but not as small as it was to be.
+
+    Where somebody asked for a tolerance, the exception has what was reached.
+    """
+    asked = "the default" if tolerance is None else "the tolerance asked for"
+    words = (
+        f"the error of the values is proven to be at most {bracket.error:.3g}, expected "
+        f"{bracket.goal:.3g} ({asked}); give a larger tolerance, or discounts further below 1"
+    )
+    if tolerance is None:
+        raise NotConverged(words)
+    name = "evaluation" if plan is None else "plan"
+    taken = said(f", or take what was reached: `except NotConverged as error: error.{name}`", "")
+    raise NotConverged(words + taken, plan=plan, evaluation=evaluation)
 
 
 def check_tolerance(tolerance: object) -> None:

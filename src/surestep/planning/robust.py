@@ -20,8 +20,7 @@ sweeps from the floor on rise, and each of them is a lower bound, however far th
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +41,7 @@ from surestep.kernels.extremes import difference_range
 from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
-from surestep.model.plan import Plan
+from surestep.model.plan import Plan, negated
 from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest, policy_chain
 from surestep.planning.horizons import longest_horizon
@@ -52,6 +51,7 @@ from surestep.planning.proof import (
     TIE_TOLERANCE,
     Horizon,
     StoppingRule,
+    refuse,
 )
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
 from surestep.planning.solving import solve
@@ -130,12 +130,7 @@ def best_value(
 ) -> Plan:
     """Evaluates a policy in its best case over the set; no value is known to be above `ceiling`."""
     mirrored = rectangular(models).mirrored()
-    return mirrored_plan(worst_value(mirrored, policy, None if ceiling is None else -ceiling))
-
-
-def mirrored_plan(plan: Plan) -> Plan:
-    """Returns the plan with the value of the other sign."""
-    return dataclasses.replace(plan, value=-plan.value)
+    return negated(worst_value(mirrored, policy, None if ceiling is None else -ceiling))
 
 
 def rectangular(models: RectangularSet | L1Ball) -> RectangularSet:
@@ -160,7 +155,7 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
             chosen = policy or Policy(models.pairs, step.choice.policy)
             return Plan(chosen, step.value, used, step.residual, bracket.error)
         if step.residual <= bracket.floor:
-            rule.refuse(bracket)
+            refuse(bracket, rule.tolerance)
         together = together and step.residual <= ENOUGH * before
         before = wanted = step.residual
         gained = operator.gained(step, ours)  # by nature, against what we chose last
@@ -279,7 +274,7 @@ class Operator:
         """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
         chain = policy_chain(FixedRows.of(self.models, extreme), ours.policy)
         chain.weight[np.repeat(ours.held, run_lengths(chain.offsets))] = 0.0
-        return dataclasses.replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
+        return replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
 
 
 class FixedRows(NamedTuple):

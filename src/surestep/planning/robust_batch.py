@@ -15,14 +15,13 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep.kernels.robust import Step
 from surestep.kernels.robust_batch import Answer, Game
-from surestep.model.plan import Plan
+from surestep.model.plan import Plan, negated
 from surestep.model.policy import Policy
 from surestep.planning.proof import DEFAULT_TOLERANCE, LOOSEST_DEFAULT, TIE_TOLERANCE, StoppingRule
 from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import (
     ENOUGH,
     MOST_ROUNDS,
-    mirrored_plan,
     robust_optimal,
     rule_of,
     ties_of,
@@ -53,7 +52,7 @@ def best_values(
     """Returns the `best_value` of each set, under its policy and its ceiling [S]."""
     mirrored = [models.mirrored() for models in sets]
     plans = worst_values(mirrored, policies, [-ceiling for ceiling in ceilings])
-    return [mirrored_plan(plan) for plan in plans]
+    return [negated(plan) for plan in plans]
 
 
 def robust_optima(sets: Sequence[RectangularSet]) -> list[Plan]:

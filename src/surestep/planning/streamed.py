@@ -24,7 +24,7 @@ from surestep.errors import InvalidModel, InvalidPolicy, ShapeMismatch
 from surestep.kernels.chain import chain_sizes, chain_step
 from surestep.kernels.greedy import greedy
 from surestep.model.mapped import Block, MappedMDP
-from surestep.model.policy import Policy
+from surestep.model.policy import Policy, PolicyLike
 from surestep.planning.chain import chain_of
 from surestep.planning.horizons import discounted_horizon
 from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, check_tolerance, terms_of
@@ -124,8 +124,9 @@ class StreamedChain:
         return most
 
 
-def block_policy(mdp: MappedMDP, policy: Policy | IndexArray) -> BlockPolicy:
+def block_policy(mdp: MappedMDP, source: PolicyLike) -> BlockPolicy:
     """Returns the probabilities of pairs, block by block, of a policy or of one action a state."""
+    policy = getattr(source, "policy", source)
     if not isinstance(policy, Policy):
         actions = whole_numbers("policy", policy, (mdp.num_states,), InvalidPolicy)
         return lambda block: taken(block, actions[block.states])

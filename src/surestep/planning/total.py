@@ -43,9 +43,16 @@ from surestep.planning.ends import (
     names,
     steps_towards,
 )
-from surestep.planning.evaluation import Evaluation, evaluate_with_bound
+from surestep.planning.evaluation import Evaluation, evaluate_as_proven, evaluate_with_bound
 from surestep.planning.horizons import MOST_ROUNDS, best_of, changed, longest
-from surestep.planning.proof import LOOSEST_DEFAULT, SMALLEST_NORMAL, TIE_TOLERANCE, most_terms
+from surestep.planning.proof import (
+    LOOSEST_DEFAULT,
+    SMALLEST_NORMAL,
+    TIE_TOLERANCE,
+    Bracket,
+    most_terms,
+    refuse,
+)
 from surestep.planning.pruning import Backup
 from surestep.planning.solving import TOO_MANY_STEPS
 
@@ -74,18 +81,18 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
     terms = most_terms(mdp.offsets, inside.pairs.offsets)
     upper = plan.value + most_left(inside, plan, terms)
     policy = quotient.lifted(mdp, plan.policy)
-    own_value = evaluate_with_bound(mdp, policy, tolerance=tolerance)
+    own_value = evaluate_as_proven(mdp, policy, tolerance=tolerance)
     value = own_value.value
     left = float((upper[quotient.state] - value).max())
     error = max(own_value.error_bound, left)
     scale = scale_of(mdp, value)
     allowed = LOOSEST_DEFAULT * scale if tolerance is None else tolerance
-    if not error <= allowed:
-        raise NotConverged(
-            f"the error of the values is proven to be at most {error:.3g}, expected {allowed:.3g}; "
-            "give a larger tolerance, or discounts below 1"
-        )
-    return Plan(policy, value, plan.iterations, plan.residual, error)
+    q = own(Backup.of(mdp).q(value))
+    found = Plan(policy, value, plan.iterations, plan.residual, error, q)
+    bracket = Bracket(-error, error, allowed, floor=0.0)
+    if not bracket.good:
+        refuse(bracket, tolerance, plan=found)
+    return found
 
 
 def ending_iteration(
@@ -109,7 +116,7 @@ def ending_iteration(
         after, better = changed(pairs, q, policy.probability, proposed, tie)
         if not better:
             return Plan(
-                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound
+                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound, q
             )
         circle = endless_circle(mdp, after)
         if circle.size:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, expect, expect_count, is_number
+from surestep._arrays import BoolArray, FloatArray, expect, expect_count, generator, is_number
 from surestep._version import installed_version
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Asked, Certifier
@@ -58,7 +58,7 @@ def rehearse(
     algorithm: Improver,
     certifier: Certifier,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     belief: Believer | None = None,
     worlds: int = 100,
     sizes: Sequence[float] = SIZES,
@@ -86,7 +86,7 @@ def rehearse(
     as it is done. After a time limit the rehearsal is one of as many worlds as were reached, or
     `OutOfTime` where these are too few.
     """
-    expect("rng", rng, np.random.Generator)
+    rng = generator(rng)
     if worlds != 0:
         expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
@@ -240,13 +240,13 @@ def calibrate(
     algorithm: Improver,
     certifier: Believer,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     worlds: int = 100,
     family: Sequence[WorldKind] | None = None,
     workers: int = 1,
 ) -> Calibration:
     """The first half of a rehearsal alone: what the worlds leave of a posterior certificate."""
-    expect("rng", rng, np.random.Generator)
+    rng = generator(rng)
     expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
     if not believes(certifier):

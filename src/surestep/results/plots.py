@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -39,6 +39,13 @@ class Plots:
     certificates_made: tuple[Certificate, ...]  # the first is the one to stand by
     stress_test: Rehearsal | None
     gain: float  # that the model expects
+
+    def __call__(self) -> NoReturn:
+        """Says which pictures there are."""
+        raise InvalidParameter(
+            "result.plot() draws nothing, expected the name of a picture: result.plot.changes(), "
+            "result.plot.certificates() or result.plot.rehearsal()"
+        )
 
     def changes(self) -> Figure:
         """Draws the changes that matter most: how often an action is taken, before and after.

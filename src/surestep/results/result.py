@@ -12,17 +12,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from surestep._arrays import expect
+from surestep._arrays import expect, generator
 from surestep._files import read_path, read_whole
-from surestep._reprs import html_table, short_repr
-from surestep.errors import InvalidParameter, InvalidResult, MissingExtra, SurestepError
+from surestep._reprs import frame_of, html_table, short_repr
+from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.names import with_names
 from surestep.io.labels.vocabulary import read_columns
@@ -141,15 +139,15 @@ class Result:
         )
 
     @overload
-    def act(self, state: object, rng: np.random.Generator) -> Action | list[Action]: ...
+    def act(self, state: object, rng: np.random.Generator | int) -> Action | list[Action]: ...
 
     @overload
     def act(
-        self, state: object, rng: np.random.Generator, fallback: Fallback
+        self, state: object, rng: np.random.Generator | int, fallback: Fallback
     ) -> Decision | list[Decision]: ...
 
     def act(
-        self, state: object, rng: np.random.Generator, fallback: Fallback | None = None
+        self, state: object, rng: np.random.Generator | int, fallback: Fallback | None = None
     ) -> Action | list[Action] | Decision | list[Decision]:
         """An action drawn from π_I(·|state): a text, or one a column.
 
@@ -162,7 +160,7 @@ class Result:
         there is an action for it too, and for one that the log never decides in; what comes back
         is a `Decision`: the action, and whether it is one of the fallback.
         """
-        expect("rng", rng, np.random.Generator)
+        rng = generator(rng)
         if fallback is not None:
             expect("fallback", fallback, (Nearest, Default))
         if not is_frame(state):
@@ -318,20 +316,3 @@ def text_of(folder: Path, name: str) -> str:
         return read_whole(path_in(folder, name)).decode()
     except UnicodeDecodeError:
         raise InvalidResult(f"{name} is not UTF-8") from None
-
-
-# ---- A policy as a table in memory, of the first of pandas, polars and Arrow that is installed
-
-LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # and what makes one
-
-
-def frame_of(columns: Mapping[str, Any]) -> Any:
-    """Returns a table with these columns."""
-    for library, maker in LIBRARIES.items():
-        if find_spec(library) is not None:
-            plain = {name: values.tolist() for name, values in columns.items()}
-            return getattr(import_module(library), maker)(plain)
-    raise MissingExtra(
-        f"a table in memory needs one of {', '.join(LIBRARIES)}, and none is installed; install "
-        "one with: pip install pandas"
-    )

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, is_number, offsets_of
+from surestep._arrays import FloatArray, IntArray, is_number, offsets_of, read_discount
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.logs.checks import first_where
@@ -56,13 +56,12 @@ def learn(
     number = settings.get("size") if size is None else size
     if not (is_number(part) and 0 < part < 1):
         raise InvalidParameter(f"share is {part!r}, expected a number above 0 and below 1")
-    if not (is_number(discount) and 0 <= discount <= 1):
-        raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
+    gamma = read_discount(discount)
 
     def teaching(total: int) -> int:
         return min(max(math.ceil(part * total), 1), max(total - 1, 1))
 
-    rows, columns, episodes = teaching_episodes(source, teaching, float(discount))
+    rows, columns, episodes = teaching_episodes(source, teaching, gamma)
     with named_in_errors(source.table):
         learnt = learn_states(rows, columns, cast(Method, name), size=number, progress=progress)
     return read_with(source, learnt, episodes)

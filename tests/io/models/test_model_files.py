@@ -272,6 +272,11 @@ def test_discounts_that_are_none_are_refused(tmp_path, discount):
         read_mdp(tmp_path / "m.umb", discount)
 
 
+def test_an_array_without_dimensions_is_a_discount(tmp_path):
+    write_mdp(model(), tmp_path / "m.umb")
+    assert read_mdp(tmp_path / "m.umb", np.array(0.5)) == read_mdp(tmp_path / "m.umb", 0.5)
+
+
 def test_without_a_discount_policies_that_may_never_end_are_refused(tmp_path):
     write_mdp(model(), tmp_path / "m.umb")
     endless = read_mdp(tmp_path / "m.umb", 1.0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from surestep._arrays import expect, is_number
+from surestep._arrays import expect, read_discount
 from surestep._files import read_path, write_together
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.io.models.checker import RESERVED, from_checker
@@ -97,13 +97,6 @@ def check_name(name: str, value: object) -> None:
     """Refuses a name that is none."""
     if not isinstance(value, str | None):
         raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
-
-
-def read_discount(discount: object) -> float:
-    """Returns one discount for all pairs."""
-    if not (is_number(discount) and 0 <= discount <= 1):
-        raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
-    return float(discount)
 
 
 def refuse_half_characters(kind: str, labels: tuple[str, ...]) -> None:

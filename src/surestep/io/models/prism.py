@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from surestep._arrays import read_discount
 from surestep._files import read_path, read_whole, temporary_folder
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra
 from surestep.io.models import storm_process
 from surestep.io.models.checker import DEADLOCK, END, from_checker
-from surestep.io.models.files import check_name, naming_file, read_discount
+from surestep.io.models.files import check_name, naming_file
 from surestep.io.models.storm_process import ANSWER, KINDS, MODEL, PROGRAM, REQUEST, STATE_REWARDS
 from surestep.io.models.umb_reader import read_umb
 from surestep.model.mdp import FiniteMDP
