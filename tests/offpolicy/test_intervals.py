@@ -414,6 +414,12 @@ def test_asymptotic_bounds_of_all_estimators_are_about_right_with_many_episodes(
 # ---- refusals ---------------------------------------------------------------------------------
 
 
+def test_a_whole_number_is_the_seed_of_a_bootstrap():
+    estimate = MeanEstimate([0.5, 0.6, 0.1, 0.9])
+    drawn = bca_bootstrap(estimate, 0.1, np.random.default_rng(3))
+    assert bca_bootstrap(estimate, 0.1, 3) == drawn
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

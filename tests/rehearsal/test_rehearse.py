@@ -72,6 +72,8 @@ def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
     found = run(problem, POSTERIOR, **terms)
     assert run(problem, POSTERIOR, workers=2, **terms).to_json() == found.to_json()
     assert run(problem, POSTERIOR, seed=1, **terms).to_json() != found.to_json()
+    seeded = rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=0, **terms)
+    assert seeded.to_json() == found.to_json()
 
 
 def test_a_world_does_not_depend_on_the_others():
@@ -416,8 +418,8 @@ def test_problems_that_cannot_be_rehearsed_are_refused():
     first_steps = Trajectory(horizon=1, claim="horizon", reward_low=0.0, reward_high=1.0)
     with pytest.raises(InvalidParameter, match="about the first steps only"):
         run(problem, first_steps)
-    with pytest.raises(InvalidParameter, match="rng is of type int"):
-        rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=3)
+    with pytest.raises(InvalidParameter, match=r"rng is 0\.5, expected a numpy"):
+        rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=0.5)
     counts = Counts.from_dense(np.zeros((2, 1, 2), int), reward_sums=np.zeros((2, 1)))
     empty = Problem(
         counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
