@@ -71,7 +71,7 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = figure("n-wedge", "-o", tmp_path / "n.png")
     assert result.exit_code == 2
-    assert result.stderr.rstrip().endswith("pip install 'surestep[plots]'")
+    assert result.stderr.rstrip().endswith("pip install '.[plots]'")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_what_a_page_registers_is_forgotten():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_page_about_a_cluster_runs_on_one():
-    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'surestep[cluster]'")
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install '.[cluster]'")
     page = (GALLERY / "cluster.md").read_text(encoding="utf-8")
     try:
         with page_folder():

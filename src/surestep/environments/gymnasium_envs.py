@@ -16,15 +16,14 @@ from surestep.environments.benchmark import Benchmark
 from surestep.environments.continuous_wet_chicken import ContinuousWetChicken
 from surestep.environments.registry import make
 from surestep.environments.wet_chicken import ACTIONS
-from surestep.errors import InvalidParameter, MissingExtra
+from surestep.errors import InvalidParameter, MissingExtra, install
 
 try:
     import gymnasium
     from gymnasium.spaces import Box, Discrete
 except ImportError:
     raise MissingExtra(
-        "environments to act in need Gymnasium, which is not installed; install it with: "
-        "pip install 'surestep[rl]'"
+        f"environments to act in need Gymnasium, which is not installed; {install('rl')}"
     ) from None
 
 TABULAR = {

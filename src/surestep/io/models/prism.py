@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from surestep._files import read_path, read_whole, temporary_folder
-from surestep.errors import InvalidModel, InvalidParameter, MissingExtra
+from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
 from surestep.io.models import storm_process
 from surestep.io.models.checker import DEADLOCK, END, from_checker
 from surestep.io.models.files import check_name, naming_file, read_discount
@@ -66,8 +66,8 @@ def expect_storm() -> None:
     """Refuses to go on without the package stormpy, which is an extra."""
     if find_spec("stormpy") is None:
         raise MissingExtra(
-            "the PRISM language is read through stormpy, which is not installed; install it with: "
-            "pip install 'surestep[storm]'"
+            "the PRISM language is read through stormpy, which is not installed; "
+            f"{install('storm')}"
         )
 
 
