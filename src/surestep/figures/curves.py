@@ -178,7 +178,7 @@ def mark_sizes(grid: AnyArray, sizes: Collection[int]) -> None:
     panel = 0.85 * grid[0, 0].figure.get_figwidth() / grid.shape[1]
     apart = wide / panel * math.log10(max(sizes) / min(sizes))  # in powers of ten
     named: list[int] = []
-    for size in sorted(sizes, key=lambda size: (not math.log10(size).is_integer(), size)):
+    for size in sorted(sizes, key=lambda size: (str(size).rstrip("0") != "1", size)):
         if all(abs(math.log10(size / other)) >= apart for other in named):
             named.append(size)
     grid[0, 0].set_xticks(sorted(sizes), [short(x) if x in named else "" for x in sorted(sizes)])
