@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo docs test test-browser test-gpu test-all coverage reproduced format lock clean
+.PHONY: help demo docs docs-all test test-browser test-gpu test-all coverage reproduced format lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -29,10 +29,13 @@ demo: | .cache/tmp ## improve the policy behind the example log, into the folder
 	.venv/bin/surestep improve examples/pumps.csv --state condition --state demand \
 		--action decision --behavior examples/pumps_policy.csv --discount 0.95 -o demo
 
-docs: | .cache/tmp ## run the gallery in full, and build the site of the documentation, into the folder site
+docs: CHANGED := --changed
+docs: docs-all ## run the pages of the gallery that changed, and build the site of the documentation, into the folder site
+
+docs-all: | .cache/tmp ## the same, with all pages of the gallery
 	@"$(PYTHON)" tools/environment.py test
 	@rm -rf site
-	.venv/bin/python tools/gallery.py --check
+	.venv/bin/python tools/gallery.py --check $(CHANGED)
 	.venv/bin/python -m sphinx -E -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 

@@ -35,7 +35,7 @@ PATIENCE = 120  # seconds, for what takes a few
 @pytest.fixture(scope="module", autouse=True)
 def ray():
     """Ray, whose workers find what tests import."""
-    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'surestep[cluster]'")
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install '.[cluster]'")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         patch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "5")  # then all give a head up

@@ -186,7 +186,7 @@ def test_all_verbs_with_an_engine_say_what_is_missing_before_they_begin(verb, mo
     monkeypatch.setitem(sys.modules, "ray", None)  # as where it is not installed
     result = run_surestep(*COMMANDS[verb], "--engine", "ray")
     assert result.exit_code == 2
-    assert result.stderr.endswith("install it with: pip install 'surestep[cluster]'\n")
+    assert result.stderr.endswith("with: pip install '.[cluster]'\n")
     assert result.stderr.count("\n") == 1
     result = run_surestep(*COMMANDS[verb], "--address", "auto")
     assert (result.exit_code, "--address is for --engine ray" in result.stderr) == (2, True)

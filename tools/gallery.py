@@ -2,6 +2,8 @@
 
 python tools/gallery.py [PAGE ...]   runs pages in full, all of them by default
 python tools/gallery.py --check      writes nothing, and fails where a page would change
+python tools/gallery.py --changed    leaves out pages that were run without a problem before, and
+                                     whose text and files of `examples` are still the same
 
 A page is Markdown that works by itself: its blocks are run from top to bottom, in a new folder with
 a link to `examples`.
@@ -23,6 +25,7 @@ stays as it is. Numbers in the text are those of the blocks; what else the text 
 import argparse
 import contextlib
 import difflib
+import hashlib
 import importlib
 import io
 import os
@@ -37,6 +40,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GALLERY = ROOT / "docs" / "gallery"
+DONE = ROOT / ".cache" / "gallery"  # a file for each page that was run without a problem
 LEFT_OUT = "…"
 WIDTH = 88  # longer lines are wrapped, as in a terminal; those of tables are not
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -307,19 +311,34 @@ def problems_of(path: Path, *, check: bool) -> list[str]:
     return problems
 
 
+def mark_of(path: Path) -> Path:
+    """Returns the file that says that a page was run: of its text, and of the examples it names."""
+    page = path.read_text(encoding="utf-8")
+    named = sorted(set(re.findall(r"examples/[\w./-]*\w", page)))
+    data = [(ROOT / name).read_bytes() for name in named if (ROOT / name).is_file()]
+    return DONE / hashlib.sha256(b"\0".join([page.encode(), *data])).hexdigest()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the pages of docs/gallery in full.")
     parser.add_argument("pages", nargs="*", type=Path, help="pages, all by default")
     parser.add_argument("--check", action="store_true", help="write nothing, and fail at a change")
+    parser.add_argument("--changed", action="store_true", help="leave out pages as they were run")
     options = parser.parse_args()
+    DONE.mkdir(parents=True, exist_ok=True)
     wrong = False
     for path in map(Path.resolve, options.pages or sorted(GALLERY.glob("*.md"))):
         if missing := missing_packages(path.read_text(encoding="utf-8")):
             print(f"{path.name}: stays as it is, without {', '.join(missing)}")
             continue
-        for problem in problems_of(path, check=options.check):
+        if options.changed and mark_of(path).exists():
+            continue
+        problems = problems_of(path, check=options.check)
+        for problem in problems:
             print(f"{path.name}: {problem}", file=sys.stderr)
             wrong = True
+        if not problems:
+            mark_of(path).touch()
     return 1 if wrong else 0
 
 

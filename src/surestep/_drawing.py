@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surestep.errors import InvalidParameter, MissingExtra
+from surestep.errors import InvalidParameter, MissingExtra, install
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,8 +89,7 @@ def drawing(width: float, height: float, look: Look = USUAL_LOOK) -> Iterator[Fi
         import matplotlib
     except ImportError:
         raise MissingExtra(
-            "pictures need Matplotlib, which is not installed; install it with: "
-            "pip install 'surestep[plots]'"
+            f"pictures need Matplotlib, which is not installed; {install('plots')}"
         ) from None
     size = (width, height) if look.size is None else look.size
     with matplotlib.rc_context(STYLE | font_style(look)):

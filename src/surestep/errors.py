@@ -48,6 +48,14 @@ def said(argument: str, option: str) -> str:
     return option if OF_OPTIONS.get() else argument
 
 
+def install(extra: str) -> str:
+    """Returns the end of a message: the command that installs an extra.
+
+    It is for a clone, as long as surestep is on no index.
+    """
+    return f"install it in a clone of surestep with: pip install '.[{extra}]'"
+
+
 @contextmanager
 def speaking_of_options() -> Iterator[None]:
     """Makes messages speak of options, as long as it lasts."""

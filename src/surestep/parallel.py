@@ -31,6 +31,7 @@ from surestep.errors import (
     InvalidParameter,
     MissingExtra,
     SurestepError,
+    install,
     said,
 )
 from surestep.extensions import SINGULAR, Extension, check_importable, know, registered
@@ -172,8 +173,7 @@ def connected(address: str | None = None) -> Any:
         import ray
     except ImportError:
         raise MissingExtra(
-            "running on a cluster needs Ray, which is not installed; install it with: "
-            "pip install 'surestep[cluster]'"
+            f"running on a cluster needs Ray, which is not installed; {install('cluster')}"
         ) from None
     if ray.is_initialized():
         return ray

@@ -2,13 +2,14 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import surestep
 from pump_commands import run_surestep
-from surestep.errors import InvalidLog, said, speaking_of_options
+from surestep.errors import InvalidLog, install, said, speaking_of_options
 
 SOURCE = Path(surestep.__file__).parent
 OPTION = re.compile(r"(^|[\s(`'\"])--[a-z]")
@@ -42,6 +43,18 @@ def test_an_option_is_only_named_beside_the_argument():
                 and id(node) not in known
             ):
                 assert not OPTION.search(node.value), (name, node.lineno, node.value)
+
+
+def test_one_function_makes_the_command_that_installs_an_extra():
+    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = set(project["project"]["optional-dependencies"])
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert path.name == "errors.py" or not re.search(r"pip install '", text), path
+        found.update(re.findall(r"\binstall\('(\w+)'\)", text))
+    assert found == extras
+    assert install("plots").endswith("with: pip install '.[plots]'")
 
 
 def test_who_asks_decides_and_only_as_long_as_that_lasts():

@@ -71,7 +71,7 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = figure("n-wedge", "-o", tmp_path / "n.png")
     assert result.exit_code == 2
-    assert result.stderr.rstrip().endswith("pip install 'surestep[plots]'")
+    assert result.stderr.rstrip().endswith("pip install '.[plots]'")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
         (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
         (["--metric", "violation"], "there is no metric 'violation'"),
         (["--columns", "method"], "there are no panels by 'method'"),
-        (["--metric", "mean", "--metric", "worse", "--rows", "environment"], "--rows metric"),
+        (["--kind", "heat-maps", "--no-bands"], "heat-maps take no --bands; expected --metric"),
         (["--kind", "claims"], "holds no claims of certifiers"),
         (["--size", "0", "3"], "a side of 0 inches"),
         (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),

@@ -183,5 +183,5 @@ def test_without_gymnasium_the_message_ends_with_the_command():
     last = in_new_interpreter(code).stderr.splitlines()[-1]
     assert last == (
         "surestep.errors.MissingExtra: environments to act in need Gymnasium, which is not "
-        "installed; install it with: pip install 'surestep[rl]'"
+        "installed; install it in a clone of surestep with: pip install '.[rl]'"
     )

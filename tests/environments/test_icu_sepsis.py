@@ -18,7 +18,7 @@ try:
 except PackageNotFoundError:
     INSTALLED = False
 needs_data = pytest.mark.skipif(
-    not INSTALLED, reason="needs the data of icu-sepsis: pip install 'surestep[icu]'"
+    not INSTALLED, reason="needs the data of icu-sepsis: pip install '.[icu]'"
 )
 # uniform, expert, optimal
 TOTAL = (0.780071, 0.781845, 0.875142)  # at γ = 1
@@ -116,4 +116,4 @@ def test_what_is_missing_is_said_with_the_command_that_installs_it(kept, monkeyp
     with pytest.raises(MissingExtra) as refusal:
         make("icu-sepsis")
     assert str(refusal.value).startswith("the model of icu-sepsis is in the package icu-sepsis, of")
-    assert str(refusal.value).endswith("install it with: pip install 'surestep[icu]'")
+    assert str(refusal.value).endswith("with: pip install '.[icu]'")

@@ -37,7 +37,7 @@ n_wedge = 5
 def test_a_local_cluster_gives_the_same_table(tmp_path, monkeypatch):
     monkeypatch.setattr(extensions, "_registered", {})
     register(toy_extension.Halfway)
-    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'surestep[cluster]'")
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install '.[cluster]'")
     plan = tmp_path / "small.toml"
     plan.write_text(EXPERIMENT)
     (experiment,) = read_experiments(str(plan))

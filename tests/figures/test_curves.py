@@ -52,7 +52,7 @@ def drawn(directory, tmp_path, **asked):
 
 def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
     rows = drawn(made_run(tmp_path / "own", OWN), tmp_path, metrics=["mean"])
-    assert legend_of(seen[0]) == [*NAMES, r"$\pi_b$", r"$\pi^{*}$"]
+    assert legend_of(seen[0]) == [*NAMES, r"$\pi_b$", r"$\pi^{*}$", "95 % interval"]
     assert [(row["algorithm"], row["setting"], row["n_wedge"]) for row in rows[:3]] == [
         (name, setting, "" if n is None else str(n)) for name, setting, n in OWN
     ]
@@ -60,7 +60,7 @@ def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
     drawn_thick = [line for line in lines if line.get_linewidth() == 1.5]
     assert len(drawn_thick) == 2 * 3 - 3  # bare points have no line
     drawn(tmp_path / "own", tmp_path, metrics=["mean"], selection=Selection(["ramdp"]))
-    assert legend_of(seen[1]) == [NAMES[1], r"$\pi_b$", r"$\pi^{*}$"]
+    assert legend_of(seen[1]) == [NAMES[1], r"$\pi_b$", r"$\pi^{*}$", "95 % interval"]
 
 
 def test_the_papers_methods_keep_their_colours_and_others_take_the_rest():
@@ -151,22 +151,58 @@ def test_results_at_one_data_size_are_points_with_their_intervals(tmp_path, seen
         assert point.get_ydata() == pytest.approx([float(row["mean"])])
         ((_, low), (_, high)) = bars.get_segments()[0]
         assert (low, high) == pytest.approx((float(row["mean_low"]), float(row["mean_high"])))
-    drawn(run, tmp_path, panels=Panels(columns="environment", rows="setting"))
-    assert "1 % CVaR" in legend_of(seen[1])
 
 
-def test_bands_are_the_intervals_of_the_table(tmp_path, seen):
-    rows = drawn(made_run(tmp_path / "run", METHODS[:1]), tmp_path, metrics=["mean"])
-    (band,) = seen[0].axes[0].collections
-    heights = {round(float(y), 9) for _, y in band.get_paths()[0].vertices}
-    expected = {round(float(row[f"mean_{end}"]), 9) for row in rows for end in ("low", "high")}
-    assert heights == expected
+def test_each_metric_has_panels_of_its_own(tmp_path, seen):
+    run = made_run(tmp_path / "run", METHODS[:1], environments=("gridworld", "wet-chicken"))
+    drawn(run, tmp_path, panels=Panels(columns="algorithm", rows="environment"))
+    assert [labels(axes)[2].split("\n")[1:] for axes in seen[0].axes] == [
+        [place, metric]
+        for place in ("gridworld", "wet-chicken")
+        for metric in ("mean", "10 % CVaR", "1 % CVaR")
+    ]
+    drawn(run, tmp_path, metrics=["mean", "worse"], selection=Selection(environments=["gridworld"]))
+    assert [labels(axes)[::2] for axes in seen[1].axes] == [
+        ("mean", r"performance $\rho$"),
+        (r"worse than $\pi_b$", "share of repetitions"),
+    ]
+
+
+def test_bands_are_the_intervals_of_the_table_as_light_lines_or_not_there(tmp_path, seen):
+    run = made_run(tmp_path / "run", METHODS[:1])
+    rows = drawn(run, tmp_path, metrics=["mean"])
+    axes = seen[0].axes[0]
+    assert not axes.collections  # no area
+    thin = [line.get_ydata().tolist() for line in axes.lines if line.get_alpha() == 0.5]
+    assert thin == [
+        pytest.approx([float(row[f"mean_{end}"]) for row in rows]) for end in ("low", "high")
+    ]
+    drawn(run, tmp_path, bands=False)
+    assert not any(line.get_alpha() for axes in seen[1].axes for line in axes.lines)
+    assert legend_of(seen[1])[-1] == r"$\pi^{*}$"
+    with pytest.raises(SurestepError, match="heat-maps take no bands"):
+        drawn(run, tmp_path, kind="heat-maps", bands=False)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shown"),
+    [
+        ((10, 30, 100, 1000), ["10", "30", "100", "1k"]),
+        ((7, 8, 9, 10, 11, 5000), ["", "", "", "10", "", "5k"]),
+    ],
+)
+def test_ticks_are_at_the_sizes_that_were_run(sizes, shown, tmp_path, seen):
+    drawn(made_run(tmp_path / "run", METHODS[:1], episodes=sizes), tmp_path, metrics=["mean"])
+    axes = seen[0].axes[0]
+    assert axes.get_xticks().tolist() == list(sizes)
+    assert [label.get_text() for label in axes.get_xticklabels()] == shown
+    assert not axes.get_xticks(minor=True).size
 
 
 def test_profiles_and_heat_maps_are_of_any_algorithm(tmp_path, seen):
     run = made_run(tmp_path / "own", OWN, repetitions=5)
     rows = drawn(run, tmp_path, kind="profiles", selection=Selection(episodes=[10]))
-    assert legend_of(seen[0]) == NAMES
+    assert legend_of(seen[0]) == [*NAMES, "95 % interval"]
     assert labels(seen[0].axes[0])[0] == "10 trajectories"
     assert {row["algorithm"] for row in rows} == {name for name, *_ in OWN}
     assert {float(row["share"]) for row in rows} == {i / 5 for i in range(6)}

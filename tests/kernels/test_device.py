@@ -82,12 +82,12 @@ def test_without_the_extra_everything_is_as_ever_without_a_word(no_extra):
 
 
 def test_a_gpu_that_was_asked_for_needs_the_extra(no_extra):
-    with pytest.raises(MissingExtra, match=r"pip install 'surestep\[gpu\]'$"), device("cuda"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[gpu\]'$"), device("cuda"):
         pass
     result = CliRunner().invoke(main, ["run", "tiny", "--device", "cuda"])
     assert result.exit_code == 2
     assert "--device is 'cuda'" in result.stderr
-    assert result.stderr.strip().endswith("pip install 'surestep[gpu]'")
+    assert result.stderr.strip().endswith("pip install '.[gpu]'")
 
 
 def test_a_gpu_that_cannot_be_used_is_an_error_where_it_was_asked_for(extra):

@@ -172,6 +172,21 @@ def certify_result_of_another(folder):
     return certify_result(folder / "other", table(), [Toy(margin=0.5)]).certificates
 
 
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [
+        (Toy(), "not shown to be better"),
+        (Parting(), "believed better"),
+        (Parting(train_share=0.0), "not shown to be better"),
+        (ShyParting(), "not shown to be better"),
+    ],
+)
+def test_a_gain_is_believed_only_with_a_part_of_the_log_left_to_the_choice(kind, verdict):
+    result = improve(known_log(), discount=0.9, certificates=[kind], n_wedge=3, worlds=0)
+    assert result.certificate.lower > 0
+    assert result.verdict == verdict
+
+
 def test_at_most_it_is_believed(problem):
     policy = SPIBB(n_wedge=3).improve(problem).policy
     own = certify(problem, policy, Toy())

@@ -45,7 +45,7 @@ def test_values_are_shown_where_one_points_and_by_the_arrow_keys(visit):
     assert values.locator("p").inner_text() == "100,000 trajectories"
     rows = values.locator("li").all_inner_texts()
     assert len(rows) == 3
-    last = page.locator("#curve-0-0-0-numbers tbody tr").last.locator("td").all_text_contents()
+    last = page.locator("#curve-0-0-numbers tbody tr").last.locator("td").all_text_contents()
     assert sorted(row.split("\n")[-1] for row in rows) == sorted(last[1:])
     page.mouse.move(5, 5)
     assert values.is_hidden()

@@ -12,10 +12,17 @@ from stand_in_ray import stand_in
 from surestep import extensions
 from surestep.environments.bandit import bandit
 
+
+@pytest.fixture(autouse=True)
+def _own_marks(tmp_path, monkeypatch):
+    """What is run here says nothing about what `make docs` has run."""
+    monkeypatch.setattr(gallery, "DONE", tmp_path / "done")
+
+
 PAGES = sorted(path for path in GALLERY.glob("*.md") if path.stem != "index")
 
 
-# Of the others, `make test` reads the text, and `make test-all` and `make docs` run the code.
+# Of the others, `make test` reads the text, and `make test-all` and `make docs-all` run the code.
 QUICK = ("pumps", "loans", "bandit", "own_algorithm")
 
 
@@ -52,7 +59,7 @@ def test_what_a_page_registers_is_forgotten():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_page_about_a_cluster_runs_on_one():
-    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'surestep[cluster]'")
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install '.[cluster]'")
     page = (GALLERY / "cluster.md").read_text(encoding="utf-8")
     try:
         with page_folder():
@@ -174,6 +181,27 @@ def test_a_page_is_written_with_what_it_prints(tmp_path, monkeypatch, capsys):
     path.write_text(path.read_text().replace("is 2", "is 1"))
     assert gallery.main() == 0
     assert path.read_text() == "```python\nprint(1)\n```\n\n```text\n1\n```\n\nIt is 1.\n"
+
+
+def test_a_page_is_run_again_only_where_it_or_an_example_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(gallery, "ROOT", tmp_path)
+    path, data = tmp_path / "page.md", tmp_path / "examples" / "log.csv"
+    data.parent.mkdir()
+    data.write_text("1\n")
+    path.write_text("```python\nprint(open('examples/log.csv').read())\n```\n\n```text\n1\n```\n")
+    ran = []
+    monkeypatch.setattr(gallery, "problems_of", lambda path, check: ran.append(path) or problems)
+    monkeypatch.setattr(sys, "argv", ["gallery.py", "--check", "--changed", str(path)])
+    problems = ["it prints something else"]
+    assert (gallery.main(), gallery.main(), len(ran)) == (1, 1, 2)  # until it is mended
+    problems = []
+    assert (gallery.main(), gallery.main(), len(ran)) == (0, 0, 3)
+    data.write_text("2\n")
+    assert (gallery.main(), gallery.main(), len(ran)) == (0, 0, 4)
+    path.write_text(path.read_text() + "More.\n")
+    assert (gallery.main(), gallery.main(), len(ran)) == (0, 0, 5)
+    monkeypatch.setattr(sys, "argv", ["gallery.py", "--check", str(path)])
+    assert (gallery.main(), len(ran)) == (0, 6)
 
 
 def test_what_the_quick_form_prints_is_kept_beside(tmp_path, monkeypatch, capsys):

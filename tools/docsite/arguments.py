@@ -1,10 +1,13 @@
-"""Arguments whose name means the same everywhere: where a docstring is silent, this speaks."""
+"""What arguments mean: where a docstring is silent, this speaks.
+
+Most names mean the same everywhere. Where one means something else, its key names the function too.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 MEANING = {
     "actions": "a list of all actions that there are",
@@ -31,7 +34,9 @@ MEANING = {
     "draws": "K, the number of draws",
     "env": "the environment",
     "environments": "names, tables of settings, benchmarks, or functions that make one",
-    "episodes": "E, the number of episodes, or the sizes that are run",
+    "episodes": "E, the number of episodes",
+    "from_rollouts.episodes": "the episodes, one after the other",
+    "make_experiment.episodes": "the data sizes that are run",
     "estimate": "an estimate with one value an episode",
     "evidence": "what `gather` returns",
     "experiment": "what is run",
@@ -45,13 +50,20 @@ MEANING = {
     "horizon": "the number of steps after which recording stops at the latest",
     "k": "the most successors of a pair",
     "kinds": "names of kinds with their settings, or certifiers",
-    "levels": "several δ, or the values at which shares are taken",
+    "certify_at.levels": "several δ",
+    "profile.levels": "the values at which shares are taken",
     "limit": "the most iterations; more are an error",
-    "log": "the decisions, episode by episode; or files or a table of them",
+    "log": "the decisions, episode by episode",
+    "certify_result.log": "a log, or what `read_log` takes",
+    "check_certificates.log": "a log, or what `read_log` takes",
+    "verify_result.log": "a log, or what `read_log` takes",
     "low": "no value is below it",
     "mdp": "the model",
     "memory_limit": "the memory to use at most, such as '2GB'",
-    "method": "how: of bounds one of `BOUNDS`, or its name; of values see `evaluate_with_bound`",
+    "method": "how equations are solved, such as 'dense'; see `evaluate_with_bound`",
+    "learn.method": "'tree', 'kmeans' or 'bins'",
+    "n_wedge.method": "a bound, or the name of one of `BOUNDS`",
+    "zeta.method": "a bound, or the name of one of `BOUNDS`",
     "metrics": "names of metrics, such as 'mean' or 'cvar5'",
     "model": "an MDP, or counts",
     "n_wedge": "N∧",
@@ -62,8 +74,11 @@ MEANING = {
     "parts": "counts of logs, none counted twice",
     "path": "the file",
     "paths": "the files",
-    "policies": "a policy for each problem, or several to compare",
-    "policy": "π, or whatever has one",
+    "certify_batch.policies": "a policy for each problem",
+    "posterior_gains.policies": "one policy, or several",
+    "policy": "π",
+    "certify.policy": "a Policy, or a Plan, Improvement or Result",
+    "performance.policy": "a Policy, or a Plan, Improvement or Result",
     "possible": "a table of the pairs that there are",
     "prior": "(α₁, α₂) of the Beta prior",
     "problem": "the data, π_b and the terms",
@@ -78,7 +93,8 @@ MEANING = {
     "run": "what `read_run` returns",
     "seed": "the seed of all chance",
     "selection": "the rows that count",
-    "settings": "settings by name, or those of a posterior",
+    "make_algorithm.settings": "settings by name",
+    "posterior_gains.settings": "those of the posterior",
     "size": "|S|, |A|, δ and what else a bound rests on",
     "sizes": "multiples of the data that there are",
     "source": "a log, or what `read_log` takes",
@@ -100,7 +116,9 @@ MEANING = {
     "tolerance": "the largest error allowed; by default 1e-10 of the largest reward and value",
     "train_share": "the share of the episodes that may have chosen the policy",
     "unseen": 'what a pair is worth that was never tried: "pessimistic" or "terminal"',
-    "value": "v [S], or the name of what is compared",
+    "value": "what metrics are of: 'performance', 'gain' or 'normalised'",
+    "is_algorithm.value": "anything",
+    "q_values.value": "v [S]",
     "value_bounds": "(low, high) of every value",
     "values": "the numbers [n]",
     "visits": "N, the number of visits",
@@ -111,9 +129,10 @@ MEANING = {
 }
 
 
-def unexplained(function: object) -> Iterator[str]:
-    """Yields the arguments of a function that its docstring does not name."""
+def unexplained(function: Callable[..., object]) -> Iterator[tuple[str, str]]:
+    """Yields each argument of a function that its docstring does not name, and its key above."""
     said = inspect.getdoc(function) or ""
-    for name in inspect.signature(function).parameters:  # type: ignore[arg-type]
+    for name in inspect.signature(function).parameters:
         if not re.search(rf"`{name}\b", said):
-            yield name
+            own = f"{function.__name__}.{name}"
+            yield name, own if own in MEANING else name

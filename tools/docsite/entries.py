@@ -30,7 +30,10 @@ def process(app, what, name, value, options, lines):
     if what == "class":
         lines += described_fields(value)
     elif what == "function":
-        lines += ["", *(f":param {arg}: {escaped(MEANING[arg])}" for arg in unexplained(value))]
+        lines += [
+            "",
+            *(f":param {arg}: {escaped(MEANING[key])}" for arg, key in unexplained(value)),
+        ]
     if app.builder.name != "dummy":  # the quick form, which only looks where links lead
         lines += raised(value)
 

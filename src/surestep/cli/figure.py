@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     metavar="PART",
     help="What rows are for: environment, algorithm, setting, n-wedge or metric.",
 )
+@click.option(
+    "--bands/--no-bands", default=True, show_default=True, help="95 % intervals, as light lines."
+)
 @click.option("--size", type=(float, float), metavar="W H", help="Width and height in inches.")
 @click.option(
     "--font",
@@ -61,6 +64,7 @@ def command(
     value: str | None,
     columns: str | None,
     rows: str | None,
+    bands: bool,
     size: tuple[float, float] | None,
     font: str,
     font_size: float,
@@ -89,6 +93,7 @@ def command(
         value,
         Panels(columns, rows),
         Look(size, font, font_size, title),
+        bands,
     )
     for path in draw(name, directory, output, request):
         say(f"wrote {path}")

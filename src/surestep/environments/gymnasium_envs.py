@@ -16,15 +16,14 @@ from surestep.environments.benchmark import Benchmark
 from surestep.environments.continuous_wet_chicken import ContinuousWetChicken
 from surestep.environments.registry import make
 from surestep.environments.wet_chicken import ACTIONS
-from surestep.errors import InvalidParameter, MissingExtra
+from surestep.errors import InvalidParameter, MissingExtra, install
 
 try:
     import gymnasium
     from gymnasium.spaces import Box, Discrete
 except ImportError:
     raise MissingExtra(
-        "environments to act in need Gymnasium, which is not installed; install it with: "
-        "pip install 'surestep[rl]'"
+        f"environments to act in need Gymnasium, which is not installed; {install('rl')}"
     ) from None
 
 TABULAR = {
@@ -56,7 +55,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
     def __init__(self, benchmark: str, **parameters: object) -> None:
         """Makes the benchmark of that name with these parameters, as `environments.make` does."""
         self.benchmark: Benchmark = make(benchmark, **parameters)
-        mdp = self.benchmark.mdp
+        self.mdp = mdp = self.benchmark.mdp  # for `surestep.io.from_gymnasium`
         self.observation_space = Discrete(mdp.num_states)
         self.action_space = Discrete(mdp.pairs.num_actions)
         leading_on = (run_lengths(mdp.offsets) > 0).astype(np.int64)

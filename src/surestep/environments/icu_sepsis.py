@@ -17,7 +17,7 @@ from surestep.environments.alike import shrunk
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import share
 from surestep.environments.merged import Merged
-from surestep.errors import InvalidParameter, MissingExtra
+from surestep.errors import InvalidParameter, MissingExtra, install
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
@@ -98,6 +98,6 @@ def data_file() -> Path:
     if path is None or not path.exists():
         raise MissingExtra(
             f"the model of icu-sepsis is in the package {PACKAGE}, of which the file {FILE} is not "
-            "installed; install it with: pip install 'surestep[icu]'"
+            f"installed; {install('icu')}"
         )
     return path

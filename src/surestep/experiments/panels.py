@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 from surestep._names import unknown
 from surestep.errors import InvalidParameter, said
-from surestep.experiments.metrics import Summary, metric_of
+from surestep.experiments.metrics import Summary
 from surestep.experiments.naming import (
     algorithm_name,
     environment_name,
@@ -20,7 +21,7 @@ MOST_PANELS = 40
 MOST_COLUMNS = 4  # of panels that could as well stand in one row
 MOST_LINES = 28  # that can be told apart: colours times markers
 PARTS = ("environment", "algorithm", "setting", "n-wedge", "metric")
-OF_LINES = PARTS[:-1]  # a metric has dashes of its own
+OF_LINES = PARTS[:-1]  # a metric has panels of its own
 PAPERS = {  # the colours of the paper's methods, which are the same everywhere
     "basic-rl": "purple",
     "spibb": "vermilion",
@@ -47,14 +48,14 @@ class Panels:
 
 
 class Panel(NamedTuple):
-    """A panel: its place, what it is for, and the results in it."""
+    """A panel: its place, what it is for, and the results and the metric in it."""
 
     row: int
     column: int
     of_column: object
     of_row: object
     summaries: tuple[Summary, ...]
-    metrics: tuple[str, ...]
+    metric: str
 
 
 class Layout(NamedTuple):
@@ -78,17 +79,19 @@ def layout_of(
     """Returns the panels of the summaries.
 
     Where nothing was asked for: a column for each N∧, if every algorithm that has one was run with
-    each of them, as in the paper; a row for each environment, or, where there is only one, for each
-    metric.
+    each of them, as in the paper, or else for each environment; a row for each environment that has
+    no column. Each metric has panels of its own: those of each row below each other, or, where
+    columns are for nothing else, side by side.
     """
     columns, rows = (None, None) if asked is None else (asked.columns, asked.rows)
-    free = [part for part in usual_parts(summaries, metrics) if part not in (columns, rows)]
+    free = [part for part in usual_parts(summaries) if part not in (columns, rows)]
     if columns is None:
-        columns = next((part for part in free if part != "metric"), None)
+        columns = next(iter(free), None if rows == "metric" else "metric")
     if rows is None:
         rows = next((part for part in free if part not in (columns, "n-wedge")), None)
-    check_scales(metrics, (columns, rows))
-    across, down = (values_for(part, summaries, metrics) for part in (columns, rows))
+    across = values_for(columns, summaries, metrics)
+    below = [""] if "metric" in (columns, rows) else metrics
+    down = list(product(values_for(rows, summaries, metrics), below))
     wraps = len(down) == 1
     panels = tuple(
         Panel(
@@ -96,9 +99,9 @@ def layout_of(
             column,
             row,
             tuple(s for s in summaries if fits(s, columns, column) and fits(s, rows, row)),
-            tuple(m for m in metrics if shows(m, columns, column) and shows(m, rows, row)),
+            str({columns: column, rows: row}.get("metric", metric)),
         )
-        for y, row in enumerate(down)
+        for y, (row, metric) in enumerate(down)
         for x, column in enumerate(across)
     )
     shape = 1 + max(panel.row for panel in panels), 1 + max(panel.column for panel in panels)
@@ -107,7 +110,7 @@ def layout_of(
     return Layout(columns, rows, shape, panels, parts, names_of(list(lines), parts))
 
 
-def usual_parts(summaries: Sequence[Summary], metrics: Sequence[str]) -> Iterator[str]:
+def usual_parts(summaries: Sequence[Summary]) -> Iterator[str]:
     """Yields what panels are for where nobody says so, the most important first."""
     pairs = {
         (one.method.algorithm, one.method.n_wedge)
@@ -119,25 +122,12 @@ def usual_parts(summaries: Sequence[Summary], metrics: Sequence[str]) -> Iterato
         yield "n-wedge"
     if len({one.environment for one in summaries}) > 1:
         yield "environment"
-    if len(metrics) > 1:
-        yield "metric"
 
 
 def check_drawable(layout: Layout) -> None:
     """Refuses more panels than fit into a picture, or more lines than can be told apart."""
     check_number(*layout.shape)
     check_lines(len(layout.names))
-
-
-def check_scales(metrics: Sequence[str], parts: Iterable[str | None]) -> None:
-    """Refuses performances and shares in one panel."""
-    shares = [name for name in metrics if metric_of(name).is_share]
-    others = [name for name in metrics if name not in shares]
-    if shares and others and "metric" not in parts:
-        raise InvalidParameter(
-            f"{others[0]} and {shares[0]} have no scale in common; expected panels by metric: "
-            f"{said('rows=', '--rows ')}metric"
-        )
 
 
 def check_number(rows: int, columns: int) -> None:
@@ -193,11 +183,6 @@ def fits(summary: Summary, part: str | None, value: object) -> bool:
         return True
     own = part_of(summary, part)
     return own == value or (part == "n-wedge" and own is None)
-
-
-def shows(metric: str, part: str | None, value: object) -> bool:
-    """Returns whether a metric belongs there."""
-    return part != "metric" or metric == value
 
 
 def colours_of(

@@ -36,6 +36,7 @@ from surestep.experiments import (
 from surestep.experiments.claim_naming import certifier_names, claimant_of, task_name
 from surestep.experiments.naming import size_axis, typeset
 from surestep.experiments.panels import check_number
+from surestep.figures.curves import mark_sizes
 from surestep.figures.request import Files, Request
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def draw_coverage(run: Run, path: Path, request: Request) -> Files:
                     draw_series(panels, series, place, len(certifiers))
             label_panels(panels, task, mine)
         scale_panels(metrics, grid, pooled)
+        mark_sizes(grid, {summary.cell.episodes for summary in pooled})
         for axes, metric in zip(grid[:, 0], metrics, strict=True):
             axes.set_ylabel(METRICS[metric])
         handles = legend_of(list(certifiers.values()))

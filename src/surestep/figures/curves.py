@@ -6,9 +6,9 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from surestep._arrays import AnyArray
 from surestep._drawing import (
@@ -52,15 +52,19 @@ COLOURS = {
     "grey": GREY,
 }
 MARKERS = ("", "s", "^", "D")
-MARKS = ("o", "s", "^", "D")  # of metrics, where there are no lines
 SPREAD = 0.04  # how far apart results at one data size stand, in powers of ten
-DASHES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
+LEVELS: dict[str, tuple[str, Literal["-", "--"]]] = {
+    "behavior_performance": ("π_b", "-"),
+    "optimal_performance": ("π*", "--"),
+}
 ALWAYS_TOLD = ("mean", "cvar10", "cvar1", "better", "worse")  # in the table beside the picture
 LABELS = {
     "performance": "performance ρ",
     "gain": "gain ρ − ρ(π_b)",
     "normalised": "normalised performance",
 }
+LEVEL: dict[str, Any] = {"color": "black", "linewidth": 0.8, "zorder": 1}
+BAND: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5}
 # How a point looks whose interval has no lower end.
 BARE: dict[str, Any] = {
     "marker": "o", "markersize": 3, "markerfacecolor": "white", "linestyle": "none",
@@ -70,22 +74,15 @@ BARE: dict[str, Any] = {
 Looks = Mapping[Line, dict[str, Any]]
 
 
-class Shown(NamedTuple):
-    """The subject of the lines of a figure."""
-
-    metrics: Sequence[str]
-    value: str
-
-
 def draw_curves(run: Run, path: Path, request: Request) -> Files:
     """Draws metrics over data size for `path`, and the table beside it."""
     kind = picture_format(path)
-    asked = Shown(request.metrics or USUAL, request.value or "performance")
-    for metric in asked.metrics:
+    metrics, value = request.metrics or USUAL, request.value or "performance"
+    for metric in metrics:
         metric_of(metric)
-    rows = valued(selected(run, request.selection), asked.value)
-    reached = summaries(rows, list(dict.fromkeys([*ALWAYS_TOLD, *asked.metrics])))
-    layout = layout_of(reached, asked.metrics, request.panels)
+    rows = valued(selected(run, request.selection), value)
+    reached = summaries(rows, list(dict.fromkeys([*ALWAYS_TOLD, *metrics])))
+    layout = layout_of(reached, metrics, request.panels)
     check_drawable(layout)
     looks = looks_of(layout.names, layout.parts)
     height, width = layout.shape
@@ -97,9 +94,10 @@ def draw_curves(run: Run, path: Path, request: Request) -> Files:
         for panel in layout.panels:
             axes = grid[panel.row, panel.column]
             axes.set_visible(True)
-            draw_panel(axes, panel, layout, looks, asked)
-            label_panel(axes, panel, layout, asked)
-        add_legend(figure, layout, looks, asked)
+            draw_panel(axes, panel, layout, looks, request.bands)
+            label_panel(axes, panel, layout, LABELS[value])
+        mark_sizes(grid, {one.episodes for one in reached})
+        add_legend(figure, layout, looks, request.bands)
         return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(reached)}
 
 
@@ -115,13 +113,13 @@ def share_heights(grid: AnyArray, layout: Layout) -> None:
                 axes.tick_params(labelleft=False)
 
 
-def draw_panel(axes: Axes, panel: Panel, layout: Layout, looks: Looks, asked: Shown) -> None:
-    """Draws the metrics of every line in the panel, and the levels of π_b and π*."""
-    for level, colour in levels_of(panel):
-        axes.axhline(level, color=colour, linewidth=1, zorder=1)
+def draw_panel(axes: Axes, panel: Panel, layout: Layout, looks: Looks, bands: bool) -> None:
+    """Draws the metric of every line in the panel, and the levels of π_b and π*."""
+    for name, level in levels_of(panel).items():
+        axes.axhline(level, linestyle=LEVELS[name][1], **LEVEL)
     axes.set_xscale("log")
-    if is_one_size(panel):
-        draw_points(axes, panel, layout, looks, asked)
+    if len({one.episodes for one in panel.summaries}) == 1:  # which makes no lines
+        draw_points(axes, panel, layout, looks, bands)
         return
     for line, look in looks.items():
         mine = sorted(
@@ -129,89 +127,101 @@ def draw_panel(axes: Axes, panel: Panel, layout: Layout, looks: Looks, asked: Sh
             key=lambda one: one.episodes,
         )
         sizes = [one.episodes for one in mine]
-        for metric in panel.metrics if mine else ():
-            dashes = DASHES[asked.metrics.index(metric) % len(DASHES)]
-            if len(panel.metrics) == 1:
-                dashes = "-"
-            intervals = [one.metrics[metric] for one in mine]
-            values = [interval.value for interval in intervals]
-            axes.plot(sizes, values, linestyle=dashes, **look)
+        intervals = [one.metrics[panel.metric] for one in mine]
+        values = [interval.value for interval in intervals]
+        axes.plot(sizes, values, **look)
+        if bands:
             low, high = ([interval[end] for interval in intervals] for end in (1, 2))
             draw_band(axes, sizes, low, high, look["color"])
             bare = [place for place, end in enumerate(low) if math.isnan(end)]
             axes.plot(sizes, values, markevery=bare, color=look["color"], **BARE)
 
 
-def is_one_size(panel: Panel) -> bool:
-    """Returns whether there is only one data size, so that there are no lines."""
-    return len({one.episodes for one in panel.summaries}) == 1
-
-
-def draw_points(axes: Axes, panel: Panel, layout: Layout, looks: Looks, asked: Shown) -> None:
+def draw_points(axes: Axes, panel: Panel, layout: Layout, looks: Looks, bands: bool) -> None:
     """Draws results at one data size: points with their intervals, side by side."""
     size = panel.summaries[0].episodes
     points = [
-        (looks[line]["color"], metric, one.metrics[metric])
+        (looks[line]["color"], one.metrics[panel.metric])
         for line in looks
         for one in panel.summaries
         if layout.line(one) == line
-        for metric in panel.metrics
     ]
-    for place, (colour, metric, interval) in enumerate(points):
+    for place, (colour, interval) in enumerate(points):
         left = size * 10 ** (SPREAD * (place - (len(points) - 1) / 2))
         ends = [[0.0 if math.isnan(end) else abs(interval.value - end)] for end in interval[1:]]
-        inside = "white" if math.isnan(interval.low) else colour
-        mark = MARKS[asked.metrics.index(metric) % len(MARKS)]
+        inside = "white" if bands and math.isnan(interval.low) else colour
         axes.errorbar(
-            [left], [interval.value], ends, fmt=mark, color=colour, markersize=5, capsize=3,
-            elinewidth=1.2, markerfacecolor=inside,
+            [left], [interval.value], ends if bands else None, fmt="o", color=colour, markersize=5,
+            capsize=3, elinewidth=1.2, markerfacecolor=inside,
         )  # fmt: skip
     room = 10 ** (SPREAD * (len(points) / 2 + 1))
     axes.set_xlim(size / room, size * room)
-    axes.set_xticks([size], [f"{size:,}"])
-    axes.minorticks_off()
 
 
 def draw_band(
     axes: Axes, places: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str
 ) -> None:
-    """Draws the room between two lines, so that several on top of each other can be told apart."""
-    axes.fill_between(places, low, high, color=colour, alpha=0.1, linewidth=0)
+    """Draws both ends as light lines: areas on top of each other would be one grey block."""
     for end in (low, high):
-        axes.plot(places, end, color=colour, linewidth=0.5, alpha=0.6)
+        axes.plot(places, end, color=colour, **BAND)
 
 
-def levels_of(panel: Panel) -> list[tuple[float, str]]:
+def mark_sizes(grid: AnyArray, sizes: Collection[int]) -> None:
+    """Puts ticks at the data sizes that were run, with numbers where there is room for them.
+
+    Powers of ten have theirs first.
+    """
+    import matplotlib
+
+    letter = 0.64 * float(matplotlib.rcParams["font.size"]) / 72  # inches
+    wide = letter * (1 + max(len(short(size)) for size in sizes))
+    panel = 0.85 * grid[0, 0].figure.get_figwidth() / grid.shape[1]
+    apart = wide / panel * math.log10(max(sizes) / min(sizes))  # in powers of ten
+    named: list[int] = []
+    for size in sorted(sizes, key=lambda size: (str(size).rstrip("0") != "1", size)):
+        if all(abs(math.log10(size / other)) >= apart for other in named):
+            named.append(size)
+    grid[0, 0].set_xticks(sorted(sizes), [short(x) if x in named else "" for x in sorted(sizes)])
+    grid[0, 0].minorticks_off()
+
+
+def short(size: int) -> str:
+    """Returns 2000 as 2k, and what are no whole thousands as it is."""
+    return f"{size:,}" if size % 1000 else f"{size // 1000:,}k"
+
+
+def levels_of(panel: Panel) -> dict[str, float]:
     """Returns what π_b and π* reach, where that is the same for all of the panel."""
-    if any(metric_of(metric).is_share for metric in panel.metrics):
-        return []
-    found = []
-    for name, colour in (("behavior_performance", "black"), ("optimal_performance", GREY)):
+    found = {}
+    for name in () if metric_of(panel.metric).is_share else LEVELS:
         values = {getattr(one, name) for one in panel.summaries}
         if values and max(values) - min(values) <= 1e-9 * max(map(abs, values)):
-            found.append((max(values), colour))
+            found[name] = max(values)
     return found
 
 
 def is_bare(panel: Panel) -> bool:
     """Returns whether a point of the panel has no lower end."""
-    return any(math.isnan(one.metrics[m].low) for one in panel.summaries for m in panel.metrics)
+    return any(math.isnan(one.metrics[panel.metric].low) for one in panel.summaries)
 
 
-def label_panel(axes: Axes, panel: Panel, layout: Layout, asked: Shown) -> None:
+def label_panel(axes: Axes, panel: Panel, layout: Layout, label: str) -> None:
     """Writes what the panel is for above it, and what the axes are beside the outer ones."""
     title = words_for(layout.columns, panel.of_column)
     if layout.columns == "n-wedge" and panel.row == 0:
         title = used_words(panel) or title
-    if panel.row == 0 or layout.rows is None:
+    is_broken = layout.shape[1] < len({other.of_column for other in layout.panels})
+    if panel.row == 0 or is_broken:
         axes.set_title(typeset(title), fontweight="normal")
-    if panel.column == 0:
-        label = LABELS[asked.value]
-        if any(metric_of(metric).is_share for metric in panel.metrics):
-            label = "share of repetitions"
-        axes.set_ylabel(
-            typeset("\n".join(filter(None, [label, words_for(layout.rows, panel.of_row)])))
-        )
+    share = metric_of(panel.metric).is_share
+    is_other = layout.columns == "metric" and share != metric_of(layout.panels[0].metric).is_share
+    if panel.column == 0 or is_other:
+        words = [
+            "share of repetitions" if share else label,
+            words_for(layout.rows, panel.of_row) if layout.rows != "metric" else "",
+            metric_name(panel.metric) if layout.columns != "metric" else "",
+        ]
+        axes.set_ylabel(typeset("\n".join(filter(None, words))))
     last = max(other.row for other in layout.panels if other.column == panel.column)
     if panel.row == last:
         axes.set_xlabel(size_axis({one.environment for one in panel.summaries}))
@@ -255,25 +265,27 @@ def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str
     }
 
 
-def add_legend(figure: Figure, layout: Layout, looks: Looks, asked: Shown) -> None:
-    """Adds the legend, of what is there only: colours are lines, dashes are metrics."""
+def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> None:
+    """Adds the legend, of what is there only."""
     from matplotlib.lines import Line2D
 
     handles = line_handles(layout.names, looks)
-    if any(len(panel.metrics) > 1 for panel in layout.panels):
-        alone = all(map(is_one_size, layout.panels))
-        for place, metric in enumerate(asked.metrics):
-            dashes, mark = DASHES[place % len(DASHES)], MARKS[place % len(MARKS)]
-            sign = {"linestyle": "none", "marker": mark} if alone else {"linestyle": dashes}
-            label = typeset(metric_name(metric))
-            handles.append(Line2D([], [], color="black", label=label, **cast(Any, sign)))
-    colours = {colour for panel in layout.panels for _, colour in levels_of(panel)}
-    for colour, name in (("black", "π_b"), (GREY, "π*")):
-        if colour in colours:
-            handles.append(Line2D([], [], color=colour, linewidth=1, label=typeset(name)))
-    if any(map(is_bare, layout.panels)):
+    there = {name for panel in layout.panels for name in levels_of(panel)}
+    for name, (label, dashes) in LEVELS.items():
+        if name in there:
+            handles.append(Line2D([], [], linestyle=dashes, label=typeset(label), **LEVEL))
+    if bands:
+        handles.append(band_handle())
+    if bands and any(map(is_bare, layout.panels)):
         handles.append(Line2D([], [], color="black", label="too few to bound from below", **BARE))
     legend_below(figure, handles)
+
+
+def band_handle() -> Line2D:
+    """Returns the line of a legend for the ends of bands."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color="black", label="95 % interval", **BAND)
 
 
 def line_handles(names: Mapping[Line, str], looks: Looks) -> list[Line2D]:

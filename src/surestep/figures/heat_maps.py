@@ -23,7 +23,7 @@ from surestep.experiments.naming import (
     typeset,
 )
 from surestep.experiments.panels import check_number
-from surestep.figures.curves import ALWAYS_TOLD, as_csv
+from surestep.figures.curves import ALWAYS_TOLD, as_csv, short
 from surestep.figures.request import Files, Request
 
 if TYPE_CHECKING:
@@ -129,8 +129,3 @@ def number_in(text: str) -> float:
         return float(text)
     except ValueError:
         return 0.0
-
-
-def short(size: int) -> str:
-    """Returns 2000 as 2k, and what are no whole thousands as it is."""
-    return f"{size:,}" if size % 1000 else f"{size // 1000:,}k"

@@ -10,12 +10,20 @@ from pathlib import Path
 import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray
-from surestep._drawing import GREY, drawing, picture_format, rendered
+from surestep._drawing import drawing, picture_format, rendered
 from surestep.experiments import Method, Profile, Run, profile, selected, valued
 from surestep.experiments.metrics import Group, floats, groups_of
 from surestep.experiments.naming import environment_name, size_words, typeset
 from surestep.experiments.panels import check_lines, check_number, names_of
-from surestep.figures.curves import LABELS, draw_band, legend_below, line_handles, looks_of
+from surestep.figures.curves import (
+    LABELS,
+    LEVEL,
+    band_handle,
+    draw_band,
+    legend_below,
+    line_handles,
+    looks_of,
+)
 from surestep.figures.request import Files, Request
 
 LEVELS = 201  # at which shares are counted, evenly over all that is reached in an environment
@@ -50,11 +58,13 @@ def draw_profiles(run: Run, path: Path, request: Request) -> Files:
             axes = grid[environments.index(group.environment), sizes.index(group.episodes)]
             look = looks[group.method] | {"markevery": LEVELS // 10}
             axes.plot(made.levels, made.share, **look)
-            draw_band(
-                axes, made.levels.tolist(), made.low.tolist(), made.high.tolist(), look["color"]
-            )
+            if request.bands:
+                draw_band(
+                    axes, made.levels.tolist(), made.low.tolist(), made.high.tolist(), look["color"]
+                )
         label_panels(grid, environments, sizes, LABELS[value])
-        legend_below(figure, line_handles(names_of(methods, PARTS), looks))
+        handles = line_handles(names_of(methods, PARTS), looks)
+        legend_below(figure, [*handles, band_handle()] if request.bands else handles)
         return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(groups, profiles)}
 
 
@@ -83,7 +93,7 @@ def label_panels(
         for axes, size in zip(row, sizes, strict=True):
             axes.set_ylim(-0.02, 1.02)
             if not label.startswith("performance"):
-                axes.axvline(0.0, color=GREY, linewidth=1)
+                axes.axvline(0.0, **LEVEL)
             if place == 0:
                 axes.set_title(size_words(size, environments), fontweight="normal")
             axes.set_xlabel(typeset(f"{label}: τ"))

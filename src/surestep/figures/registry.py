@@ -29,9 +29,9 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "curves": Kind(draw_curves, ("metrics", "value", "columns", "rows")),
+    "curves": Kind(draw_curves, ("metrics", "value", "columns", "rows", "bands")),
     "heat-maps": Kind(draw_heat_maps, ("metrics",)),
-    "profiles": Kind(draw_profiles, ("value",)),
+    "profiles": Kind(draw_profiles, ("value", "bands")),
     "claims": Kind(draw_coverage, ("metrics",), of_claims=True),
 }
 

@@ -23,6 +23,7 @@ class Request:
     value: str | None = None  # performance, gain or normalised
     panels: Panels = field(default_factory=Panels)
     look: Look = USUAL_LOOK
+    bands: bool = True  # 95 % intervals, as light lines
 
     def given(self) -> list[str]:
         """Returns the names of what was asked for, of that which not every kind of figure has."""
@@ -31,5 +32,6 @@ class Request:
             "value": self.value is not None,
             "columns": self.panels.columns is not None,
             "rows": self.panels.rows is not None,
+            "bands": not self.bands,
         }
         return [name for name, is_given in asked.items() if is_given]

@@ -22,6 +22,7 @@ import numpy as np
 from numba import config, njit
 from numpy.typing import DTypeLike
 
+from surestep.errors import install
 from surestep.kernels._machine_code import GpuCode, cache_directory, tell_compiling
 from surestep.kernels._types import BATCH, FloatsOut, Room, RoomSize, annotations_of, is_there
 
@@ -80,7 +81,7 @@ def find_gpu() -> Gpu | str:
     try:
         import cupy
     except ImportError as problem:
-        return f"{problem}; install what is missing with: pip install 'surestep[gpu]'"
+        return f"{problem}; {install('gpu')}"
     try:
         if not cuda.is_available():
             return "no NVIDIA driver or no NVIDIA GPU was found; see what `nvidia-smi` says"

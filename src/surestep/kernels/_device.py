@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from surestep._arrays import AnyArray
 from surestep._device_name import VARIABLE, Device, chosen_device
-from surestep.errors import DeviceUnavailable, MissingExtra, said
+from surestep.errors import DeviceUnavailable, MissingExtra, install, said
 from surestep.kernels._types import RoomSize, is_there
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 LEAST_ENTRIES = 2_000_000  # of a model: smaller ones are planned sooner than sent
 LEAST_TASKS = 1_000  # fewer of them leave most of a GPU idle
-EXTRA = "pip install 'surestep[gpu]'"
 
 
 @contextmanager
@@ -98,7 +97,7 @@ def require_gpu() -> Gpu:
     if find_spec("numba_cuda") is None and not config.ENABLE_CUDASIM:
         raise MissingExtra(
             f"{said('device', '--device')} is 'cuda', and what drives a GPU is not installed; "
-            f"install it with: {EXTRA}"
+            f"{install('gpu')}"
         )
     found = gpu_or_reason()
     if isinstance(found, str):
@@ -124,7 +123,7 @@ def gpu_or_reason() -> Gpu | str:
     try:
         from surestep.kernels._cuda import find_gpu
     except ImportError as problem:
-        return f"{problem}; install what is missing with: {EXTRA}"
+        return f"{problem}; {install('gpu')}"
     return find_gpu()
 
 

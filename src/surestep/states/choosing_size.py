@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, run_owners, run_sums
-from surestep.errors import MissingExtra
+from surestep.errors import MissingExtra, install
 
 MAKING_SHARE = 0.7  # of the episodes that learn: these make candidates, the others measure them
 
@@ -114,6 +114,5 @@ def scikit_learn(module: str) -> Any:
         return import_module(module)
     except ImportError:
         raise MissingExtra(
-            "states are learnt with scikit-learn, which is not installed; install it with: "
-            "pip install 'surestep[states]'"
+            f"states are learnt with scikit-learn, which is not installed; {install('states')}"
         ) from None

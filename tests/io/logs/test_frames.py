@@ -65,6 +65,8 @@ FRAMES = {
         name: np.array(values, object if isinstance(values[0], str) else None)
         for name, values in plain().items()
     },
+    "lists": plain,
+    "tuples": lambda: {name: tuple(values) for name, values in plain().items()},
     "arrays of fixed width": lambda: {name: np.array(values) for name, values in plain().items()},
 }
 
@@ -101,6 +103,11 @@ MISSING = {
     ),
     "polars": polars.DataFrame,
     "Arrow": pyarrow.table,
+    "lists": dict,
+    "lists with NaN": lambda table: {
+        **table,
+        "next_state": [float("nan") if name is None else name for name in table["next_state"]],
+    },
     "arrays": lambda table: (
         {name: np.array(values, object) for name, values in table.items()}
         | {"reward": np.array(table["reward"])}
@@ -115,6 +122,12 @@ def test_nothing_in_memory_is_nothing_in_a_file(kind, tmp_path):
     found = read_log(MISSING[kind](table)).counts()
     same(found, read_log(write_table(tmp_path / "log.csv", rows)).counts())
     assert sum(found.dropped.values()) == 2
+
+
+def test_lists_of_different_lengths_are_refused_in_one_line():
+    table = {**plain(), "reward": [1.0]}
+    with pytest.raises(InvalidParameter, match=r"^the log .* 'reward' has 1 values and 'episode' "):
+        read_log(table)
 
 
 def test_a_relation_of_another_database_is_refused():

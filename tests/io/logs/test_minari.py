@@ -310,5 +310,5 @@ def test_without_minari_the_command_that_installs_it_is_named(monkeypatch):
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"pip install 'surestep\[rl\]'$"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[rl\]'$"):
         from_minari("corridor/test-v0")

@@ -16,7 +16,7 @@ pytestmark = [
 
 
 def test_a_local_cluster_gives_the_same_bytes(tmp_path):
-    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'surestep[cluster]'")
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install '.[cluster]'")
     rows = [
         {"episode": e, "step": t, "state": (e + t) % 4, "action": t % 2, "reward": e / 8}
         for e in range(12)

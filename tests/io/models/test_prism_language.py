@@ -387,7 +387,7 @@ def test_without_stormpy_the_message_ends_with_the_command_that_installs_it(tmp_
     monkeypatch.setitem(sys.modules, "stormpy", None)
     with pytest.raises(MissingExtra) as refusal:
         from_prism(write(tmp_path, MACHINE), 0.9)
-    assert str(refusal.value).endswith("pip install 'surestep[storm]'")
+    assert str(refusal.value).endswith("pip install '.[storm]'")
 
 
 def test_stormpy_is_not_imported_before_it_is_needed():

@@ -1,4 +1,4 @@
-"""Tables in memory: pandas, polars, Arrow, dictionaries of arrays; their columns, and what is odd.
+"""Tables in memory: pandas, polars, Arrow, dictionaries of lists; their columns, and what is odd.
 
 None of these libraries is imported: what a table can do says what it is.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from surestep._arrays import AnyArray
 from surestep.errors import InvalidParameter
 from surestep.io.sql import first_lines, in_memory, sql_name
 
@@ -81,7 +82,8 @@ def register(database: Any, frame: object) -> None:
 
     try:
         if isinstance(frame, Mapping):  # DuckDB wants arrays
-            frame = {str(name): np.asarray(values) for name, values in frame.items()}
+            frame = {str(name): as_array(values) for name, values in frame.items()}
+            check_lengths(frame)
         try:
             bind(database, frame)
         except duckdb.Error:
@@ -92,8 +94,27 @@ def register(database: Any, frame: object) -> None:
     except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
         raise InvalidParameter(
             f"a log of type {type(frame).__name__} cannot be read ({problem}), expected a "
-            "path, a pandas, polars or Arrow table, or a dictionary of arrays"
+            "path, a pandas, polars or Arrow table, or a dictionary of lists or arrays"
         ) from None
+
+
+def as_array(values: Any) -> AnyArray:
+    """Returns a column as an array; NumPy alone would make the text 'nan' of NaN beside texts."""
+    array = np.asarray(values)
+    is_text = array.dtype.kind == "U" and array is not values
+    return np.array(values, object) if is_text else array
+
+
+def check_lengths(frame: Mapping[str, AnyArray]) -> None:
+    """Refuses columns of different lengths."""
+    lengths = {name: len(column) for name, column in frame.items() if column.ndim}
+    first = next(iter(lengths), "")
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            raise InvalidParameter(
+                f"the log is a dictionary whose column {name!r} has {length:,} values and "
+                f"{first!r} has {lengths[first]:,}, expected as many in each"
+            )
 
 
 def bind(database: Any, frame: object) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, install
 
 MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
 FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
@@ -52,7 +52,7 @@ def load(name: str) -> Any:
     except ImportError as problem:
         raise MissingExtra(
             f"Minari data sets are read with minari, h5py and pillow, and one is not installed "
-            f"({problem}); install them with: pip install 'surestep[rl]'"
+            f"({problem}); {install('rl')}"
         ) from None
     except FileNotFoundError as problem:
         raise FileFailure(

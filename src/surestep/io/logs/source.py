@@ -254,7 +254,7 @@ def read_log(
     """Finds a log and the meaning of its columns, without reading it.
 
     `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
-    memory (pandas, polars, Arrow, a dictionary of arrays; groups by a column are the episodes);
+    memory (pandas, polars, Arrow, a dictionary of lists or arrays; groups are episodes);
     `columns` names the columns of a role where they have other names than usual, `bins` are rules
     such as 'age:quantiles=10' for columns of numbers, `decimal` and `thousands` are the signs in
     numbers that are written as text, `delimiter` stands between columns, and `memory_limit`, such

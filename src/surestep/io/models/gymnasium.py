@@ -9,6 +9,7 @@ happened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import index
 from typing import Any
 
@@ -35,9 +36,14 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
     States keep their numbers and their values. A terminating transition into a state where nothing
     happens any more (FrozenLake's goal) ends the episode there; all others (CliffWalking, Taxi) go
     to one more state, the last, which is the end. The start is the environment's own distribution,
-    unless `initial` (a state or a distribution) is given.
+    unless `initial` (a state or a distribution) is given. The environments of this package give
+    the model that they act in as it is.
     """
     base = getattr(env, "unwrapped", env)
+    own = getattr(base, "mdp", None)
+    if isinstance(own, FiniteMDP):
+        begin = own.initial if initial is None else spread_initial(own.pairs, initial)
+        return replace(own, discount=spread_discount(own.pairs, discount), initial=begin)
     pair_offsets, action, rows = read_table(env, getattr(base, "P", None))
     num_states = pair_offsets.size - 1
     if initial is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from surestep._arrays import read_discount
 from surestep._files import read_path, read_whole, temporary_folder
-from surestep.errors import InvalidModel, InvalidParameter, MissingExtra
+from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
 from surestep.io.models import storm_process
 from surestep.io.models.checker import DEADLOCK, END, from_checker
 from surestep.io.models.files import check_name, naming_file
@@ -67,8 +67,8 @@ def expect_storm() -> None:
     """Refuses to go on without the package stormpy, which is an extra."""
     if find_spec("stormpy") is None:
         raise MissingExtra(
-            "the PRISM language is read through stormpy, which is not installed; install it with: "
-            "pip install 'surestep[storm]'"
+            "the PRISM language is read through stormpy, which is not installed; "
+            f"{install('storm')}"
         )
 
 

@@ -36,12 +36,10 @@ def curves_section(findings: RunFindings) -> Element:
     panels = sorted(layout.panels, key=lambda panel: (panel.column, panel.row))
     parts: list[Node] = []
     for place, together in groupby(panels, key=lambda panel: (panel.column, panel.of_column)):
-        words = words_for(layout.columns, place[1])
-        parts.append(element("h3", words) if words else None)
+        if layout.columns != "metric":
+            parts.append(element("h3", words_for(layout.columns, place[1])))
         parts += [
-            panel_figure(findings, panel, metric, f"curve-{panel.column}-{panel.row}-{number_of}")
-            for panel in together
-            for number_of, metric in enumerate(panel.metrics)
+            panel_figure(findings, panel, f"curve-{panel.column}-{panel.row}") for panel in together
         ]
     return element(
         "section",
@@ -57,10 +55,10 @@ def curves_section(findings: RunFindings) -> Element:
     )
 
 
-def panel_figure(findings: RunFindings, panel: Panel, metric: str, identity: str) -> Element:
-    """Returns one metric of one panel over data size."""
-    layout = findings.layout
-    lines = lines_of(layout, panel, metric)
+def panel_figure(findings: RunFindings, panel: Panel, identity: str) -> Element:
+    """Returns the metric of one panel over data size."""
+    layout, metric = findings.layout, panel.metric
+    lines = lines_of(layout, panel)
     share = metric_of(metric).is_share
     intervals = [one.metrics[metric] for one in panel.summaries]
     levels = [] if share else levels_of(panel)
@@ -90,11 +88,11 @@ def panel_figure(findings: RunFindings, panel: Panel, metric: str, identity: str
         ],
         dots=True,
     )
-    numbers = numbers_of(layout, panel, metric, f"{identity}-numbers", title)
+    numbers = numbers_of(layout, panel, f"{identity}-numbers", title)
     return figure(chart, title, legend=legend(list(lines.values())), numbers=numbers, hover=True)
 
 
-def lines_of(layout: Layout, panel: Panel, metric: str) -> dict[LineKey, Line]:
+def lines_of(layout: Layout, panel: Panel) -> dict[LineKey, Line]:
     """Returns the lines of a panel that have points, with what is said of each point."""
     here = {layout.line(one) for one in panel.summaries}
     names = {key: name for key, name in layout.names.items() if key in here}
@@ -104,12 +102,13 @@ def lines_of(layout: Layout, panel: Panel, metric: str) -> dict[LineKey, Line]:
         mine, (colour, before) = points_of(layout, panel, key), colours[key]
         lines[key] = Line(
             name or "all",
-            [(one.episodes, one.metrics[metric].value) for one in mine],
+            [(one.episodes, one.metrics[panel.metric].value) for one in mine],
             tone_of(colour),
             before % 2 == 1,
             [
                 Note(
-                    size_words(one.episodes, [one.environment]), interval_note(one.metrics[metric])
+                    size_words(one.episodes, [one.environment]),
+                    interval_note(one.metrics[panel.metric]),
                 )
                 for one in mine
             ],
@@ -157,11 +156,11 @@ def levels_of(panel: Panel) -> list[Level]:
     return levels
 
 
-def numbers_of(layout: Layout, panel: Panel, metric: str, identity: str, title: str) -> Element:
+def numbers_of(layout: Layout, panel: Panel, identity: str, title: str) -> Element:
     """Returns the numbers of a picture: a row for each data size, a column for each line."""
     lines = {key: name for key, name in layout.names.items() if points_of(layout, panel, key)}
     at = {
-        (one.episodes, layout.line(one)): interval_note(one.metrics[metric])
+        (one.episodes, layout.line(one)): interval_note(one.metrics[panel.metric])
         for one in panel.summaries
     }
     sizes: Sequence[int] = sorted({one.episodes for one in panel.summaries})
