@@ -193,7 +193,8 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     log, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("surestep.pipeline.stress_test.MOST_WORK", 1.0)
-    made = draft(gather(surestep.read_log(log, columns=COLUMNS)), Terms(discount=0.9), nobody)
+    terms = Terms(discount=0.9, n_wedge=3)
+    made = draft(gather(surestep.read_log(log, columns=COLUMNS)), terms, nobody)
     out = tmp_path / "out"
     begin(out, made.result.files())
     assert surestep.load(out).awaits_stress_test
@@ -208,3 +209,16 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     assert words in saved.report
     assert "Only worlds in which all actions are alike were gone through." in saved.report
     assert verify_result(out, log).confirmed
+
+
+@pytest.mark.parametrize("worlds", [None, 6])
+def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_path):
+    source = surestep.read_log(log, columns=COLUMNS)
+    made = draft(gather(source), Terms(discount=0.9, n_wedge=10**6, worlds=worlds), nobody)
+    result = made.finished(nobody)
+    assert (result.verdict, result.rehearsal) == ("nothing changed", None)
+    assert not made.result.awaits_stress_test
+    assert "Nothing changed, so there is nothing to test." in result.report
+    assert "surestep improve --worlds" not in result.report
+    result.save(tmp_path / "out")
+    assert verify_result(tmp_path / "out", log).confirmed

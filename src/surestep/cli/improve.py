@@ -262,7 +262,9 @@ def print_rehearsal(console: Console, result: Result) -> None:
         )
         return
     if rehearsal is None:
-        console.print("\nNo stress test was made: see `surestep rehearse --help`.")
+        changed = result.verdict != "nothing changed"
+        why = "see `surestep rehearse --help`" if changed else "nothing changed, nothing to test"
+        console.print(f"\nNo stress test was made: {why}.")
         return
     if rehearsal.worlds == 0:
         console.print(f"\n{luck_words(rehearsal)}", markup=False)

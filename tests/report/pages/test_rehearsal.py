@@ -177,6 +177,7 @@ def test_it_is_a_stress_test_and_no_confidence():
             "about 11 min of one core",
         ),
         (NoRehearsal("impossible", obstacle="it is"), "No stress test", "None is possible: it is."),
+        (NoRehearsal("nothing changed"), "No stress test", "so there is nothing to test."),
     ],
 )
 def test_without_a_rehearsal_the_page_says_why_and_how_to_get_one(missing, loud, why):

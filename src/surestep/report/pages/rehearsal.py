@@ -49,7 +49,7 @@ def rehearsal_section(findings: Findings) -> Element:
     """Returns the stress test, or that none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        parts = none_made(findings), how_to_make_one()
+        parts = none_made(findings), how_to_make_one() if findings.changes else None
         return element("section", element("h2", HEADING), parts, id="rehearsal")
     if rehearsal.worlds == 0:
         return element(

@@ -200,3 +200,5 @@ def no_rehearsal_words(missing: NoRehearsal) -> tuple[str, str]:
             )
         case "impossible":
             return "No stress test was made", f"None is possible: {missing.obstacle}. "
+        case "nothing changed":
+            return "No stress test was made", "Nothing changed, so there is nothing to test. "
