@@ -280,7 +280,9 @@ def print_rehearsal(console: Console, result: Result) -> None:
         _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
         console.print(f"{headline}. {sentence}", markup=False)
     console.print(luck_words(rehearsal), markup=False)
-    console.print(more_data_words(rehearsal), markup=False)
+    more = more_data_words(rehearsal, result.verdict)
+    if more is not None:
+        console.print(more, markup=False)
 
 
 def taken(record: Record, name: str) -> str:
