@@ -396,10 +396,12 @@ def test_the_claim_is_the_quantile_of_the_draws():
     assert (found.standing, found.kind, found.span) == ("posterior", "posterior", 15.0)
 
 
-def test_the_behavior_policy_loses_nothing():
+def test_the_behavior_policy_loses_nothing_and_no_model_is_drawn_to_see_that(monkeypatch):
     problem, _ = example()
+    assert (posterior_gains(problem, problem.behavior, Posterior()) == 0.0).all()
+    monkeypatch.delattr("surestep.certificates.posterior.drawn_gains_each")
     found = certify(problem, problem.behavior, Posterior())
-    assert found.lower == 0.0
+    assert (found.lower, found.figures["evaluation_error"]) == (0.0, 0.0)
     assert found.notes == (Statement("nothing-changed"),)
 
 

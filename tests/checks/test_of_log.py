@@ -11,6 +11,8 @@ from remembering_worlds import ACTIONS, STATES, remembering_log
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
 from surestep.checks import DELTA, Check, check_log, of_log, shuffling
+from surestep.checks.memory import check_of
+from surestep.checks.shuffling import Shuffled
 from surestep.environments.adaptive import adaptive
 from surestep.environments.coarse import coarse
 from surestep.environments.hidden_cause import hidden_cause
@@ -53,6 +55,19 @@ def test_a_learning_logger_gives_no_false_alarm_about_the_process(quick):
     failed, most = rates(benchmark.sample(100, np.random.default_rng(i)) for i in range(25))
     for code in ("markov-next-state", "drift-next-state"):
         assert failed[code] <= most
+
+
+def test_a_log_too_small_to_show_any_effect_is_not_tested():
+    few = remembering_log(1, episodes=2)
+    found = {check.code: check for check in check_log(few, NAMES, discount=0.9)}
+    for code in ("markov-next-state", "markov-reward", "drift-reward", "behavior-memory"):
+        assert (found[code].outcome, found[code].why) == ("unchecked", "too-small")
+
+
+def test_what_so_small_a_log_shows_all_the_same_counts():
+    found = Shuffled(rows=13, groups=1, statistic=9.0, p_value=0.001, shuffles=(0.0,), noticed=None)
+    assert check_of("drift-reward", found, 0.01, True).outcome == "failed"
+    assert check_of("drift-reward", found, 0.0001, True).why == "too-small"
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "\nrobust, interval, strict: proved, L = ",
         "\na-priori, spibb: as-published, L = ",
         "choosing the best of them afterwards would claim only 1 − 4δ.\n",
-        "No stress test was made: see `surestep rehearse --help`.\n",
+        "No stress test was made: nothing changed, nothing to test.\n",
         f"wrote {out / 'policy.csv'}\n",
         f"Open the report: {out / 'report.html'}\n",
     ):

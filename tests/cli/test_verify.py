@@ -35,12 +35,12 @@ def test_what_was_not_given_again_is_told(home):
     ]
 
 
-def test_what_does_not_belong_there_is_told(home, tmp_path):
+def test_what_does_not_belong_there_is_refused(home, tmp_path):
     out = shutil.copytree(home / "out", tmp_path / "out")
     (out / "policy (final).csv").write_text("state,action,probability\n")
     result = run_surestep("verify", out, home / "log.csv", "--behavior", home / "policy.csv")
-    assert (result.exit_code, "\nconfirmed" in f"\n{result.stdout}") == (1, False)
-    assert "does not belong to the result: policy (final).csv\n" in result.stdout
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "holds 'policy (final).csv', expected only files of the result" in result.stderr
 
 
 def test_other_versions_are_no_confirmation(home, tmp_path):

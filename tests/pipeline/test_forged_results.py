@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
-from surestep.errors import SurestepError
+from surestep.errors import ResultMismatch, SurestepError
 from surestep.pipeline import verify_result
 
 FILES = ("policy.csv", "policy.parquet", "certificate.json", "certificates.json", "report.html")
@@ -150,3 +150,34 @@ def test_what_was_not_forged_is_confirmed(light):
     assert verify_result(
         light / "result", light / "log.csv", behavior=light / "policy.csv"
     ).confirmed
+
+
+def honest_copies(folder):
+    """Puts the files where a stress test leaves them on their way, and changes what people open."""
+    shutil.copytree(folder, folder / "stress-test" / "finished")
+    for name in ("report.html", "policy.csv"):
+        (folder / name).write_bytes((folder / name).read_bytes().replace(b"0", b"1"))
+
+
+def added(name):
+    def change(folder):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("{}")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (honest_copies, "left the folder stress-test behind"),
+        (added("stress-test/report.html"), "left the folder stress-test behind"),
+        (added("rehearsal.json"), r"holds 'rehearsal\.json', expected only files of the result"),
+        (added("notes/todo.txt"), "holds 'notes', expected only files of the result"),
+    ],
+)
+def test_what_the_result_did_not_write_is_refused(change, message, light, tmp_path):
+    folder = shutil.copytree(light / "result", tmp_path / "out")
+    change(folder)
+    with pytest.raises(ResultMismatch, match=message):
+        verify_result(folder, light / "log.csv", behavior=light / "policy.csv")

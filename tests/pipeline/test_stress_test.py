@@ -10,7 +10,7 @@ import pytest
 import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
-from surestep.errors import FileFailure
+from surestep.errors import FileFailure, ResultMismatch
 from surestep.pipeline import Terms, draft, explain, gather, verify_result
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
@@ -66,7 +66,8 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
     assert saved.files() == contents(out) == made.result.files()
     assert saved.act(("p0", "0"), np.random.default_rng(0))
     assert explain(saved, ("p0", "0")).actions
-    assert verify_result(out, log).confirmed
+    with pytest.raises(ResultMismatch, match="is not finished: its stress test is still to come"):
+        verify_result(out, log)
     begin(out, made.result.files())  # as the same command does
     finish(out, made.finished(nobody, folder=out).files())
     assert contents(out) == whole
@@ -132,7 +133,6 @@ def test_a_time_limit_is_recorded_with_the_number_reached(made, log, tmp_path, m
 
 
 def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path):
-    """Without it, the page must say so, and does."""
     out = tmp_path / "out"
     begin(out, made.result.files())
     finish(out, whole)
@@ -140,7 +140,7 @@ def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path)
     del record["outputs"]["rehearsal.json"]
     (out / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     (out / "rehearsal.json").unlink()
-    with pytest.raises(surestep.SurestepError, match=r"report\.html has other bytes"):
+    with pytest.raises(surestep.SurestepError, match="its stress test is still to come"):
         verify_result(out, log)
 
 
@@ -193,7 +193,8 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     log, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("surestep.pipeline.stress_test.MOST_WORK", 1.0)
-    made = draft(gather(surestep.read_log(log, columns=COLUMNS)), Terms(discount=0.9), nobody)
+    terms = Terms(discount=0.9, n_wedge=3)
+    made = draft(gather(surestep.read_log(log, columns=COLUMNS)), terms, nobody)
     out = tmp_path / "out"
     begin(out, made.result.files())
     assert surestep.load(out).awaits_stress_test
@@ -210,10 +211,14 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     assert verify_result(out, log).confirmed
 
 
-def test_a_leftover_of_a_finished_stress_test_is_a_stranger(made, whole, log, tmp_path):
-    out = tmp_path / "out"
-    begin(out, made.result.files())
-    finish(out, whole)
-    (out / STRESS_TEST).mkdir()
-    found = verify_result(out, log)
-    assert (found.strangers, found.confirmed) == ((STRESS_TEST,), False)
+@pytest.mark.parametrize("worlds", [None, 6])
+def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_path):
+    source = surestep.read_log(log, columns=COLUMNS)
+    made = draft(gather(source), Terms(discount=0.9, n_wedge=10**6, worlds=worlds), nobody)
+    result = made.finished(nobody)
+    assert (result.verdict, result.rehearsal) == ("nothing changed", None)
+    assert not made.result.awaits_stress_test
+    assert "Nothing changed, so there is nothing to test." in result.report
+    assert "surestep improve --worlds" not in result.report
+    result.save(tmp_path / "out")
+    assert verify_result(tmp_path / "out", log).confirmed

@@ -7,7 +7,7 @@ import pytest
 
 from findings import maintenance_findings
 from surestep.errors import FileFailure
-from surestep.results.result import Result, strangers
+from surestep.results.result import Result
 from surestep.results.unfinished import (
     begin,
     check_can_begin,
@@ -93,18 +93,6 @@ def test_files_on_their_way_are_read_where_they_are(tmp_path):
     with pytest.raises(FileFailure, match="is finished by now, and nothing is left to do"):
         check_can_begin(tmp_path)
     assert inside(tmp_path)["run.json"] == END["run.json"]
-
-
-def test_parts_of_a_stress_test_are_strangers_once_it_is_done(tmp_path):
-    assert strangers(tmp_path) == ()
-    for name in ("run.json", "policy.csv", "notes.txt"):
-        (tmp_path / name).touch()
-    (tmp_path / "stress-test").mkdir()
-    assert strangers(tmp_path) == ("notes.txt",)
-    (tmp_path / "rehearsal.json").touch()
-    assert strangers(tmp_path) == ("notes.txt", "stress-test")
-    (tmp_path / "stress-test" / "finished").mkdir()  # still on its way
-    assert strangers(tmp_path) == ("notes.txt",)
 
 
 @pytest.mark.parametrize(("sizes", "awaited"), [([], False), ([1.0], True), ([0.5, 1.0], True)])

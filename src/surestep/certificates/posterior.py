@@ -222,7 +222,9 @@ class Posterior:
         problem = self.judging(problem)
         priors = self.priors_for(problem)
         question, _ = question_of(problem, [policy], self, priors)
-        drawn = least_of(drawn_gains_each([question], self.draws, MEMORY)[0])
+        drawn = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself, whatever the model
+        if np.any(question.policies != question.behavior):
+            drawn = least_of(drawn_gains_each([question], self.draws, MEMORY)[0])
         gains = np.sort(drawn.lower[0])
         return [
             replace(self, delta=delta).claim(problem, policy, priors, gains, drawn.error)

@@ -24,6 +24,7 @@ WhyUnchecked = Literal[
     "refused",  # counting refuses the log
     "nothing-to-compare",  # no two rows with the same present and another past
     "nothing-varies",  # outcomes are the same wherever they can be compared
+    "too-small",  # so few rows would show no effect
     "no-discount",  # nobody said one, or it is 1
     "no-claim",  # no gain is claimed
     "not-assumed",  # the claim stands whatever is hidden

@@ -62,11 +62,14 @@ def check_of(code: CheckCode, found: Shuffled | None, level: float, one_an_episo
     """Returns what a permutation test found, with the shuffles as bars of a picture."""
     if found is None:
         return Check.unchecked(code, "nothing-to-compare")
+    failed = found.p_value <= level
+    if found.noticed is None and not failed:
+        return Check.unchecked(code, "too-small")
     times, _ = np.histogram(np.clip(found.shuffles, EDGES[0], EDGES[-1]), EDGES)
     bars = zip(EDGES, EDGES[1:], times.tolist(), strict=False)
     return Check(
         code=code,
-        outcome="failed" if found.p_value <= level else "passed",
+        outcome="failed" if failed else "passed",
         level=level,
         p_value=found.p_value,
         statistic=found.statistic,

@@ -262,7 +262,9 @@ def print_rehearsal(console: Console, result: Result) -> None:
         )
         return
     if rehearsal is None:
-        console.print("\nNo stress test was made: see `surestep rehearse --help`.")
+        changed = result.verdict != "nothing changed"
+        why = "see `surestep rehearse --help`" if changed else "nothing changed, nothing to test"
+        console.print(f"\nNo stress test was made: {why}.")
         return
     if rehearsal.worlds == 0:
         console.print(f"\n{luck_words(rehearsal)}", markup=False)
@@ -278,7 +280,9 @@ def print_rehearsal(console: Console, result: Result) -> None:
         _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
         console.print(f"{headline}. {sentence}", markup=False)
     console.print(luck_words(rehearsal), markup=False)
-    console.print(more_data_words(rehearsal), markup=False)
+    more = more_data_words(rehearsal, result.verdict)
+    if more is not None:
+        console.print(more, markup=False)
 
 
 def taken(record: Record, name: str) -> str:

@@ -17,7 +17,7 @@ from surestep.report.numbers import duration
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from surestep.rehearsal import Rehearsal
+    from surestep.pipeline import RehearsedLog
 
 
 class Sizes(click.ParamType[tuple[float, ...]]):
@@ -132,13 +132,13 @@ def command(
             on_start=tell_plan,
             **sources,
         )
-    print_rehearsal(console, rehearsed.rehearsal)
+    print_rehearsal(console, rehearsed)
     if output is not None:
         console.print("\nOpen the page: ", end="")
         console.print(f"{output / 'rehearsal.html'}", markup=False, style="bold")
 
 
-def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
+def print_rehearsal(console: Console, rehearsed: RehearsedLog) -> None:
     """Prints what was found, at every size and in every kind of world."""
     from rich.table import Table
 
@@ -152,6 +152,7 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         own_size,
     )
 
+    rehearsal = rehearsed.rehearsal
     names = ("", "worlds", "worse", "claim wrong", "certified", "median gain")
     size = own_size(rehearsal)
     by_size = [
@@ -180,6 +181,8 @@ def print_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
         console.print(f"{headline}. {sentence}", markup=False)
     console.print(luck_words(rehearsal), markup=False)
-    console.print(more_data_words(rehearsal), style="bold", markup=False)
+    more = more_data_words(rehearsal, rehearsed.verdict)
+    if more is not None:
+        console.print(more, style="bold", markup=False)
     for sentence in rehearsal.limits:
         console.print(f"  - {sentence}", style="dim", markup=False)

@@ -230,7 +230,12 @@ def draft(
     question = prepared(evidence, terms)
     how = planned(terms, question)
     how = how._replace(time_limit=time_limit)
-    return draft_with(evidence, terms, question, how, progress)
+    made = draft_with(evidence, terms, question, how, progress)
+    if made.findings.changes:
+        return made
+    none = Rehearsed(0, why_none=NoRehearsal("nothing changed"))
+    findings = replace(made.findings, no_rehearsal=none.why_none, record=made.record(none))
+    return replace(made, findings=findings, how=none)
 
 
 def draft_with(

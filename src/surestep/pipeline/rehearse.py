@@ -9,6 +9,7 @@ from pathlib import Path
 
 from surestep._files import read_path
 from surestep.errors import InvalidParameter
+from surestep.model.certificate import Rung
 from surestep.parallel import reach
 from surestep.pipeline.evidence import gather, with_states
 from surestep.pipeline.improve import Progress, draft_with, prepared
@@ -32,6 +33,7 @@ class RehearsedLog:
     rehearsal: Rehearsal
     page: str  # HTML
     record: Record
+    verdict: Rung  # of what is rehearsed
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved rehearsal."""
@@ -115,8 +117,9 @@ def rehearse_log(
     )
     if rehearsal.worlds < worlds:
         how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
-    page = rehearsal_page(replace(made.findings, rehearsal=rehearsal))
-    rehearsed_log = RehearsedLog(rehearsal, page, record(how))
+    findings = replace(made.findings, rehearsal=rehearsal)
+    page = rehearsal_page(findings)
+    rehearsed_log = RehearsedLog(rehearsal, page, record(how), findings.verdict)
     if folder is not None:
         finish(folder, rehearsed_log.files())
     return rehearsed_log

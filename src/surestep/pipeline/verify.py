@@ -49,7 +49,7 @@ from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import InputFile, Record, current_machine
 from surestep.results.result import PARQUET, POLICY, Result, load, strangers
 from surestep.results.table import PolicyTable
-from surestep.results.unfinished import path_in
+from surestep.results.unfinished import STRESS_TEST
 from surestep.terms import SOURCES
 
 
@@ -60,13 +60,12 @@ class Verification:
     level: Literal["same bytes", "same values"]
     why_not_bytes: str = ""  # what is not as the record says; empty where bytes were demanded
     taken_from_folder: tuple[str, ...] = ()  # what was not given again, hence not checked
-    strangers: tuple[str, ...] = ()  # files in the folder that do not belong to the result
     page_compared: bool = True  # not where ties between actions fell otherwise
 
     @property
     def confirmed(self) -> bool:
         """Tells whether every byte in the folder has been made again."""
-        return self.level == "same bytes" and not self.taken_from_folder and not self.strangers
+        return self.level == "same bytes" and not self.taken_from_folder
 
 
 def verify_result(
@@ -88,6 +87,7 @@ def verify_result(
     """
     folder = read_path(directory)
     saved = load(folder)
+    check_nothing_else(folder, saved)
     source = open_again(saved.record, log, memory_limit)
     given = {"behavior": behavior, "states": states, "actions": actions}
     given |= {"possible": possible, "allowed": allowed}
@@ -101,8 +101,7 @@ def verify_result(
     evidence = replace(evidence, files=saved.record.inputs, defaults=told)
     limit = saved.record.parameters["time_limit"]
     again = draft(evidence, terms_of(saved.record), tell, time_limit=limit).like(saved.record)
-    # A result that was saved before its stress test says so, and is held against the like.
-    made = again.result if saved.awaits_stress_test else again.finished(tell)
+    made = again.finished(tell)
     page_compared = check_agreement(saved, made, again.question.problem)
     changed = first_change(folder, made)
     if changed and not other:
@@ -115,15 +114,29 @@ def verify_result(
         if page_compared:
             check_page(saved.report, made.report)
     level: Literal["same bytes", "same values"] = "same values" if other else "same bytes"
-    return Verification(level, other, taken, strangers(folder), page_compared or not changed)
+    return Verification(level, other, taken, page_compared or not changed)
 
 
 def first_change(folder: Path, made: Result) -> str | None:
     """The first file with other bytes than the one made again; None where all are the same."""
     files = made.files().items()
-    return next(
-        (name for name, content in files if read_whole(path_in(folder, name)) != content), None
-    )
+    return next((name for name, content in files if read_whole(folder / name) != content), None)
+
+
+def check_nothing_else(folder: Path, saved: Result) -> None:
+    """Refuses a result whose stress test is not finished, and whatever else is in the folder."""
+    others = strangers(folder, saved)
+    if saved.awaits_stress_test or STRESS_TEST in others:
+        raise ResultMismatch(
+            f"{folder} is not finished: its stress test is still to come, or left the folder "
+            f"{STRESS_TEST} behind; run the command that made it again, and verify it then"
+        )
+    if others:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        raise ResultMismatch(
+            f"{folder} holds {others[0]!r}{more}, expected only files of the result: move away "
+            "what does not belong to it"
+        )
 
 
 def open_again(
@@ -165,7 +178,7 @@ def open_again(
 
 def check_parquet(saved: Result, folder: Path) -> None:
     """Refuses a policy.parquet that says something else than policy.csv."""
-    if policy_parquet_rows(path_in(folder, PARQUET)) != policy_rows(saved.table):
+    if policy_parquet_rows(folder / PARQUET) != policy_rows(saved.table):
         raise ResultMismatch(f"{folder / PARQUET} does not say the same as {folder / POLICY}")
 
 

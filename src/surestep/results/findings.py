@@ -10,7 +10,9 @@ from typing import Literal, NamedTuple
 from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.model import Certificate
+from surestep.model.certificate import Rung
 from surestep.rehearsal import Rehearsal
+from surestep.results.ladder import rung_of
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
@@ -78,7 +80,7 @@ class DataSummary(NamedTuple):
 class NoRehearsal(NamedTuple):
     """The reason why there is no stress test."""
 
-    why: Literal["declined", "to come", "too much work", "impossible"]
+    why: Literal["declined", "to come", "too much work", "impossible", "nothing changed"]
     seconds: float = 0.0  # of one core that it would take, where it is too much
     obstacle: str = ""  # what makes it impossible
 
@@ -126,6 +128,16 @@ class Findings:
     def awaits_stress_test(self) -> bool:
         """Tells whether there will be a stress test, but is none yet."""
         return self.rehearsal is None and self.no_rehearsal.why == "to come"
+
+    @property
+    def verdict(self) -> Rung:
+        """Returns how the result may be spoken of: a rung of the ladder of words."""
+        return rung_of(
+            (self.certificate, *self.others),
+            changed=bool(self.changes),
+            rehearsal=self.rehearsal,
+            awaited=self.awaits_stress_test,
+        )
 
     @property
     def behavior_is_estimated(self) -> bool:

@@ -45,7 +45,7 @@ from surestep.results.policy_files import columns_of, policy_csv, policy_parquet
 from surestep.results.ranking import gaining_action
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
-from surestep.results.unfinished import FINISHED, REHEARSAL, RUN, STRESS_TEST, path_in, save
+from surestep.results.unfinished import REHEARSAL, RUN, path_in, save
 
 POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "policy.csv",
@@ -248,14 +248,11 @@ def load(directory: str | Path) -> Result:
         raise type(problem)(f"{folder}: {problem}") from None
 
 
-def strangers(directory: str | Path) -> tuple[str, ...]:
-    """Returns the names in the folder of a result that do not belong there."""
-    folder = read_path(directory)
-    known = {RUN, *FILES, REHEARSAL}
-    if not (folder / REHEARSAL).is_file() or (folder / STRESS_TEST / FINISHED).is_dir():
-        known.add(STRESS_TEST)
+def strangers(folder: Path, result: Result) -> list[str]:
+    """Returns the names in the folder of a finished result that do not belong there."""
+    known = {RUN, *FILES} if result.rehearsal is None else {RUN, *FILES, REHEARSAL}
     try:
-        return tuple(sorted(path.name for path in folder.iterdir() if path.name not in known))
+        return sorted({path.name for path in folder.iterdir()} - known)
     except OSError as problem:
         raise InvalidResult(f"{folder} cannot be read: {problem.strerror}") from None
 

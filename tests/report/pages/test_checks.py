@@ -12,7 +12,7 @@ from findings import maintenance_findings, with_checks
 from surestep.checks import Check, CheckCode
 from surestep.checks.check import Unjudged, WhyUnchecked
 from surestep.report.page import result_page
-from surestep.report.pages.checks import cuts_figure, places_figure, returns_figure
+from surestep.report.pages.checks import check_line, cuts_figure, places_figure, returns_figure
 from surestep.report.words import checks as words_of
 from surestep.report.words.checks import TITLES, check_words, noticed_words, summary_words
 
@@ -63,8 +63,17 @@ def test_how_many_fail_is_said_first(checks):
 
 def test_words_say_what_would_have_been_noticed(checks):
     assert "5\u202f% of all next states" in noticed_words(checks["markov-next-state"])
-    assert "the log is too small" in noticed_words(checks["drift-next-state"])
+    assert noticed_words(replace(checks["markov-next-state"], noticed=None)) == ""
     assert noticed_words(checks["other-cuts"]) == ""
+
+
+def test_what_no_log_of_that_size_would_show_gets_no_tick():
+    check = Check.unchecked("drift-next-state", "too-small")
+    assert check_words(check).startswith("Not tested: the log is too small")
+    line = str(check_line(check))
+    assert "(not tested)" in line
+    assert "✓" not in line
+    assert summary_words([check]) == "None of the assumptions could be tested."
 
 
 def test_returns_outside_of_what_luck_does_are_red(checks):

@@ -177,6 +177,7 @@ def test_it_is_a_stress_test_and_no_confidence():
             "about 11 min of one core",
         ),
         (NoRehearsal("impossible", obstacle="it is"), "No stress test", "None is possible: it is."),
+        (NoRehearsal("nothing changed"), "No stress test", "so there is nothing to test."),
     ],
 )
 def test_without_a_rehearsal_the_page_says_why_and_how_to_get_one(missing, loud, why):
@@ -294,13 +295,45 @@ def power(*shares, sizes=(0.5, 1.0, 2.0, 10.0), own_episodes=100, ranks=None):
 )
 def test_how_much_more_data(shares, changes, said):
     rehearsal = power(*shares, **changes)
-    assert more_data_words(rehearsal) == said
-    findings = replace(rehearsed_findings(), rehearsal=rehearsal)
+    assert more_data_words(rehearsal, "believed better") == said
+    findings = believed(rehearsal)
     root = tree(rehearsal_section(findings))
     assert said in text_of(root)
     assert said in text_of(tree(answer_section(findings)))
     (curve,) = [node for node in root.iter() if node.get("id") == "power-picture-description"]
     assert said in text_of(curve)
+
+
+def believed(rehearsal, lower=0.9):
+    """Findings whose belief, by data that did not choose the policy, is this."""
+    findings = replace(rehearsed_findings(), rehearsal=rehearsal)
+    own = findings.certificate
+    parameters = own.parameters | {"train_share": 0.3}
+    return replace(findings, certificate=replace(own, lower=lower, parameters=parameters))
+
+
+@pytest.mark.parametrize("shares", [(0.1, 0.3, 0.7, 0.9), (0.1, 0.6, 0.7, 0.9)])
+def test_more_data_is_advised_only_where_a_gain_is_believed_and_none_is_proved(shares):
+    findings = believed(power(*shares))
+    proof = replace(findings.others[0], lower=0.1)
+    for other, rung in (
+        (findings, "believed better"),
+        (believed(findings.rehearsal, lower=-0.01), "not shown to be better"),
+        (replace(findings, certificate=proof), "proved better"),
+        (replace(findings, changes=()), "nothing changed"),
+    ):
+        assert other.verdict == rung
+        for section in (rehearsal_section(other), answer_section(other)):
+            said = "certify an improvement" in text_of(tree(section))
+            assert said == (rung == "believed better")
+
+
+def test_that_more_data_would_not_help_is_said_unless_a_gain_is_proved():
+    rehearsal = power(0.1, 0.1, 0.1, 0.2)
+    said = "Even ten times the data would not be enough"
+    for rung in ("believed better", "not shown to be better"):
+        assert more_data_words(rehearsal, rung).startswith(said)
+    assert more_data_words(rehearsal, "proved better") is None
 
 
 def test_the_answer_names_the_harm():

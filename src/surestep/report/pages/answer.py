@@ -149,12 +149,13 @@ def stress_test_line(findings: Findings) -> Element:
             ),
             class_="box plain",
         )
+    said = more_data_words(rehearsal, findings.verdict)
     return element(
         "div",
         element(
             "p",
             element("strong", harm_words(rehearsal)),
-            f" {more_data_words(rehearsal)} ",
+            f" {said} " if said else " ",
             element("a", "The rehearsal", href="#rehearsal"),
         ),
         class_="box plain",

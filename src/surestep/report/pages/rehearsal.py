@@ -49,7 +49,7 @@ def rehearsal_section(findings: Findings) -> Element:
     """Returns the stress test, or that none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        parts = none_made(findings), how_to_make_one()
+        parts = none_made(findings), how_to_make_one() if findings.changes else None
         return element("section", element("h2", HEADING), parts, id="rehearsal")
     if rehearsal.worlds == 0:
         return element(
@@ -68,7 +68,7 @@ def rehearsal_section(findings: Findings) -> Element:
         gains_figure(findings, rehearsal, size),
         kinds_figure(findings, rehearsal, size) if len(rehearsal.family) > 1 else None,
         element("h3", "How much more data would help"),
-        power_part(rehearsal),
+        power_part(rehearsal, more_data_words(rehearsal, findings.verdict)),
         not_said(rehearsal),
         id="rehearsal",
     )
@@ -108,8 +108,8 @@ def how_to_make_one() -> Element:
         "p",
         "A rehearsal runs all of this again in worlds made from the log, in which the truth is "
         "known. It shows how often the new policy would be worse than the current one, how "
-        "often the guarantee would be wrong, and how many more episodes would probably "
-        "certify an improvement. The commands are ",
+        "often the guarantee would be wrong, and how often it would certify an improvement with "
+        "more data. The commands are ",
         element("code", "surestep improve --worlds 10"),
         " and ",
         element("code", "surestep rehearse"),
@@ -302,17 +302,17 @@ def kinds_table(by_kind: dict[str, SizeSummary]) -> Element:
 # ---- how much more data would help ---------------------------------------------------------------
 
 
-def power_part(rehearsal: Rehearsal) -> list[Node]:
-    """Returns how much more data would help: in a sentence, a picture and a table."""
+def power_part(rehearsal: Rehearsal, said: str | None) -> list[Node]:
+    """Returns how much more data would help: in a sentence, if any, a picture and a table."""
     by_size = [rehearsal.summary(size) for size in rehearsal.sizes]
     return [
-        element("p", element("strong", more_data_words(rehearsal)), class_="lead"),
-        power_figure(rehearsal, by_size) if len(by_size) >= MANY_SIZES else None,
+        element("p", element("strong", said), class_="lead") if said else None,
+        power_figure(rehearsal, by_size, said) if len(by_size) >= MANY_SIZES else None,
         power_table(rehearsal, by_size),
     ]
 
 
-def power_figure(rehearsal: Rehearsal, by_size: list[SizeSummary]) -> Element:
+def power_figure(rehearsal: Rehearsal, by_size: list[SizeSummary], said: str | None) -> Element:
     """Returns the share of worlds with a certified gain over the number of episodes."""
     stream = rehearsal.own_episodes == 1
     places = [summary.size * rehearsal.own_episodes for summary in by_size]
@@ -337,7 +337,7 @@ def power_figure(rehearsal: Rehearsal, by_size: list[SizeSummary]) -> Element:
             f"{times_words(summary.size)} the data: {percent(rate.share)}"
             for summary, rate in zip(by_size, rates, strict=True)
         )
-        + f". {more_data_words(rehearsal)}",
+        + (f". {said}" if said else "."),
     )
     chart = line_chart(
         caption,

@@ -68,6 +68,7 @@ WHY: Mapping[WhyUnchecked, str] = {
         "Not checked: no two groups of rows with the same present differ in what came before."
     ),
     "nothing-varies": "Nothing to check: steps of one kind always earned the same.",
+    "too-small": "Not tested: the log is too small to show even a large effect.",
     "no-discount": "Not checked here: values need a discount below 1.",
     "no-claim": "No gain is claimed, so none can fall.",
     "not-assumed": (
@@ -250,16 +251,13 @@ def interval_words(check: Check, level: float) -> str:
 
 
 def noticed_words(check: Check) -> str:
-    """Returns which effect would have been noticed; empty where nothing was tested."""
-    if check.p_value is None:
+    """Returns which effect would have been noticed; empty where none would."""
+    effect = check.noticed
+    if effect is None:
         return ""
     if check.code == "model-returns":
-        difference = number(check.noticed or 0.0, 2)
-        return f"A difference of {difference} would have been noticed in each of them."
-    effect = 1.0 if check.noticed is None else check.noticed
+        return f"A difference of {number(effect, 2)} would have been noticed in each of them."
     words = EFFECTS[check.code].format(share=percent(effect), size=number(effect))
-    if check.noticed is None:
-        return f"{words}, fewer than four of five such logs would show it: the log is too small."
     return f"{words}, four of five such logs would show it."
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
 from surestep.report.numbers import about, counted, duration, number, percent
 from surestep.results.findings import NoRehearsal
@@ -90,8 +91,14 @@ def certified_rate(summary: SizeSummary) -> Rate:
     return summary.certified if calibrated is None else calibrated
 
 
-def more_data_words(rehearsal: Rehearsal) -> str:
-    """Returns what it would take to certify an improvement in half of the worlds."""
+def more_data_words(rehearsal: Rehearsal, rung: Rung) -> str | None:
+    """Returns what it would take to certify an improvement in half of the worlds.
+
+    Worlds take the luck of the log for the truth. So nothing is promised unless other data than
+    those that chose the policy make one believe in a gain, nor where one is proved already.
+    """
+    if rung == "proved better":
+        return None
     more, largest = rehearsal.more_episodes(), rehearsal.sizes[-1]
     aim = "certify an improvement"
     if rehearsal.calibration is not None and rehearsal.calibration.rank == 0:
@@ -106,6 +113,8 @@ def more_data_words(rehearsal: Rehearsal) -> str:
         )
     if more is None:
         return f"The data would not be enough to {aim} in half of the worlds; no more was tried."
+    if rung != "believed better":
+        return None
     if more > 0:
         noun = "episode" if rehearsal.own_episodes > 1 else "log as long as this one"
         plural = "episodes" if rehearsal.own_episodes > 1 else "logs as long as this one"
@@ -200,3 +209,5 @@ def no_rehearsal_words(missing: NoRehearsal) -> tuple[str, str]:
             )
         case "impossible":
             return "No stress test was made", f"None is possible: {missing.obstacle}. "
+        case "nothing changed":
+            return "No stress test was made", "Nothing changed, so there is nothing to test. "
