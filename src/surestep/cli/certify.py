@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     help="Every reward lies between these.  [default: as in the result, else those observed]",
 )
 @options.memory_limit
-@options.output_file("-o", "--output", help="A file for the certificates, as JSON.")
+@options.output_file("-o", "--output", words="A file for the certificates, as JSON.")
 @click.option(
     "--check",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @options.output_file(
     "--page",
     metavar="FILE.html",
-    help="Write a page with curves, tables and settings instead, such as run.html.",
+    words="Write a page with curves, tables and settings instead, such as run.html.",
 )
 def command(
     name: str,

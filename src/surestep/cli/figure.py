@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     required=True,
-    help="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
+    words="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
 )
 @click.option(
     "--kind",

@@ -64,12 +64,14 @@ value_of_metrics = click.option(
 )
 
 
-def output_file(*names: str, required: bool = False, **words: str) -> Callable[[Command], Command]:
+def output_file(
+    *names: str, words: str, required: bool = False, metavar: str | None = None
+) -> Callable[[Command], Command]:
     """Adds the option of a file to write, which must not be one that the command line names."""
+    kind = click.Path(path_type=Path)
+    option = click.option(*names, type=kind, required=required, metavar=metavar, help=words)
 
     def decorate(command: Command) -> Command:
-        option = click.option(*names, type=click.Path(path_type=Path), required=required, **words)
-
         @wraps(command)
         def checked(**options: Any) -> None:
             from surestep._files import check_output
@@ -90,7 +92,8 @@ def named_files(but: Path) -> Iterator[Path]:
     Those of a folder are the tables of a log, and the files of a result.
     """
     from surestep.io.logs.formats import has_format
-    from surestep.results.result import FILES, REHEARSAL, RUN
+    from surestep.results.result import FILES
+    from surestep.results.unfinished import REHEARSAL, RUN
 
     context = click.get_current_context()
     for parameter in context.command.params:
