@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from surestep._arrays import BoolArray
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
@@ -128,7 +127,6 @@ class LogSource:
         self,
         pairs: Pairs | None = None,
         counts: LabelledCounts | None = None,
-        pooled: BoolArray | None = None,
         *,
         propensities: bool = False,
     ) -> DecisionLog:
@@ -136,9 +134,8 @@ class LogSource:
 
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
         `counts` are those of this very log, where they were made already: they have checked every
-        row, so that the log is read only once more. In states that are `pooled` [S] there is one
-        pair, and whatever was done there counts as that. With `propensities` the log has those of
-        its rows; expected is a column of them.
+        row, so that the log is read only once more. With `propensities` the log has those of its
+        rows; expected is a column of them.
         """
         if propensities and self.columns.behavior_prob is None:
             raise InvalidParameter(
@@ -150,7 +147,7 @@ class LogSource:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
             numbered = self.table.preparation.changes
             return load_steps(
-                *(database, roles, counted, pairs, pooled),
+                *(database, roles, counted, pairs),
                 numbered=numbered,
                 propensities=propensities,
             )
