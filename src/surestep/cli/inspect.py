@@ -44,9 +44,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
     help="A table of the policy that made the log: state, action, probability.",
 )
 @term_option("labels", TERMS["labels"])
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
-)
+@options.output_file("-o", "--output", words="Write a page (HTML) as well.")
 @options.json_instead
 def command(
     logs: tuple[str, ...],
