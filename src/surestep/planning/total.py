@@ -30,7 +30,7 @@ import numpy as np
 from surestep._arrays import FloatArray, IntArray, expect, offsets_of, own, run_owners
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
+from surestep.model.pairs import Pairs, picked_labels
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.ends import (
@@ -171,9 +171,9 @@ class Quotient(NamedTuple):
         lengths = np.bincount(state[mdp.pairs.state[kept]], minlength=states)
         offsets = offsets_of(lengths)
         action = np.arange(kept.size) - np.repeat(offsets[:-1], lengths)
-        first = np.unique(state, return_index=True)[1].tolist()
+        first = np.unique(state, return_index=True)[1]
         labels = mdp.pairs.state_labels or tuple(map(str, range(mdp.num_states)))
-        pairs = Pairs(offsets, action, int(lengths.max()), tuple(labels[s] for s in first))
+        pairs = Pairs(offsets, action, int(lengths.max()), picked_labels(labels, first))
         place = np.full(mdp.num_pairs, -1)
         place[kept] = np.arange(kept.size)
         row = place[run_owners(mdp.offsets)]

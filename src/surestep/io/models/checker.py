@@ -33,7 +33,7 @@ from surestep._arrays import (
 )
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
-from surestep.model.pairs import Labels, Pairs
+from surestep.model.pairs import Labels, Pairs, picked_labels
 from surestep.model.transitions import owner
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
@@ -207,12 +207,11 @@ def from_checker(model: CheckerModel, discount: float, initial: str | None) -> F
     graph = drop_states(graph, over, gone, end)
     numbering = number_actions(model.actions._replace(number=graph.action), graph.choice_offsets)
     graph = sort_actions(graph._replace(action=numbering.action))
-    names = model.state_labels
     pairs = Pairs(
         graph.choice_offsets,
         graph.action,
         numbering.num_actions,
-        names and tuple(names[state] for state in np.flatnonzero(~gone).tolist()),
+        picked_labels(model.state_labels, np.flatnonzero(~gone)),
         numbering.labels,
     )
     return FiniteMDP(
