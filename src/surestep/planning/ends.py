@@ -4,7 +4,8 @@ A pair *lasts* if it has successors and discount 1; any other pair ends the epis
 chance, since discounting by γ is worth the same as ending with 1 − γ. A policy ends for certain
 where from every state a pair that does not last can be reached: the chain is finite, so the chance
 to have gone on for n steps falls geometrically. Where not, it comes into a set of states that lead
-only to each other, and total rewards need not exist.
+only to each other, and total rewards need not exist. They do where all that is earned in such a set
+is 0: then the policy *rests* there, which is worth 0 unless the model says otherwise (`endless`).
 
 An *end component* is a set of states with lasting pairs, at least one each, that lead only to each
 other and from each to all: in it, and only in such sets, can some policy stay for ever (L. de
@@ -31,6 +32,7 @@ from surestep._arrays import (
 )
 from surestep.errors import NeverEnds
 from surestep.kernels.components import strong_components
+from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.planning.chain import RowModel
@@ -75,6 +77,16 @@ def lasting(model: RowModel) -> BoolArray:
     return result
 
 
+def idle(mdp: FiniteMDP) -> BoolArray:
+    """Returns the pairs [K] that last and earn nothing, which is worth 0 even for ever.
+
+    There are none where the model gives another worth to what is endless.
+    """
+    earning = run_sums(((mdp.reward != 0) & (mdp.probability > 0)).astype(np.int64), mdp.offsets)
+    result: BoolArray = lasting(mdp) & (earning == 0) & (mdp.endless == 0)
+    return result
+
+
 def goes_round(model: RowModel) -> bool:
     """Tells whether pairs of discount 1 form a cycle, so that paths have no longest one."""
     if model.discount.max() < 1.0:
@@ -105,16 +117,20 @@ def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntA
     return chosen
 
 
-def ending_policy(model: RowModel) -> Policy:
-    """Finds a policy that ends for certain from every state; refuses models without one."""
-    pairs, goes_on = model.pairs, lasting(model)
+def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
+    """Finds a policy that leaves the pairs that go on [K] for certain; refuses models without one.
+
+    These are the lasting pairs, or those of them that must come to an end.
+    """
+    pairs = model.pairs
     ends = np.zeros(pairs.num_states, np.bool_)
     ends[pairs.state[~goes_on]] = True
     chosen = steps_towards(model, goes_on, ends)
     last = np.flatnonzero(~goes_on)
     chosen[pairs.state[last][::-1]] = last[::-1]
     if (chosen < 0).any():
-        circle = closed_circle(model, goes_on & (chosen < 0)[pairs.state])
+        stuck = goes_on & (chosen < 0)[pairs.state]
+        circle = first_of(circles(model, stuck, stuck))
         raise NeverEnds(
             f"{names(pairs, circle)} never ends under any policy: all actions lead back, at "
             "discount 1; expected a way to an end from every state, or a discount below 1"
@@ -137,23 +153,35 @@ def refuse_endless(model: RowModel, policy: FloatArray) -> None:
 
 def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
     """States that a policy [K] goes round in for ever once it is there; none where it ends."""
-    pairs, goes_on = model.pairs, lasting(model)
-    taken = policy > 0
-    ends = np.zeros(pairs.num_states, np.bool_)
-    ends[pairs.state[taken & ~goes_on]] = True
-    endless = (steps_towards(model, taken & goes_on, ends) < 0) & ~ends
-    if not endless.any():
-        return np.zeros(0, np.int64)
-    return closed_circle(model, taken & endless[pairs.state])
+    return first_of(circles(model, policy > 0, lasting(model)))
 
 
-def closed_circle(model: RowModel, pairs: BoolArray) -> IntArray:
-    """Returns the states of a strongly connected component that these pairs [K] do not leave."""
-    _, source, target = edges = Edges.of(model, pairs)
-    component = edges.components(model.pairs.num_states)
-    open_ones = component[source[component[source] != component[target]]]
-    closed = component[source[~np.isin(component[source], open_ones)]]
-    return np.flatnonzero(component == closed[0])
+def without_rests(mdp: FiniteMDP, policy: FloatArray) -> FloatArray:
+    """Returns the policy [K] without what it does where it rests: it ends there."""
+    rests = circles(mdp, policy > 0, idle(mdp)) >= 0
+    return np.where(rests[mdp.pairs.state], 0.0, policy)
+
+
+def circles(model: RowModel, taken: BoolArray, kind: BoolArray) -> IntArray:
+    """Numbers the sets of states that pairs taken [K], all of one kind [K], never leave.
+
+    States with one number [S] are in one set, and lead to each other; −1: in none.
+    """
+    states, state = model.pairs.num_states, model.pairs.state
+    _, source, target = edges = Edges.of(model, taken & kind)
+    component = edges.components(states)
+    leaves = np.ones(states, np.bool_)
+    leaves[source] = False
+    leaves[state[taken & ~kind]] = True
+    leaves[source[component[source] != component[target]]] = True
+    left = np.zeros(states, np.bool_)
+    left[component[leaves]] = True
+    return np.where(left[component], -1, component)
+
+
+def first_of(circle: IntArray) -> IntArray:
+    """Returns the states of the first set of those that numbers [S] tell apart; −1: in none."""
+    return np.flatnonzero(np.isin(circle, circle[circle >= 0][:1]))
 
 
 def names(pairs: Pairs, states: IntArray) -> str:

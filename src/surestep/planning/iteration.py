@@ -27,7 +27,8 @@ from surestep.model.plan import MappedPlan, Plan
 from surestep.model.policy import Policy
 from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.components import Components
-from surestep.planning.evaluation import Evaluation, evaluate, evaluate_with_bound
+from surestep.planning.ends import refuse_endless
+from surestep.planning.evaluation import Evaluation, check_inputs, evaluate, evaluate_with_bound
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule
 from surestep.planning.pruning import Backup, pruned
@@ -62,8 +63,9 @@ def optimal(
     to first; where sweeps of a component are slow, policy iteration of the whole takes over. Among
     equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
     values; by default 1e-10 of the largest reward and value, or what doubles prove. Where some
-    policy may go round for ever without discount, the best is sought of those that end for certain;
-    see `planning.total`. A MappedMDP is planned by value iteration alone.
+    policy may go round for ever without discount, the best is sought of those that end for certain,
+    or go on for nothing if the model says that this is worth 0; see `planning.total`. A MappedMDP
+    is planned by value iteration alone.
     """
     if isinstance(mdp, MappedMDP):
         if minimise:
@@ -74,12 +76,22 @@ def optimal(
         return value_iteration(mdp, tolerance=tolerance)
     if minimise:
         expect("mdp", mdp, FiniteMDP)
-        costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
+        endless = None if mdp.endless is None else -mdp.endless
+        costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward, endless=endless)
         cheapest = optimal(costs, tolerance=tolerance)
         return replace(cheapest, value=-cheapest.value)
-    if may_last(mdp):
-        return best_ending(mdp, tolerance)
+    if mdp.endless != np.inf and may_last(mdp):
+        return best_ending(mdp, tolerance, best_of_all)
+    return best_of_all(mdp, tolerance)
+
+
+def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan:
+    """Returns a best policy of a model in which all policies end.
+
+    A sum over successors has so many terms, if these are more than the model shows.
+    """
     rule = rule_for_all(mdp, tolerance)
+    rule = replace(rule, terms=max(rule.terms, terms))
     value: FloatArray = np.zeros(mdp.num_states)
     update = evaluation_update(mdp, "auto", rule)
     if mdp.num_states > DENSE_STATES:
@@ -121,6 +133,7 @@ def policy_iteration(
     """
     expect_count("limit", limit)
     if may_last(mdp):
+        refuse_endless(mdp, check_inputs(mdp, start).probability)
 
         def evaluated(policy: Policy) -> Evaluation:
             return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)

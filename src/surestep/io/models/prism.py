@@ -42,6 +42,7 @@ def from_prism(
     *,
     reward: str | None = None,
     initial: str | None = None,
+    end: str | None = None,
 ) -> FiniteMDP:
     """Builds the model of a program in the PRISM language, an `mdp` or a `dtmc`; needs stormpy.
 
@@ -51,11 +52,14 @@ def from_prism(
     'uniform', or a label. States are labelled with the values of their variables, actions with
     their names, and the labels of the program stay with the model. Absorbing states without reward
     that carry the label `end` end the episode. A deadlock earns its state rewards for ever, as in
-    PRISM, which gives it a loop, and ends the episode where there are none.
+    PRISM, which gives it a loop, and ends the episode where there are none. With a label as `end`,
+    totals are those of PRISM's `F "label"`: what is earned before a state with this label, and ∞
+    for what may miss it, which is refused at discount 1.
     """
     file, number = read_path(path), read_discount(discount)
     check_name("reward", reward)
     check_name("initial", initial)
+    check_name("end", end)
     text = read_whole(file)  # what cannot be read is refused in our own words
     given = read_constants(constants)
     expect_storm()
@@ -67,10 +71,14 @@ def from_prism(
         if model.num_states > FEW_STATES:
             names = LazyLabels(lambda: state_names(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
+        if end is not None and end not in model.labels:
+            known = ", ".join(map(repr, model.labels))
+            raise InvalidModel(f"end is {end!r}, expected a label of the program: {known}")
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
         over = model.marked(DEADLOCK) | model.marked(END)
         labels = {**model.marks(), DEADLOCK: over}
-        return from_checker(replace(model, labels=labels), number, initial)
+        goal = None if end is None else model.labels[end]
+        return from_checker(replace(model, labels=labels), number, initial, goal)
 
 
 def state_names(file: Path, text: bytes, constants: Constants, reward: str | None) -> Sequence[str]:
