@@ -23,8 +23,7 @@ from surestep.planning.ends import (
     goes_round,
     lasting,
     names,
-    refuse_endless,
-    without_rests,
+    resting,
 )
 from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, StoppingRule, most_terms
 from surestep.planning.pruning import Backup
@@ -38,11 +37,10 @@ def chain_under(mdp: FiniteMDP, policy: FloatArray) -> tuple[Chain, Horizon]:
 
     Where pairs of discount 1 go round, the policy must end for certain, or rest, which ends too.
     """
-    if not goes_round(mdp):
-        return policy_chain(mdp, policy), horizon_of(mdp)
-    acting = without_rests(mdp, policy)
-    refuse_endless(mdp, acting)
-    chain = policy_chain(mdp, acting)
+    chain = policy_chain(mdp, policy)
+    if mdp.discount.min() < 1.0 and not goes_round(mdp):
+        return chain, horizon_of(mdp)
+    chain = resting(mdp, policy, chain)
     return chain, Horizon(1.0, chain_steps(chain), uniform=False)
 
 

@@ -74,8 +74,12 @@ def optimal(
                 "other sign"
             )
         return value_iteration(mdp, tolerance=tolerance)
+    expect("mdp", mdp, FiniteMDP)
+    if mdp.num_pairs == mdp.num_states and mdp.discount.max() == 1.0:  # nothing to choose
+        only = Policy.uniform(mdp)
+        found = evaluate_with_bound(mdp, only, tolerance=tolerance)
+        return Plan(only, found.value, 1, found.residual, found.error_bound)
     if minimise:
-        expect("mdp", mdp, FiniteMDP)
         endless = None if mdp.endless is None else -mdp.endless
         costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward, endless=endless)
         cheapest = optimal(costs, tolerance=tolerance)
