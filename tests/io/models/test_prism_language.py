@@ -1,5 +1,6 @@
 """Programs in the PRISM language: models by hand, against tables, and complaints in our words."""
 
+import pickle
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from model_files import storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra, NeverEnds
 from surestep.io import from_prism
+from surestep.io.models import prism
 
 MACHINE = """\
 mdp
@@ -79,6 +81,29 @@ def test_deadlocks_and_absorbing_states_called_end_end_the_episode(tmp_path):
     ends = {mdp.pairs.state_labels[s] for s in mdp.pairs.state[np.diff(mdp.offsets) == 0]}
     assert ends == {"(x=1)", "(x=2)"}  # and (x=3) stays where it is
     assert optimal(mdp).value.tolist() == [4.0, 0.0, 0.0, 0.0]
+
+
+def test_many_states_are_named_when_somebody_asks(tmp_path, monkeypatch):
+    program = "dtmc module m x : [-1..10000]; [] true -> (x'=mod(x+2,9999)-1); endmodule"
+    named = []
+    build = prism.built_by_storm
+    monkeypatch.setattr(
+        prism, "built_by_storm", lambda *a, **k: named.append(bool(k)) or build(*a, **k)
+    )
+    mdp = from_prism(write(tmp_path, program), 0.9)
+    labels = mdp.pairs.state_labels
+    assert (len(labels), named) == (9999, [False])
+    program = program.replace("10000", "10001").replace("9999", "10001")
+    mdp = from_prism(write(tmp_path, program), 0.9)
+    labels = mdp.pairs.state_labels
+    assert (len(labels), named) == (10_001, [False, False])
+    assert mdp.pairs.state_name(3) == "state '(x=2)'"
+    assert named == [False, False, True]
+    assert labels == tuple(f"(x={x})" for x in range(-1, 10_000))
+    assert pickle.loads(pickle.dumps(mdp)) == mdp  # noqa: S301
+    assert labels != labels[1:]
+    assert labels != 3
+    assert named == [False, False, True]
 
 
 def test_a_state_called_end_stays_even_if_it_is_entered_surely(tmp_path):
