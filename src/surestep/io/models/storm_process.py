@@ -52,8 +52,10 @@ def answer_to(folder: Path) -> dict[str, Any]:
     plain.compression = stormpy.io.CompressionMode.NO_COMPRESSION
     stormpy.io.export_to_umb(built, folder / MODEL, options=plain)
     rewards = built.reward_models.get(reward)
-    dead = built.labeling.contains_label("deadlock") and built.labeling.get_states("deadlock")
-    if dead and rewards is not None and rewards.has_state_rewards:
+    marked = built.labeling
+    dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
+    # A set of states is true even if it is empty.
+    if dead and dead.get_number_of_set_bits() and rewards is not None and rewards.has_state_rewards:
         text = (folder / PROGRAM).read_bytes()
         (folder / PROGRAM).write_bytes(lively(text.decode("latin-1")).encode("latin-1"))
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
