@@ -85,9 +85,17 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     inside = quotient.mdp
     terms = most_terms(mdp.offsets, inside.pairs.offsets)
     if mdp.endless == 0 and not may_last(inside):
-        plan = best(inside, tolerance, terms)
-        policy = quotient.lifted(mdp, plan.policy)
-        return replace(plan, policy=policy, value=plan.value[quotient.state])
+
+        def whole(plan: Plan) -> Plan:
+            policy, value = quotient.lifted(mdp, plan.policy), plan.value[quotient.state]
+            return replace(plan, policy=policy, value=value, q=own(Backup.of(mdp).q(value)))
+
+        try:
+            return whole(best(inside, tolerance, terms))
+        except NotConverged as problem:
+            if isinstance(problem.plan, Plan):
+                problem.plan = whole(problem.plan)
+            raise
     plan = ending_iteration(
         inside,
         lambda q: best_of(inside.pairs, q),
