@@ -10,7 +10,7 @@ import pytest
 import surestep
 from pump_commands import LINES, PUMPS, run_surestep, write_lines
 
-TERMS = ("--n-wedge", "5", "--kind", "posterior:draws=99", "--worlds", "30", "--workers", "1")
+TERMS = ("--n-wedge", "2", "--kind", "posterior:draws=99", "--worlds", "30", "--workers", "1")
 
 
 def contents(folder):
