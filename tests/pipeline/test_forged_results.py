@@ -15,7 +15,7 @@ from surestep.errors import ResultMismatch, SurestepError
 from surestep.pipeline import verify_result
 
 FILES = ("policy.csv", "policy.parquet", "certificate.json", "certificates.json", "report.html")
-LOG = world(5, states=3, episodes=30)
+LOG = world(2, states=3, episodes=30)
 
 
 def home_of(factory, **terms):
