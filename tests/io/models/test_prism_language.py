@@ -103,7 +103,12 @@ def test_many_states_are_named_when_somebody_asks(tmp_path, monkeypatch):
     assert pickle.loads(pickle.dumps(mdp)) == mdp  # noqa: S301
     assert labels != labels[1:]
     assert labels != 3
-    assert named == [False, False, True]
+    several = "dtmc module m x : [0..2]; [] true -> (x'=0); endmodule init x<2 endinit"
+    mdp = from_prism(write(tmp_path, several), 0.9, initial="uniform")
+    assert named == [False, False, True, False]
+    assert sorted(mdp.pairs.state_labels) == ["(x=0)", "(x=1)"]
+    named.pop()
+    assert named == [False, False, True, False]
 
 
 def test_a_state_called_end_stays_even_if_it_is_entered_surely(tmp_path):

@@ -69,7 +69,7 @@ def from_prism(
         if (folder / STATE_REWARDS).exists():
             earned = np.fromfile(folder / STATE_REWARDS, np.float64)
             model = replace(model, state_reward=earned)
-        if model.num_states > FEW_STATES:
+        if model.num_states > FEW_STATES or np.count_nonzero(model.initial) > 1:
             names = LazyLabels(lambda: state_names(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
         if end is not None and end not in model.labels:

@@ -45,7 +45,8 @@ def answer_to(folder: Path) -> dict[str, Any]:
         return facts
     named = request["named"]
     built = build(stormpy, program, named)
-    if not named and built.nr_states <= FEW_STATES:
+    # Storm takes long to find several initial states, too long for a second time.
+    if not named and built.nr_states <= FEW_STATES and len(built.initial_states) == 1:
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
         built = build(stormpy, program, True)
     plain = stormpy.io.UmbExportOptions()
