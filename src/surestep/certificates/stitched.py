@@ -55,9 +55,9 @@ at random (its later actions tell the outcomes of earlier steps); to estimate π
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -72,7 +72,6 @@ from surestep.certificates.episodes import (
     split_seed,
     training_part,
 )
-from surestep.certificates.known import Known, ends
 from surestep.certificates.protocol import Bound, Claim
 from surestep.certificates.refuting import check_ends, check_observed, check_returns
 from surestep.certificates.stacks import (
@@ -183,11 +182,6 @@ class Stitched:
                     f"{what}_low is {shown(ends[0])} and {what}_high {shown(ends[1])}, expected "
                     f"two finite numbers, the lower one first, up to {LARGEST:g}, or neither"
                 )
-
-    @classmethod
-    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings that follow from what is known: returns as given, or as allowed."""
-        return known.usual() | ends("return", known.returns or known.single_returns)
 
     def choosing_bounds(
         self, problem: Problem, policies: Sequence[Policy], again: object

@@ -22,19 +22,24 @@ from surestep.certificates.registry import may_be_believed
 from surestep.checks.time_in_states import TimeInStates
 from surestep.errors import OutOfTime
 from surestep.io.labels.names import with_names
-from surestep.model import Policy, Problem, Statement, estimate_behavior
+from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
 from surestep.pipeline.alarms import alarms_of
-from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
+from surestep.pipeline.certifiers import (
+    DataFacts,
+    certified,
+    certified_at_levels,
+    splitting,
+    with_algorithm,
+)
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather, with_states
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
+    check_declared,
     check_ends_for_certain,
-    check_given_bounds,
-    check_said_of_episodes,
 )
 from surestep.pipeline.stress_test import Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
@@ -61,10 +66,9 @@ def improve(
     zeta: float | None = None,
     least_visits: int | None = None,
     delta: float | None = None,
-    value_bounds: tuple[float, float] | None = None,
-    reward_bounds: tuple[float, float] | None = None,
-    reward_at_end: tuple[float, float] | None = None,
-    return_bounds: tuple[float, float] | None = None,
+    running: tuple[float, float] | None = None,
+    ending: tuple[float, float] | None = None,
+    returns: tuple[float, float] | None = None,
     unseen: UnseenRule | None = None,
     certificates: Sequence[str | Certifier] | None = None,
     train_share: float | None = None,
@@ -100,10 +104,12 @@ def improve(
     that the log does not show there, or a table of all pairs of state and action that there are;
     `allowed` is one of those that may be recommended: no other pair is taken more often than by
     π_b.
-    `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
-    that it returns between these: values then lie there too. Without bounds of rewards or values,
-    those of the rewards observed are taken. `labels` are what people call the values of a column,
-    such as {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not.
+    `running` is the range of what a step may earn after which the episode goes on, `ending` that
+    of a step which ends it; of the two, one that is left out means exactly 0. `returns` is the
+    range of what whole episodes return, and their rest from any step on. Where none of the three is
+    given, the rewards of the log are taken for all there are, and nothing is called proved better.
+    `labels` are what people call the values of a column, such as {"iv_fluid": {"0": "none"}}: the
+    page shows them, and policy.csv does not.
     """
     terms = Terms(
         discount=discount,
@@ -113,10 +119,9 @@ def improve(
         zeta=zeta,
         least_visits=least_visits,
         delta=delta,
-        value_bounds=value_bounds,
-        reward_bounds=reward_bounds,
-        reward_at_end=reward_at_end,
-        return_bounds=return_bounds,
+        running=running,
+        ending=ending,
+        returns=returns,
         unseen=unseen,
         certificates=certificates,
         worlds=worlds,
@@ -279,7 +284,6 @@ def draft_with(
         time=TimeInStates(estimate, part.counts, policy, ~table.quiet),
         values=(settled.improvement.plan.value, value),
     )
-    read_off = "value_bounds" in terms.defaults()
     alarms = alarms_of(
         table,
         (claims.own, *others),
@@ -287,7 +291,6 @@ def draft_with(
         checks=checks,
         baseline=baseline,
         rewards_vary=evidence.facts.rewards_vary,
-        bounds_from_data=problem.value_bounds if read_off else None,
     )
 
     def record(how: Rehearsed) -> Record:
@@ -331,11 +334,10 @@ def result_of(findings: Findings) -> Result:
 
 def prepared(evidence: Evidence, terms: Terms) -> Question:
     """Returns what is asked: the problem, with whole episodes where they are looked at."""
-    problem = problem_of(evidence.assembly, terms)
+    problem = problem_of(evidence.assembly, terms, evidence.facts)
     of_rows = evidence.behavior == ROW_PROPENSITIES
     steps = Steps(evidence.source, evidence.counts, problem.counts.pairs, propensities=of_rows)
-    check_said_of_episodes(terms, problem, steps)
-    check_given_bounds(terms, problem)
+    check_declared(terms, problem, steps)
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
@@ -372,30 +374,13 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
     return first if first is not certifiers[0] and believes(first) else None
 
 
-def problem_of(assembly: Assembly, terms: Terms) -> Problem:
+def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
     """Returns the problem under the terms; what was taken for granted goes into its premises."""
-    low, high = terms.value_bounds_for(assembly.counts)
-    premises = assembly.premises + said_of_episodes(terms)
-    if terms.reward_bounds is None and terms.value_bounds is None and not terms.declared_values:
-        premises += (Statement("value-bounds-read-off"),)
-    if terms.known_rewards is None:
-        premises += (Statement("reward-bounds-read-off"),)
     return Problem(
         counts=assembly.counts,
         behavior=assembly.behavior,
         discount=terms.discount,
-        value_bounds=(low, high),
+        value_bounds=terms.value_bounds(facts, assembly.counts.terminal),
         unseen=terms.unseen_rule,
-        premises=premises,
+        premises=assembly.premises + terms.premises(facts),
     )
-
-
-def said_of_episodes(terms: Terms) -> tuple[Statement, ...]:
-    """Returns what somebody said of whole episodes, where somebody did."""
-    if terms.reward_at_end is not None:
-        low, high = terms.reward_at_end
-        return (Statement("paid-at-end", {"low": low, "high": high}),)
-    if terms.return_bounds is not None:
-        low, high = terms.return_bounds
-        return (Statement("returns-bounded-from-any-step", {"low": low, "high": high}),)
-    return ()

@@ -99,6 +99,8 @@ def parameters_of(
     """
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
     said = {name: terms.used(name) for name, term in TERMS.items() if term.recorded is not None}
+    if terms.returns is None or terms.running is not None or terms.ending is not None:
+        said |= terms.ranges(evidence.facts)._asdict()
     chosen_by = settled.chosen_by
     said |= {
         "discount": problem.single_discount,
@@ -107,7 +109,6 @@ def parameters_of(
         "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
         "least_visits": terms.floor,
         "delta": terms.level,
-        "value_bounds": problem.value_bounds,
         "behavior": evidence.behavior,
         "states": evidence.states,
         "actions": evidence.actions,
@@ -162,8 +163,6 @@ def said_in(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str,
         for name, term in TERMS.items()
         if term.recorded is not None
     }
-    if said["reward_at_end"] or said["return_bounds"]:
-        said["value_bounds"] = None  # they follow from these
     return said | algorithm_said(parameters, defaults)
 
 

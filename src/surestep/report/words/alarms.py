@@ -85,11 +85,6 @@ def alarm_words(alarm: Alarm) -> str:
                 f"the episodes of the log say {shown('low')} to {shown('high')}: the model does "
                 "not describe the log, so that its gains may be wrong as well."
             )
-        case "bounds-from-data":
-            return (
-                f"The proof takes for granted that values lie between {shown('low')} and "
-                f"{shown('high')}, which were read off the data: give bounds that you know."
-            )
         case "rewards-vary":
             return "Rewards vary, but a claim takes their means for exact."
         case "acted-on-more":
