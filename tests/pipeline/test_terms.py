@@ -121,12 +121,12 @@ def test_numbers_of_numpy_are_numbers():
         discount=np.float64(0.9),
         n_wedge=np.int64(5),
         delta=np.float32(0.25),
-        reward_bounds=np.array([0, 1]),
-        return_bounds=[np.int64(0), np.float64(1.5)],
+        running=np.array([0, 1]),
+        returns=[np.int64(0), np.float64(1.5)],
     )
-    plain = Terms(discount=0.9, n_wedge=5, delta=0.25, reward_bounds=(0, 1), return_bounds=(0, 1.5))
+    plain = Terms(discount=0.9, n_wedge=5, delta=0.25, running=(0, 1), returns=(0, 1.5))
     assert given == plain
-    assert [type(end) for end in (*given.reward_bounds, given.n_wedge)] == [int] * 3
+    assert [type(end) for end in (*given.running, given.n_wedge)] == [int] * 3
     assert given.floor is None  # the N∧ is one that was given
 
 

@@ -27,10 +27,21 @@ def interval(low: float, high: float) -> str:
 def steps_earn(
     running_low: float, running_high: float, ending_low: float, ending_high: float
 ) -> str:
-    """Returns what steps on the way and at ends may earn."""
+    """Returns what somebody declared of rewards, on the way and at ends."""
     return (
-        f"a step after which it goes on earns {interval(running_low, running_high)}, one that ends "
-        f"its episode {interval(ending_low, ending_high)}"
+        f"As declared, a step after which it goes on earns {interval(running_low, running_high)}, "
+        f"and one that ends its episode {interval(ending_low, ending_high)}."
+    )
+
+
+def steps_earned(
+    running_low: float, running_high: float, ending_low: float, ending_high: float
+) -> str:
+    """Returns what was seen of rewards, where nobody declared anything."""
+    return (
+        "No step ever earns what this log does not show, which nobody declared: "
+        f"{interval(running_low, running_high)} where it goes on, and "
+        f"{interval(ending_low, ending_high)} where it ends."
     )
 
 
@@ -242,11 +253,8 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "mean-rewards-exact": lambda: (
         "The mean rewards are those observed: their error is not counted."
     ),
-    "rewards-as-declared": lambda **ranges: f"As declared, {steps_earn(**ranges)}.",
-    WITHIN_SEEN: lambda **ranges: (
-        f"No step ever earns what this log does not show: {steps_earn(**ranges)}. Nobody declared "
-        "that."
-    ),
+    "rewards-as-declared": steps_earn,
+    WITHIN_SEEN: steps_earned,
     "returns-bounded": lambda low, high: f"The return of every episode lies {interval(low, high)}.",
     "returns-bounded-from-any-step": lambda low, high: (
         f"Every episode returns {interval(low, high)}, and from no step on more or less than that, "

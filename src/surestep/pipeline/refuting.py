@@ -34,12 +34,12 @@ def check_declared(terms: Terms, problem: Problem, steps: Steps) -> None:
         check_ranges(terms.ranges(DataFacts.of(steps.counts)), steps.counts, steps.source)
     if terms.returns is None:
         return
-    check_observed(problem)
-    check_ends(problem)
     source = steps.source
     if source is not None and has_episodes(source, steps.counts):
         check_returns(problem, steps.log, terms.returns)
         check_still_earned(problem, steps.log, terms.returns)
+    check_observed(problem)
+    check_ends(problem)
 
 
 def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | None) -> None:

@@ -33,7 +33,6 @@ from surestep.errors import InvalidParameter
 from surestep.io.labels.names import read_rules
 from surestep.model import Problem, Statement
 from surestep.model.problem import UnseenRule
-from surestep.model.statements import WITHIN_SEEN
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.terms import AUTO, DEFAULT_CERTIFICATES, DEFAULT_OF_COUNTS, TERMS, Declared
@@ -309,8 +308,11 @@ class Terms(Declared):
         if self.returns is None or self.running is not None or self.ending is not None:
             (a, b), (c, d) = self.ranges(facts)
             values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
-            code = "rewards-as-declared" if self.is_declared else WITHIN_SEEN
-            said.append(Statement(code, values))
+            said.append(
+                Statement("rewards-as-declared", values)
+                if self.is_declared
+                else Statement("rewards-within-seen", values)
+            )
         return tuple(said)
 
 
