@@ -2,7 +2,6 @@
 
 import dataclasses
 import shlex
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
