@@ -64,5 +64,5 @@ def test_a_claim_that_hides_or_makes_up_what_it_was_told_is_refused(home):
         check_certificates(*place, [replace(told, assumptions=hidden)])
     made_up = {"running_low": 0.0, "running_high": 0.0, "ending_low": 0.9, "ending_high": 1.0}
     declared = (*hidden, Statement("rewards-as-declared", made_up))
-    with pytest.raises(RefutedBounds, match="expected 0 to 0 where it goes on and 0.9 to 1 where"):
+    with pytest.raises(RefutedBounds, match=r"expected 0 to 0 where it goes on and 0\.9 to 1 w"):
         check_certificates(*place, [replace(told, assumptions=declared)])
