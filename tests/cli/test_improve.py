@@ -48,7 +48,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "by default: N∧ = ",
         "by default: least visits of what may change = 10\n",
         "by default: δ = 0.1\n",
-        "by default: value bounds, from the rewards observed, = ",
+        "by default: rewards of running steps = ",
         "by default: worth of what nobody tried = pessimistic\n",
         "by default: certificates = stitched, posterior, robust, a-priori\n",
         "by default: share of the log that chooses the policy = 0.3\n",

@@ -68,7 +68,7 @@ def evidence():
 
 @pytest.fixture(scope="module")
 def problem(evidence):
-    found = problem_of(evidence.assembly, Terms(discount=0.9))
+    found = problem_of(evidence.assembly, Terms(discount=0.9), evidence.facts)
     return Steps(evidence.source, evidence.counts, found.counts.pairs).put_into(found, "a test")
 
 

@@ -235,12 +235,14 @@ def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
 def test_ranges_are_those_of_the_rewards_observed(each, discount):
     terms = {"certificates": ["robust"], "worlds": 0}  # one episode cannot be split
     result = improve(without_propensities(each.rows), discount=discount, **terms)
-    rewards = [row["reward"] for row in each.rows]
-    expected = [min(rewards), max(rewards)]
-    assert result.record.parameters["running"] == expected  # nothing ends
+    over = [row.get("terminated") in (True, "true", 1) for row in each.rows]
+    for name, ends in (("running", False), ("ending", True)):
+        rewards = [row["reward"] for row, end in zip(each.rows, over, strict=True) if end == ends]
+        expected = [min(rewards, default=0.0), max(rewards, default=0.0)]
+        assert result.record.parameters[name] == expected
     assert "rewards-within-seen" in {said.code for said in result.certificate.assumptions}
     assert "running" in result.record.defaults
-    if any(expected):
+    if any(result.record.parameters["running"]):
         with pytest.raises(InvalidParameter, match=r"discount is 1.*returns=\(low, high\)"):
             improve(without_propensities(each.rows), discount=1, **terms)
 

@@ -5,12 +5,13 @@ import pytest
 
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
+from surestep.certificates.ranges import Ranges
 from surestep.errors import InvalidParameter
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.terms import DEFAULT_LEAST_VISITS
 
-EXACT = DataFacts((0.0, 1.0), False, 10)
+EXACT = DataFacts(Ranges((0.0, 1.0), (0.0, 0.0)), False, 10)
 
 
 def terms(*certificates, **said):

@@ -71,7 +71,7 @@ def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp
         worlds=1,
     )
     parameters = result.record.parameters
-    assert (parameters["discount"], parameters["value_bounds"]) == (1.0, [0.0, 1.0])
+    assert (parameters["discount"], parameters["ending"]) == (1.0, [0, 1])
     assert [each.kind for each in result.certificates] == ["robust", "posterior", "no-claim"]
     assert "the bounds divide by 1 − γ" in result.certificates[2].parameters["refusal"]
     robust, posterior = result.certificates[:2]
