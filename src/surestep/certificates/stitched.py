@@ -114,7 +114,7 @@ LARGEST_SEED = 2**63 - 1
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
 FEWEST = 2  # episodes of either part
 FEWEST_STEPS = 20  # of either part of a single stream
-RUNS = 24  # on fold 2
+RUNS = 192  # on fold 2: as many as leave L to the data, and hardly to the seed
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surestep._arrays import IntArray
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
@@ -21,12 +22,12 @@ from surestep.io.labels.histories import past_columns
 from surestep.io.labels.label_tables import nowhere
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
+from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import (
     CountsSource,
     Steps,
     gather,
-    seed_of,
     with_histories,
     with_learnt_states,
 )
@@ -167,6 +168,7 @@ class SavedPolicy:
     splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
     problem: Problem
     policy: Policy
+    chosen_by: IntArray  # [K] how often each pair was visited in what chose the policy
     same_log: bool
     shares_files: bool  # a file of this log is one that the policy was made from
 
@@ -194,19 +196,27 @@ class SavedPolicy:
         pooled = None
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
-            problem = problem_of(gather(counts, **known).assembly, terms, facts)
+            assembly = gather(counts, **known).assembly
+            problem = problem_of(assembly, terms, facts)
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly, pooled = other_log(saved, counts, locate)
             assembly = with_learnt_states(with_histories(assembly), counts.taught)
             problem = problem_of(assembly, terms, facts)
-        told = replace(terms, data_seed=seed_of(counts)).certifier_settings(facts)
+        told = terms.certifier_settings(facts)
         splits = splits_of(saved, told) if same_log else frozenset()
         told = told if splits else told._replace(split=NO_SPLIT)
         told = told._replace(delta=told.delta if delta is None else delta)
         told = told_of_algorithm(told, saved.record)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
-        whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
+        made = (
+            [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
+            if same_log and log_source is not None
+            else []
+        )
+        # What read the log step by step then does so now: numbers of states are to be the same.
+        judges = (*certifiers, *made)
+        whole = [certifier.name for certifier in judges if needs_episodes(certifier)]
         of_rows = saved.record.has_row_propensities
         steps = Steps(log_source, counts, problem.counts.pairs, pooled, propensities=of_rows)
         if whole:
@@ -223,7 +233,13 @@ class SavedPolicy:
             behavior = Policy(pairs, carried(table, pairs, table.behavior), estimated=True)
             problem = replace(problem, behavior=behavior)
         policy = Policy(pairs, carried(table, pairs, table.probability))
-        return cls(saved, terms, certifiers, splits, problem, policy, same_log, again.shares_files)
+        visits = table.visits
+        if problem.log is not None:
+            numbering = by_appearance(problem.log, assembly.quiet)
+            problem, policy = numbering.problem(problem), numbering.policy(policy)
+            visits = visits[numbering.pair] if same_log else visits
+        made_by = saved, terms, certifiers, splits
+        return cls(*made_by, problem, policy, visits, same_log, again.shares_files)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
         """Tells whether a certifier leaves the same steps to the choice of the policy.
@@ -233,7 +249,7 @@ class SavedPolicy:
         if split_of(certifier) not in self.splits:
             return False
         chosen_by = training_for(self.problem, certifier).counts.visits
-        return bool(np.array_equal(chosen_by, self.result.table.visits))
+        return bool(np.array_equal(chosen_by, self.chosen_by))
 
     def check_may_judge(self, certifier: Certifier) -> None:
         """Refuses a certifier that must not see what chose the policy, where this log shows it."""

@@ -23,6 +23,7 @@ from surestep.checks.time_in_states import TimeInStates
 from surestep.errors import OutOfTime
 from surestep.io.labels.names import with_names
 from surestep.model import Policy, Problem, estimate_behavior
+from surestep.model.numbering import by_appearance
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
 from surestep.pipeline.alarms import alarms_of
@@ -220,7 +221,7 @@ def draft(
 
     `time_limit` is the one that has led to the number of worlds in the terms, if any.
     """
-    terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
+    terms = terms.about(has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     how = planned(terms, question)
     how = how._replace(time_limit=time_limit)
@@ -253,14 +254,14 @@ def draft_with(
         progress("certifying", done, len(certifiers))
         others.append(certified(problem, policy, certifier))
     estimate, assembly = part.estimate(), evidence.assembly
-    words = assembly.vocabulary
     if terms.labels is not None:
-        words = with_names(words, terms.labels)
+        assembly = replace(assembly, vocabulary=with_names(assembly.vocabulary, terms.labels))
+    numbered = assembly.renumbered(question.numbering)
     table = PolicyTable.of(
-        *(words, part, estimate, settled.improvement, assembly.quiet),
+        *(numbered.vocabulary, part, estimate, settled.improvement, numbered.quiet),
         judging=question.judging,
         delta=terms.level,
-        allowed=assembly.allowed,
+        allowed=numbered.allowed,
     )
     estimates: Estimates = {
         "behavior": performance(estimate, part.behavior),
@@ -279,7 +280,7 @@ def draft_with(
         )
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
-        *(evidence, terms, question, table),
+        *(replace(evidence, assembly=numbered), terms, question, table),
         certificates=(claims.own, *others),
         time=TimeInStates(estimate, part.counts, policy, ~table.quiet),
         values=(settled.improvement.plan.value, value),
@@ -315,6 +316,8 @@ def draft_with(
         record=record(how),
         progress=lambda done, total: progress("trying other settings", done, total),
     )
+    if question.numbering is not None:
+        findings = findings.renumbered(assembly.vocabulary, question.numbering)
     least = min(terms.least_worlds, max(how.worlds, 1))
     return Draft(findings, question, how, record, least)
 
@@ -341,14 +344,19 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
-    seen, allowed = evidence.possible == SEEN, evidence.assembly.allowed
-    limits = terms.limits(seen=seen, allowed=allowed)
+    limits = terms.limits(seen=evidence.possible == SEEN, allowed=evidence.assembly.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
+    numbering = None
     if whole:
         problem = steps.put_into(problem, whole[0])
+        numbering = by_appearance(steps.log, evidence.assembly.quiet)
+        problem = numbering.problem(problem)
+        if limits.allowed is not None:
+            limits = replace(limits, allowed=limits.allowed[numbering.pair])
+            algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     split = splitting(certifiers)
     training, judging = problem, None
     if split is not None:
@@ -360,7 +368,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
         share, _, seed = split_of(split)
         judging = held_out_part(problem, share, seed)
     belief = belief_beside(certifiers)
-    return Question(problem, training, judging, algorithm, told, certifiers, belief)
+    return Question(problem, training, judging, algorithm, told, certifiers, belief, numbering)
 
 
 def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:

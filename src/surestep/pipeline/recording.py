@@ -22,7 +22,7 @@ from surestep.io.logs.reading import Reading
 from surestep.model import Problem
 from surestep.pipeline.evidence import SEEN, Evidence
 from surestep.pipeline.findings import Settled
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import SEED, Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
@@ -116,7 +116,7 @@ def parameters_of(
         "allowed": evidence.allowed,
         "columns": {role: list(names) for role, names in evidence.columns.items()},
         **evidence.reading.parameters(),
-        "seeds": {"certificates": terms.data_seed} | seeds_of(settled.algorithm, rehearsal),
+        "seeds": {"certificates": SEED} | seeds_of(settled.algorithm, rehearsal),
         "certificates": [str(asked) for asked in terms.asked],
         "train_share": split and split.train_share,
         "logger": split and split.logger,

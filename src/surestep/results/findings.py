@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, freeze
 from surestep._reprs import short_repr
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
+from surestep.model.numbering import Numbering, places
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
@@ -111,6 +113,18 @@ class Findings:
     __repr__ = short_repr(
         "performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower"
     )
+
+    def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> Findings:
+        """Returns the findings with the former numbers of a numbering, which the vocabulary has."""
+        state = places(numbering.state)
+        return replace(
+            self,
+            table=self.table.renumbered(vocabulary, numbering),
+            behavior_occupancy=freeze(self.behavior_occupancy[state]),
+            occupancy=freeze(self.occupancy[state]),
+            changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in self.changes),
+            wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in self.wanted),
+        )
 
     @property
     def gain(self) -> float:
