@@ -150,7 +150,7 @@ def test_of_exchangeable_series_some_first_ones_seldom_reach_the_goal():
     for _ in range(number):
         shared = rng.random(40) < 0.5
         own = rng.random((24, 40)) < 0.5
-        values = np.where(rng.random((24, 40)) < 0.5, shared, own).astype(float)
+        values = np.where(rng.random((24, 40)) < 0.9, shared, own).astype(float)
         wrong += lower_limit(values, np.full(24, 40), 0.8, 0.0, delta) > 0.5
     assert number * delta / 10 < wrong <= allowed_failures(number, delta)
 
