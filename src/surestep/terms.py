@@ -41,8 +41,8 @@ DEFAULT_LEAST_VISITS = 10
 DEFAULT_DELTA = 0.1
 DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 # The first is the one that a result stands by. It is settled before the data.
-DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust", "a-priori")
-DEFAULT_OF_COUNTS = ("robust", "a-priori")  # counts cannot be split into two parts
+DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")
+DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
 DEFAULT_TRAIN_SHARE = 0.3
 DEFAULT_LOGGER: Logger = "adaptive"
 

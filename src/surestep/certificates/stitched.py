@@ -285,7 +285,9 @@ class Stitched:
         log = usable_log(problem)
         check_level(self.delta)
         folds = self.folds(log)
-        check_estimate(problem, folds)
+        changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
+        if changed:  # where nothing is, nothing is compared with the estimate
+            check_estimate(problem, folds)
         limits = self.limits(problem)
         check_observed(problem)
         check_ends(problem)
@@ -300,9 +302,7 @@ class Stitched:
             "value_high": problem.value_bounds[1],
             "return_low": limits[0],
             "return_high": limits[1],
-            "changed_pairs": int(
-                np.count_nonzero(policy.probability != problem.behavior.probability)
-            ),
+            "changed_pairs": changed,
         }
         return Judging(self, problem, policy, folds, figures)
 

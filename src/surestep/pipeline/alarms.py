@@ -39,11 +39,12 @@ def alarms_of(
 ) -> tuple[Alarm, ...]:
     """Returns all alarms.
 
-    A claim is compared with the larger of both estimated gains. `checks` are those of its
-    assumptions.
+    A claim is compared with the gain that data estimate which did not choose the policy; without
+    such, with the larger of both other estimates. `checks` are those of its assumptions.
     """
     chosen_by = estimates["policy"] - estimates["behavior"]
     gain = max(chosen_by, estimates.get("gain_of_all", chosen_by))
+    gain = estimates.get("held_out_gain", gain)
     alarms = [*claim_alarms(certificates, gain, baseline)]
     alarms += check_alarms(checks)
     if baseline is not None and baseline.has_gap:

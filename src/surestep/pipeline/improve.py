@@ -47,6 +47,7 @@ from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
+from surestep.results.advantage_intervals import gain_interval
 from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal
 from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record
@@ -263,13 +264,20 @@ def draft_with(
         delta=terms.level,
         allowed=numbered.allowed,
     )
+    if not table.changed.any() and evidence.behavior in ESTIMATED:
+        # What changes nothing is what was done: the estimate of all of the log, not of a part.
+        as_done = estimate_behavior(problem.counts).probability
+        table = replace(table, probability=as_done, behavior=as_done)
     estimates: Estimates = {
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }
-    # Without a discount a policy need not end in the model of all.
+    # Without a discount a policy need not end in other models.
     if part is not problem and problem.single_discount < 1:
         estimates["gain_of_all"] = gain_of(problem, policy)
+    if question.judging is not None and problem.single_discount < 1:
+        held_out = gain_interval(question.judging, policy, terms.level)
+        estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
     value = evaluate(estimate, part.behavior)
     baseline = None
     if problem.log is not None:
@@ -314,6 +322,7 @@ def draft_with(
         no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
         data=data_summary(evidence.counts),
         record=record(how),
+        judging=question.judging,
         progress=lambda done, total: progress("trying other settings", done, total),
     )
     if question.numbering is not None:

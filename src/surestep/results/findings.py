@@ -16,6 +16,8 @@ from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
+Evidence = Literal["confirmed", "open", "contradicted"]
+
 
 class StateChange(NamedTuple):
     """A state in which π_I does something else than π_b."""
@@ -24,6 +26,7 @@ class StateChange(NamedTuple):
     occupancy: float  # discounted visits of the state under π_b, a share of all: Σ = 1
     advantage: float  # Σ_a π_I(a|s) · advantage(s,a): what one decision gains there
     contribution: float  # to the estimated gain; the contributions of all states add up to it
+    evidence: Evidence | None = None  # by the rows that judge; None where there are none
 
 
 class NWedgePoint(NamedTuple):
@@ -127,9 +130,14 @@ class Findings:
         )
 
     @property
-    def gain(self) -> float:
-        """ρ(π_I, M̂) − ρ(π_b, M̂): estimated, not guaranteed."""
+    def chosen_gain(self) -> float:
+        """ρ(π_I, M̂) − ρ(π_b, M̂) by the data that chose the policy, which flatter it."""
         return self.performance - self.behavior_performance
+
+    @property
+    def gain(self) -> float:
+        """The estimated gain, by data that did not choose the policy where there are any."""
+        return self.record.estimates.get("held_out_gain", self.chosen_gain)
 
     @property
     def changed_share(self) -> float:

@@ -152,6 +152,12 @@ class PolicyTable:
         return decisions
 
     @property
+    def all_decisions(self) -> IntArray:
+        """The visits [S] of every state in all of the log, the part that judges included."""
+        decisions: IntArray = run_sums(self.visits + self.held_out_visits, self.pairs.offsets)
+        return decisions
+
+    @property
     def num_silent(self) -> int:
         """Counts the states in which something is decided, but never in the log."""
         return int(np.count_nonzero((self.decisions == 0) & ~self.quiet))

@@ -201,7 +201,7 @@ def not_shown_words(certificate: Certificate) -> Verdict:
             "Not shown to be better. No guarantee covers this policy",
             (
                 *map(str, certificate.notes),
-                "The expected gain is an estimate from the log, and no more.",
+                "The estimated gain is no guarantee.",
             ),
         )
     loss = number(0.0 - certificate.lower)
